@@ -1,0 +1,26 @@
+"""ELMo (Peters et al. 2018) in spaCy: contextual vectors from characters."""
+
+from pathlib import Path
+from typing import Any, Union
+
+__version__ = "0.1.0"
+
+
+def pretrained(name_or_path: Union[str, Path]) -> dict[str, Any]:
+    """Describe a pretrained language model for the `elmo` pipe:
+    `nlp.add_pipe("elmo", config=spacy_elmo.pretrained(PATH))`.
+
+    name_or_path (Union[str, Path]): What `spacy_elmo.weights.read_weights` reads.
+    RETURNS (dict): The factory's config: sizes and weights.
+    RAISES (ValueError): There is no such model, or its files are broken.
+    """
+    from .weights import read_weights
+
+    config = read_weights(name_or_path).config
+    return {
+        "model": {"@architectures": "spacy-elmo.BiLM.v1", **config.to_dict()},
+        "weights": str(name_or_path),
+    }
+
+
+__all__ = ["__version__", "pretrained"]

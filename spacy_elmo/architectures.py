@@ -1,0 +1,156 @@
+"""The registered architectures: a few lines each over `layers`."""
+
+from collections.abc import Callable
+from typing import Any, Optional, TypeAlias, Union
+
+from spacy.tokens import Doc
+from thinc.api import Model, chain
+from thinc.types import Floats2d, Floats3d
+
+from .bilm.config import BiLMConfig
+from .layers.bilm import BiLMLayer, configure
+from .layers.concat import ConcatTok2Vec, MixedConcat
+from .layers.listener import ElmoListener
+from .layers.scalar_mix import ScalarMix
+from .registry import registry
+from .segments import Segmenter, Sentences
+
+Layers = list[Floats3d]
+Tok2Vec: TypeAlias = Model[list[Doc], list[Floats2d]]
+Mix: TypeAlias = Model[Layers, list[Floats2d]]
+
+
+@registry.architectures("spacy-elmo.BiLM.v1")
+def build_bilm(
+    *,
+    lstm_dim: int = BiLMConfig.lstm_dim,
+    projection_dim: int = BiLMConfig.projection_dim,
+    n_layers: int = BiLMConfig.n_layers,
+    cell_clip: Optional[float] = BiLMConfig.cell_clip,
+    proj_clip: Optional[float] = BiLMConfig.proj_clip,
+    use_skip_connections: bool = BiLMConfig.use_skip_connections,
+    char_embed_dim: int = BiLMConfig.char_embed_dim,
+    filters: list[list[int]] = [list(pair) for pair in BiLMConfig.filters],  # noqa: B006
+    n_highway: int = BiLMConfig.n_highway,
+    activation: str = BiLMConfig.activation,
+    max_characters_per_token: int = BiLMConfig.max_characters_per_token,
+) -> Model[list[Doc], Layers]:
+    """The language model (Peters et al. 2018, section 3.4), without weights.
+    `spacy_elmo.bilm.config.BiLMConfig` says what each size is.
+
+    RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` a Doc.
+    RAISES (ValueError): A size is impossible.
+    """
+    return BiLMLayer(BiLMConfig.from_dict(locals()))
+
+
+@registry.architectures("spacy-elmo.ScalarMix.v1")
+def build_scalar_mix(
+    n_layers: int = 3,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    l2: float = 0.0,
+    initial: Optional[list[float]] = None,
+    trainable: bool = True,
+) -> Mix:
+    """A task's mix of the layers, `gamma * sum_j softmax(w)_j h_j` (equation 1).
+
+    n_layers (int): Layers of the language model and the token layer, L + 1.
+    layer_norm (bool): Bring every token of every layer to mean 0 and variance 1 first.
+    dropout (float): Rate on the mixed vectors, in training.
+    l2 (float): Strength of the penalty `l2 * |w|^2` on the raw weights (section
+        3.3): the larger, the closer the mix stays to the plain average.
+    initial (Optional[List[float]]): Weights to start from, which sum to 1.
+    trainable (bool): Whether weights and gamma are learned.
+    RETURNS (Model[List[Floats3d], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
+    RAISES (ValueError): A value is impossible.
+    """
+    return ScalarMix(
+        n_layers,
+        layer_norm=layer_norm,
+        dropout=dropout,
+        l2=l2,
+        initial=initial,
+        trainable=trainable,
+    )
+
+
+@registry.architectures("spacy-elmo.ElmoListener.v1")
+def build_listener(width: int, mix: Mix, upstream: str = "*", grad_factor: float = 1.0) -> Tok2Vec:
+    """Listen to an `elmo` pipe earlier in the pipeline.
+
+    width (int): Width of the language model, 2P.
+    mix (Model[List[Floats3d], List[Floats2d]]): This component's own mix.
+    upstream (str): Name of the pipe, or "*" for any.
+    grad_factor (float): Multiplies the gradient that reaches the language model.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
+    """
+    return ElmoListener(mix, width=width, upstream_name=upstream, grad_factor=grad_factor)
+
+
+@registry.architectures("spacy-elmo.Tok2VecElmo.v1")
+def build_tok2vec_elmo(
+    bilm: Model[list[Doc], Layers],
+    mix: Mix,
+    weights: Union[str, Callable[[], Any], None] = None,
+    segmenter: Optional[Segmenter] = None,
+    initial_state: str = "warm",
+    frozen: bool = True,
+    max_batch_tokens: int = 4096,
+    cache: int = 20_000,
+) -> Tok2Vec:
+    """A language model and a mix inside one component, without an `elmo` pipe:
+    what `nlp.replace_listeners` makes. The arguments are those of the pipe.
+
+    bilm (Model[List[Doc], List[Floats3d]]): The language model.
+    mix (Model[List[Floats3d], List[Floats2d]]): The mix.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
+    RAISES (ValueError): A value is impossible.
+    """
+    configure(
+        bilm,
+        weights=weights,
+        segmenter=segmenter or Sentences(),
+        initial_state=initial_state,
+        max_batch_tokens=max_batch_tokens,
+        frozen=frozen,
+        cache=cache,
+    )
+    return join_tok2vec(bilm, mix)
+
+
+def join_tok2vec(bilm: Model[list[Doc], Layers], mix: Mix) -> Tok2Vec:
+    """RETURNS (Model[List[Doc], List[Floats2d]]): A language model and its mix."""
+    tok2vec: Tok2Vec = chain(bilm, mix)
+    tok2vec.set_dim("nO", bilm.get_dim("nO"))
+    return tok2vec
+
+
+@registry.architectures("spacy-elmo.ConcatEmbed.v1")
+def build_concat_embed(
+    embed: Tok2Vec, elmo: Tok2Vec, width: Optional[int] = None, maxout_pieces: int = 3
+) -> Tok2Vec:
+    """`[x ; ELMo]` at the input of a task's encoder (section 3.3).
+
+    embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings, x.
+    elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
+    width (Optional[int]): Width that the encoder asks for: a maxout layer with
+        layer norm brings the vectors to it. None leaves them as they are.
+    maxout_pieces (int): Pieces of that layer.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
+    """
+    if width is None:
+        return ConcatTok2Vec(embed, elmo)
+    return MixedConcat(embed, elmo, width=width, maxout_pieces=maxout_pieces)
+
+
+@registry.architectures("spacy-elmo.OutputConcat.v1")
+def build_output_concat(tok2vec: Tok2Vec, elmo: Tok2Vec) -> Tok2Vec:
+    """`[h ; ELMo]` at the output of a task's encoder (section 3.3).
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): The encoder with its embeddings, h.
+    elmo (Model[List[Doc], List[Floats2d]]): A listener with a mix of its own, or
+        a Tok2VecElmo.
+    RETURNS (Model[List[Doc], List[Floats2d]]): The two side by side, a Doc.
+    """
+    return ConcatTok2Vec(tok2vec, elmo)

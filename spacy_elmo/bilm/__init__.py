@@ -1,0 +1,1 @@
+"""The bidirectional language model, in PyTorch alone (no spaCy, no Thinc)."""

@@ -1,0 +1,91 @@
+"""The clipped LSTM with projection."""
+
+from typing import Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import BiLMConfig
+
+FORGET_BIAS = 1.0  # added when the model runs, never stored
+
+
+class ProjectedLSTM(nn.Module):
+    """One LSTM layer in one direction, with clipped cell and projected, clipped
+    output (Sak et al. 2014; bilm-tf's LSTMCell). Gates in the order i, j, f, o,
+    j the candidate:
+
+        c = clip(sigmoid(f + 1) * c + sigmoid(i) * tanh(j))
+        h = clip((sigmoid(o) * tanh(c)) W_P)
+
+    Without a projection (P = D) the output is not clipped.
+    """
+
+    def __init__(self, config: BiLMConfig):
+        super().__init__()
+        lstm_dim, width = config.lstm_dim, config.projection_dim
+        self.cell_clip = config.cell_clip
+        self.proj_clip = config.proj_clip
+        self.input_weight = nn.Parameter(torch.empty(4 * lstm_dim, width))
+        self.state_weight = nn.Parameter(torch.empty(4 * lstm_dim, width))
+        self.bias = nn.Parameter(torch.zeros(4 * lstm_dim))
+        self.projection: Optional[nn.Parameter] = None
+        if width < lstm_dim:
+            self.projection = nn.Parameter(torch.empty(width, lstm_dim))
+            nn.init.xavier_uniform_(self.projection)
+        # TensorFlow draws both as one matrix.
+        both = torch.empty(4 * lstm_dim, 2 * width)
+        nn.init.xavier_uniform_(both)
+        with torch.no_grad():
+            self.input_weight.copy_(both[:, :width])
+            self.state_weight.copy_(both[:, width:])
+
+    def forward(
+        self, inputs: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Run over packed sequences: step by step, at each step the rows that
+        are still running, which are the first `batch_sizes[step]`.
+
+        inputs (Tensor): *Shape:* `(sum(batch_sizes), P)`
+        batch_sizes (List[int]): Rows running at each step, never rising.
+        hidden (Tensor): State to start from. *Shape:* `(batch_sizes[0], P)`
+        cell (Tensor): State to start from. *Shape:* `(batch_sizes[0], D)`
+        RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the
+            inputs, and hidden and cell state of each row after its last step.
+        """
+        offset = torch.zeros_like(self.bias)
+        lstm_dim = cell.shape[1]
+        offset[2 * lstm_dim : 3 * lstm_dim] = FORGET_BIAS
+        products = F.linear(inputs, self.input_weight, self.bias + offset).split(batch_sizes)
+        outputs, ended_hidden, ended_cell = [], [], []
+        for size, product in zip(batch_sizes, products):
+            if size < len(hidden):
+                ended_hidden.append(hidden[size:])
+                ended_cell.append(cell[size:])
+                hidden, cell = hidden[:size], cell[:size]
+            hidden, cell = self.step(product, hidden, cell)
+            outputs.append(hidden)
+        ended_hidden.append(hidden)
+        ended_cell.append(cell)
+        return torch.cat(outputs), torch.cat(ended_hidden[::-1]), torch.cat(ended_cell[::-1])
+
+    def step(self, product: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        """One step.
+
+        product (Tensor): `W x + b` of this step's input. *Shape:* `(n, 4D)`
+        hidden (Tensor): *Shape:* `(n, P)`
+        cell (Tensor): *Shape:* `(n, D)`
+        RETURNS (Tuple[Tensor, Tensor]): The new hidden and cell state.
+        """
+        gates = torch.addmm(product, hidden, self.state_weight.t())
+        i, j, f, o = gates.chunk(4, dim=1)
+        cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(j)
+        if self.cell_clip is not None:
+            cell = cell.clamp(-self.cell_clip, self.cell_clip)
+        hidden = torch.sigmoid(o) * torch.tanh(cell)
+        if self.projection is not None:
+            hidden = F.linear(hidden, self.projection)
+            if self.proj_clip is not None:
+                hidden = hidden.clamp(-self.proj_clip, self.proj_clip)
+        return hidden, cell

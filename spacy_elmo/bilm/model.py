@@ -1,0 +1,256 @@
+"""The biLM: token encoder, two stacks of LSTMs, explicit state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Optional, Union, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .cache import TokenVectorCache
+from .char_cnn import CharacterCNN
+from .characters import SENTENCE_END, SENTENCE_START, character_ids
+from .config import BiLMConfig
+from .lstm import ProjectedLSTM
+from .packing import pack, windows
+
+# Bounds of the working memory: packed items of a window, tokens of one CNN call.
+WINDOW_ITEMS = 2048
+ENCODER_TOKENS = 256
+
+
+@dataclass(frozen=True)
+class BiLMState:
+    """What the LSTMs remember: one row a sequence, forward stack first.
+
+    hidden (Tensor): *Shape:* `(2, L, n_sequences, P)`
+    cell (Tensor): *Shape:* `(2, L, n_sequences, D)`
+    """
+
+    hidden: Tensor
+    cell: Tensor
+
+    def __len__(self) -> int:
+        return self.hidden.shape[2]
+
+    def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
+        """Choose, repeat or reorder rows.
+
+        index (Union[Tensor, numpy.ndarray, Sequence[int]]): The wanted rows.
+        RETURNS (BiLMState): Their state.
+        """
+        index = torch.as_tensor(index, dtype=torch.int64, device=self.hidden.device)
+        return BiLMState(self.hidden.index_select(2, index), self.cell.index_select(2, index))
+
+    def detach(self) -> "BiLMState":
+        """RETURNS (BiLMState): The same values, cut off from the gradient."""
+        return BiLMState(self.hidden.detach(), self.cell.detach())
+
+    @classmethod
+    def concatenate(cls, states: Sequence["BiLMState"]) -> "BiLMState":
+        """RETURNS (BiLMState): The rows of all states, in order."""
+        return cls(
+            torch.cat([state.hidden for state in states], dim=2),
+            torch.cat([state.cell for state in states], dim=2),
+        )
+
+
+State = Union[None, Literal["warm"], BiLMState]
+
+
+class BiLM(nn.Module):
+    """The bidirectional language model (Peters et al. 2018, section 3.1, with
+    bilm-tf's arithmetic). Deterministic: what a sequence gets depends on its
+    tokens and its state alone.
+
+    config (BiLMConfig): The sizes.
+    cache (int): Token strings whose vectors are kept while no gradient is asked for.
+    """
+
+    def __init__(self, config: BiLMConfig, *, cache: int = 20_000):
+        super().__init__()
+        self.config = config
+        self.encoder = CharacterCNN(config)
+        self.stacks = nn.ModuleList(
+            nn.ModuleList(ProjectedLSTM(config) for _ in range(config.n_layers)) for _ in range(2)
+        )
+        self.cache = TokenVectorCache(cache)
+        self.provenance: dict[str, Any] = {}
+        self._warm: Optional[BiLMState] = None
+        self._seen_weights: tuple = ()
+
+    @property
+    def device(self) -> torch.device:
+        """RETURNS (torch.device): Where the weights are."""
+        return self.encoder.embedding.weight.device
+
+    def forward(
+        self,
+        vectors: Tensor,
+        rows: Tensor,
+        batch_sizes: list[int],
+        state: BiLMState,
+        *,
+        dropout: float = 0.0,
+    ) -> tuple[list[list[Tensor]], BiLMState]:
+        """Run both stacks over packed sequences, in windows with carried state,
+        which is exact and bounds the working memory.
+
+        vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
+        rows (Tensor): Row of `vectors` for every packed item, in the running
+            order of each direction. *Shape:* `(2, n_items)`
+        batch_sizes (List[int]): Sequences running at each step, never rising.
+        state (BiLMState): State to start from, a row a sequence.
+        dropout (float): Rate on each LSTM's input, in training mode.
+        RETURNS (Tuple[List[List[Tensor]], BiLMState]): For both directions the
+            output of each LSTM layer, packed, *Shape:* `(n_items, P)`; the state after.
+        """
+        # Autograd keeps every step anyway: windows would only cost time.
+        max_items = rows.shape[1] if self._wants_gradient() else WINDOW_ITEMS
+        outputs: list[list[Tensor]] = []
+        ended: list[tuple[list[Tensor], list[Tensor]]] = []
+        stacks = cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)
+        for direction, stack in enumerate(stacks):
+            hidden, cell = list(state.hidden[direction]), list(state.cell[direction])
+            parts: list[list[Tensor]] = [[] for _ in stack]
+            for steps, items in windows(batch_sizes, max_items):
+                sizes, running = batch_sizes[steps], batch_sizes[steps.start]
+                inputs = vectors.index_select(0, rows[direction, items])
+                for i, lstm in enumerate(stack):
+                    inputs = F.dropout(inputs, dropout, self.training)
+                    output, new_hidden, new_cell = lstm(
+                        inputs, sizes, hidden[i][:running], cell[i][:running]
+                    )
+                    hidden[i] = torch.cat([new_hidden, hidden[i][running:]])
+                    cell[i] = torch.cat([new_cell, cell[i][running:]])
+                    skip = self.config.use_skip_connections and i > 0
+                    inputs = output + inputs if skip else output
+                    parts[i].append(inputs)
+            outputs.append([torch.cat(part) for part in parts])
+            ended.append((hidden, cell))
+        return outputs, BiLMState(
+            torch.stack([torch.stack(hidden) for hidden, _ in ended]),
+            torch.stack([torch.stack(cell) for _, cell in ended]),
+        )
+
+    def embed(
+        self, sentences: Sequence[Sequence[str]], state: State = None
+    ) -> tuple[list[Tensor], BiLMState]:
+        """Layers of the language model for tokenised sentences, of any lengths,
+        empty ones included. Each is fed between its two sentence marks, whose
+        vectors are dropped. Layer 0 is the token vector, twice.
+
+        sentences (Sequence[Sequence[str]]): The tokens.
+        state (Union[None, str, BiLMState]): None starts from zeros, "warm" from
+            the state after one empty sentence, a state (one row a sentence) from it.
+        RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence,
+            *Shape:* `(L + 1, n_tokens, 2P)`, and the state after each sentence.
+        RAISES (ValueError): The state's shapes do not fit.
+        """
+        self._drop_stale()
+        start = self._initial_state(state, len(sentences))
+        if not sentences:
+            return [], start
+        types: dict[str, int] = {}
+        marked = [[SENTENCE_START, *sentence, SENTENCE_END] for sentence in sentences]
+        flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
+        vectors = self.token_vectors(list(types))
+        packed = pack([len(sentence) for sentence in marked])
+        rows = self._to_device(flat[packed.positions])
+        outputs, after = self(vectors, rows, packed.batch_sizes, start.rows(packed.order))
+        kept = _without_marks([len(sentence) for sentence in marked])
+        backs = self._to_device(packed.inverse()[:, kept])
+        first = vectors.index_select(0, self._to_device(flat[kept]))
+        layers = [torch.cat([first, first], dim=1)]
+        for forward, backward in zip(*outputs):
+            both = [forward.index_select(0, backs[0]), backward.index_select(0, backs[1])]
+            layers.append(torch.cat(both, dim=1))
+        each = torch.stack(layers).split([len(sentence) for sentence in sentences], dim=1)
+        return list(each), after.rows(np.argsort(packed.order))
+
+    def token_vectors(self, tokens: Sequence[str]) -> Tensor:
+        """Context-free vectors, the character CNN's.
+
+        tokens (Sequence[str]): Different token strings.
+        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
+        """
+        if self._wants_gradient() or not tokens:
+            return self._encode(tokens)
+        self._drop_stale()
+        known = self.cache.lookup(tokens, lambda missing: self._encode(missing).cpu().numpy())
+        return torch.from_numpy(known).to(self.device)
+
+    def zero_state(self, n_sequences: int) -> BiLMState:
+        """RETURNS (BiLMState): Zeros for so many sequences."""
+        weight, sizes = self.encoder.embedding.weight, (2, self.config.n_layers, n_sequences)
+        return BiLMState(
+            weight.new_zeros(*sizes, self.config.projection_dim),
+            weight.new_zeros(*sizes, self.config.lstm_dim),
+        )
+
+    def warm_state(self) -> BiLMState:
+        """RETURNS (BiLMState): One row, the state after one empty sentence."""
+        if self._wants_gradient():
+            return self.embed([[]])[1]
+        self._drop_stale()
+        if self._warm is None:
+            self._warm = self.embed([[]])[1]
+        return self._warm
+
+    def _initial_state(self, state: State, n_sequences: int) -> BiLMState:
+        if state is None:
+            return self.zero_state(n_sequences)
+        if isinstance(state, str):
+            if state != "warm":
+                raise ValueError(f"state must be None, 'warm' or a BiLMState, got {state!r}")
+            return self.warm_state().rows([0] * n_sequences)
+        expected = self.zero_state(n_sequences)
+        for name in ("hidden", "cell"):
+            got, want = getattr(state, name).shape, getattr(expected, name).shape
+            if got != want:
+                raise ValueError(
+                    f"the {name} state has shape {tuple(got)}, but {n_sequences} sentences "
+                    f"of this model need {tuple(want)}: one row a sentence"
+                )
+        return state
+
+    def _encode(self, tokens: Sequence[str]) -> Tensor:
+        if not tokens:
+            return self.encoder.embedding.weight.new_zeros(0, self.config.projection_dim)
+        # Tokens of about the same length together: the CNN reads less padding.
+        order = np.argsort([len(token) for token in tokens], kind="stable")
+        parts = []
+        for start in range(0, len(tokens), ENCODER_TOKENS):
+            ids = character_ids(
+                [tokens[i] for i in order[start : start + ENCODER_TOKENS]],
+                max_characters=self.config.max_characters_per_token,
+                widest_filter=self.config.widest_filter,
+            )
+            parts.append(self.encoder(self._to_device(ids)))
+        return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
+
+    def _to_device(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+    def _wants_gradient(self) -> bool:
+        return torch.is_grad_enabled() and self.encoder.embedding.weight.requires_grad
+
+    def _drop_stale(self) -> None:
+        """Forget what was computed with other weights: a tensor's version
+        counter rises with every change in place."""
+        seen = tuple((id(weight), weight._version) for weight in self.parameters())
+        if seen != self._seen_weights:
+            self._seen_weights = seen
+            self._warm = None
+            self.cache.clear()
+
+
+def _without_marks(lengths: Sequence[int]) -> np.ndarray:
+    """The positions in concatenated sequences that are no first or last item."""
+    kept = np.ones(sum(lengths), dtype=bool)
+    ends = np.cumsum(lengths)
+    kept[ends - 1] = False
+    kept[ends - np.asarray(lengths)] = False
+    return np.flatnonzero(kept)

@@ -1,0 +1,18 @@
+"""`python -m spacy elmo`, one module a command."""
+
+import typer
+from spacy.cli._util import app
+
+from .mix import mix_cli
+from .perplexity import perplexity_cli
+from .pretrain import pretrain_cli
+
+elmo_cli = typer.Typer(
+    name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
+)
+elmo_cli.command("mix")(mix_cli)
+elmo_cli.command("perplexity")(perplexity_cli)
+elmo_cli.command(
+    "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)(pretrain_cli)
+app.add_typer(elmo_cli)

@@ -1,0 +1,61 @@
+"""`python -m spacy elmo mix`"""
+
+from pathlib import Path
+
+import spacy
+import srsly
+import typer
+from spacy.language import Language
+from thinc.api import Model
+from wasabi import msg
+
+from .errors import no_traceback
+
+
+def mix_cli(
+    pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
+) -> None:
+    """Print the layer weights and gamma that every component learned.
+
+    Example: python -m spacy elmo mix training/model-best
+    """
+    with no_traceback():
+        rows = learned_mixes(spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline))
+    if as_json:
+        print(srsly.json_dumps(rows, indent=2))
+        return
+    if not rows:
+        msg.warn(f"No component of '{pipeline}' mixes ELMo layers")
+        return
+    n_layers = max(len(row["weights"]) for row in rows)
+    table = [
+        (row["component"], row["mix"], *(f"{w:.3f}" for w in row["weights"]), f"{row['gamma']:.3f}")
+        for row in rows
+    ]
+    header = ("component", "mix", *(f"layer {i}" for i in range(n_layers)), "gamma")
+    msg.table(table, header=header, divider=True, aligns=("l", "r", *"r" * (n_layers + 1)))
+
+
+def learned_mixes(nlp: Language) -> list[dict]:
+    """Collect the mixes of a pipeline.
+
+    nlp (Language): The pipeline.
+    RETURNS (List[dict]): A row a mix: component, its number there, weights, gamma.
+    """
+    from ..layers.scalar_mix import mix_weights
+
+    rows = []
+    for name, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        nodes = list(model.walk()) if isinstance(model, Model) else []
+        for number, node in enumerate(node for node in nodes if node.name == "elmo_scalar_mix"):
+            rows.append(
+                {
+                    "component": name,
+                    "mix": number,
+                    "weights": [float(weight) for weight in mix_weights(node)],
+                    "gamma": node.get_param("gamma").item(),
+                }
+            )
+    return rows

@@ -1,0 +1,41 @@
+"""`python -m spacy elmo perplexity`"""
+
+from pathlib import Path
+from typing import Optional
+
+import srsly
+import typer
+from wasabi import msg
+
+from .errors import no_traceback
+
+
+def perplexity_cli(
+    model: Path = typer.Argument(..., help="Model that `spacy elmo pretrain` wrote"),
+    inputs: list[str] = typer.Argument(..., help="Held-out text: files, folders or globs"),
+    text: bool = typer.Option(False, "--text", help="The text is running text, for spaCy to split"),
+    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file to write"),
+) -> None:
+    """Evaluate a language model on held-out text, by the full softmax.
+
+    Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
+    """
+    from ..pretraining.corpus import find_files, read_corpus, read_sentences
+    from ..pretraining.language_model import read_language_model
+    from ..pretraining.perplexity import perplexity
+
+    with no_traceback():
+        language_model = read_language_model(model)
+        sentences = read_sentences(find_files(inputs), running_text=text, lang=lang)
+        figures = perplexity(language_model, read_corpus(sentences, ", ".join(inputs))).to_dict()
+        if output is not None:
+            srsly.write_json(output, figures)
+    rows = [
+        ("forward perplexity", f"{figures['forward']:.2f}"),
+        ("backward perplexity", f"{figures['backward']:.2f}"),
+        ("mean perplexity", f"{figures['mean']:.2f}"),
+        ("predictions a direction", f"{figures['n_tokens']:,}"),
+        ("unknown words", f"{figures['unknown']:.2%}"),
+    ]
+    msg.table(rows, aligns=("l", "r"))

@@ -1,0 +1,1 @@
+"""Thinc layers, one a file."""

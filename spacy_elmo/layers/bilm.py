@@ -1,0 +1,253 @@
+"""The biLM as a Thinc layer over Docs."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+from spacy.tokens import Doc
+from thinc.api import Model, Optimizer, Shim, torch2xp, xp2torch
+from thinc.types import Floats3d
+
+from ..bilm.config import BiLMConfig
+from ..segments import Sentences
+
+if TYPE_CHECKING:
+    from ..bilm.model import BiLM
+
+Layers = list[Floats3d]
+Weights = Union[None, str, Path, Callable[[], "BiLM"]]
+
+_process = os.getpid()
+
+
+class BiLMShim(Shim):
+    """Holds the PyTorch module, which is read from its weights when it is first
+    needed: there is no module with random weights at any time.
+
+    config (BiLMConfig): The sizes.
+    """
+
+    def __init__(self, config: BiLMConfig):
+        super().__init__(model=None)
+        self.config = config
+        self.weights: Weights = None
+        self.frozen = True
+        self.cache = 20_000
+
+    @property
+    def is_loaded(self) -> bool:
+        """RETURNS (bool): Whether there are weights."""
+        return self._model is not None
+
+    @property
+    def bilm(self) -> "BiLM":
+        """RETURNS (BiLM): The module.
+        RAISES (ValueError): No weights were given, or they cannot be read, or
+            they are of other sizes than the config says."""
+        if self._model is None:
+            self.read(self.weights)
+        bilm: BiLM = self._model
+        return bilm
+
+    def read(self, weights: Weights) -> None:
+        """Read the module from weights.
+
+        weights (Union[str, Path, Callable[[], BiLM]]): Name, path or reader.
+        RAISES (ValueError): As `bilm`.
+        """
+        from ..weights import HOW_TO_GIVE_WEIGHTS, read_weights
+
+        if weights is None:
+            raise ValueError(f"the language model has no weights. {HOW_TO_GIVE_WEIGHTS}")
+        bilm = weights() if callable(weights) else read_weights(weights)
+        # Sizes that nobody set may follow the weights; others are a promise.
+        if self.config not in (bilm.config, BiLMConfig()):
+            raise ValueError(
+                f"the weights {weights!r} do not have the sizes in the config: "
+                f"{_differences(bilm.config, self.config)}. Use "
+                f"config=spacy_elmo.pretrained(PATH), which gives both."
+            )
+        self.set(bilm)
+
+    def set(self, bilm: "BiLM") -> None:
+        """Take over a module."""
+        self.config = bilm.config
+        bilm.cache.capacity = self.cache
+        bilm.eval().requires_grad_(not self.frozen)
+        self._model = bilm
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        if self._model is None or self.frozen:
+            return
+        import torch
+
+        with torch.no_grad():
+            for name, weight in self._model.named_parameters():
+                if weight.grad is None:
+                    continue
+                value, _ = optimizer((self.id, name), torch2xp(weight), torch2xp(weight.grad))
+                weight.copy_(xp2torch(value, device=weight.device))
+                weight.grad = None
+
+    @contextlib.contextmanager
+    def use_params(self, params: dict) -> Iterator[None]:
+        parameters = dict(self._model.named_parameters()) if self._model is not None else {}
+        swapped = {n: w for n, w in parameters.items() if (self.id, n) in params}
+        if not swapped:
+            yield
+            return
+        import torch
+
+        with torch.no_grad():
+            backup = {name: weight.clone() for name, weight in swapped.items()}
+            for name, weight in swapped.items():
+                weight.copy_(xp2torch(params[(self.id, name)], device=weight.device))
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, weight in swapped.items():
+                    weight.copy_(backup[name])
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        if self._model is not None:
+            self._model.to("cpu" if device_type == "cpu" else f"cuda:{device_id}")
+
+    def to_bytes(self) -> bytes:
+        """RETURNS (bytes): A `.safetensors` file's content; nothing if there are
+        no weights, and none that could be read."""
+        from ..weights import is_available
+        from ..weights.safetensors_file import to_bytes
+
+        if not self.is_loaded and not is_available(self.weights):
+            return b""
+        return to_bytes(self.bilm)
+
+    def from_bytes(self, data: bytes) -> "BiLMShim":
+        from ..weights.safetensors_file import from_bytes
+
+        if data:
+            self.set(from_bytes(data))
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_model": self.to_bytes() if self.is_loaded else b""}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        data = state.pop("_model")
+        self.__dict__.update(state, _model=None)
+        self.from_bytes(data)
+
+
+def BiLMLayer(config: BiLMConfig) -> Model[list[Doc], Layers]:
+    """The layers of the language model, `(L + 1, n_tokens, 2P)` a Doc."""
+    return Model(
+        "elmo_bilm",
+        forward,
+        init=init,
+        dims={"nO": config.width},
+        shims=[BiLMShim(config)],
+        attrs={"segmenter": Sentences(), "initial_state": "warm", "max_batch_tokens": 4096},
+    )
+
+
+def configure(
+    model: Model[list[Doc], Layers],
+    *,
+    weights: Weights,
+    segmenter: Callable,
+    initial_state: str,
+    max_batch_tokens: int,
+    frozen: bool,
+    cache: int,
+) -> None:
+    """Set what is not a size.
+
+    model (Model[List[Doc], List[Floats3d]]): A BiLMLayer.
+    weights (Union[str, Path, Callable[[], BiLM], None]): Where to read it from.
+    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut.
+    initial_state (str): "zeros", "warm" or "carry".
+    max_batch_tokens (int): Most tokens that run side by side, unless one
+        sequence alone has more.
+    frozen (bool): Whether the weights never change.
+    cache (int): Token strings whose vectors are kept.
+    RAISES (ValueError): A value is impossible.
+    """
+    if initial_state not in ("zeros", "warm", "carry"):
+        raise ValueError(f"initial_state must be 'zeros', 'warm' or 'carry', got {initial_state!r}")
+    if max_batch_tokens < 1:
+        raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}")
+    if cache < 0:
+        raise ValueError(f"cache must be at least 0, got {cache}")
+    model.attrs.update(
+        segmenter=segmenter, initial_state=initial_state, max_batch_tokens=max_batch_tokens
+    )
+    shim = get_shim(model)
+    shim.weights, shim.frozen, shim.cache = weights, frozen, cache
+
+
+def get_shim(model: Model[list[Doc], Layers]) -> BiLMShim:
+    """RETURNS (BiLMShim): What holds the PyTorch module of a BiLMLayer."""
+    shim = model.shims[0]
+    assert isinstance(shim, BiLMShim)
+    return shim
+
+
+def forward(
+    model: Model[list[Doc], Layers], docs: Sequence[Doc], is_train: bool
+) -> tuple[Layers, Callable]:
+    import torch
+
+    from ..embedding import embed_docs
+
+    _limit_threads_after_fork()
+    shim = get_shim(model)
+    bilm = shim.bilm
+    model.set_dim("nO", bilm.config.width, force=True)
+    attrs = model.attrs
+    with torch.set_grad_enabled(is_train and not shim.frozen):
+        layers = embed_docs(
+            bilm,
+            docs,
+            segmenter=attrs["segmenter"],
+            initial_state=attrs["initial_state"],
+            max_batch_tokens=attrs["max_batch_tokens"],
+        )
+
+    def backprop(d_layers: Layers) -> list[Doc]:
+        trained = [i for i, values in enumerate(layers) if values.requires_grad]
+        if trained:
+            torch.autograd.backward(
+                [layers[i] for i in trained],
+                [xp2torch(d_layers[i], device=bilm.device) for i in trained],
+            )
+        return []
+
+    return [values.detach().cpu().numpy() for values in layers], backprop
+
+
+def init(model: Model[list[Doc], Layers], X: object = None, Y: object = None) -> None:
+    bilm = get_shim(model).bilm
+    model.set_dim("nO", bilm.config.width, force=True)
+
+
+def _limit_threads_after_fork() -> None:
+    """A forked process inherits PyTorch's thread pool without its threads and
+    would wait for them for ever."""
+    global _process
+    if os.getpid() != _process:
+        import torch
+
+        torch.set_num_threads(1)
+        _process = os.getpid()
+
+
+def _differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
+    theirs, ours = got.to_dict(), wanted.to_dict()
+    return ", ".join(
+        f"{name} is {theirs[name]} there and {ours[name]} in the config"
+        for name in ours
+        if theirs[name] != ours[name]
+    )

@@ -1,0 +1,140 @@
+"""The layer that brings the language model into a task's model."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Optional, Protocol
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d, Floats3d
+
+Layers = list[Floats3d]
+Vectors = list[Floats2d]
+Report = Callable[[Layers], None]
+
+
+class Upstream(Protocol):
+    """The pipe that a listener listens to."""
+
+    name: str
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        """Make sure that the Docs have `doc._.elmo`."""
+
+    def training_layers(
+        self, docs: Sequence[Doc], listener: "ElmoListener"
+    ) -> tuple[Layers, Optional[Report]]:
+        """The layers of Docs in an update, and where to report their gradient, if anywhere."""
+
+
+class ElmoListener(Model):
+    """Reads `doc._.elmo` and learns its own mix of the layers, from Docs to
+    `(n_tokens, width)` each. In training it reports the gradient of the layers
+    to the pipe, which runs one backward pass for all its listeners.
+
+    mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
+    width (int): Width of the language model, 2P.
+    upstream_name (str): Name of the pipe, or "*" for any.
+    grad_factor (float): Multiplies the gradient that is reported.
+    """
+
+    name = "elmo_listener"
+
+    def __init__(
+        self,
+        mix: Model[Layers, Vectors],
+        *,
+        width: int,
+        upstream_name: str = "*",
+        grad_factor: float = 1.0,
+    ):
+        super().__init__(self.name, forward, init=init, dims={"nO": width}, layers=[mix])
+        self.upstream_name = upstream_name
+        self.grad_factor = grad_factor
+        self.upstream: Optional[Upstream] = None
+        self.has_warned = False
+
+    @property
+    def mix(self) -> Model[Layers, Vectors]:
+        """RETURNS (Model[List[Floats3d], List[Floats2d]]): The mix."""
+        return self.layers[0]
+
+
+def forward(
+    model: ElmoListener, docs: Sequence[Doc], is_train: bool
+) -> tuple[Vectors, Callable[[Vectors], list[Doc]]]:
+    report: Optional[Report] = None
+    if not is_train:
+        layers = _read(model, docs)
+        if layers is None:
+            return [model.ops.alloc2f(len(doc), model.get_dim("nO")) for doc in docs], no_gradient
+    elif model.upstream is None:
+        raise ValueError(
+            f"this component listens to '{model.upstream_name}', but no 'elmo' pipe of that "
+            f"name stands before it in the pipeline"
+        )
+    else:
+        layers, report = model.upstream.training_layers(docs, model)
+    for doc, values in zip(docs, layers):
+        check_layers(doc, values, width=model.get_dim("nO"))
+    vectors, bp_mix = model.mix([model.ops.asarray3f(values) for values in layers], is_train)
+
+    def backprop(d_vectors: Vectors) -> list[Doc]:
+        d_layers = bp_mix(d_vectors)
+        if report is not None:
+            report([d * model.grad_factor for d in d_layers])
+        return []
+
+    return vectors, backprop
+
+
+def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -> None:
+    # The layers after this one want to see real input.
+    if X and model.upstream is not None:
+        model.upstream.annotate(X)
+
+
+def no_gradient(d_vectors: Vectors) -> list[Doc]:
+    """Backprop of a prediction."""
+    return []
+
+
+def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
+    """Check that layers belong to a Doc as it is now.
+
+    doc (Doc): The Doc.
+    layers (Floats3d): Its layers. *Shape:* `(L + 1, n_tokens, 2P)`
+    width (int): The width that the listener was made for.
+    RAISES (ValueError): They do not.
+    """
+    if layers.shape[1] != len(doc):
+        raise ValueError(
+            f"a Doc has {len(doc)} tokens, but ELMo layers for {layers.shape[1]}: it was "
+            f"retokenized after 'elmo'. Put 'elmo' after the component that does so."
+        )
+    if layers.shape[2] != width:
+        raise ValueError(
+            f"the listener has width = {width}, but the language model's layers are "
+            f"{layers.shape[2]} wide: set width = {layers.shape[2]} in the listener's config"
+        )
+
+
+def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
+    """The layers that the pipe stored; None, with a warning, where it did not run."""
+    layers = [doc._.elmo for doc in docs]
+    absent = sum(values is None for values in layers)
+    if not absent:
+        return layers
+    if absent < len(docs):
+        raise ValueError(
+            f"{absent} of {len(docs)} Docs have no ELMo layers, the others do: run 'elmo' "
+            f"over all Docs, or over none"
+        )
+    if not model.has_warned and any(len(doc) for doc in docs):
+        model.has_warned = True
+        warnings.warn(
+            f"no ELMo layers on the Docs: the pipe '{model.upstream_name}' that this component "
+            f"listens to is disabled, or stands after it. It predicts from zeros.",
+            stacklevel=2,
+        )
+    return None

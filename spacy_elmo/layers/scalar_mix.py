@@ -1,0 +1,132 @@
+"""The learned mix of a language model's layers."""
+
+from collections.abc import Callable, Sequence
+from typing import Optional
+
+import numpy as np
+from thinc.api import Model
+from thinc.types import Floats1d, Floats2d, Floats3d
+
+LAYER_NORM_EPSILON = 1e-12
+LEAST_WEIGHT = 1e-8  # what a starting weight of 0 becomes: a logarithm is taken
+
+Layers = list[Floats3d]
+Vectors = list[Floats2d]
+
+
+def ScalarMix(
+    n_layers: int = 3,
+    *,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    l2: float = 0.0,
+    initial: Optional[Sequence[float]] = None,
+    trainable: bool = True,
+) -> Model[Layers, Vectors]:
+    """`gamma * sum_j softmax(w)_j h_j` (Peters et al. 2018, equation 1), from
+    `(n_layers, n_tokens, width)` to `(n_tokens, width)` a Doc.
+    """
+    weights = _starting_weights(n_layers, initial)
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"ScalarMix: dropout must be at least 0 and below 1, got {dropout}")
+    if l2 < 0.0:
+        raise ValueError(f"ScalarMix: l2 must be at least 0, got {l2}")
+    return Model(
+        "elmo_scalar_mix",
+        forward,
+        params={"weights": weights, "gamma": np.ones(1, dtype="float32")},
+        # Not named dropout_rate: spaCy sets every attribute of that name.
+        attrs={"layer_norm": layer_norm, "dropout": dropout, "l2": l2, "trainable": trainable},
+    )
+
+
+def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[Vectors, Callable]:
+    xp = model.ops.xp
+    _check_layers(model, X)
+    weights, gamma = mix_weights(model), model.get_param("gamma")
+    normed = [_layer_norm(xp, layers) for layers in X] if model.attrs["layer_norm"] else None
+    mixable = [values for values, _ in normed] if normed is not None else X
+    mixed = [xp.tensordot(weights, layers, axes=1) for layers in mixable]
+    masks: Optional[Vectors] = None
+    if is_train and model.attrs["dropout"]:
+        masks = [model.ops.get_dropout_mask(Y.shape, model.attrs["dropout"]) for Y in mixed]
+    outputs = [gamma * Y for Y in mixed]
+    if masks is not None:
+        outputs = [Y * mask for Y, mask in zip(outputs, masks)]
+
+    def backprop(dY: Vectors) -> Layers:
+        if masks is not None:
+            dY = [d * mask for d, mask in zip(dY, masks)]
+        if model.attrs["trainable"]:
+            _accumulate(model, mixable, mixed, weights, dY)
+        dX = [gamma * weights[:, None, None] * d[None] for d in dY]
+        if normed is not None:
+            dX = [_backprop_norm(xp, d, *values) for d, values in zip(dX, normed)]
+        return dX
+
+    return outputs, backprop
+
+
+def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
+    """The weights that the layers are mixed with, which sum to 1."""
+    raw = model.get_param("weights")
+    shifted = model.ops.xp.exp(raw - raw.max())
+    weights: Floats1d = shifted / shifted.sum()
+    return weights
+
+
+def _accumulate(
+    model: Model[Layers, Vectors], X: Layers, mixed: Vectors, weights: Floats1d, dY: Vectors
+) -> None:
+    """Gradients of gamma and the raw weights, the penalty `l2 * |w|^2` included."""
+    xp = model.ops.xp
+    gamma = model.get_param("gamma")
+    d_gamma = sum((Y * d).sum() for Y, d in zip(mixed, dY))
+    d_weights = xp.zeros_like(weights)
+    for layers, d in zip(X, dY):
+        d_weights += gamma * (layers * d[None]).sum(axis=(1, 2))
+    d_raw = weights * (d_weights - (weights * d_weights).sum())
+    model.inc_grad("gamma", xp.asarray([d_gamma], dtype="float32"))
+    model.inc_grad("weights", d_raw + 2.0 * model.attrs["l2"] * model.get_param("weights"))
+
+
+def _layer_norm(xp, layers: Floats3d) -> tuple[Floats3d, Floats3d]:  # type: ignore[no-untyped-def]
+    """Each token of each layer to mean 0 and variance 1; the inverse deviation."""
+    centred = layers - layers.mean(axis=2, keepdims=True)
+    variance = (centred**2).mean(axis=2, keepdims=True)
+    inverse = 1.0 / xp.sqrt(variance + LAYER_NORM_EPSILON)
+    return centred * inverse, inverse
+
+
+def _backprop_norm(  # type: ignore[no-untyped-def]
+    xp, d_normed: Floats3d, normed: Floats3d, inverse: Floats3d
+) -> Floats3d:
+    along = (d_normed * normed).mean(axis=2, keepdims=True)
+    gradient: Floats3d = inverse * (
+        d_normed - d_normed.mean(axis=2, keepdims=True) - normed * along
+    )
+    return gradient
+
+
+def _check_layers(model: Model[Layers, Vectors], X: Layers) -> None:
+    n_layers = len(model.get_param("weights"))
+    for layers in X:
+        if layers.shape[0] != n_layers:
+            raise ValueError(
+                f"ScalarMix has n_layers = {n_layers}, but the language model has "
+                f"{layers.shape[0]} layers (its LSTM layers and the token layer)"
+            )
+
+
+def _starting_weights(n_layers: int, initial: Optional[Sequence[float]]) -> np.ndarray:
+    if n_layers < 1:
+        raise ValueError(f"ScalarMix: n_layers must be at least 1, got {n_layers}")
+    if initial is None:
+        return np.zeros(n_layers, dtype="float32")
+    weights = np.asarray(initial, dtype="float64")
+    if weights.shape != (n_layers,) or (weights < 0).any() or abs(weights.sum() - 1) > 1e-3:
+        raise ValueError(
+            f"ScalarMix: initial must be {n_layers} weights of at least 0 that sum to 1, "
+            f"got {list(initial)}"
+        )
+    return np.log(np.maximum(weights, LEAST_WEIGHT)).astype("float32")

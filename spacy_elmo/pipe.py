@@ -1,0 +1,365 @@
+"""The pipe `elmo`: the one room where spaCy meets the model."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from spacy import util
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer
+from thinc.types import Floats3d
+
+from .layers.bilm import BiLMShim, Weights, configure, get_shim
+from .layers.listener import ElmoListener, Report
+from .listening import Listening
+from .replacing import enable_replacing
+from .segments import Segmenter
+from .training_batch import TrainingBatch
+from .vectors import Mix, check_mix, mix_layers, set_hooks
+
+if TYPE_CHECKING:
+    from .bilm.model import BiLM
+
+Layers = list[Floats3d]
+
+MODEL_FILE = "model.safetensors"
+DEFAULTS = {
+    "model": {"@architectures": "spacy-elmo.BiLM.v1"},
+    "weights": "en_small",
+    "mix": "average",
+    "initial_state": "warm",
+    "segmenter": {"@segmenters": "spacy-elmo.sentences.v1"},
+    "frozen": True,
+    "store_layers": "auto",
+    "set_vectors": True,
+    "max_batch_tokens": 4096,
+    "cache": 20_000,
+}
+
+if not Doc.has_extension("elmo"):
+    Doc.set_extension("elmo", default=None)
+
+
+@Language.factory("elmo", assigns=["doc._.elmo", "doc.tensor"], default_config=DEFAULTS)
+def make_elmo(
+    nlp: Language,
+    name: str,
+    model: Model[list[Doc], Layers],
+    weights: Union[str, Path, Callable[[], Any], None],
+    mix: Mix,
+    initial_state: str,
+    segmenter: Callable[[Doc], list],
+    frozen: bool,
+    store_layers: Union[bool, str],
+    set_vectors: bool,
+    max_batch_tokens: int,
+    cache: int,
+) -> "Elmo":
+    """Make an `elmo` pipe. `Elmo` says what the settings mean."""
+    return Elmo(
+        nlp.vocab,
+        model,
+        name,
+        weights=weights,
+        mix=mix,
+        initial_state=initial_state,
+        segmenter=segmenter,
+        frozen=frozen,
+        store_layers=store_layers,
+        set_vectors=set_vectors,
+        max_batch_tokens=max_batch_tokens,
+        cache=cache,
+    )
+
+
+class Elmo(Listening, TrainablePipe):
+    """Sets contextual vectors, and gives the layers of the language model to
+    the components that listen to it.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], List[Floats3d]]): The language model.
+    name (str): Name of the pipe.
+    weights (Union[str, Path, Callable[[], BiLM], None]): Name, path or reader of
+        the weights, which are read when first needed; a saved pipeline holds its own.
+    mix (Union[str, int, List[float]]): What goes into `doc.tensor`: "average" of
+        the layers, "top", the number of a layer, or a weight for each.
+    initial_state (str): What the LSTMs start a sequence from: "zeros", "warm"
+        (the state after one empty sentence), or "carry" (the state after the
+        Doc's sequence before).
+    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut into sequences.
+    frozen (bool): Whether the weights stay as they are in training.
+    store_layers (Union[bool, str]): Whether to set `doc._.elmo`, a float32 array
+        of shape `(L + 1, n_tokens, 2P)`; "auto" if anything listens.
+    set_vectors (bool): Whether to set `doc.tensor` and the hooks that make
+        `.vector` and `.similarity` contextual.
+    max_batch_tokens (int): Most tokens that run side by side.
+    cache (int): Token strings whose context-free vectors are kept.
+    RAISES (ValueError): A setting is impossible.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], Layers],
+        name: str = "elmo",
+        *,
+        weights: Weights = None,
+        mix: Mix = "average",
+        initial_state: str = "warm",
+        segmenter: Segmenter,
+        frozen: bool = True,
+        store_layers: Union[bool, str] = "auto",
+        set_vectors: bool = True,
+        max_batch_tokens: int = 4096,
+        cache: int = 20_000,
+    ):
+        if store_layers not in (True, False, "auto"):
+            raise ValueError(f"store_layers must be true, false or 'auto', got {store_layers!r}")
+        check_mix(mix)
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.cfg: dict[str, Any] = {}
+        self.mix = mix
+        self.frozen = frozen
+        self.store_layers = store_layers
+        self.set_vectors = set_vectors
+        self.listener_map = {}
+        self._losses: dict[str, float] = {}
+        self._batch: Optional[TrainingBatch] = None
+        settings: dict[str, Any] = {
+            "segmenter": segmenter,
+            "initial_state": initial_state,
+            "frozen": frozen,
+            "max_batch_tokens": max_batch_tokens,
+            "cache": cache,
+        }
+        configure(model, weights=weights, **settings)
+        enable_replacing(model, settings)
+
+    @property
+    def bilm(self) -> "BiLM":
+        """RETURNS (BiLM): The language model, a torch.nn.Module.
+        RAISES (ValueError): It has no weights, or they cannot be read."""
+        return self._shim.bilm
+
+    def set_bilm(self, bilm: "BiLM") -> None:
+        """Take over a language model.
+
+        bilm (BiLM): The model; the pipe decides whether it is frozen.
+        """
+        self._shim.set(bilm)
+        self.model.set_dim("nO", bilm.config.width, force=True)
+
+    @property
+    def width(self) -> int:
+        """RETURNS (int): Width of the vectors, 2P."""
+        return self._shim.config.width
+
+    @property
+    def _shim(self) -> BiLMShim:
+        return get_shim(self.model)
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> Layers:
+        """Compute the layers of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[Floats3d]): `(L + 1, n_tokens, 2P)` each.
+        RAISES (ValueError): The pipe has no weights.
+        """
+        self._finish_batch()
+        layers: Layers = self.model.predict(list(docs))
+        return layers
+
+    def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
+        """Set `doc._.elmo`, `doc.tensor` and the vector hooks.
+
+        docs (Sequence[Doc]): The Docs.
+        scores (List[Floats3d]): What `predict` returned for them.
+        """
+        store = self.store_layers if self.store_layers != "auto" else bool(self.listener_map)
+        set_vectors = self.set_vectors and not self._tensor_readers
+        for doc, layers in zip(docs, scores):
+            if store:
+                doc._.elmo = layers
+            if set_vectors:
+                doc.tensor = mix_layers(layers, self.mix)
+                set_hooks(doc)
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        weights: Union[str, Path, Callable[[], Any], None] = None,
+    ) -> None:
+        """Read the weights, unless there are some already.
+
+        get_examples (Callable[[], Iterable[Example]]): Examples.
+        nlp (Optional[Language]): The pipeline.
+        weights (Union[str, Path, Callable[[], BiLM], None]): Weights to read in
+            place of those that there are or that the config names.
+        RAISES (ValueError): There are no weights, or they cannot be read.
+        """
+        validate_get_examples(get_examples, "Elmo.initialize")
+        if weights is not None:
+            self._shim.read(weights)
+        self.model.initialize(X=[example.x for example in islice(get_examples(), 1)])
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[dict[str, float]] = None,
+    ) -> dict[str, float]:
+        """Prepare a batch for the listeners. A frozen language model waits for
+        them to ask; otherwise its layers are computed, and the backward pass
+        runs once for all listeners: when the last one has reported, in
+        `finish_update`, or before the next update.
+
+        examples (Iterable[Example]): The batch.
+        drop (float): Not used.
+        sgd (Optional[Optimizer]): The optimizer.
+        losses (Optional[Dict[str, float]]): The losses by pipe; ours is the sum
+            of the squares of the reported gradients.
+        RETURNS (Dict[str, float]): The losses.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "Elmo.update")
+        self._finish_batch()
+        if not self.frozen:
+            docs = [example.predicted for example in examples]
+            layers, backprop = self.model.begin_update(docs)
+            self._batch = TrainingBatch(docs, layers, backprop)
+            self._losses = losses
+            if sgd not in (None, False):
+                self.finish_update(sgd)
+        return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Run the backward pass, if any listener reported, and update the
+        weights. `Language.update` calls this before the listeners have run:
+        then it waits for them.
+
+        sgd (Optimizer): The optimizer.
+        """
+        if self.frozen:
+            return
+        if self._batch is not None:
+            if not self._batch.has_gradient:
+                self._batch.optimizer = sgd
+                return
+            self._batch.run_backward()
+            self._batch = None
+        self.model.finish_update(sgd)
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        """Set `doc._.elmo` where it is missing.
+
+        docs (Sequence[Doc]): The Docs.
+        """
+        missing = [doc for doc in docs if doc._.elmo is None]
+        for doc, layers in zip(missing, self.model.predict(missing)):
+            doc._.elmo = layers
+
+    def training_layers(
+        self, docs: Sequence[Doc], listener: ElmoListener
+    ) -> tuple[Layers, Optional[Report]]:
+        """Answer a listener in an update. Docs of the current batch of a pipe
+        that is fine-tuned take part in the gradient; for others the layers are
+        those that they have, or are computed now, once for all listeners.
+
+        docs (Sequence[Doc]): What the listener reads.
+        listener (ElmoListener): The listener.
+        RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and where
+            to report their gradient, if anywhere.
+        """
+        batch = self._batch
+        if batch is None or not batch.holds(docs):
+            self.annotate(docs)
+            return [doc._.elmo for doc in docs], None
+
+        def report(gradients: Layers) -> None:
+            self._losses[self.name] += batch.add(docs, gradients)
+            if batch.optimizer is not None and batch.is_complete(self.listeners):
+                self._finish_batch()
+
+        return batch.layers_of(docs, listener), report
+
+    def _finish_batch(self) -> None:
+        """Run the backward pass that is due before the layers are computed anew."""
+        batch, self._batch = self._batch, None
+        if batch is not None and batch.has_gradient:
+            batch.run_backward()
+            if batch.optimizer is not None:
+                self.model.finish_update(batch.optimizer)
+
+    def get_loss(self, examples: Iterable[Example], scores: Any) -> None:
+        """The language model has no loss of its own here."""
+
+    def add_label(self, label: str) -> int:
+        """Not for this pipe.
+
+        RAISES (NotImplementedError): Always: there are no labels.
+        """
+        raise NotImplementedError("the pipe 'elmo' has no labels")
+
+    # Serialisation
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Serialise the weights.
+
+        exclude (Iterable[str]): "model" leaves them out.
+        RETURNS (bytes): The pipe's state.
+        """
+        self._finish_batch()
+        data: bytes = util.to_bytes({"model": self._shim.to_bytes}, exclude)
+        return data
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
+        """Load what `to_bytes` returned.
+
+        bytes_data (bytes): The pipe's state.
+        exclude (Iterable[str]): "model" leaves the weights as they are.
+        RETURNS (Elmo): The pipe itself.
+        """
+        util.from_bytes(bytes_data, {"model": self._load}, exclude)
+        return self
+
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        """Write the weights, as `model.safetensors`.
+
+        path (Union[str, Path]): The pipe's folder.
+        exclude (Iterable[str]): "model" leaves them out.
+        """
+        self._finish_batch()
+        util.to_disk(
+            path, {MODEL_FILE: lambda file: file.write_bytes(self._shim.to_bytes())}, exclude
+        )
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
+        """Load what `to_disk` wrote; the weights' original path is not needed.
+
+        path (Union[str, Path]): The pipe's folder.
+        exclude (Iterable[str]): "model" leaves the weights as they are.
+        RETURNS (Elmo): The pipe itself.
+        """
+        util.from_disk(path, {MODEL_FILE: lambda file: self._load(file.read_bytes())}, exclude)
+        return self
+
+    def _load(self, data: bytes) -> None:
+        self._shim.from_bytes(data)
+        self.model.set_dim("nO", self.width, force=True)

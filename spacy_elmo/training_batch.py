@@ -1,0 +1,74 @@
+"""One update of a pipe that is fine-tuned: what its listeners report."""
+
+from collections.abc import Callable, Sequence
+from typing import Optional
+
+import numpy as np
+from spacy.tokens import Doc
+from thinc.api import Optimizer
+from thinc.types import Floats3d
+
+Layers = list[Floats3d]
+
+
+class TrainingBatch:
+    """The layers of a batch of Docs, and the sum of the gradients that were
+    reported for them. Docs are told apart by identity.
+
+    docs (Sequence[Doc]): The Docs.
+    layers (List[Floats3d]): Their layers.
+    backprop (Callable): The backward pass of the language model.
+    """
+
+    def __init__(self, docs: Sequence[Doc], layers: Layers, backprop: Callable):
+        self.docs = list(docs)  # held, so that no other Doc gets the same id
+        self.layers = layers
+        self.backprop = backprop
+        self.optimizer: Optional[Optimizer] = None  # of a finish_update that came too early
+        self._index = {id(doc): i for i, doc in enumerate(self.docs)}
+        self._gradients: Optional[Layers] = None
+        self._listeners: set[int] = set()
+        self._n_open = 0
+
+    def holds(self, docs: Sequence[Doc]) -> bool:
+        """RETURNS (bool): Whether all these Docs are of this batch."""
+        return all(id(doc) in self._index for doc in docs)
+
+    @property
+    def has_gradient(self) -> bool:
+        """RETURNS (bool): Whether any listener reported."""
+        return self._gradients is not None
+
+    def is_complete(self, listeners: Sequence[object]) -> bool:
+        """RETURNS (bool): Whether all these listeners read the batch, and
+        reported as often as they read it."""
+        heard = {id(listener) for listener in listeners}
+        return self.has_gradient and self._n_open == 0 and heard <= self._listeners
+
+    def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
+        """Give a listener the layers of some of the Docs."""
+        self._listeners.add(id(listener))
+        self._n_open += 1
+        return [self.layers[self._index[id(doc)]] for doc in docs]
+
+    def add(self, docs: Sequence[Doc], gradients: Layers) -> float:
+        """Add what a listener reports.
+
+        docs (Sequence[Doc]): The Docs that it read.
+        gradients (List[Floats3d]): The gradients of their layers.
+        RETURNS (float): Sum of their squares.
+        """
+        if self._gradients is None:
+            self._gradients = [np.zeros_like(values) for values in self.layers]
+        self._n_open -= 1
+        total = 0.0
+        for doc, gradient in zip(docs, gradients):
+            self._gradients[self._index[id(doc)]] += gradient
+            total += float((gradient**2).sum())
+        return total
+
+    def run_backward(self) -> None:
+        """The one backward pass; a batch without gradient does nothing."""
+        if self._gradients is not None:
+            self.backprop(self._gradients)
+            self._gradients = None

@@ -1,0 +1,68 @@
+"""Weights on disk: any readable format in, the biLM out."""
+
+from pathlib import Path
+from typing import Union
+
+from ..bilm.model import BiLM
+from . import allennlp, safetensors_file
+
+BUNDLED = "en_small"
+_BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
+HOW_TO_GIVE_WEIGHTS = (
+    "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
+    "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is "
+    "what `python -m spacy elmo pretrain` wrote, a .safetensors file, or an AllenNLP or bilm-tf "
+    "model (a folder or a .hdf5 file with its options.json)."
+)
+
+
+def read_weights(path: Union[str, Path]) -> BiLM:
+    """Read a biLM of any readable format: a `.safetensors` file, a spaCy pipeline
+    with an `elmo` pipe, or AllenNLP's and bilm-tf's HDF5 with its options (a
+    folder, the `.hdf5` file, or the common beginning of both names).
+
+    path (Union[str, Path]): Where it is, or the name of the model in the package.
+    RETURNS (BiLM): The model, in evaluation mode, its weights frozen.
+    RAISES (ValueError): There is no such model, or its files are broken.
+    """
+    place = locate(path)
+    file = safetensors_file.find(place) if place.exists() else None
+    if file is not None:
+        return safetensors_file.read(file)
+    files = allennlp.find(place)
+    if files is not None:
+        return allennlp.read(files)
+    if place.exists():
+        raise ValueError(
+            f"{place} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
+            f"with options.json"
+        )
+    raise ValueError(f"no weights at '{path}'. {HOW_TO_GIVE_WEIGHTS}")
+
+
+def locate(name_or_path: Union[str, Path]) -> Path:
+    """Find a model by name or path.
+
+    name_or_path (Union[str, Path]): "en_small" or a path.
+    RETURNS (Path): Where it is.
+    RAISES (ValueError): The named model is not in this package.
+    """
+    path = Path(name_or_path)
+    if str(name_or_path) != BUNDLED or path.exists():
+        return path
+    if not _BUNDLED_FILE.exists():
+        raise ValueError(
+            f"the model '{BUNDLED}' is not in this version of spacy-elmo. {HOW_TO_GIVE_WEIGHTS}"
+        )
+    return _BUNDLED_FILE
+
+
+def is_available(weights: object) -> bool:
+    """RETURNS (bool): Whether these are weights to read, rather than none or a
+    bundled model that this version of the package does not carry."""
+    if weights == BUNDLED:
+        return Path(BUNDLED).exists() or _BUNDLED_FILE.exists()
+    return weights is not None
+
+
+__all__ = ["BUNDLED", "HOW_TO_GIVE_WEIGHTS", "is_available", "locate", "read_weights"]

@@ -1,0 +1,122 @@
+"""Our own format: one `.safetensors` file, config and provenance in its metadata."""
+
+import os
+from pathlib import Path
+from typing import Any, Optional
+
+import srsly
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+
+FORMAT = "spacy-elmo"
+SUFFIX = ".safetensors"
+MODEL_FILE = "model.safetensors"
+
+
+def find(path: Path) -> Optional[Path]:
+    """Find the file that a path means: itself, the one `.safetensors` file of a
+    folder, or the one pipe of a spaCy pipeline that holds a biLM.
+
+    path (Path): An existing path.
+    RETURNS (Optional[Path]): The file, or None if the path means something else.
+    RAISES (ValueError): There are several.
+    """
+    if path.is_file():
+        return path if path.suffix == SUFFIX else None
+    found = sorted(path.glob(f"*/{MODEL_FILE}")) if (path / "config.cfg").is_file() else []
+    found = found or sorted(path.glob(f"*{SUFFIX}"))
+    if len(found) > 1:
+        names = ", ".join(str(file.relative_to(path)) for file in found)
+        raise ValueError(f"{path} holds several models: {names}. Give the path of one of them.")
+    return found[0] if found else None
+
+
+def read(path: Path) -> BiLM:
+    """Read a file.
+
+    path (Path): The file.
+    RETURNS (BiLM): The model, frozen, in float32.
+    RAISES (ValueError): The file is no such file, or broken.
+    """
+    return from_bytes(path.read_bytes(), str(path))
+
+
+def write(bilm: BiLM, path: Path) -> None:
+    """Write a file, whole or not at all.
+
+    bilm (BiLM): The model.
+    path (Path): The file to write.
+    """
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        unfinished.write_bytes(to_bytes(bilm))
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def to_bytes(bilm: BiLM) -> bytes:
+    """RETURNS (bytes): The content of a file."""
+    metadata = {
+        "format": FORMAT,
+        "config": srsly.json_dumps(bilm.config.to_dict()),
+        "provenance": srsly.json_dumps(bilm.provenance),
+    }
+    state = {name: value.contiguous() for name, value in bilm.state_dict().items()}
+    data: bytes = save(state, metadata=metadata)
+    return data
+
+
+def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
+    """Read the content of a file.
+
+    data (bytes): The content.
+    source (str): Its name in error messages.
+    RETURNS (BiLM): The model, frozen, in float32.
+    RAISES (ValueError): The content is not such a file's, or broken.
+    """
+    try:
+        tensors = load(data)
+        metadata = _metadata(data)
+        config = BiLMConfig.from_dict(srsly.json_loads(metadata["config"]))
+        provenance = srsly.json_loads(metadata.get("provenance", "{}"))
+    except KeyError:
+        raise ValueError(
+            f"{source}: a .safetensors file without the metadata of spacy-elmo; "
+            f"it was not written by spacy-elmo and cannot be read as a biLM"
+        ) from None
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise ValueError(f"{source}: not a readable .safetensors file: {error}") from error
+    with torch.device("meta"):
+        bilm = BiLM(config)
+    _check_tensors(tensors, bilm, source)
+    tensors = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
+    bilm.load_state_dict(tensors, assign=True)
+    bilm.provenance = provenance
+    return bilm.eval().requires_grad_(False)
+
+
+def _metadata(data: bytes) -> dict[str, Any]:
+    size = int.from_bytes(data[:8], "little")
+    metadata: dict[str, Any] = srsly.json_loads(data[8 : 8 + size].decode("utf8"))["__metadata__"]
+    return metadata
+
+
+def _check_tensors(tensors: dict[str, torch.Tensor], bilm: BiLM, source: str) -> None:
+    expected = bilm.state_dict()
+    for name in sorted(set(expected) - set(tensors)):
+        shape = tuple(expected[name].shape)
+        raise ValueError(f"{source}: tensor '{name}' is missing; its shape should be {shape}")
+    for name, tensor in tensors.items():
+        if name not in expected:
+            shape = tuple(tensor.shape)
+            raise ValueError(f"{source}: tensor '{name}' {shape} has no place in its own config")
+        got, want = tuple(tensor.shape), tuple(expected[name].shape)
+        if got != want:
+            raise ValueError(f"{source}: tensor '{name}' has shape {got}, its config says {want}")
+        if not tensor.is_floating_point():
+            raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not floats")

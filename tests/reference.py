@@ -1,0 +1,219 @@
+"""The arithmetic of ELMo in plain numpy float64: slow, loop by loop, independent of the package.
+
+It follows the file layout and run-time behaviour of bilm-tf and AllenNLP; the tests compare the
+package with it. Run as a program, it checks its own random weights.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Options = dict[str, Any]
+Datasets = dict[str, NDArray[np.float32]]
+Cell = tuple[Array, Array]  # (clipped memory cell, clipped hidden vector)
+State = list[list[list[Cell]]]  # state[row][direction][layer]
+
+BOS, EOS, BOW, EOW, PAD = 256, 257, 258, 259, 260
+MARKS = {"<S>": BOS, "</S>": EOS}
+
+
+def _cell_name(direction: int, layer: int) -> str:
+    return f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+
+
+def _n_layers(options: Options) -> int:
+    return int(options["lstm"].get("n_layers", 1))
+
+
+def _n_highway(options: Options) -> int:
+    return int(options["char_cnn"].get("n_highway", 0))
+
+
+def random_datasets(options: Options, seed: int = 0) -> Datasets:
+    """Random weights under bilm-tf's dataset names and shapes; clips of about 3 do act on them."""
+    rng = np.random.default_rng(seed)
+    dim, projection_dim = options["lstm"]["dim"], options["lstm"]["projection_dim"]
+    char_dim, filters = options["char_cnn"]["embedding"]["dim"], options["char_cnn"]["filters"]
+    n_filters = sum(count for _, count in filters)
+    assert projection_dim <= dim, "the layout has no projection for lstm.projection_dim > lstm.dim"
+
+    def normal(shape: tuple[int, ...], scale: float) -> NDArray[np.float32]:
+        return (scale * rng.standard_normal(shape)).astype(np.float32)
+
+    data = {"char_embed": rng.uniform(-1, 1, (261, char_dim)).astype(np.float32)}
+    for i, (width, count) in enumerate(filters):
+        data[f"CNN/W_cnn_{i}"] = normal((1, width, char_dim, count), (width * char_dim) ** -0.5)
+        data[f"CNN/b_cnn_{i}"] = normal((count,), 0.5)
+    for k in range(_n_highway(options)):
+        for part in ("carry", "transform"):
+            data[f"CNN_high_{k}/W_{part}"] = normal((n_filters, n_filters), n_filters**-0.5)
+            data[f"CNN_high_{k}/b_{part}"] = normal((n_filters,), 0.5)
+    if n_filters != projection_dim:
+        data["CNN_proj/W_proj"] = normal((n_filters, projection_dim), n_filters**-0.5)
+        data["CNN_proj/b_proj"] = normal((projection_dim,), 0.5)
+    for direction in range(2):
+        for layer in range(_n_layers(options)):
+            name = _cell_name(direction, layer)
+            weight = normal((2 * projection_dim, 4 * dim), 0.7 * projection_dim**-0.5)
+            weight[projection_dim:] *= np.float32(0.4)  # keeps float32 rounding from growing
+            data[f"{name}/W_0"], data[f"{name}/B"] = weight, normal((4 * dim,), 1.0)
+            if projection_dim < dim:
+                data[f"{name}/W_P_0"] = normal((dim, projection_dim), 4.0 * dim**-0.5)
+    return data
+
+
+def write_hdf5(folder: Path, options: Options, datasets: Datasets) -> Path:
+    """Write ``options.json`` and ``weights.hdf5`` as bilm-tf does; return the latter's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "options.json").write_text(json.dumps(options), encoding="utf8")
+    path = folder / "weights.hdf5"
+    with h5py.File(path, "w") as file:
+        for name, values in datasets.items():
+            file.create_dataset(name, data=values, dtype="float32")
+    return path
+
+
+def character_ids(token: str, max_characters: int) -> list[int]:
+    """``[BOW] bytes [EOW] PAD...``, all + 1; the bytes are cut, even inside a character.
+
+    The sentence marks, also where they stand in the text, have BOS or EOS for their bytes.
+    """
+    if token in MARKS:
+        inner = [MARKS[token]]
+    else:
+        inner = list(token.encode("utf8", errors="ignore"))[: max_characters - 2]
+    ids = [BOW, *inner, EOW] + [PAD] * (max_characters - 2 - len(inner))
+    return [number + 1 for number in ids]
+
+
+def _sigmoid(x: Array) -> Array:
+    return 0.5 * (1.0 + np.tanh(0.5 * x))
+
+
+def _relu(x: Array) -> Array:
+    return np.maximum(x, 0.0)
+
+
+def _tanh(x: Array) -> Array:
+    return np.tanh(x)
+
+
+def _clip(x: Array, limit: float | None) -> Array:
+    return x if limit is None else np.clip(x, -limit, limit)
+
+
+def token_vector(options: Options, datasets: Datasets, token: str) -> Array:
+    """Characters, filters over all positions (PAD too), max, activation, highways, projection."""
+    cnn = options["char_cnn"]
+    data = {k: v.astype(np.float64) for k, v in datasets.items() if k.startswith(("char", "CNN"))}
+    activation = {"relu": _relu, "tanh": _tanh}[cnn["activation"]]
+    table = np.vstack([np.zeros((1, cnn["embedding"]["dim"])), data["char_embed"]])
+    characters = table[character_ids(token, cnn["max_characters_per_token"])]
+    parts = []
+    for i, (width, _) in enumerate(cnn["filters"]):
+        weight, bias = data[f"CNN/W_cnn_{i}"][0], data[f"CNN/b_cnn_{i}"]  # (width, dc, n), (n,)
+        positions = []
+        for start in range(len(characters) - width + 1):
+            value = bias
+            for offset in range(width):
+                value = value + characters[start + offset] @ weight[offset]
+            positions.append(value)
+        parts.append(activation(np.max(positions, axis=0)))
+    x = np.concatenate(parts)
+    for k in range(_n_highway(options)):
+        name = f"CNN_high_{k}"  # "carry" is misnamed: it gates the transformed branch
+        gate = _sigmoid(x @ data[f"{name}/W_carry"] + data[f"{name}/b_carry"])
+        branch = _relu(x @ data[f"{name}/W_transform"] + data[f"{name}/b_transform"])
+        x = gate * branch + (1.0 - gate) * x
+    if len(x) != options["lstm"]["projection_dim"]:
+        x = x @ data["CNN_proj/W_proj"] + data["CNN_proj/b_proj"]
+    return x
+
+
+def _run_layer(
+    options: Options, datasets: Datasets, name: str, inputs: list[Array], cell: Cell
+) -> tuple[list[Array], Cell]:
+    """One LSTM layer in reading order: gates i, j, f, o, forget bias + 1, clips at every step."""
+    lstm = options["lstm"]
+    weight = datasets[f"{name}/W_0"].astype(np.float64)
+    bias = datasets[f"{name}/B"].astype(np.float64)
+    outputs = []
+    c, h = cell
+    for x in inputs:
+        i, j, f, o = np.split(np.concatenate([x, h]) @ weight + bias, 4)
+        c = _sigmoid(f + 1.0) * c + _sigmoid(i) * np.tanh(j)
+        c = _clip(c, lstm.get("cell_clip"))
+        h = _sigmoid(o) * np.tanh(c)
+        if lstm["projection_dim"] < lstm["dim"]:
+            h = _clip(h @ datasets[f"{name}/W_P_0"].astype(np.float64), lstm.get("proj_clip"))
+        outputs.append(h)
+    return outputs, (c, h)
+
+
+def layers(
+    options: Options, datasets: Datasets, sentences: list[list[str]], state: State | None = None
+) -> tuple[list[Array], State]:
+    """(L + 1, n_tokens, 2P) a sentence, each run alone, and the state to carry to the next call.
+
+    The marks are fed and dropped. Layer 0 is the token vector twice. The skip connection is
+    added from layer 1 (counted from 0) on, after clipping, and is no part of the state.
+    """
+    lstm = options["lstm"]
+    skip, n_layers = lstm.get("use_skip_connections", False), _n_layers(options)
+    if state is None:
+        zero = (np.zeros(lstm["dim"]), np.zeros(lstm["projection_dim"]))
+        state = [[[zero] * n_layers for _ in range(2)] for _ in sentences]
+    assert len(state) == len(sentences), "the state needs one row a sentence"
+    results: list[Array] = []
+    new_state: State = []
+    for number, sentence in enumerate(sentences):
+        vectors = [token_vector(options, datasets, t) for t in ["<S>", *sentence, "</S>"]]
+        halves: list[list[list[Array]]] = []  # halves[direction][layer][position], text order
+        new_row: list[list[Cell]] = []
+        for direction in range(2):
+            x = vectors[::-1] if direction == 1 else vectors
+            stack, cells = [vectors], []
+            for layer in range(n_layers):
+                name = _cell_name(direction, layer)
+                out, cell = _run_layer(options, datasets, name, x, state[number][direction][layer])
+                if skip and layer >= 1:
+                    out = [out[t] + x[t] for t in range(len(x))]
+                x = out
+                stack.append(out[::-1] if direction == 1 else out)
+                cells.append(cell)
+            halves.append(stack)
+            new_row.append(cells)
+        results.append(np.concatenate([np.array(h) for h in halves], axis=-1)[:, 1:-1])
+        new_state.append(new_row)
+    return results, new_state
+
+
+def _self_test() -> None:
+    """Shapes, and that both clips act on random weights."""
+    cnn: Options = {"activation": "tanh", "embedding": {"dim": 4}, "filters": [[1, 8], [3, 12]]}
+    cnn |= {"max_characters_per_token": 12, "n_highway": 1}
+    text = [["some", "words", "é", "<S>", "unreasonably", "\U0001f600", ".", "."], [], ["one"]]
+    for seed, (dim, projection_dim) in enumerate([(24, 8), (64, 16), (10, 9), (8, 8), (20, 20)]):
+        lstm = {"dim": dim, "projection_dim": projection_dim, "n_layers": 2}
+        options = {"char_cnn": cnn, "lstm": lstm | {"cell_clip": 3.0, "proj_clip": 3.0}}
+        data, state = random_datasets(options, seed), None
+        cells, hidden = [], []
+        for _ in range(3):
+            out, state = layers(options, data, text, state)
+            cells += [cell[0] for row in state for direction in row for cell in direction]
+            hidden.append(out[0][1:])
+        assert [a.shape for a in out] == [(3, len(s), 2 * projection_dim) for s in text]
+        hits = [float(np.mean(np.abs(values) == 3.0)) for values in (cells, hidden)]
+        assert hits[0] > 0 and (hits[1] > 0) == (projection_dim < dim), hits
+        print(f"{dim}, {projection_dim}: clipped {hits[0]:.3f} of cells, {hits[1]:.3f} of outputs")
+
+
+if __name__ == "__main__":
+    _self_test()
