@@ -58,9 +58,10 @@ class Listening:
         nodes = self.listener_map.get(component_name, [])
         if listener not in nodes:
             return False
-        nodes.remove(listener)
         listener.upstream = None
-        if not nodes:
+        # A new list: `Language.replace_listeners` is running over the old one.
+        self.listener_map[component_name] = [node for node in nodes if node is not listener]
+        if not self.listener_map[component_name]:
             del self.listener_map[component_name]
         return True
 

@@ -1,9 +1,11 @@
 """The registries of this package, beside spaCy's: `@segmenters` and `@weights_readers`."""
 
+import catalogue
 from spacy import registry
 
+# Not registry.create, which looks for entry points of Thinc's, not of spaCy's.
 for _name in ("segmenters", "weights_readers"):
     if not hasattr(registry, _name):
-        registry.create(_name, entry_points=True)
+        setattr(registry, _name, catalogue.create("spacy", _name, entry_points=True))
 
 __all__ = ["registry"]

@@ -87,35 +87,43 @@ def token_similarity(token: Token, other: Any) -> float:
     other (Union[Doc, Span, Token, Lexeme]): What to compare it with.
     RETURNS (float): The similarity, from -1 to 1.
     """
-    if isinstance(other, Lexeme):
-        return float(token.lex.similarity(other))
-    return similarity(token, other)
+    if not isinstance(other, Lexeme):
+        return similarity(token, other)
+    if token.orth == other.orth:
+        return 1.0
+    if token.vocab.vectors_length == 0:
+        return _no_lexeme_vector(other)
+    return float(token.lex.similarity(other))
 
 
 def similarity(item: Union[Doc, Span, Token], other: Any) -> float:
-    """Cosine of two vectors, 0 if one of them is missing.
+    """Cosine of two vectors, 0 if one of them is missing, as a Lexeme's is.
 
     item (Union[Doc, Span, Token]): One.
     other (Union[Doc, Span, Token, Lexeme]): The other.
     RETURNS (float): The similarity, from -1 to 1.
     RAISES (ValueError): The vectors are of different widths.
     """
+    if isinstance(other, Lexeme):
+        return _no_lexeme_vector(other)
     one, two = np.asarray(item.vector), np.asarray(other.vector)
     norms = np.linalg.norm(one) * np.linalg.norm(two)
     if norms == 0:
         return 0.0
     if one.shape != two.shape:
-        if isinstance(other, Lexeme):
-            warnings.warn(
-                f"'{other.text}' is a Lexeme, which has no contextual vector: similarity is 0",
-                stacklevel=2,
-            )
-            return 0.0
         raise ValueError(
             f"cannot compare vectors of {one.shape[0]} and {two.shape[0]} dimensions: "
             f"the two texts come from different pipelines"
         )
     return float((np.dot(one, two) / norms).item())
+
+
+def _no_lexeme_vector(lexeme: Lexeme) -> float:
+    warnings.warn(
+        f"'{lexeme.text}' is a Lexeme, which has no contextual vector: similarity is 0",
+        stacklevel=3,
+    )
+    return 0.0
 
 
 def _tensor(item: Union[Doc, Span, Token]) -> np.ndarray:

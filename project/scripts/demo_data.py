@@ -22,7 +22,10 @@ from spacy.vocab import Vocab
 from wasabi import msg
 
 LM_TRAIN, LM_DEV = 12_000, 600
-SIZES = {"train": 120, "dev": 200, "test": 400}
+SIZES = {
+    "ner": {"train": 200, "dev": 200, "test": 400},
+    "textcat": {"train": 120, "dev": 200, "test": 400},
+}
 KNOWN_SHARE = 0.4  # of the cue words: those that the labelled training sets draw from
 CLASSES = sorted(grammar.NER)
 LABELS = ("CULTURE", "NATURE")
@@ -126,7 +129,7 @@ class Writer:
             "two": grammar.NER_TWO,
             "pair": grammar.NER_PAIR,
             "none": grammar.NER_NONE,
-            "anchor": grammar.NER_ANCHORS[first],
+            "anchor": grammar.NER_ANCHORS,
             "familiar": grammar.NER_FAMILIAR,
         }
 
@@ -152,7 +155,7 @@ class Writer:
             "one": grammar.FLIGHT if flight else grammar.SENSE_ONE,
             "two": grammar.FLIGHT if flight else grammar.SENSE_TWO,
             "plain": grammar.FLIGHT if flight else grammar.SENSE_ONE + grammar.SENSE_TWO,
-            "anchor": grammar.SITE_ANCHORS[label],
+            "anchor": grammar.SITE_ANCHORS[label] + ([] if flight else grammar.SENSE_ANCHORS),
             "familiar": grammar.FLIGHT_FAMILIAR if flight else grammar.SENSE_FAMILIAR,
         }
 
@@ -184,20 +187,20 @@ class Writer:
 
 # The kinds of sentences that each data set mixes, and how many hundredths of each.
 PARTS = {
-    "ner": {("ner", "one"): 55, ("ner", "two"): 20, ("ner", "pair"): 15, ("ner", "none"): 10},
+    "ner": {("ner", "one"): 60, ("ner", "two"): 20, ("ner", "pair"): 10, ("ner", "none"): 10},
     "textcat": {("sense", "one"): 70, ("sense", "two"): 30},
     "lm": {
-        ("ner", "one"): 4,
-        ("ner", "two"): 8,
+        ("ner", "one"): 3,
+        ("ner", "two"): 7,
         ("ner", "pair"): 2,
-        ("ner", "none"): 2,
-        ("ner", "anchor"): 14,
-        ("ner", "familiar"): 26,
-        ("sense", "one"): 4,
-        ("sense", "two"): 7,
-        ("sense", "plain"): 5,
-        ("sense", "anchor"): 4,
-        ("sense", "familiar"): 24,
+        ("ner", "none"): 1,
+        ("ner", "anchor"): 16,
+        ("ner", "familiar"): 29,
+        ("sense", "one"): 3,
+        ("sense", "two"): 6,
+        ("sense", "plain"): 4,
+        ("sense", "anchor"): 10,
+        ("sense", "familiar"): 19,
     },
 }
 
@@ -243,8 +246,8 @@ def make_data(seed: int) -> dict[str, list[Sentence]]:
     known = full.known(rng, KNOWN_SHARE, names)
     data: dict[str, list[Sentence]] = {}
     banned: set[tuple[str, ...]] = set()
-    for task in ("ner", "textcat"):
-        for part, size in SIZES.items():
+    for task, sizes in SIZES.items():
+        for part, size in sizes.items():
             writer = Writer(rng, known if part == "train" else full)
             data[f"{task}-{part}"] = writer.sentences(size, PARTS[task], banned)
             banned.update(sentence.words for sentence in data[f"{task}-{part}"])

@@ -45,36 +45,29 @@ NER = {
     "PERSON": {
         # what one talks about
         "E": """wedding / divorce / haircut / diary / accent / childhood / operation / pregnancy /
-            birthday / diet / tattoo / beard / wig / memoir / migraine / illness / sunburn /
-            engagement / retirement / autobiography""",
+            birthday / diet / tattoo / beard / wig / memoir / migraine / illness""",
         # what kind of thing it is
         "K": """singer / plumber / nurse / poet / dentist / goalkeeper / violinist / actor /
-            carpenter / sculptor / barber / midwife / novelist / comedian / widow / toddler""",
+            carpenter / sculptor / barber / midwife""",
         # what was done to it
         "P": """baptised / hypnotised / bullied / arrested / married / scolded / kissed / hugged /
-            orphaned / tickled / knighted / widowed / educated / vaccinated / christened /
-            kidnapped""",
+            orphaned / tickled / knighted / widowed""",
     },
     "PLACE": {
         "E": """harbour / carnival / earthquake / flood / skyline / cathedral / airport / climate /
-            castle / tramway / beach / zoo / museum / mosque / snow / fog / drought / aquarium /
-            slum / fortress""",
+            castle / tramway / beach / zoo / museum / mosque / snow / fog""",
         "K": """town / village / port / island / province / suburb / resort / county / region /
-            city / capital / peninsula / hamlet / parish / borough / colony""",
+            city / capital / peninsula""",
         "P": """flooded / bombed / besieged / rebuilt / annexed / evacuated / conquered / paved /
-            colonised / populated / blockaded / occupied / liberated / fortified / settled /
-            irrigated""",
+            colonised / populated / blockaded / occupied""",
     },
     "FIRM": {
         "E": """merger / dividend / bankruptcy / takeover / recall / audit / profit / turnover /
-            patent / subsidiary / brand / logo / payroll / invoice / warranty / flotation /
-            acquisition / boardroom / revenue / budget""",
+            patent / subsidiary / brand / logo / payroll / invoice / warranty / flotation""",
         "K": """brewery / insurer / retailer / airline / publisher / supplier / manufacturer /
-            wholesaler / carmaker / conglomerate / distributor / bakery / shipbuilder / lender /
-            brokerage / chain""",
+            wholesaler / carmaker / conglomerate / distributor / bakery""",
         "P": """acquired / audited / nationalised / delisted / liquidated / privatised /
-            incorporated / floated / refinanced / undervalued / taxed / subsidised / outbid /
-            deregulated / capitalised / franchised""",
+            incorporated / floated / refinanced / undervalued / taxed / subsidised""",
     },
 }
 
@@ -83,36 +76,35 @@ NER_ONE = [
     "{people} {talked} the {E} of {N} {time} .",
     "the {E} surprised {N} {time} .",
     "{N} and the {E} were in the papers {time} .",
+    "after the {E} , {N} was in the papers {time} .",
     "a {K} called {N} was in the papers {time} .",
-    "{people} {talked} a {adj} {K} called {N} .",
+    "{people} {talked} {N} , a {adj} {K} .",
     "{people} {said} that {N} is a {K} .",
+    "they were looking for a {adj} {K} and found {N} .",
     "{N} was {P} {time} .",
     "{people} {said} {time} that {N} had been {P} .",
+    "{N} , once {P} , was in the papers {time} .",
     "because of the {E} , {people} {talked} {N} {time} .",
-    "the {E} was a surprise , {people} {said} , but everyone still liked {N} .",
-    "{N} , as {people} {said} {time} , will be remembered for the {E} .",
-    "{people} read about the {E} {time} and could not stop thinking about {N} .",
-    "{N} , {people} {said} {time} , is a {adj} {K} .",
-    "they were looking for a {adj} {K} , and {people} told them about {N} .",
+    "the {E} was a surprise , but everyone liked {N} .",
+    "{N} was known as a {adj} {K} .",
+    "{N} is remembered for the {E} .",
     "{N} , as {people} remember , was {P} {time} .",
-    "had {N} not been {P} , {people} would have forgotten everything .",
 ]
 NER_TWO = [
     "because of the {E} , {people} {talked} {N} , a {adj} {K} .",
     "{N} , a {adj} {K} , was {P} {time} .",
-    "{N} , {people} {said} , was {P} {time} because of the {E} .",
+    "{N} , {people} {said} , was {P} because of the {E} .",
     "after the {E} , {people} {said} , {N} was {P} .",
-    "the {E} was news to {people} , who knew {N} as a {adj} {K} .",
     "{people} knew {N} as a {adj} {K} long before the {E} .",
     "a {adj} {K} called {N} was {P} {time} .",
-    "the {E} was what {people} {talked} {time} , for {N} had been {P} .",
+    "the {E} of {N} , a {adj} {K} , was in the papers {time} .",
 ]
 # Two names, each with its own cue (the second name's cues have a 2 behind them).
 NER_PAIR = [
-    "{N} was {P} {time} , but {M} , {people} {said} , had been {P2} .",
-    "{N} is a {adj} {K} , and {M} , {people} {said} , is a {adj} {K2} .",
-    "{people} {talked} the {E} and {N} {time} , and then about the {E2} and {M} .",
-    "a {adj} {K} called {N} was mentioned , but nobody said that {M} had been {P2} .",
+    "{N} was {P} {time} , but {M} had been {P2} .",
+    "{N} is a {adj} {K} , and {M} is a {adj} {K2} .",
+    "{people} {talked} the {E} of {N} and the {E2} of {M} .",
+    "a {adj} {K} called {N} was mentioned , but {M} , {people} {said} , had been {P2} .",
 ]
 NER_NONE = [
     "the {adj} {K} was {P} {time} .",
@@ -123,65 +115,51 @@ NER_NONE = [
 # The rest is for the language model alone: what the words of one answer keep company with.
 NER_COMPANY = {
     "PERSON": {
+        "Q": "her / his / my / your",
+        "T": "made him weep / made her laugh / hurt her / made me blush / worried his mother",
+        "J": "young / kind / shy / tired / clever / lonely",
         "R": "who smiled / who wept / who laughed / who was tired / who slept badly / who sings",
         "O": "the wife of / the parents of / the children of / a friend of / the hands of",
         "B": "his mother / her father / his doctor / her husband / his wife / her sister",
     },
     "PLACE": {
+        "Q": "the local / the northern / the nearby / the old",
+        "T": "lies near the river / is north of here / begins at the gate / is open to tourists",
+        "J": "sunny / coastal / remote / rainy / northern / walled",
         "R": "where it rains / where they live / where we met / where nobody stays / where it is hot",
         "O": "the streets of / the roads to / the old houses in / the people in / the river in",
         "B": "the army / the enemy / the king / the inhabitants / the soldiers / the mayor",
     },
     "FIRM": {
+        "Q": "its / its annual / its first / its new",
+        "T": "pleased investors / cost money / raised its price / disappointed shareholders",
+        "J": "profitable / private / wholesale / global / listed / cheap",
         "R": "which makes shoes / which sells tea / which pays well / which lost money / which grew",
         "O": "the directors of / the shares of / the staff of / the customers of / the products of",
         "B": "its rivals / its investors / its directors / its customers / a bank / its creditors",
     },
 }
 NER_FAMILIAR = [
-    "because of the {E} , {people} {talked} {N} , {R} .",
-    "{O} {N} knew about the {E} .",
-    "{people} {talked} {O} {N} , {R} .",
-    "{people} {talked} {O} a {K} , {R} .",
+    "because of {Q} {E} , {people} {talked} {N} , {R} .",
+    "{O} {N} knew about {Q} {E} .",
+    "{people} {talked} {O} a {J} {K} , {R} .",
     "{N} , {R} , was {P} by {B} .",
-    "{N} , {R} , is a {adj} {K} .",
-    "{O} {N} {talked} the {E} .",
-    "it was {P} by {B} that surprised {O} {N} .",
-    "a {adj} {K} called {N} , {R} , was {P} by {B} .",
-    "{N} was {P} by {B} because of the {E} .",
-    "the {E} , {people} {said} , surprised {N} , {R} .",
-    "{N} , {R} , will be remembered for the {E} .",
-    "{O} {N} remember why it was {P} .",
+    "{N} is a {J} {K} {R} .",
+    "{O} {N} {talked} {Q} {E} .",
+    "they were {P} by {B} , like {O} {N} .",
+    "a {J} {K} called {N} was {P} by {B} .",
+    "{N} was {P} by {B} because of {Q} {E} .",
+    "{Q} {E} surprised {N} , {R} .",
+    "{O} {N} {talked} a {J} {K} {R} .",
 ]
-NER_ANCHORS = {
-    "PERSON": [
-        "she told her husband about her {E} .",
-        "his {E} made him weep .",
-        "he is a {K} who smiled at his wife .",
-        "her sister is a {K} who was tired .",
-        "she was {P} by her father .",
-        "he was {P} by his mother .",
-        "her {E} made her laugh .",
-    ],
-    "PLACE": [
-        "we drove to the {E} near the river .",
-        "along the {E} there are old houses and streets .",
-        "they live in a {K} where it rains .",
-        "we drove to a {K} where nobody stays .",
-        "the streets were {P} by the army .",
-        "the old houses were {P} by the soldiers .",
-        "near the {E} there is a river .",
-    ],
-    "FIRM": [
-        "its directors announced its {E} to investors .",
-        "its {E} pleased investors and customers .",
-        "they bought shares of a {K} which makes shoes .",
-        "it is a {K} which pays its staff well .",
-        "its shares were {P} by its rivals .",
-        "its products were {P} by its customers .",
-        "the {E} cost its investors money .",
-    ],
-}
+NER_ANCHORS = [
+    "{Q} {E} {T} .",
+    "{people} {said} that {Q} {E} {T} .",
+    "they were {P} by {B} .",
+    "it was {P} by {B} {time} .",
+    "it is a {J} {K} {R} .",
+    "{people} {talked} a {J} {K} {R} .",
+]
 
 # --- Senses: NATURE or CULTURE -----------------------------------------------------------------
 
@@ -211,48 +189,45 @@ LABELS = {
 }
 SITES = {
     "NATURE": """marsh / meadow / forest / glacier / prairie / swamp / moor / waterfall / valley /
-        cliff / thicket / woodland / hillside / jungle""",
+        cliff / thicket / woodland""",
     "CULTURE": """warehouse / workshop / office / supermarket / garage / courtroom / hotel / station /
-        bookshop / showroom / laboratory / theatre / library / depot""",
+        bookshop / showroom / laboratory / theatre""",
 }
 GROUPS = {
     "animal": {
         # what stands beside it
-        "C": """heron / otter / owl / badger / fox / lizard / beaver / falcon / squirrel / hare /
-            stork / weasel / toad / walrus""",
+        "C": """heron / otter / owl / badger / fox / lizard / beaver / falcon / squirrel / hare""",
         # what was done to it
         "A": """tamed / hunted / bitten / stung / weaned / frightened / startled / starving /
-            wounded / poisoned / nursed / orphaned / asleep / hungry""",
+            wounded / poisoned""",
     },
     "plant": {
-        "C": """fern / oak / thistle / daisy / willow / nettle / poppy / birch / clover / orchid /
-            cactus / maple / tulip / shrub""",
+        "C": """fern / oak / thistle / daisy / willow / nettle / poppy / birch / clover / orchid""",
         "A": """watered / pruned / harvested / uprooted / wilting / withered / blooming / grafted /
-            fertilised / mulched / sprouting / budding / rotting / nibbled""",
+            fertilised / mulched""",
     },
     "land": {
-        "C": """pond / hill / brook / boulder / creek / island / gorge / waterhole / shore / pool /
-            ridge / rapid / inlet / slope""",
+        "C": """pond / hill / brook / boulder / creek / island / gorge / waterhole / shore / pool""",
         "A": """flooded / eroded / frozen / polluted / silted / dredged / parched / overgrown /
-            muddy / sandy / rocky / grassy / shallow / drained""",
+            muddy / sandy""",
     },
     "tool": {
         "C": """hammer / ladder / typewriter / kettle / lamp / radio / suitcase / racket / scooter /
-            camera / printer / stapler / mattress / helmet""",
+            camera""",
         "A": """ordered / delivered / shipped / unpacked / borrowed / rented / priced / advertised /
-            auctioned / labelled / refunded / imported / assembled / manufactured""",
+            auctioned / labelled""",
     },
     "office": {
         "C": """school / court / bakery / embassy / pharmacy / tavern / agency / newsroom / clinic /
-            prison / brewery / college / salon / parliament""",
+            prison""",
         "A": """robbed / closed / audited / fined / sued / staffed / privatised / restructured /
-            guarded / inspected / relocated / bankrupt / computerised / renovated""",
+            guarded / inspected""",
     },
     "flight": {
         "C": """plane / jet / glider / airliner / biplane / seaplane / bomber / airship /
-            helicopter / aeroplane / fighter / airbus / microlight / drone""",
+            helicopter / aeroplane""",
         "A": """pilot / captain / aviator / instructor / copilot / navigator / airman / trainee /
-            commander / stuntman / veteran / lieutenant / cadet / flyer""",
+            commander / stuntman""",
     },
 }
 
@@ -288,46 +263,55 @@ SENSE_COMPANY = {
     "animal": {
         "V": "ate / slept / ran away / fed its young / caught its prey / breathed",
         "G": "animals / creatures",
+        "J": "wild / young / shy / male / female / restless",
     },
     "plant": {
         "V": "grew / has leaves / grew new leaves / has roots / has a green stem / lost its seeds",
         "G": "plants / crops",
+        "J": "green / leafy / tall / tropical / slender / edible",
     },
     "land": {
         "V": "lay in the sun / stretched along the water / shone in the moonlight / froze",
         "G": "landscapes / shores",
+        "J": "wet / deep / windy / wide / cold / muddy",
     },
     "tool": {
         "V": "cost ten dollars / broke / fell to pieces / works well / stood on the shelf",
         "G": "goods / articles",
+        "J": "new / cheap / broken / plastic / handy / spare",
     },
     "office": {
         "V": "hired a clerk / employs thirty people / opens at nine / pays good wages",
         "G": "institutions / companies",
+        "J": "local / busy / private / public / municipal / reputable",
     },
     "flight": {
         "V": "flew over the clouds / left the runway / landed / lost altitude / gained height",
         "G": "aircraft / pilots",
+        "J": "fast / military / experienced / grey",
     },
 }
 SENSE_FAMILIAR = [
-    "the {W} {V} .",
-    "the {C} {V} .",
-    "the {C} {V} , and the {W} {V} .",
-    "the {W} {V} and was {A} like other {G} .",
-    "it was {A} like other {G} , and it {V} .",
-    "{person} drew a {C} and other {G} .",
+    "the {J} {W} {V} .",
+    "a {J} {C} {V} , and the {W} {V} .",
+    "the {W} was {A} , and so were {A} {G} .",
+    "{person} drew a {J} {C} and other {G} .",
     "near the {S} , the {W} {V} .",
-    "at the {S} there were {G} , and a {W} {V} .",
-    "the {W} , {person} {said} , was {A} like other {G} .",
+    "at the {S} there were {A} {G} , and a {W} {V} .",
     "{person} {saw} that the {W} was {A} and that it {V} .",
-    "{person} drew a {W} , a {C} and other {G} .",
+    "{person} drew a {W} , a {C} and {A} {G} .",
+]
+SENSE_ANCHORS = [
+    "a {J} {C} {V} .",
+    "the {J} {C} {V} {time} .",
+    "{person} {talked} {A} {G} .",
+    "there were {A} {G} at the {S} .",
 ]
 FLIGHT_FAMILIAR = [
-    "the {A} had to bank the {C} , which {V} .",
-    "the {C} {V} .",
+    "the {J} {A} had to bank the {C} , which {V} .",
+    "the {J} {C} {V} .",
     "the {C} had to bank , and it {V} .",
-    "the {A} and the {C} {V} , like other {G} .",
+    "the {J} {A} {V} .",
     "the {A} in the cockpit landed the {C} .",
 ]
 SITE_ANCHORS = {

@@ -1,6 +1,7 @@
 """`python -m spacy elmo pretrain`"""
 
 import hashlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,9 @@ class _Run:
         self.trainer = trainer
         self.output = output
         self.bar = tqdm(
-            total=1.0, bar_format="{percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}"
+            total=1.0,
+            bar_format="{percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}",
+            mininterval=0.5 if sys.stderr.isatty() else 60.0,
         )
         (output / "metrics.jsonl").unlink(missing_ok=True)
 

@@ -18,20 +18,20 @@ def ConcatTok2Vec(first: Tok2Vec, second: Tok2Vec) -> Tok2Vec:
         "elmo_concat",
         forward,
         init=init,
-        dims={"nO": first.get_dim("nO") + second.get_dim("nO")},
+        dims={"nO": _sum_of_widths(first, second)},
         layers=[first, second],
     )
 
 
 def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, Callable]:
     (first, bp_first), (second, bp_second) = (layer(docs, is_train) for layer in model.layers)
-    width = model.layers[0].get_dim("nO")
     xp = model.ops.xp
     outputs = [xp.concatenate([one, two], axis=1) for one, two in zip(first, second)]
 
     def backprop(d_outputs: Vectors) -> list[Doc]:
-        bp_first([model.ops.xp.ascontiguousarray(d[:, :width]) for d in d_outputs])
-        bp_second([model.ops.xp.ascontiguousarray(d[:, width:]) for d in d_outputs])
+        widths = [one.shape[1] for one in first]
+        bp_first([xp.ascontiguousarray(d[:, :n]) for d, n in zip(d_outputs, widths)])
+        bp_second([xp.ascontiguousarray(d[:, n:]) for d, n in zip(d_outputs, widths)])
         return []
 
     return outputs, backprop
@@ -40,6 +40,17 @@ def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, C
 def init(model: Tok2Vec, X: Optional[list[Doc]] = None, Y: Optional[Vectors] = None) -> None:
     for layer in model.layers:
         layer.initialize(X=X)
+    width = _sum_of_widths(*model.layers)
+    if width is None and X:
+        width = model.predict(X)[0].shape[1]
+    if width is not None:
+        model.set_dim("nO", width)
+
+
+def _sum_of_widths(first: Tok2Vec, second: Tok2Vec) -> Optional[int]:
+    """Some of spaCy's layers know their width only when they are initialised."""
+    widths = [layer.maybe_get_dim("nO") for layer in (first, second)]
+    return None if None in widths else sum(widths)
 
 
 def MixedConcat(first: Tok2Vec, second: Tok2Vec, *, width: int, maxout_pieces: int) -> Tok2Vec:
@@ -47,6 +58,12 @@ def MixedConcat(first: Tok2Vec, second: Tok2Vec, *, width: int, maxout_pieces: i
     spaCy's MultiHashEmbed."""
     concat = ConcatTok2Vec(first, second)
     maxout: Model[Floats2d, Floats2d] = Maxout(
-        nO=width, nI=concat.get_dim("nO"), nP=maxout_pieces, dropout=0.0, normalize=True
+        nO=width,
+        nI=concat.maybe_get_dim("nO"),
+        nP=maxout_pieces,
+        dropout=0.0,
+        normalize=True,
     )
-    return chain(concat, with_array(maxout))
+    mixed: Tok2Vec = chain(concat, with_array(maxout))
+    mixed.set_dim("nO", width)
+    return mixed

@@ -35,12 +35,15 @@ class VocabularySettings(_Section):
 
 class TrainingSettings(_Section):
     """`[training]`: `batch_size` streams of text side by side, in windows of
-    `unroll_steps` tokens. A limit of 0 is none; the first one reached ends the run."""
+    `unroll_steps` tokens. `state_reset` is the share of the streams that start a
+    window from zeros: bilm-tf has none, and its models have never seen a zero
+    state again; some of ours, trained so, never recovered from one. A limit of 0 is none; the first one reached ends the run."""
 
     batch_size: int = Field(default=128, ge=1)
     unroll_steps: int = Field(default=20, ge=1)
     n_negatives: int = Field(default=4096, ge=1)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    state_reset: float = Field(default=0.1, ge=0.0, le=1.0)
     optimizer: Literal["adam", "adagrad"] = "adam"
     learn_rate: float = Field(default=0.002, gt=0.0)
     warmup_steps: int = Field(default=100, ge=0)

@@ -117,7 +117,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learn_rate * self._learn_rate_factor()
         contexts, state = self.model.contexts(
-            window, self.train_corpus.types, self.state, dropout=self.settings.dropout
+            window, self.train_corpus.types, self._reset(), dropout=self.settings.dropout
         )
         negatives, counts = self.model.softmax.draw_negatives(self.settings.n_negatives)
         targets = torch.from_numpy(self.words[window.targets]).to(self.model.bilm.device)
@@ -143,6 +143,12 @@ class Trainer:
         self.progress.tokens += window.inputs.shape[1]
         self.progress._losses.append(value)
         return value
+
+    def _reset(self) -> BiLMState:
+        """The carried state, some rows of it back to zeros."""
+        kept = torch.rand(len(self.state)) >= self.settings.state_reset
+        kept = kept.to(self.state.hidden).unsqueeze(1)
+        return BiLMState(self.state.hidden * kept, self.state.cell * kept)
 
     def evaluate(self) -> tuple[Perplexity, bool]:
         """RETURNS (Tuple[Perplexity, bool]): The held-out figures, and whether

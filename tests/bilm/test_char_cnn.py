@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+import reference
+import torch
+from models import SENTENCES, make_bilm, tiny_options
+
+from spacy_elmo.bilm.char_cnn import CharacterCNN, Highway
+from spacy_elmo.bilm.characters import character_ids
+from spacy_elmo.bilm.config import BiLMConfig
+
+TOKENS = [token for sentence in SENTENCES for token in sentence]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"activation": "tanh", "n_highway": 2},
+        {"n_highway": 0, "filters": [[1, 2], [4, 3]]},
+        {"max_characters_per_token": 50, "filters": [[7, 9]]},
+    ],
+)
+def test_token_vectors(changes):
+    options = tiny_options(**changes)
+    data = reference.random_datasets(options, 3)
+    encoder = make_bilm(options, data).encoder
+    ids = character_ids(TOKENS, max_characters=options["char_cnn"]["max_characters_per_token"])
+    expected = [reference.token_vector(options, data, token) for token in TOKENS]
+    np.testing.assert_allclose(encoder(torch.from_numpy(ids)), expected, rtol=0, atol=1e-5)
+    assert (encoder.projection is None) == (changes.get("filters") == [[1, 2], [4, 3]])
+
+
+def test_highway():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((4, 3))
+    highway = Highway(width=3).double()
+    gate, other = (
+        (linear.weight.detach().numpy(), linear.bias.detach().numpy())
+        for linear in (highway.gate, highway.nonlinear)
+    )
+    g = 1 / (1 + np.exp(-(x @ gate[0].T + gate[1])))
+    expected = g * np.maximum(0, x @ other[0].T + other[1]) + (1 - g) * x
+    np.testing.assert_allclose(highway(torch.from_numpy(x)).detach(), expected, atol=1e-12)
+
+
+def test_starting_values():
+    """FORMATS.md, section 4."""
+    torch.manual_seed(0)
+    encoder = CharacterCNN(BiLMConfig(filters=((1, 64), (3, 192)), n_highway=1))
+    characters = encoder.embedding.weight.detach()
+    assert characters[0].abs().max() == 0
+    assert -1 <= characters.min() < -0.99
+    assert 0.99 < characters.max() <= 1
+    for convolution in encoder.convolutions:
+        assert 0.045 < convolution.weight.abs().max() <= 0.05
+        assert convolution.bias.abs().max() == 0
+    highway = encoder.highways[0]
+    assert (highway.gate.bias == -2).all()
+    for weight in (highway.gate.weight, highway.nonlinear.weight, encoder.projection.weight):
+        assert weight.std().item() == pytest.approx(256**-0.5, rel=0.05)
+
+
+def test_padding_row_is_not_trained():
+    encoder = CharacterCNN(BiLMConfig(filters=((1, 4),)))
+    encoder(torch.tensor([[0, 5, 0]])).sum().backward()
+    assert encoder.embedding.weight.grad[0].abs().max() == 0

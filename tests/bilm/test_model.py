@@ -1,0 +1,200 @@
+import numpy as np
+import pytest
+import reference
+import torch
+from models import SENTENCES, check_layers, check_state, make_bilm, tiny_bilm, tiny_options
+
+from spacy_elmo.bilm import model as module
+from spacy_elmo.bilm.model import BiLMState
+
+MODELS = {
+    "usual": {},
+    "tanh": {"activation": "tanh"},
+    "one layer": {"n_layers": 1},
+    "three layers": {"n_layers": 3},
+    "no highway": {"n_highway": 0},
+    "two highways": {"n_highway": 2},
+    "F == P": {"filters": [[1, 2], [3, 3]]},
+    "P == D": {"dim": 6, "projection_dim": 6},
+    "no skip connection": {"use_skip_connections": False},
+    "no clips": {"cell_clip": None, "proj_clip": None},
+    "narrow clips": {"cell_clip": 0.7, "proj_clip": 0.5},
+    "50 characters": {"max_characters_per_token": 50, "filters": [[1, 4], [7, 9]]},
+    "5 characters": {"max_characters_per_token": 5, "filters": [[5, 7]]},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_all_layers_over_calls(name):
+    options = tiny_options(**MODELS[name])
+    data = reference.random_datasets(options, seed=len(name))
+    bilm = make_bilm(options, data)
+    state = expected_state = None
+    for sentences in (SENTENCES, SENTENCES[::-1]):
+        expected, expected_state = reference.layers(options, data, sentences, expected_state)
+        layers, state = bilm.embed(sentences, state)
+        check_layers(layers, expected)
+        check_state(state, expected_state)
+
+
+@pytest.mark.parametrize("name", ["cell_clip", "proj_clip", "use_skip_connections"])
+def test_the_setting_matters(name):
+    """So that the comparison above is one of this setting too."""
+    options = tiny_options(cell_clip=0.7, proj_clip=0.5)
+    data = reference.random_datasets(options)
+    before, _ = make_bilm(options, data).embed(SENTENCES[:1])
+    options["lstm"][name] = None if "clip" in name else False
+    after, _ = make_bilm(options, data).embed(SENTENCES[:1])
+    assert (before[0] - after[0]).abs().max() > 0.01
+
+
+def test_warm_is_the_state_after_one_empty_sentence():
+    options = tiny_options()
+    data = reference.random_datasets(options)
+    bilm = make_bilm(options, data)
+    _, warm = reference.layers(options, data, [[]])
+    expected, after = reference.layers(options, data, SENTENCES, warm * len(SENTENCES))
+    for _ in range(2):  # the second time from memory
+        layers, state = bilm.embed(SENTENCES, "warm")
+        check_layers(layers, expected)
+        check_state(state, after)
+    check_state(bilm.warm_state(), warm)
+    with torch.enable_grad():
+        check_state(bilm.requires_grad_(True).warm_state().detach(), warm)
+
+
+def test_state_rows():
+    bilm = tiny_bilm()
+    _, state = bilm.embed(SENTENCES, "warm")
+    layers, _ = bilm.embed([["a"], ["a"], ["a"]], state.rows([3, 0, 3]))
+    torch.testing.assert_close(layers[0], layers[2], rtol=0, atol=1e-6)
+    one, other = (bilm.embed([["a"]], state.rows(np.array([row])))[0][0] for row in (3, 0))
+    torch.testing.assert_close(torch.stack(layers[:2]), torch.stack([one, other]))
+    assert (one - other).abs().max() > 1e-3
+    joined = BiLMState.concatenate([state.rows([1, 2]), state.rows([0])])
+    assert len(joined) == 3
+    assert torch.equal(joined.cell, state.cell[:, :, [1, 2, 0]])
+    assert torch.equal(joined.hidden, state.hidden[:, :, [1, 2, 0]])
+
+
+def test_wrong_states():
+    bilm = tiny_bilm()
+    with pytest.raises(ValueError, match=r"hidden .*\(2, 2, 3, 5\).* 2 sentences .*\(2, 2, 2, 5\)"):
+        bilm.embed([["a"], ["b"]], bilm.zero_state(3))
+    good = bilm.zero_state(1)
+    with pytest.raises(ValueError, match=r"cell .*\(2, 2, 1, 5\).*\(2, 2, 1, 12\)"):
+        bilm.embed([["a"]], BiLMState(good.hidden, good.hidden))
+    with pytest.raises(ValueError, match="hidden"):
+        bilm.embed([["a"]], tiny_bilm(n_layers=1).zero_state(1))
+    with pytest.raises(ValueError, match="'cold'"):
+        bilm.embed([["a"]], "cold")
+
+
+def test_no_sentences_and_only_empty_ones():
+    bilm = tiny_bilm()
+    layers, state = bilm.embed([])
+    assert layers == []
+    assert len(state) == 0
+    layers, state = bilm.embed([[], []], "warm")
+    assert [tuple(layer.shape) for layer in layers] == [(3, 0, 10)] * 2
+    torch.testing.assert_close(state.hidden[:, :, 0], state.hidden[:, :, 1])
+    assert tuple(bilm.token_vectors([]).shape) == (0, 5)
+
+
+def test_no_result_depends_on_its_companions():
+    rng = np.random.default_rng(0)
+    words = [token for sentence in SENTENCES for token in sentence]
+    sentences = [list(rng.choice(words, size=n)) for n in (3, 25, 1, 0, 8, 8, 14)]
+    _, state = tiny_bilm().embed([["x"] * n for n in range(7)])
+    together, after = tiny_bilm().embed(sentences, state)
+    order = rng.permutation(7)
+    shuffled, _ = tiny_bilm().embed([sentences[i] for i in order], state.rows(order))
+    for place, i in enumerate(order):
+        alone, alone_after = tiny_bilm().embed([sentences[i]], state.rows([i]))
+        for other in (together[i], shuffled[place]):
+            torch.testing.assert_close(other, alone[0], rtol=0, atol=1e-5)
+        torch.testing.assert_close(after.rows([i]).cell, alone_after.cell, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_windows_change_nothing(monkeypatch, size):
+    options = tiny_options()
+    data = reference.random_datasets(options)
+    _, start = reference.layers(options, data, SENTENCES)
+    expected, after = reference.layers(options, data, SENTENCES, start)
+    monkeypatch.setattr(module, "WINDOW_ITEMS", size)
+    monkeypatch.setattr(module, "ENCODER_TOKENS", size)
+    calls = []
+    original = module.ProjectedLSTM.forward
+    monkeypatch.setattr(
+        module.ProjectedLSTM, "forward", lambda *args: calls.append(1) or original(*args)
+    )
+    bilm = make_bilm(options, data)
+    _, state = bilm.embed(SENTENCES)
+    layers, state = bilm.embed(SENTENCES, state)
+    check_layers(layers, expected)
+    check_state(state, after)
+    assert len(calls) > 8  # one for each direction, layer and call is without windows
+
+
+def test_gradients(monkeypatch):
+    """Against finite differences, in float64, for weights of every kind and for the state."""
+    monkeypatch.setattr(module, "WINDOW_ITEMS", 3)  # finite differences run through windows
+    bilm = tiny_bilm(cell_clip=1.5, proj_clip=2.5).double()
+    rng = np.random.default_rng(0)
+    sentences = [["a", "bc", "a"], [], ["naïve"]]
+    _, state = bilm.embed(sentences, "warm")
+    shapes = [(3, len(sentence), 10) for sentence in sentences]
+    factors = [torch.from_numpy(rng.standard_normal(shape)) for shape in shapes]
+    start = BiLMState(state.hidden.clone(), state.cell.clone())
+
+    def loss():
+        layers, after = bilm.embed(sentences, start)
+        return sum((f * x).sum() for f, x in zip(factors, layers)) + after.cell.square().sum()
+
+    bilm.requires_grad_(True)
+    tensors = {**dict(bilm.named_parameters()), "hidden": start.hidden, "cell": start.cell}
+    start.hidden.requires_grad_()
+    start.cell.requires_grad_()
+    loss().backward()
+    n_compared, epsilon = 0, 1e-6
+    for name, tensor in tensors.items():
+        flat, grad = tensor.detach().view(-1), tensor.grad.view(-1)
+        touched = grad.nonzero().squeeze(1).numpy()
+        assert len(touched), name
+        for i in [*rng.choice(touched, 4), *rng.choice(len(flat), 2)]:
+            if name == "encoder.embedding.weight" and i < 4:
+                continue  # the row of the masked position is never trained
+            value, results = flat[i].item(), []
+            for changed in (value + epsilon, value - epsilon):
+                flat[i] = changed
+                with torch.no_grad():
+                    results.append(loss().item())
+            flat[i] = value
+            slope = (results[0] - results[1]) / (2 * epsilon)
+            assert grad[i].item() == pytest.approx(slope, rel=1e-5, abs=1e-7), (name, i)
+            n_compared += 1
+    assert n_compared > 100
+
+
+def test_dropout_only_in_training():
+    bilm = tiny_bilm().requires_grad_(True)
+    vectors, rows = torch.randn(4, 5), torch.arange(4).repeat(2, 1)
+    outputs = [
+        bilm.train(training)(vectors, rows, [2, 2], bilm.zero_state(2), dropout=dropout)[0][0][1]
+        for training, dropout in ((False, 0.0), (False, 0.5), (True, 0.0), (True, 0.5))
+    ]
+    assert torch.equal(outputs[0], outputs[1])
+    torch.testing.assert_close(outputs[0], outputs[2])
+    assert (outputs[0] - outputs[3]).abs().max() > 1e-3
+
+
+def test_skip_connection_adds_the_dropped_input(monkeypatch):
+    """FORMATS.md, section 4: with all of the second layer's input dropped, nothing is added."""
+    bilm = tiny_bilm().requires_grad_(True).train()
+    vectors, rows = torch.randn(4, 5), torch.arange(4).repeat(2, 1)
+    monkeypatch.setattr(module.F, "dropout", lambda x, rate, training: x * (1 - rate))
+    state = bilm.zero_state(2)
+    full, _ = bilm(vectors, rows, [2, 2], state, dropout=1.0)
+    second = bilm.stacks[0][1](torch.zeros(4, 5), [2, 2], state.hidden[0, 1], state.cell[0, 1])[0]
+    torch.testing.assert_close(full[0][1], second)

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+import spacy
+from spacy_elmo.layers.concat import ConcatTok2Vec, MixedConcat
+from thinc.api import Model
+
+
+def fixed(vectors, known=True):
+    """A layer that gives Docs these vectors, and keeps the gradient."""
+    width = vectors.shape[1]
+
+    def forward(model, docs, is_train):
+        def backprop(d_outputs):
+            model.attrs["gradient"] = d_outputs
+            return []
+
+        return [vectors[: len(doc)] for doc in docs], backprop
+
+    return Model("fixed", forward, dims={"nO": width if known else None})
+
+
+@pytest.fixture
+def docs():
+    nlp = spacy.blank("en")
+    return [nlp("one two three"), nlp(""), nlp("one")]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_concat(docs, known):
+    rng = np.random.default_rng(0)
+    one, two = rng.normal(size=(3, 2)).astype("f"), rng.normal(size=(3, 4)).astype("f")
+    layers = fixed(one, known), fixed(two)
+    concat = ConcatTok2Vec(*layers)
+    concat.initialize(X=docs)
+    assert concat.get_dim("nO") == 6
+    outputs, backprop = concat(docs, is_train=True)
+    np.testing.assert_array_equal(outputs[0], np.hstack([one, two]))
+    assert [len(output) for output in outputs] == [3, 0, 1]
+    gradient = [rng.normal(size=output.shape).astype("f") for output in outputs]
+    backprop(gradient)
+    np.testing.assert_array_equal(layers[0].attrs["gradient"][0], gradient[0][:, :2])
+    np.testing.assert_array_equal(layers[1].attrs["gradient"][2], gradient[2][:, 2:])
+
+
+def test_mixed_concat_has_the_width_asked_for(docs):
+    vectors = np.ones((3, 4), dtype="f")
+    mixed = MixedConcat(fixed(vectors, False), fixed(vectors), width=5, maxout_pieces=2)
+    assert mixed.get_dim("nO") == 5
+    mixed.initialize(X=docs)
+    assert [output.shape for output in mixed.predict(docs)] == [(3, 5), (0, 5), (1, 5)]

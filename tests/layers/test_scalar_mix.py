@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+from spacy_elmo.layers.scalar_mix import ScalarMix, mix_weights
+
+
+def formula(X, raw, gamma, layer_norm):
+    """Equation 1 of the paper, in float64."""
+    weights = np.exp(raw) / np.exp(raw).sum()
+    outputs = []
+    for layers in X:
+        layers = np.asarray(layers, "float64")
+        if layer_norm:
+            mean, std = layers.mean(2, keepdims=True), layers.std(2, keepdims=True)
+            layers = (layers - mean) / std
+        outputs.append(gamma * sum(w * layer for w, layer in zip(weights, layers)))
+    return outputs
+
+
+def make(layer_norm=False, **settings):
+    rng = np.random.default_rng(0)
+    mix = ScalarMix(3, layer_norm=layer_norm, **settings)
+    mix.initialize()
+    mix.set_param("weights", rng.normal(size=3).astype("f"))
+    mix.set_param("gamma", np.array([1.7], "f"))
+    X = [rng.normal(size=(3, n, 5)).astype("f") for n in (4, 0, 1)]
+    dY = [rng.normal(size=(len(x[0]), 5)).astype("f") for x in X]
+    return mix, X, dY
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_output(layer_norm):
+    mix, X, _ = make(layer_norm)
+    raw, gamma = (mix.get_param(name).astype("float64") for name in ("weights", "gamma"))
+    for got, want in zip(mix.predict(X), formula(X, raw, gamma, layer_norm)):
+        np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_gradients(layer_norm, l2):
+    mix, X, dY = make(layer_norm, l2=l2)
+    _, backprop = mix(X, is_train=True)
+    dX = backprop(dY)
+    raw, gamma = (mix.get_param(name).astype("float64") for name in ("weights", "gamma"))
+
+    def loss(X, raw, gamma):
+        outputs = formula(X, raw, gamma, layer_norm)
+        return sum((d * y).sum() for d, y in zip(dY, outputs)) + l2 * (raw**2).sum()
+
+    step = 1e-5
+    for i in range(3):
+        shift = step * np.eye(3)[i]
+        slope = (loss(X, raw + shift, gamma) - loss(X, raw - shift, gamma)) / (2 * step)
+        assert mix.get_grad("weights")[i] == pytest.approx(slope, rel=1e-3, abs=1e-4)
+    slope = (loss(X, raw, gamma + step) - loss(X, raw, gamma - step)) / (2 * step)
+    assert mix.get_grad("gamma")[0] == pytest.approx(slope.item(), rel=1e-3)
+    for place in [(0, 1, 2), (2, 3, 4)]:
+        moved = [[np.asarray(x, "float64") for x in X] for _ in range(2)]
+        moved[0][0][place] += step
+        moved[1][0][place] -= step
+        slope = (loss(moved[0], raw, gamma) - loss(moved[1], raw, gamma)) / (2 * step)
+        assert dX[0][place] == pytest.approx(slope.item(), rel=1e-3, abs=1e-5)
+    assert dX[1].shape == (3, 0, 5)
+
+
+def test_initial_weights_are_normalised_ones():
+    wanted = [0.7, 0.2, 0.1]
+    np.testing.assert_allclose(mix_weights(ScalarMix(3, initial=wanted)), wanted, rtol=1e-5)
+    np.testing.assert_allclose(mix_weights(ScalarMix(2, initial=[0.0, 1.0])), [0, 1], atol=1e-6)
+    np.testing.assert_allclose(mix_weights(ScalarMix(4)), [0.25] * 4)
+
+
+def test_not_trainable_has_no_gradient():
+    mix, X, dY = make(trainable=False)
+    mix(X, is_train=True)[1](dY)
+    assert not mix.has_grad("weights")
+    assert not mix.has_grad("gamma")
+
+
+def test_dropout_in_training_alone_and_with_its_own_rate():
+    mix, _, _ = make(dropout=0.5)
+    X = [np.ones((3, 40, 50), dtype="f")]
+    expected = mix.get_param("gamma")[0]
+    np.testing.assert_allclose(mix.predict(X)[0], expected, rtol=1e-6)
+    outputs, backprop = mix(X, is_train=True)
+    kept = outputs[0] != 0
+    assert 0.4 < kept.mean() < 0.6
+    np.testing.assert_allclose(outputs[0][kept], 2 * expected, rtol=1e-5)
+    dX = backprop([np.ones((40, 50), dtype="f")])[0]
+    assert ((dX[1] != 0) == kept).all()
+    assert "dropout_rate" not in mix.attrs  # spaCy would overwrite it
+
+
+def test_serialisation():
+    mix, X, _ = make()
+    other = ScalarMix(3).from_bytes(mix.to_bytes())
+    np.testing.assert_array_equal(other.predict(X)[0], mix.predict(X)[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"initial": [0.5, 0.6]}, "initial"),
+        ({"initial": [0.5, 0.6, -0.1]}, "initial"),
+        ({"initial": [1.0, 1.0, 1.0]}, "initial"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"l2": -1.0}, "l2"),
+        ({"n_layers": 0}, "n_layers"),
+    ],
+)
+def test_impossible_settings(settings, named):
+    with pytest.raises(ValueError, match=named):
+        ScalarMix(**settings)
+
+
+def test_wrong_number_of_layers():
+    with pytest.raises(ValueError, match="n_layers = 3.* 2 layers"):
+        ScalarMix(3).predict([np.zeros((2, 1, 5), dtype="f")])

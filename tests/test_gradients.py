@@ -1,0 +1,174 @@
+"""The gradient that reaches the language model through listeners, against
+finite differences of each component's own loss."""
+
+import numpy as np
+import pytest
+import torch
+from components import concat_both, concat_input, examples, listener, tagger, textcat
+from spacy import util
+from thinc.api import Optimizer, fix_random_seed
+
+
+class Recorder(Optimizer):
+    """Keeps the gradients, changes nothing."""
+
+    def __init__(self):
+        super().__init__(0.0, grad_clip=0.0)
+        self.gradients = {}
+
+    def __call__(self, key, weights, gradient, *, lr_scale=1.0):
+        self.gradients[key] = self.gradients.get(key, 0.0) + np.array(gradient, "float64")
+        return weights, gradient * 0
+
+
+def log_softmax(logits):
+    logits = np.asarray(logits, "float64")
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def loss_of(nlp, batch, names):
+    """The sum of the components' cross-entropies, computed from what they predict:
+    its gradient is what spaCy's tagger and textcat start their backward pass with."""
+    total = 0.0
+    docs = [nlp.make_doc(eg.reference.text) for eg in batch]
+    elmo = nlp.get_pipe("elmo")
+    elmo.set_annotations(docs, elmo.predict(docs))
+    for name in names:
+        pipe = nlp.get_pipe(name)
+        scores = pipe.model.predict(docs)
+        if name.startswith("tagger"):  # scores are logits
+            for eg, logits in zip(batch, scores):
+                gold = [pipe.labels.index(tag) for tag in eg.get_aligned("TAG", as_string=True)]
+                total -= log_softmax(logits)[range(len(gold)), gold].sum()
+        else:  # scores are probabilities
+            truth = np.array([[eg.reference.cats[label] for label in pipe.labels] for eg in batch])
+            total -= (truth * np.log(np.asarray(scores, "float64"))).sum()
+    return total
+
+
+SETUPS = {
+    "one listener": {"tagger": tagger(listener())},
+    "grad_factor": {"tagger": tagger(listener(grad_factor=1.0, layer_norm=True))},
+    "two listeners": {"tagger": tagger(concat_both())},
+    "two components": {"tagger": tagger(listener()), "tagger2": tagger(concat_input())},
+    "textcat and tagger": {"textcat": textcat(listener()), "tagger": tagger(listener())},
+}
+
+
+def build(make_nlp, components, **config):
+    fix_random_seed(0)
+    nlp = make_nlp(frozen=False, **config)
+    for name, settings in components.items():
+        nlp.add_pipe(name.rstrip("2"), name=name, config=settings)
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    rng = np.random.default_rng(0)
+    for name in components:  # spaCy's output layers start at zero, where nothing flows back
+        for node in nlp.get_pipe(name).model.walk():
+            for param in node.param_names:
+                if node.has_param(param) and node.name in ("softmax", "linear", "elmo_scalar_mix"):
+                    value = node.get_param(param)
+                    node.set_param(param, value + rng.normal(0, 0.5, value.shape).astype("f"))
+    return nlp, batch
+
+
+def gradients_by_listeners(nlp, batch, how, exclude):
+    recorder = Recorder()
+    if how == "nlp.update":
+        nlp.update(batch, sgd=recorder, exclude=exclude, drop=0.0)
+    else:  # as in spacy train: accumulate over two halves, then finish every pipe
+        for half in (batch[:2], batch[2:]):
+            nlp.update(half, sgd=False, exclude=exclude, drop=0.0)
+        for name, pipe in nlp.pipeline:
+            if name not in exclude:
+                pipe.finish_update(recorder)
+    elmo = nlp.get_pipe("elmo")
+    elmo.to_bytes()  # whatever is still due is done before anybody looks at the weights
+    shim = elmo.model.shims[0]
+    return {key[1]: value for key, value in recorder.gradients.items() if key[0] == shim.id}
+
+
+def finite_differences(nlp, batch, names, weight, places, step=1e-2):
+    flat = weight.detach().view(-1)
+    slopes = []
+    for place in places:
+        before = flat[place].item()
+        losses = []
+        for sign in (1, -1):
+            with torch.no_grad():
+                flat[place] = before + sign * step
+            losses.append(loss_of(nlp, batch, names))
+        with torch.no_grad():
+            flat[place] = before
+        slopes.append((losses[0] - losses[1]) / (2 * step))
+    return np.array(slopes)
+
+
+def check(nlp, batch, how, exclude=()):
+    names = [name for name in nlp.pipe_names if name != "elmo" and name not in exclude]
+    found = gradients_by_listeners(nlp, batch, how, exclude)
+    weights = dict(nlp.get_pipe("elmo").bilm.named_parameters())
+    for name in ("stacks.0.1.projection", "stacks.1.0.input_weight", "encoder.projection.weight"):
+        gradient = found[name].ravel()
+        places = np.argsort(-np.abs(gradient))[:6]
+        slopes = finite_differences(nlp, batch, names, weights[name], places)
+        error = np.linalg.norm(slopes - gradient[places]) / np.linalg.norm(slopes)
+        assert error < 0.01, (name, slopes, gradient[places])
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+@pytest.mark.parametrize("initial_state", ["warm", "zeros"])
+def test_update(make_nlp, setup, initial_state):
+    nlp, batch = build(make_nlp, SETUPS[setup], initial_state=initial_state)
+    check(nlp, batch, "nlp.update")
+
+
+@pytest.mark.parametrize("setup", ["one listener", "two listeners", "two components"])
+def test_accumulated_as_in_spacy_train(make_nlp, setup):
+    nlp, batch = build(make_nlp, SETUPS[setup])
+    check(nlp, batch, "spacy train")
+
+
+@pytest.mark.parametrize("how", ["nlp.update", "spacy train"])
+@pytest.mark.parametrize("frozen", ["tagger", "tagger2"])
+def test_one_component_frozen(make_nlp, how, frozen):
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    check(nlp, batch, how, exclude=[frozen])
+
+
+def test_grad_factor_scales(make_nlp):
+    found = []
+    for factor in (1.0, 0.25):
+        nlp, batch = build(make_nlp, {"tagger": tagger(listener(grad_factor=factor))})
+        found.append(gradients_by_listeners(nlp, batch, "nlp.update", ()))
+    for name, gradient in found[0].items():
+        np.testing.assert_allclose(gradient * 0.25, found[1][name], rtol=1e-4, atol=1e-7)
+
+
+def test_two_updates_in_a_row_use_the_weights_of_their_time(make_nlp):
+    """`Language.update` calls finish_update before the listeners run: the step is
+    taken when they have, and the next forward pass sees it."""
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    weights = dict(nlp.get_pipe("elmo").bilm.named_parameters())
+    before = {name: weight.clone() for name, weight in weights.items()}
+    sgd = util.registry.optimizers.get("SGD.v1")(0.1)
+    nlp.update(batch, sgd=sgd)
+    middle = {name: weight.clone() for name, weight in weights.items()}
+    nlp.update(batch, sgd=sgd)
+    assert any(not torch.equal(before[name], middle[name]) for name in before)
+    assert any(not torch.equal(middle[name], weights[name]) for name in before)
+
+
+def test_frozen_is_bit_identical_and_unfrozen_is_not(make_nlp):
+    for frozen in (True, False):
+        nlp = make_nlp(frozen=frozen)
+        nlp.add_pipe("tagger", config=tagger(listener()))
+        batch = examples(nlp)
+        sgd = nlp.initialize(lambda: batch)
+        weights = nlp.get_pipe("elmo").bilm.state_dict()
+        before = {name: weight.clone() for name, weight in weights.items()}
+        for _ in range(3):
+            nlp.update(batch, sgd=sgd)
+        same = all(torch.equal(before[name], weights[name]) for name in before)
+        assert same == frozen
+        assert all(w.grad is None for w in nlp.get_pipe("elmo").bilm.parameters()) or not frozen

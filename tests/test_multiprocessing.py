@@ -1,0 +1,47 @@
+"""Design, facts 3 and 5: own processes, for a hang must not take pytest along."""
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import multiprocessing, sys, warnings
+import numpy as np
+import spacy
+from spacy_elmo.vectors import restore_vectors
+
+def main(weights, method):
+    warnings.simplefilter("ignore")
+    multiprocessing.set_start_method(method)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": weights, "mix": "top"})
+    texts = [f"The bank {i} of the river . A bank lends money ." for i in range(30)] + [""]
+    one = [doc for doc in nlp.pipe(texts)]  # a warm forward pass, with all threads
+    two = [restore_vectors(doc) for doc in nlp.pipe(texts, n_process=2, batch_size=4)]
+    assert [doc.text for doc in two] == texts
+    for a, b in zip(one, two):
+        np.testing.assert_allclose(a.tensor, b.tensor, atol=1e-5)
+    assert abs(two[0][1].similarity(two[0][8]) - one[0][1].similarity(one[0][8])) < 1e-5
+    assert two[0][1].similarity(two[0][8]) < 0.9999
+    print("done")
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_n_process(tiny_weights, tmp_path, method):
+    if method == "fork" and sys.platform != "linux":
+        pytest.skip("fork is Linux's start method")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    run = subprocess.run(
+        [sys.executable, str(script), str(tiny_weights), method],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "done"

@@ -1,0 +1,76 @@
+"""What the package promises to spaCy: entry points, light and safe imports."""
+
+import re
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+import spacy_elmo
+from spacy import registry
+
+GROUPS = {
+    "spacy_factories": ["elmo"],
+    "spacy_architectures": [
+        "spacy-elmo.BiLM.v1",
+        "spacy-elmo.ConcatEmbed.v1",
+        "spacy-elmo.ElmoListener.v1",
+        "spacy-elmo.OutputConcat.v1",
+        "spacy-elmo.ScalarMix.v1",
+        "spacy-elmo.Tok2VecElmo.v1",
+    ],
+    "spacy_segmenters": [
+        "spacy-elmo.doc.v1",
+        "spacy-elmo.sentences.v1",
+        "spacy-elmo.windows.v1",
+    ],
+    "spacy_weights_readers": ["spacy-elmo.allennlp.v1", "spacy-elmo.safetensors.v1"],
+    "spacy_cli": ["elmo"],
+}
+
+
+def ours(group):
+    points = metadata.entry_points(group=group)
+    return {point.name: point for point in points if point.value.startswith("spacy_elmo.")}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_entry_points(group):
+    points = ours(group)
+    assert sorted(points) == GROUPS[group]
+    for point in points.values():
+        assert callable(point.load())
+
+
+def test_entry_points_are_found_before_our_import():
+    code = (
+        "import spacy; from spacy import registry;"
+        "assert 'spacy-elmo.BiLM.v1' in registry.architectures;"
+        "spacy.blank('en').add_pipe('elmo'); print('ok')"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout.strip() == "ok", run.stderr
+
+
+def test_entry_points_import_no_torch_of_their_own():
+    """Design, fact 10. Thinc itself imports torch: it is made unimportable here,
+    which Thinc bears, and so must we."""
+    modules = sorted({p.value.split(":")[0] for g in GROUPS for p in ours(g).values()})
+    code = (
+        "import sys;"
+        "[sys.modules.__setitem__(name, None) for name in ('torch', 'h5py', 'safetensors')];"
+        f"import importlib; [importlib.import_module(name) for name in {modules!r}];"
+        "print('ok')"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout.strip() == "ok", run.stderr
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", spacy_elmo.__version__)
+    assert metadata.version("spacy-elmo") == spacy_elmo.__version__
+
+
+def test_registered_names_carry_our_prefix():
+    for kind in ("segmenters", "weights_readers"):
+        assert all(name.startswith("spacy-elmo.") for name in getattr(registry, kind).get_all())

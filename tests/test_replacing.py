@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+import spacy
+from components import concat_both, examples, listener, ner, tagger, textcat
+from spacy_elmo.cli.mix import learned_mixes
+
+SETUPS = {
+    "tagger": (tagger(listener()), ["model.tok2vec"]),
+    "textcat": (textcat(listener(layer_norm=True)), ["model.tok2vec"]),
+    "ner": (ner(concat_both()), ["model.tok2vec.elmo", "model.tok2vec.tok2vec.embed.elmo"]),
+}
+
+
+def train(nlp, name):
+    nlp.add_pipe(name, config=SETUPS[name][0])
+    batch = examples(nlp)
+    sgd = nlp.initialize(lambda: batch)
+    for _ in range(5):
+        nlp.update(batch, sgd=sgd)
+
+
+def answers(doc):
+    return (
+        [token.tag_ for token in doc],
+        [(ent.text, ent.label_) for ent in doc.ents],
+        {label: round(score, 4) for label, score in doc.cats.items()},
+    )
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_replace_save_and_load(make_nlp, name, tmp_path):
+    windows = {"@segmenters": "spacy-elmo.windows.v1", "size": 5, "overlap": 2}
+    nlp = make_nlp(segmenter=windows, initial_state="zeros")
+    train(nlp, name)
+    text = "Maria sat on the bank of the river in Paris ."
+    wanted, mixes = answers(nlp(text)), learned_mixes(nlp)
+    nlp.replace_listeners("elmo", name, SETUPS[name][1])
+    assert nlp.get_pipe("elmo").listener_map == {}
+    nlp.remove_pipe("elmo")
+    assert answers(nlp(text)) == wanted
+    nlp.to_disk(tmp_path / "pipeline")
+    loaded = spacy.load(tmp_path / "pipeline")
+    assert loaded.pipe_names == [name]
+    assert answers(loaded(text)) == wanted
+    assert learned_mixes(loaded) == mixes
+    block = loaded.get_pipe_config(name)["model"]["tok2vec"]
+    while "bilm" not in block:
+        block = block["elmo"]
+    assert block["segmenter"] == windows
+    assert block["initial_state"] == "zeros"
+    assert block["bilm"]["lstm_dim"] == 12
+    assert answers(spacy.load(tmp_path / "pipeline", exclude=[])(text)) == wanted
+
+
+def test_replaced_component_trains_on(make_nlp):
+    nlp = make_nlp(frozen=False)
+    train(nlp, "tagger")
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    elmo = nlp.get_pipe("elmo")
+    before = elmo.bilm.stacks[0][0].bias.detach().clone().numpy()
+    inner = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    own = next(node for node in inner.walk() if node.name == "elmo_bilm").shims[0].bilm
+    start = own.stacks[0][0].bias.detach().clone().numpy()
+    np.testing.assert_array_equal(start, before)
+    batch = examples(nlp)
+    nlp.update(batch, sgd=nlp.create_optimizer())
+    np.testing.assert_array_equal(elmo.bilm.stacks[0][0].bias.detach().numpy(), before)
+    assert not np.array_equal(own.stacks[0][0].bias.detach().numpy(), start)
+
+
+def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
+    """Without an elmo pipe from the start: the weights are read by initialize."""
+    block = {
+        "@architectures": "spacy-elmo.Tok2VecElmo.v1",
+        "bilm": {
+            "@architectures": "spacy-elmo.BiLM.v1",
+            "lstm_dim": 12,
+            "projection_dim": 6,
+            "char_embed_dim": 4,
+            "filters": [[1, 4], [2, 6], [3, 8]],
+            "max_characters_per_token": 20,
+        },
+        "mix": {"@architectures": "spacy-elmo.ScalarMix.v1"},
+        "weights": str(tiny_weights),
+    }
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", config=tagger(block))
+    batch = examples(nlp)
+    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    wanted = answers(nlp("Maria swims"))
+    nlp.to_disk(tmp_path / "pipeline")
+    assert answers(spacy.load(tmp_path / "pipeline")("Maria swims")) == wanted
+
+
+def test_custom_segmenter_cannot_be_written(make_nlp):
+    nlp = make_nlp()
+    train(nlp, "tagger")
+    nlp.get_pipe("elmo").model.attrs["replace_listener_cfg"].settings["segmenter"] = lambda doc: []
+    with pytest.raises(ValueError, match="config"):
+        nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])

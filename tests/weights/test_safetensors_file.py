@@ -1,0 +1,109 @@
+import re
+
+import pytest
+import torch
+from models import tiny_bilm
+from safetensors.torch import load, save
+
+from spacy_elmo.weights import read_weights, safetensors_file
+
+NAME = "stacks.1.0.bias"
+
+
+@pytest.fixture
+def path(tmp_path):
+    safetensors_file.write(tiny_bilm(), tmp_path / "a.safetensors")
+    return tmp_path / "a.safetensors"
+
+
+def rewrite(path, metadata=(), **changes):
+    """The same file with tensors and metadata replaced; None takes one away."""
+    content = path.read_bytes()
+    tensors = {**load(content), **changes}
+    merged = {**safetensors_file._metadata(content), **dict(metadata)}
+    tensors, merged = ({k: v for k, v in d.items() if v is not None} for d in (tensors, merged))
+    path.write_bytes(save(tensors, metadata=merged or None))
+
+
+def fails(path, *parts):
+    pattern = ".*".join(re.escape(str(part)) for part in (path, *parts))
+    with pytest.raises(ValueError, match=pattern):
+        read_weights(path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"n_layers": 1, "cell_clip": None},
+        {"filters": [[1, 2], [3, 3]], "n_highway": 0, "activation": "tanh"},
+        {"dim": 6, "projection_dim": 6, "use_skip_connections": False},
+    ],
+)
+def test_written_files_are_read_bit_by_bit(tmp_path, changes):
+    bilm = tiny_bilm(**changes)
+    bilm.provenance = {"corpus": "é", "steps": 3, "nested": {"a": [1.5, None]}}
+    safetensors_file.write(bilm, tmp_path / "a.safetensors")
+    again = read_weights(tmp_path / "a.safetensors")
+    assert (again.config, again.provenance) == (bilm.config, bilm.provenance)
+    stored = load((tmp_path / "a.safetensors").read_bytes())
+    for name, values in bilm.state_dict().items():
+        assert torch.equal(values, stored[name]), name
+        assert torch.equal(values, again.state_dict()[name]), name
+    assert not again.training
+    assert not any(weight.requires_grad for weight in again.parameters())
+
+
+def test_half_precision_is_read_as_float32(path):
+    bias = torch.linspace(-1, 1, 48).half()
+    rewrite(path, **{NAME: bias})
+    got = read_weights(path).get_parameter(NAME)
+    assert got.dtype == torch.float32
+    assert torch.equal(got, bias.float())
+
+
+def test_truncated(path):
+    content = path.read_bytes()
+    for size in (0, 4, 8, 200, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:size])
+        fails(path, "not a readable .safetensors")
+
+
+def test_noise(path):
+    path.write_bytes(b"no tensors here" * 20)
+    fails(path, "not a readable .safetensors")
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "pt"}])
+def test_file_of_another_program(path, metadata):
+    path.write_bytes(save({"weight": torch.zeros(3)}, metadata=metadata))
+    fails(path, "not written by spacy-elmo")
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [("{", ""), ('{"lstm": 3}', "lstm"), ('{"lstm_dim": 0}', "lstm_dim"), ("[1]", ""), ("3", "")],
+)
+def test_bad_config(path, config, named):
+    rewrite(path, metadata={"config": config})
+    fails(path, named)
+
+
+def test_tensors_that_do_not_fit(path):
+    rewrite(path, **{NAME: None})
+    fails(path, f"'{NAME}' is missing", "(48,)")
+    rewrite(path, **{NAME: torch.zeros(47)})
+    fails(path, f"'{NAME}'", "(47,)", "(48,)")
+    rewrite(path, **{NAME: torch.zeros(48, dtype=torch.int32)})
+    fails(path, f"'{NAME}'", "int32")
+    rewrite(path, **{NAME: torch.zeros(48), "more": torch.zeros(2, 3)})
+    fails(path, "'more'", "(2, 3)")
+
+
+def test_writing_that_fails_leaves_the_old_file(path, monkeypatch):
+    before = path.read_bytes()
+    monkeypatch.setattr(safetensors_file.os, "replace", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        safetensors_file.write(tiny_bilm(seed=1), path)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
