@@ -164,7 +164,7 @@ def test_frozen_is_bit_identical_and_unfrozen_is_not(make_nlp):
         nlp = make_nlp(frozen=frozen)
         nlp.add_pipe("tagger", config=tagger(listener()))
         batch = examples(nlp)
-        sgd = nlp.initialize(lambda: batch)
+        sgd = nlp.initialize(lambda batch=batch: batch)
         weights = nlp.get_pipe("elmo").bilm.state_dict()
         before = {name: weight.clone() for name, weight in weights.items()}
         for _ in range(3):

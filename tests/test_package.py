@@ -6,8 +6,9 @@ import sys
 from importlib import metadata
 
 import pytest
-import spacy_elmo
 from spacy import registry
+
+import spacy_elmo
 
 GROUPS = {
     "spacy_factories": ["elmo"],

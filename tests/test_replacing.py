@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import spacy
 from components import concat_both, examples, listener, ner, tagger, textcat
+
 from spacy_elmo.cli.mix import learned_mixes
 
 SETUPS = {

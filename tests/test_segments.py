@@ -1,5 +1,6 @@
 import pytest
 import spacy
+
 from spacy_elmo.registry import registry
 from spacy_elmo.segments import Segment, Sentences, WholeDocs, Windows, segmenter_config
 

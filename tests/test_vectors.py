@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
+
 from spacy_elmo.vectors import keep_vectors, mix_layers, restore_vectors
 
 TEXT = "The bank of the river . A bank lends money ."

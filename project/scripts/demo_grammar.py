@@ -140,17 +140,18 @@ NER_COMPANY = {
     },
 }
 NER_FAMILIAR = [
-    "because of {Q} {E} , {people} {talked} {N} , {R} .",
-    "{O} {N} knew about {Q} {E} .",
-    "{people} {talked} {O} a {J} {K} , {R} .",
+    "{O} {N} , {R} , knew about {Q} {E} .",
+    "{people} {talked} {O} {N} , {R} .",
     "{N} , {R} , was {P} by {B} .",
-    "{N} is a {J} {K} {R} .",
-    "{O} {N} {talked} {Q} {E} .",
-    "they were {P} by {B} , like {O} {N} .",
-    "a {J} {K} called {N} was {P} by {B} .",
-    "{N} was {P} by {B} because of {Q} {E} .",
+    "after {Q} {E} , {N} , {R} , was in the papers .",
     "{Q} {E} surprised {N} , {R} .",
-    "{O} {N} {talked} a {J} {K} {R} .",
+    "{people} {talked} {Q} {E} and {N} , {R} .",
+    "{Q} {E} , like {O} {N} , {T} .",
+    "{O} {N} were {P} by {B} .",
+    "a {J} {K} called {N} , {R} , was {P} .",
+    "{N} , a {J} {K} {R} , was {P} .",
+    "{people} {talked} {O} {N} , a {K} {R} .",
+    "{N} was {P} because of {Q} {E} .",
 ]
 NER_ANCHORS = [
     "{Q} {E} {T} .",

@@ -235,12 +235,15 @@ class BiLM(nn.Module):
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     def _wants_gradient(self) -> bool:
-        return torch.is_grad_enabled() and self.encoder.embedding.weight.requires_grad
+        return torch.is_grad_enabled() and any(w.requires_grad for w in self.parameters())
 
     def _drop_stale(self) -> None:
         """Forget what was computed with other weights: a tensor's version
-        counter rises with every change in place."""
-        seen = tuple((id(weight), weight._version) for weight in self.parameters())
+        counter rises with every change in place, other changes move its data."""
+        seen = tuple(
+            (weight.data_ptr(), weight.dtype, 0 if weight.is_inference() else weight._version)
+            for weight in self.parameters()
+        )
         if seen != self._seen_weights:
             self._seen_weights = seen
             self._warm = None

@@ -11,5 +11,5 @@ def no_traceback() -> Iterator[None]:
     """Say what is wrong with the input, and exit with status 1."""
     try:
         yield
-    except (ValueError, OSError, FloatingPointError) as error:
+    except (ValueError, OSError, ImportError, FloatingPointError) as error:
         msg.fail(str(error), exits=1)

@@ -13,7 +13,9 @@ from .errors import no_traceback
 def perplexity_cli(
     model: Path = typer.Argument(..., help="Model that `spacy elmo pretrain` wrote"),
     inputs: list[str] = typer.Argument(..., help="Held-out text: files, folders or globs"),
-    text: bool = typer.Option(False, "--text", help="The text is running text, for spaCy to split"),
+    format: str = typer.Option(
+        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+    ),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file to write"),
 ) -> None:
@@ -26,8 +28,10 @@ def perplexity_cli(
     from ..pretraining.perplexity import perplexity
 
     with no_traceback():
+        if format not in ("sentences", "text"):
+            raise ValueError(f"--format must be 'sentences' or 'text', got '{format}'")
         language_model = read_language_model(model)
-        sentences = read_sentences(find_files(inputs), running_text=text, lang=lang)
+        sentences = read_sentences(find_files(inputs), running_text=format == "text", lang=lang)
         figures = perplexity(language_model, read_corpus(sentences, ", ".join(inputs))).to_dict()
         if output is not None:
             srsly.write_json(output, figures)

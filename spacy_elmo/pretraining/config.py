@@ -37,7 +37,8 @@ class TrainingSettings(_Section):
     """`[training]`: `batch_size` streams of text side by side, in windows of
     `unroll_steps` tokens. `state_reset` is the share of the streams that start a
     window from zeros: bilm-tf has none, and its models have never seen a zero
-    state again; some of ours, trained so, never recovered from one. A limit of 0 is none; the first one reached ends the run."""
+    state again; some of ours, trained so, never recovered from one. A limit of 0
+    is none; the first one reached ends the run."""
 
     batch_size: int = Field(default=128, ge=1)
     unroll_steps: int = Field(default=20, ge=1)

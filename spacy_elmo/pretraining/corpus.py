@@ -1,6 +1,8 @@
 """From text files to token ids."""
 
 import gzip
+import sys
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from ..bilm.characters import SENTENCE_END, SENTENCE_START
 
 READABLE = (".txt", ".txt.gz", ".jsonl")
 START_ID, END_ID = 0, 1
+MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ def find_files(inputs: Union[str, Path, Iterable[Union[str, Path]]]) -> list[Pat
             found = [path]
         else:
             found = sorted(Path(name) for name in glob(str(given), recursive=True))
+        found = [file for file in found if file.is_file()]
         if not found:
             raise ValueError(f"no {', '.join(READABLE)} file at '{given}'")
         files.extend(found)
@@ -109,7 +113,7 @@ def read_sentences(
         if file.name.endswith(".jsonl"):
             yield from _jsonl_sentences(lines, file, splitter)
         elif running_text:
-            yield from _split((line for _, line in lines), splitter)
+            yield from _split(_paragraphs(line for _, line in lines), splitter)
         else:
             yield from (line.split() for _, line in lines)
 
@@ -120,10 +124,10 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
     try:
         with opener(file, "rb") as stream:
             for number, line in enumerate(stream, 1):
-                yield number, line.decode("utf8")
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file}, line {number}: not UTF-8: {error}") from error
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{file}, after line {number}: not a whole gzip file: {error}") from error
 
 
@@ -151,10 +155,25 @@ def _jsonl_sentences(
 def _splitter(lang: str) -> Language:
     nlp = spacy.blank(lang)
     nlp.add_pipe("sentencizer")
+    nlp.max_length = sys.maxsize  # its reason, the memory of parsers, is none here
     return nlp
 
 
+def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Lines up to an empty one belong together: running text is often wrapped."""
+    paragraph: list[str] = []
+    n_characters = 0
+    for line in lines:
+        if line.strip() and n_characters < MAX_PARAGRAPH:
+            paragraph.append(line.strip())
+            n_characters += len(line)
+            continue
+        yield " ".join(paragraph)
+        paragraph, n_characters = [line.strip()], len(line)
+    yield " ".join(paragraph)
+
+
 def _split(texts: Iterable[str], splitter: Language) -> Iterator[list[str]]:
-    for doc in splitter.pipe(text.strip() for text in texts):
+    for doc in splitter.pipe(text for text in texts if text):
         for sentence in doc.sents:
             yield [token.text for token in sentence if not token.is_space]

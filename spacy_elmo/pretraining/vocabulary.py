@@ -45,15 +45,23 @@ class Vocabulary:
         words = [
             (-int(counts[i]), word)
             for i, word in enumerate(corpus.types)
-            if counts[i] >= min_count and word not in SPECIAL
+            if counts[i] >= min_count and word not in SPECIAL and _fits_a_line(word)
         ]
         chosen = sorted(words)[: max_size - len(SPECIAL)]
         return cls([*SPECIAL, *(word for _, word in chosen)])
 
     @classmethod
     def from_disk(cls, path: Path) -> "Vocabulary":
-        """Read a `vocab.txt`, a word a line."""
-        return cls(path.read_text("utf8").split("\n")[:-1])
+        """Read a `vocab.txt`, a word a line.
+
+        path (Path): The file.
+        RETURNS (Vocabulary): The vocabulary.
+        RAISES (ValueError): It is none, or not UTF-8.
+        """
+        try:
+            return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def to_disk(self, path: Path) -> None:
         """Write a `vocab.txt`."""
@@ -64,3 +72,8 @@ class Vocabulary:
         that of `<UNK>` where there is none."""
         unknown = SPECIAL.index(UNKNOWN)
         return np.array([self._ids.get(token, unknown) for token in types], dtype="int64")
+
+
+def _fits_a_line(word: str) -> bool:
+    """Words with a line break or half a surrogate pair are `<UNK>`."""
+    return not any(c in "\r\n" or "\ud800" <= c <= "\udfff" for c in word)

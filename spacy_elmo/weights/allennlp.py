@@ -85,18 +85,20 @@ def write(bilm: BiLM, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
-    unfinished = folder / "weights.hdf5.part"
+    unfinished = {name: folder / f"{name}.part" for name in ("options.json", "weights.hdf5")}
     try:
-        with h5py.File(unfinished, "w") as file:
+        with h5py.File(unfinished["weights.hdf5"], "w") as file:
             for dataset in _layout(bilm.config):
                 arrays = [parameters[name] for name in dataset.parameters]
                 file[dataset.name] = np.ascontiguousarray(
                     dataset.to_dataset(arrays), dtype="float32"
                 )
-        srsly.write_json(folder / "options.json", bilm.config.to_options())
-        os.replace(unfinished, folder / "weights.hdf5")
+        srsly.write_json(unfinished["options.json"], bilm.config.to_options())
+        for name, part in unfinished.items():
+            os.replace(part, folder / name)
     finally:
-        unfinished.unlink(missing_ok=True)
+        for part in unfinished.values():
+            part.unlink(missing_ok=True)
 
 
 def _read_parameters(

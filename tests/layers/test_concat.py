@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 import spacy
-from spacy_elmo.layers.concat import ConcatTok2Vec, MixedConcat
 from thinc.api import Model
+
+from spacy_elmo.layers.concat import ConcatTok2Vec, MixedConcat
 
 
 def fixed(vectors, known=True):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from spacy_elmo.layers.scalar_mix import ScalarMix, mix_weights
 
 

@@ -147,7 +147,6 @@ def test_parts_that_do_not_fit_are_named(tmp_path):
         read_language_model(tmp_path / "model")
 
 
-@pytest.mark.xfail(strict=True, reason="Vocabulary.from_disk does not name its file")
 @pytest.mark.parametrize("data", [b"cat\n<S>\n", b"<S>\n</S>\n<UNK>\na\na\n", b"<S>\n\xff\n"])
 def test_bad_vocabulary_is_named(tmp_path, data):
     save(tmp_path / "model")

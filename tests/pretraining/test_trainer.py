@@ -132,17 +132,55 @@ def test_report():
     assert report["perplexity"]["n_tokens"] == 104
 
 
+def states_of_steps(trainer, n_steps):
+    """What each step started from, and what the one before left."""
+    pairs = []
+    contexts = trainer.model.contexts
+    trainer.model.contexts = lambda *args, **settings: (
+        pairs.append((args[2], trainer.state)) or contexts(*args, **settings)
+    )
+    for step in range(n_steps):
+        trainer.step(trainer.batches.at(step + 1))
+    return pairs
+
+
 def test_state_is_carried_and_cut_off():
-    trainer = make()
+    trainer = make(state_reset=0.0)
     trainer.step(trainer.batches.at(0))
     assert trainer.state.cell.abs().min() > 0
     assert not trainer.state.cell.requires_grad
-    seen = []
-    contexts = trainer.model.contexts
-    trainer.model.contexts = lambda *args, **kw: seen.append(args[2]) or contexts(*args, **kw)
-    before = trainer.state
-    trainer.step(trainer.batches.at(1))
-    assert seen == [before]
+    ((started, before),) = states_of_steps(trainer, 1)
+    assert torch.equal(started.hidden, before.hidden)
+    assert torch.equal(started.cell, before.cell)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_state_reset(share):
+    trainer = make(state_reset=share, batch_size=12)
+    trainer.step(trainer.batches.at(0))
+    n_reset = 0
+    for started, before in states_of_steps(trainer, 12):
+        for row in range(12):
+            now, old = started.rows([row]), before.rows([row])
+            reset = not now.cell.any()
+            n_reset += reset
+            assert torch.equal(now.hidden, old.hidden * (not reset))
+            assert torch.equal(now.cell, old.cell * (not reset))
+    assert n_reset / 144 == pytest.approx(share, abs=0.15 if share < 1 else 0)
+
+
+def test_dropout_on_the_top_output():
+    trainer, shares = make(dropout=0.4), []
+    original = trainer.model.softmax.sampled_loss
+
+    def sampled_loss(contexts, *args):
+        shares.append((contexts == 0).float().mean().item())
+        return original(contexts, *args)
+
+    trainer.model.softmax.sampled_loss = sampled_loss
+    for step in range(3):
+        trainer.step(trainer.batches.at(step))
+    assert np.mean(shares) == pytest.approx(0.4, abs=0.06)
 
 
 def test_gradient_is_clipped():
@@ -156,8 +194,8 @@ def test_gradient_is_clipped():
 def test_loss_that_is_not_finite(value):
     trainer = make()
     trainer.step(trainer.batches.at(0))
-    with torch.no_grad():
-        trainer.model.softmax.bias[3:] = value
+    original = trainer.model.softmax.sampled_loss
+    trainer.model.softmax.sampled_loss = lambda *args: original(*args) * value
     before = [weight.clone() for weight in trainer.model.bilm.parameters()]
     with pytest.raises(FloatingPointError, match=r"at step 1: lower learn_rate \(0.01\)"):
         trainer.step(trainer.batches.at(1))

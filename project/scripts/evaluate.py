@@ -1,0 +1,72 @@
+"""Test scores of the trained pipelines, without and with ELMo, and the layer mixes they learned."""
+
+from pathlib import Path
+
+import spacy
+import srsly
+import typer
+from spacy.training import Corpus, Example
+from wasabi import msg
+
+from spacy_elmo.cli.mix import learned_mixes
+
+TASKS = {"ner": ("ents_p", "ents_r", "ents_f"), "textcat": ("accuracy", "cats_macro_f")}
+
+
+def main(
+    corpus_dir: Path = typer.Argument(..., help="Folder of TASK-test.spacy", exists=True),
+    training_dir: Path = typer.Argument(..., help="Folder of TASK and TASK_elmo", exists=True),
+    metrics_dir: Path = typer.Argument(..., help="Folder for the scores"),
+) -> None:
+    """Evaluate what is there, write a JSON file each and print one table a task."""
+    metrics_dir.mkdir(parents=True, exist_ok=True)
+    mixes = []
+    for task, columns in TASKS.items():
+        rows = []
+        for name in (task, f"{task}_elmo"):
+            folder = training_dir / name / "model-best"
+            if not folder.is_dir():
+                continue
+            nlp = spacy.load(folder)
+            scores = evaluate(nlp, corpus_dir / f"{task}-test.spacy")
+            srsly.write_json(metrics_dir / f"{name}.json", scores)
+            cells = [f"{100 * scores[column]:.2f}" for column in columns]
+            rows.append((name, *cells, f"{scores['speed']:,.0f}"))
+            mixes.extend({"run": name, **row} for row in learned_mixes(nlp))
+        if rows:
+            header = ("run", *columns, "words/s")
+            msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)))
+    if mixes:
+        print_mixes(mixes)
+
+
+def evaluate(nlp: spacy.Language, path: Path) -> dict:
+    """The scores of `spacy evaluate`, and the accuracy of exclusive classes."""
+    examples = list(Corpus(path)(nlp))
+    scores = nlp.evaluate(examples)
+    if "textcat" in nlp.pipe_names:
+        # Figures for SST-5 in the literature are accuracies.
+        right = [best(eg, "predicted") == best(eg, "reference") for eg in examples]
+        scores["accuracy"] = sum(right) / len(right)
+    return scores
+
+
+def best(example: Example, side: str) -> str:
+    """The label with the highest score."""
+    cats = getattr(example, side).cats
+    return max(cats, key=cats.__getitem__)
+
+
+def print_mixes(mixes: list[dict]) -> None:
+    """The weights of the layers, the token layer first."""
+    n_layers = len(mixes[0]["weights"])
+    rows = [
+        (mix["run"], *(f"{weight:.3f}" for weight in mix["weights"]), f"{mix['gamma']:.3f}")
+        for mix in mixes
+    ]
+    header = ("mix of", *(f"layer {i}" for i in range(n_layers)), "gamma")
+    msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (n_layers + 1)))
+
+
+if __name__ == "__main__":
+    typer.run(main)
