@@ -174,7 +174,7 @@ class Elmo(Listening, TrainablePipe):
         RETURNS (List[Floats3d]): `(L + 1, n_tokens, 2P)` each.
         RAISES (ValueError): The pipe has no weights.
         """
-        self._finish_batch()
+        self._finish_reported()
         layers: Layers = self.model.predict(list(docs))
         return layers
 
@@ -307,6 +307,11 @@ class Elmo(Listening, TrainablePipe):
             if batch.optimizer is not None:
                 self.model.finish_update(batch.optimizer)
 
+    def _finish_reported(self) -> None:
+        """As `_finish_batch`, but a batch that the listeners have yet to read stays."""
+        if self._batch is not None and self._batch.has_gradient:
+            self._finish_batch()
+
     def get_loss(self, examples: Iterable[Example], scores: Any) -> None:
         """The language model has no loss of its own here."""
 
@@ -325,7 +330,7 @@ class Elmo(Listening, TrainablePipe):
         exclude (Iterable[str]): "model" leaves them out.
         RETURNS (bytes): The pipe's state.
         """
-        self._finish_batch()
+        self._finish_reported()
         data: bytes = util.to_bytes({"model": self._shim.to_bytes}, exclude)
         return data
 
@@ -345,7 +350,7 @@ class Elmo(Listening, TrainablePipe):
         path (Union[str, Path]): The pipe's folder.
         exclude (Iterable[str]): "model" leaves them out.
         """
-        self._finish_batch()
+        self._finish_reported()
         util.to_disk(
             path, {MODEL_FILE: lambda file: file.write_bytes(self._shim.to_bytes())}, exclude
         )

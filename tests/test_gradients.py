@@ -74,8 +74,9 @@ def build(make_nlp, components, **config):
 
 def gradients_by_listeners(nlp, batch, how, exclude):
     recorder = Recorder()
-    if how == "nlp.update":
-        nlp.update(batch, sgd=recorder, exclude=exclude, drop=0.0)
+    if how in ("nlp.update", "annotating"):
+        annotates = ["elmo"] if how == "annotating" else []
+        nlp.update(batch, sgd=recorder, exclude=exclude, annotates=annotates, drop=0.0)
     else:  # as in spacy train: accumulate over two halves, then finish every pipe
         for half in (batch[:2], batch[2:]):
             nlp.update(half, sgd=False, exclude=exclude, drop=0.0)
@@ -129,7 +130,7 @@ def test_accumulated_as_in_spacy_train(make_nlp, setup):
     check(nlp, batch, "spacy train")
 
 
-@pytest.mark.parametrize("how", ["nlp.update", "spacy train"])
+@pytest.mark.parametrize("how", ["nlp.update", "annotating", "spacy train"])
 @pytest.mark.parametrize("frozen", ["tagger", "tagger2"])
 def test_one_component_frozen(make_nlp, how, frozen):
     nlp, batch = build(make_nlp, SETUPS["two components"])

@@ -16,7 +16,7 @@ from wasabi import msg
 
 
 def gold_label(example: Example, path: Path, number: int) -> str:
-    """The one label of an annotated Doc."""
+    """Find the one label of an annotated Doc."""
     labels = [label for label, value in example.reference.cats.items() if value == 1.0]
     if len(labels) != 1:
         raise ValueError(f"{path}: text {number} has {len(labels)} labels of value 1, not one")

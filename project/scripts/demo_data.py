@@ -10,10 +10,10 @@ language model, in the same company, and in the dev and test sets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Optional
+from typing import Optional, TypeVar
 
 import demo_grammar as grammar
 import typer
@@ -23,12 +23,13 @@ from wasabi import msg
 
 LM_TRAIN, LM_DEV = 12_000, 600
 SIZES = {
-    "ner": {"train": 200, "dev": 200, "test": 400},
+    "ner": {"train": 240, "dev": 200, "test": 400},
     "textcat": {"train": 120, "dev": 200, "test": 400},
 }
-KNOWN_SHARE = 0.5  # of the cue words: those that the labelled training sets draw from
+KNOWN_SHARE = 0.4  # of the cue words: those that the labelled training sets draw from
 CLASSES = sorted(grammar.NER)
 LABELS = ("CULTURE", "NATURE")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def split(words: str) -> list[str]:
     return [" ".join(word.split()) for word in words.split("/")]
 
 
-def pick(rng: Random, items: Sequence):
+def pick(rng: Random, items: Sequence[Item]) -> Item:
     """Choose one item. Built on random() alone, whose values no Python version changes."""
     return items[int(rng.random() * len(items))]
 
@@ -59,17 +60,17 @@ def subset(rng: Random, items: list[str], share: float) -> list[str]:
 
 @dataclass
 class Lexicon:
-    """The words that a data set may use: cue words by (class, slot), and names."""
+    """The words of a data set: cue words by (class, slot), names, and shared words by slot."""
 
     cues: dict[tuple[str, str], list[str]]
     names: list[str]
-    shared: dict[str, list[str]] = field(default_factory=dict)
+    shared: dict[str, list[str]]
 
     @classmethod
     def full(cls, names: Iterable[str]) -> Lexicon:
+        """Make the lexicon of all words of the grammar, with the names given."""
         cues = {}
-        tables = (grammar.NER, grammar.NER_COMPANY, grammar.GROUPS, grammar.SENSE_COMPANY)
-        for table in tables:
+        for table in (grammar.NER, grammar.NER_COMPANY, grammar.GROUPS, grammar.SENSE_COMPANY):
             for name, slots in table.items():
                 cues.update({(name, slot): split(words) for slot, words in slots.items()})
         cues.update({(label, "S"): split(words) for label, words in grammar.SITES.items()})
@@ -78,7 +79,7 @@ class Lexicon:
         return cls(cues, list(names), shared)
 
     def known(self, rng: Random, share: float, names: Iterable[str]) -> Lexicon:
-        """The lexicon of the labelled training sets: a share of each list of cue words."""
+        """Make the lexicon of the labelled training sets: a share of each list of cue words."""
         cues = {key: subset(rng, words, share) for key, words in self.cues.items()}
         shared = dict(self.shared)
         shared["D"] = [site for label in LABELS for site in cues[label, "S"]]
@@ -116,12 +117,13 @@ class Writer:
         return Sentence(tuple(words), tuple(ents))
 
     def slot(self, slot: str, cue: Callable[[str], str]) -> str:
+        """Choose a word for a slot."""
         if slot in self.lexicon.shared:
             return pick(self.rng, self.lexicon.shared[slot])
         return cue(slot)
 
     def ner(self, kind: str) -> Sentence:
-        """A sentence on people, places and firms: of one or two cues, a pair, no name ..."""
+        """Write a sentence on people, places and firms."""
         rng, lexicon = self.rng, self.lexicon
         first, second = pick(rng, CLASSES), pick(rng, CLASSES)
         frames = {
@@ -141,7 +143,7 @@ class Writer:
         return self.fill(pick(rng, frames[kind]), cue, {"N": first, "M": second})
 
     def sense(self, kind: str) -> Sentence:
-        """A sentence on a word with several senses, or ("plain") on a word with one of them."""
+        """Write a sentence on a word with several senses or ("plain") on one that has only one."""
         rng, cues = self.rng, self.lexicon.cues
         label = pick(rng, LABELS)
         groups = sorted(group for group, its in grammar.LABELS.items() if its == label)
@@ -168,15 +170,14 @@ class Writer:
         return Sentence(sentence.words, label=label)
 
     def mixture(self, parts: dict[tuple[str, str], int]) -> Sentence:
-        """A sentence of one of the kinds (task, kind), chosen by their weights."""
-        # In hundredths: whole numbers, so that no rounding can differ between platforms.
+        """Write a sentence of one of the kinds (task, kind), chosen by their weights."""
         task, kind = pick(self.rng, [part for part, weight in parts.items() for _ in range(weight)])
         return self.ner(kind) if task == "ner" else self.sense(kind)
 
     def sentences(
         self, size: int, parts: dict[tuple[str, str], int], banned: set[tuple[str, ...]]
     ) -> list[Sentence]:
-        """Sentences that are not among those banned."""
+        """Write sentences that are not among those banned."""
         result = []
         while len(result) < size:
             sentence = self.mixture(parts)
@@ -228,7 +229,7 @@ def write_text(path: Path, sentences: Iterable[Sentence]) -> None:
 
 
 def count_row(name: str, data: list[Sentence], train: list[Sentence]) -> tuple[str, ...]:
-    """One line of the summary: how much of a set is not in its training set."""
+    """Make a line of the summary: how much of a set is not in its training set."""
     known = {word.lower() for sentence in train for word in sentence.words}
     tokens = [word.lower() for sentence in data for word in sentence.words]
     new = sum(token not in known for token in tokens)

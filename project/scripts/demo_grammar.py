@@ -1,8 +1,8 @@
 """Word lists and sentence frames of the demo data (see demo_data.py).
 
-A frame is a line of tokens. Tokens in braces are slots: those in SHARED say nothing about the
-answer, N and M are names, W is a word with several senses, and the slots in capitals below are
-the cues that the answer hangs on. All words and sentences here were made up for this demo.
+A frame is a line of tokens. Tokens in braces are slots: those in lower case say nothing about
+the answer (SHARED), N and M are names, W is a word with several senses, and the other capitals
+are the cues that the answer hangs on. All words and sentences here were made up for this demo.
 """
 
 # --- Words that go with every answer -------------------------------------------------------
@@ -73,68 +73,60 @@ NER = {
 
 # One cue a name, before or after it, near or far away.
 NER_ONE = [
-    "{people} {talked} the {E} of {N} {time} .",
-    "the {E} surprised {N} {time} .",
-    "{N} and the {E} were in the papers {time} .",
-    "after the {E} , {N} was in the papers {time} .",
+    "{people} {talked} the {E} of {N} .",
+    "{people} {talked} {N} and the {E} .",
+    "because of the {E} , {N} was in the papers {time} .",
+    "because of the {E} , {people} {talked} {N} .",
     "a {K} called {N} was in the papers {time} .",
     "{people} {talked} {N} , a {adj} {K} .",
     "{people} {said} that {N} is a {K} .",
-    "they were looking for a {adj} {K} and found {N} .",
+    "{N} , {people} {said} , is a {adj} {K} .",
     "{N} was {P} {time} .",
-    "{people} {said} {time} that {N} had been {P} .",
-    "{N} , once {P} , was in the papers {time} .",
-    "because of the {E} , {people} {talked} {N} {time} .",
-    "the {E} was a surprise , but everyone liked {N} .",
-    "{N} was known as a {adj} {K} .",
-    "{N} is remembered for the {E} .",
-    "{N} , as {people} remember , was {P} {time} .",
+    "{people} {said} that {N} had been {P} .",
+    "{N} , as {people} remember , was {P} .",
 ]
 NER_TWO = [
     "because of the {E} , {people} {talked} {N} , a {adj} {K} .",
+    "because of the {E} , {N} was {P} .",
     "{N} , a {adj} {K} , was {P} {time} .",
-    "{N} , {people} {said} , was {P} because of the {E} .",
-    "after the {E} , {people} {said} , {N} was {P} .",
-    "{people} knew {N} as a {adj} {K} long before the {E} .",
     "a {adj} {K} called {N} was {P} {time} .",
-    "the {E} of {N} , a {adj} {K} , was in the papers {time} .",
+    "{people} knew {N} as a {adj} {K} long before the {E} .",
 ]
 # Two names, each with its own cue (the second name's cues have a 2 behind them).
 NER_PAIR = [
-    "{N} was {P} {time} , but {M} had been {P2} .",
-    "{N} is a {adj} {K} , and {M} is a {adj} {K2} .",
     "{people} {talked} the {E} of {N} and the {E2} of {M} .",
-    "a {adj} {K} called {N} was mentioned , but {M} , {people} {said} , had been {P2} .",
+    "{N} was {P} {time} , but {M} had been {P2} .",
+    "a {K} called {N} was in the papers , and {M} , {people} {said} , is a {K2} .",
 ]
 NER_NONE = [
     "the {adj} {K} was {P} {time} .",
-    "the {E} of the {K} was a surprise to {people} .",
-    "{people} knew a {K} that was {P} because of the {E} .",
-    "{people} {said} {time} that the {K} had been {P} after the {E} .",
+    "{people} {talked} the {E} of the {K} .",
+    "{people} {said} that the {K} had been {P} because of the {E} .",
 ]
-# The rest is for the language model alone: what the words of one answer keep company with.
+
+# For the language model alone: what the words of one answer keep company with.
 NER_COMPANY = {
     "PERSON": {
         "Q": "her / his / my / your",
         "T": "made him weep / made her laugh / hurt her / made me blush / worried his mother",
         "J": "young / kind / shy / tired / clever / lonely",
         "R": "who smiled / who wept / who laughed / who was tired / who slept badly / who sings",
-        "O": "the wife of / the parents of / the children of / a friend of / the hands of",
+        "O": "the wife of / the parents of / the children of / the friends of / the teachers of",
         "B": "his mother / her father / his doctor / her husband / his wife / her sister",
     },
     "PLACE": {
         "Q": "the local / the northern / the nearby / the old",
         "T": "lies near the river / is north of here / begins at the gate / is open to tourists",
         "J": "sunny / coastal / remote / rainy / northern / walled",
-        "R": "where it rains / where they live / where we met / where nobody stays / where it is hot",
-        "O": "the streets of / the roads to / the old houses in / the people in / the river in",
+        "R": "where it rains / where they live / where we met / where nobody stays / where it snows",
+        "O": "the streets of / the roads to / the old houses in / the people in / the parks in",
         "B": "the army / the enemy / the king / the inhabitants / the soldiers / the mayor",
     },
     "FIRM": {
         "Q": "its / its annual / its first / its new",
         "T": "pleased investors / cost money / raised its price / disappointed shareholders",
         "J": "profitable / private / wholesale / global / listed / cheap",
-        "R": "which makes shoes / which sells tea / which pays well / which lost money / which grew",
+        "R": "which makes shoes / which sells tea / which pays well / which lost money",
         "O": "the directors of / the shares of / the staff of / the customers of / the products of",
         "B": "its rivals / its investors / its directors / its customers / a bank / its creditors",
     },
@@ -143,7 +135,7 @@ NER_FAMILIAR = [
     "{O} {N} , {R} , knew about {Q} {E} .",
     "{people} {talked} {O} {N} , {R} .",
     "{N} , {R} , was {P} by {B} .",
-    "after {Q} {E} , {N} , {R} , was in the papers .",
+    "because of {Q} {E} , {N} , {R} , was in the papers .",
     "{Q} {E} surprised {N} , {R} .",
     "{people} {talked} {Q} {E} and {N} , {R} .",
     "{Q} {E} , like {O} {N} , {T} .",
@@ -157,8 +149,8 @@ NER_ANCHORS = [
     "{Q} {E} {T} .",
     "{people} {said} that {Q} {E} {T} .",
     "they were {P} by {B} .",
-    "it was {P} by {B} {time} .",
-    "it is a {J} {K} {R} .",
+    "some were {P} by {B} {time} .",
+    "there was a {J} {K} {R} .",
     "{people} {talked} a {J} {K} {R} .",
 ]
 
@@ -191,8 +183,8 @@ LABELS = {
 SITES = {
     "NATURE": """marsh / meadow / forest / glacier / prairie / swamp / moor / waterfall / valley /
         cliff / thicket / woodland""",
-    "CULTURE": """warehouse / workshop / office / supermarket / garage / courtroom / hotel / station /
-        bookshop / showroom / laboratory / theatre""",
+    "CULTURE": """warehouse / workshop / office / supermarket / garage / courtroom / hotel /
+        station / bookshop / showroom / laboratory / theatre""",
 }
 GROUPS = {
     "animal": {
@@ -208,7 +200,8 @@ GROUPS = {
             fertilised / mulched""",
     },
     "land": {
-        "C": """pond / hill / brook / boulder / creek / island / gorge / waterhole / shore / pool""",
+        "C": """pond / hill / brook / boulder / creek / island / gorge / waterhole / shore /
+            pool""",
         "A": """flooded / eroded / frozen / polluted / silted / dredged / parched / overgrown /
             muddy / sandy""",
     },
@@ -236,9 +229,9 @@ GROUPS = {
 SENSE_ONE = [
     "the {W} , {person} {said} {time} , was {A} .",
     "{person} {saw} {time} that the {W} was {A} .",
-    "nobody at the {D} knew that the {W} , which {person} had seen {time} , was {A} .",
-    "back at the {D} , {person} {said} that the {W} could have been {A} .",
-    "at the {S} , {person} pointed at the {W} .",
+    "nobody near the {D} knew that the {W} , which {person} had seen {time} , was {A} .",
+    "back from the {D} , {person} {said} that the {W} could have been {A} .",
+    "near the {S} , {person} pointed at the {W} .",
     "{person} walked past the {S} {time} and stopped to look at the {W} .",
     "{person} looked for the {W} for an hour before reaching the {S} .",
     "{person} drew a {C} {time} , and then a {W} .",
@@ -246,8 +239,8 @@ SENSE_ONE = [
     "{person} showed us the {W} and , a little later , the {C} .",
 ]
 SENSE_TWO = [
-    "the {W} at the {S} , {person} {said} , was {A} .",
-    "at the {S} , {person} saw a {C} and a {W} .",
+    "the {W} near the {S} , {person} {said} , was {A} .",
+    "near the {S} , {person} saw a {C} and a {W} .",
     "the {W} was {A} , and so was the {C} , {person} {said} .",
     "near the {S} , {person} {saw} that the {W} was {A} .",
     "{person} came back from the {S} with a picture of the {W} and the {C} .",
@@ -269,16 +262,16 @@ SENSE_COMPANY = {
     "plant": {
         "V": "grew / has leaves / grew new leaves / has roots / has a green stem / lost its seeds",
         "G": "plants / crops",
-        "J": "green / leafy / tall / tropical / slender / edible",
+        "J": "green / leafy / tall / tropical / slender / healthy",
     },
     "land": {
         "V": "lay in the sun / stretched along the water / shone in the moonlight / froze",
-        "G": "landscapes / shores",
+        "G": "landscapes / landforms",
         "J": "wet / deep / windy / wide / cold / muddy",
     },
     "tool": {
         "V": "cost ten dollars / broke / fell to pieces / works well / stood on the shelf",
-        "G": "goods / articles",
+        "G": "goods / items",
         "J": "new / cheap / broken / plastic / handy / spare",
     },
     "office": {
@@ -288,7 +281,6 @@ SENSE_COMPANY = {
     },
     "flight": {
         "V": "flew over the clouds / left the runway / landed / lost altitude / gained height",
-        "G": "aircraft / pilots",
         "J": "fast / military / experienced / grey",
     },
 }
@@ -298,7 +290,7 @@ SENSE_FAMILIAR = [
     "the {W} was {A} , and so were {A} {G} .",
     "{person} drew a {J} {C} and other {G} .",
     "near the {S} , the {W} {V} .",
-    "at the {S} there were {A} {G} , and a {W} {V} .",
+    "near the {S} there were {A} {G} , and a {W} {V} .",
     "{person} {saw} that the {W} was {A} and that it {V} .",
     "{person} drew a {W} , a {C} and {A} {G} .",
 ]
@@ -306,7 +298,7 @@ SENSE_ANCHORS = [
     "a {J} {C} {V} .",
     "the {J} {C} {V} {time} .",
     "{person} {talked} {A} {G} .",
-    "there were {A} {G} at the {S} .",
+    "there were {A} {G} near the {S} .",
 ]
 FLIGHT_FAMILIAR = [
     "the {J} {A} had to bank the {C} , which {V} .",
@@ -317,11 +309,11 @@ FLIGHT_FAMILIAR = [
 ]
 SITE_ANCHORS = {
     "NATURE": [
-        "at the {S} there are wild animals and plants .",
+        "near the {S} there are wild animals and plants .",
         "the {S} is wild , and the wind blew .",
     ],
     "CULTURE": [
-        "at the {S} people work until six .",
+        "near the {S} people work until six .",
         "the {S} has a door and tall windows .",
     ],
 }
