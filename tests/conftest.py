@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-import reference
 import spacy
+
+import reference
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 TINY_OPTIONS = {

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import reference
 import torch
 
 from spacy_elmo.bilm.model import BiLM, BiLMState
 from spacy_elmo.weights import read_weights
+
+import reference
 
 ALLENNLP = Path(__file__).resolve().parents[1] / ".." / "shared" / "fixtures" / "allennlp"
 

@@ -4,9 +4,10 @@ finite differences of each component's own loss."""
 import numpy as np
 import pytest
 import torch
-from components import concat_both, concat_input, examples, listener, tagger, textcat
 from spacy import util
 from thinc.api import Optimizer, fix_random_seed
+
+from components import concat_both, concat_input, examples, listener, tagger, textcat
 
 
 class Recorder(Optimizer):

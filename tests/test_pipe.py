@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-from components import concat_both, examples, listener, tagger
-from conftest import TINY_OPTIONS
-from reference import layers as reference_layers
-from reference import random_datasets
 from spacy.tokens import Doc
 
 import spacy_elmo
 from spacy_elmo.weights import read_weights
+
+from components import concat_both, examples, listener, tagger
+from conftest import TINY_OPTIONS
+from reference import layers as reference_layers
+from reference import random_datasets
 
 VOCABULARY = ["the", "bank", "of", "a", "river", "lends", "money", "."]
 WEIRD = [

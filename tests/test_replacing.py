@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import spacy
-from components import concat_both, examples, listener, ner, tagger, textcat
 
 from spacy_elmo.cli.mix import learned_mixes
+
+from components import concat_both, examples, listener, ner, tagger, textcat
 
 SETUPS = {
     "tagger": (tagger(listener()), ["model.tok2vec"]),

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-from components import concat_input, examples, listener, ner, textcat
 from spacy.cli.debug_config import debug_config
 from spacy.cli.init_config import fill_config
 from spacy.cli.package import package
 from spacy.cli.train import train
 from spacy.tokens import DocBin
-from spacy_elmo.pretraining.config import read_config
 from thinc.api import Config
+
+from spacy_elmo.pretraining.config import read_config
+
+from components import concat_input, examples, listener, ner, textcat
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / "project" / "configs"

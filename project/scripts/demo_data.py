@@ -15,11 +15,12 @@ from pathlib import Path
 from random import Random
 from typing import Optional, TypeVar
 
-import demo_grammar as grammar
 import typer
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 from wasabi import msg
+
+import demo_grammar as grammar
 
 LM_TRAIN, LM_DEV = 12_000, 600
 SIZES = {

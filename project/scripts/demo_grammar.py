@@ -118,7 +118,7 @@ NER_COMPANY = {
         "Q": "the local / the northern / the nearby / the old",
         "T": "lies near the river / is north of here / begins at the gate / is open to tourists",
         "J": "sunny / coastal / remote / rainy / northern / walled",
-        "R": "where it rains / where they live / where we met / where nobody stays / where it snows",
+        "R": "where it rains / where they live / where we met / where it snows",
         "O": "the streets of / the roads to / the old houses in / the people in / the parks in",
         "B": "the army / the enemy / the king / the inhabitants / the soldiers / the mayor",
     },

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import torch
-from models import tiny_bilm
 
 from spacy_elmo.bilm.cache import TokenVectorCache
+
+from models import tiny_bilm
 
 
 def vectors(tokens):

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
-import reference
 import torch
-from models import SENTENCES, make_bilm, tiny_options
 
 from spacy_elmo.bilm.char_cnn import CharacterCNN, Highway
 from spacy_elmo.bilm.characters import character_ids
 from spacy_elmo.bilm.config import BiLMConfig
+
+import reference
+from models import SENTENCES, make_bilm, tiny_options
 
 TOKENS = [token for sentence in SENTENCES for token in sentence]
 

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
-import reference
-from models import SENTENCES
 
 from spacy_elmo.bilm.characters import character_ids
+
+import reference
+from models import SENTENCES
 
 TOKENS = [token for sentence in SENTENCES for token in sentence] + ["é" * 40, "a" * 48, "a" * 49]
 

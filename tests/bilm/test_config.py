@@ -1,9 +1,10 @@
 import json
 
 import pytest
-from models import tiny_options
 
 from spacy_elmo.bilm.config import BiLMConfig
+
+from models import tiny_options
 
 CHANGED = {
     "lstm_dim": 7,

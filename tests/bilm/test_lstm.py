@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
-import reference
 import torch
-from models import make_bilm, tiny_options
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import ProjectedLSTM
+
+import reference
+from models import make_bilm, tiny_options
 
 
 @pytest.mark.parametrize(("dim", "width"), [(7, 3), (5, 5)])

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-import reference
 import torch
-from models import SENTENCES, check_layers, check_state, make_bilm, tiny_bilm, tiny_options
 
 from spacy_elmo.bilm import model as module
 from spacy_elmo.bilm.model import BiLMState
+
+import reference
+from models import SENTENCES, check_layers, check_state, make_bilm, tiny_bilm, tiny_options
 
 MODELS = {
     "usual": {},

@@ -3,7 +3,6 @@ import json
 
 import pytest
 import spacy
-from models import pretraining_config
 from spacy.cli._util import app
 from thinc.api import Config
 from typer.testing import CliRunner
@@ -13,6 +12,8 @@ from spacy_elmo.pretraining.corpus import find_files, read_corpus, read_sentence
 from spacy_elmo.pretraining.language_model import read_language_model
 from spacy_elmo.pretraining.perplexity import perplexity
 from spacy_elmo.pretraining.trainer import Trainer
+
+from models import pretraining_config
 
 TEXT = "the cat sat on a mat .\ndogs run far !\n" * 12
 

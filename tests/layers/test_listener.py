@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 import spacy
+
 from components import concat_both, examples, listener, ner, tagger, textcat
 
 

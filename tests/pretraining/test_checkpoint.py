@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from models import tiny_bilm
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
@@ -13,6 +12,8 @@ from spacy_elmo.pretraining.language_model import LanguageModel, read_language_m
 from spacy_elmo.pretraining.perplexity import perplexity
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 from spacy_elmo.weights import read_weights
+
+from models import tiny_bilm
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
 SENTENCE = ["the", "naïve", "cat", "."]

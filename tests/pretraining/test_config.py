@@ -1,11 +1,12 @@
 from pathlib import Path
 
 import pytest
-from models import pretraining_config
 from thinc.api import Config
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pretraining.config import check_config, read_config
+
+from models import pretraining_config
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "project" / "configs" / "pretrain.cfg"
 

@@ -2,15 +2,16 @@ import math
 
 import numpy as np
 import pytest
-import reference
 import torch
-from models import make_bilm, tiny_options
 
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
 from spacy_elmo.pretraining.corpus import read_corpus
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.perplexity import perplexity
 from spacy_elmo.pretraining.vocabulary import Vocabulary
+
+import reference
+from models import make_bilm, tiny_options
 
 OPTIONS = tiny_options(dim=8)
 DATA = reference.random_datasets(OPTIONS, 4)

@@ -4,13 +4,14 @@ import time
 import numpy as np
 import pytest
 import torch
-from models import pretraining_config
 from thinc.api import Config
 
 from spacy_elmo.pretraining import trainer as module
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.corpus import read_corpus
 from spacy_elmo.pretraining.trainer import Trainer
+
+from models import pretraining_config
 
 TEXT = [["the", "cat", "sat", "on", "a", "mat", "."], ["dogs", "run", "far", "!"]] * 8
 CORPUS = read_corpus(TEXT)

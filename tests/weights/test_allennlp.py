@@ -4,11 +4,12 @@ import re
 import h5py
 import numpy as np
 import pytest
-import reference
 import torch
-from models import check_layers, tiny_bilm, tiny_options
 
 from spacy_elmo.weights import allennlp, read_weights
+
+import reference
+from models import check_layers, tiny_bilm, tiny_options
 
 VARIANTS = [
     {},

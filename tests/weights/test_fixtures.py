@@ -6,9 +6,10 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from models import ALLENNLP
 
 from spacy_elmo.weights import read_weights
+
+from models import ALLENNLP
 
 pytestmark = pytest.mark.skipif(
     not ALLENNLP.is_dir(), reason="AllenNLP's fixtures are not beside this repository"

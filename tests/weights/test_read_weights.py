@@ -1,12 +1,13 @@
 import shutil
 
 import pytest
-import reference
 import torch
-from models import tiny_bilm, tiny_options
 
 from spacy_elmo import weights
 from spacy_elmo.weights import is_available, read_weights, safetensors_file
+
+import reference
+from models import tiny_bilm, tiny_options
 
 
 def write_hdf5(folder, seed=0):

@@ -2,10 +2,11 @@ import re
 
 import pytest
 import torch
-from models import tiny_bilm
 from safetensors.torch import load, save
 
 from spacy_elmo.weights import read_weights, safetensors_file
+
+from models import tiny_bilm
 
 NAME = "stacks.1.0.bias"
 
