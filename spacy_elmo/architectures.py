@@ -115,6 +115,7 @@ def build_tok2vec_elmo(
         max_batch_tokens=max_batch_tokens,
         frozen=frozen,
         cache=cache,
+        sizes_may_follow=False,  # the layers around are built for these
     )
     return join_tok2vec(bilm, mix)
 

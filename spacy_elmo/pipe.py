@@ -1,7 +1,6 @@
 """The pipe `elmo`: the one room where spaCy meets the model."""
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -15,10 +14,10 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats3d
 
 from .layers.bilm import BiLMShim, Weights, configure, get_shim
-from .layers.listener import ElmoListener, Report
+from .layers.listener import OWNER, ElmoListener, Report, check_owner
 from .listening import Listening
 from .replacing import enable_replacing
-from .segments import Segmenter
+from .segments import Segmenter, by_tokens
 from .training_batch import TrainingBatch
 from .vectors import Mix, check_mix, mix_layers, set_hooks
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 Layers = list[Floats3d]
 
 MODEL_FILE = "model.safetensors"
+PIPE_BATCHES = 8  # batches whose layers `pipe` holds at a time
 DEFAULTS = {
     "model": {"@architectures": "spacy-elmo.BiLM.v1"},
     "weights": "en_small",
@@ -129,7 +129,7 @@ class Elmo(Listening, TrainablePipe):
         self.frozen = frozen
         self.store_layers = store_layers
         self.set_vectors = set_vectors
-        self.listener_map = {}
+        Listening.__init__(self)
         self._losses: dict[str, float] = {}
         self._batch: Optional[TrainingBatch] = None
         settings: dict[str, Any] = {
@@ -184,14 +184,42 @@ class Elmo(Listening, TrainablePipe):
         docs (Sequence[Doc]): The Docs.
         scores (List[Floats3d]): What `predict` returned for them.
         """
-        store = self.store_layers if self.store_layers != "auto" else bool(self.listener_map)
+        store = self.store_layers if self.store_layers != "auto" else bool(self._known_listeners)
         set_vectors = self.set_vectors and not self._tensor_readers
         for doc, layers in zip(docs, scores):
             if store:
-                doc._.elmo = layers
+                self._store(doc, layers)
             if set_vectors:
                 doc.tensor = mix_layers(layers, self.mix)
                 set_hooks(doc)
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Apply the pipe to a stream of Docs, in order. However many Docs come at
+        a time, the layers of a bounded number of tokens are held.
+
+        stream (Iterable[Doc]): The Docs.
+        batch_size (int): Docs to buffer.
+        YIELDS (Doc): The Docs.
+        """
+        handle_error = self.get_error_handler()
+        most = PIPE_BATCHES * self.model.attrs["max_batch_tokens"]
+        for buffered in util.minibatch(stream, size=batch_size):
+            for docs in by_tokens(buffered, most):
+                try:
+                    self.set_annotations(docs, self.predict(docs))
+                except Exception as error:
+                    handle_error(self.name, self, docs, error)
+                else:
+                    yield from docs
+
+    def _store(self, doc: Doc, layers: Floats3d) -> None:
+        doc._.elmo = layers
+        doc.user_data[OWNER] = self._owner
+
+    @property
+    def _owner(self) -> str:
+        """The pipe and its weights, for layers must not outlive them."""
+        return f"{self.name} {self._shim.id}.{self._shim.version}"
 
     # Training
 
@@ -213,7 +241,7 @@ class Elmo(Listening, TrainablePipe):
         validate_get_examples(get_examples, "Elmo.initialize")
         if weights is not None:
             self._shim.read(weights)
-        self.model.initialize(X=[example.x for example in islice(get_examples(), 1)])
+        self.model.initialize()
 
     def update(
         self,
@@ -223,10 +251,9 @@ class Elmo(Listening, TrainablePipe):
         sgd: Optional[Optimizer] = None,
         losses: Optional[dict[str, float]] = None,
     ) -> dict[str, float]:
-        """Prepare a batch for the listeners. A frozen language model waits for
-        them to ask; otherwise its layers are computed, and the backward pass
-        runs once for all listeners: when the last one has reported, in
-        `finish_update`, or before the next update.
+        """Compute the layers of a batch for the listeners. Unless the language
+        model is frozen, the backward pass runs once for all of them: when the
+        last one has reported, in `finish_update`, or before the next update.
 
         examples (Iterable[Example]): The batch.
         drop (float): Not used.
@@ -240,9 +267,13 @@ class Elmo(Listening, TrainablePipe):
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
         self._finish_batch()
+        if not self._known_listeners:
+            return losses
+        docs = [example.predicted for example in examples]
+        layers, backprop = self.model(docs, is_train=not self.frozen)
+        for doc, values in zip(docs, layers):
+            self._store(doc, values)
         if not self.frozen:
-            docs = [example.predicted for example in examples]
-            layers, backprop = self.model.begin_update(docs)
             self._batch = TrainingBatch(docs, layers, backprop)
             self._losses = losses
             if sgd not in (None, False):
@@ -259,21 +290,26 @@ class Elmo(Listening, TrainablePipe):
         if self.frozen:
             return
         if self._batch is not None:
-            if not self._batch.has_gradient:
+            if self._batch.has_gradient:
+                self._batch.run_backward()
+                self._batch = None
+            else:
                 self._batch.optimizer = sgd
-                return
-            self._batch.run_backward()
-            self._batch = None
         self.model.finish_update(sgd)
 
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Set `doc._.elmo` where it is missing.
+        """Set `doc._.elmo` where it is missing or of other weights.
 
         docs (Sequence[Doc]): The Docs.
+        RAISES (ValueError): Another pipe set it.
         """
-        missing = [doc for doc in docs if doc._.elmo is None]
-        for doc, layers in zip(missing, self.model.predict(missing)):
-            doc._.elmo = layers
+        for doc in docs:
+            check_owner(doc, self.name)
+        missing = [
+            doc for doc in docs if doc._.elmo is None or doc.user_data.get(OWNER) != self._owner
+        ]
+        for doc, layers in zip(missing, self.model.predict(missing) if missing else []):
+            self._store(doc, layers)
 
     def training_layers(
         self, docs: Sequence[Doc], listener: ElmoListener

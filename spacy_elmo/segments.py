@@ -1,6 +1,6 @@
 """How a Doc is cut into sequences for the language model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -133,3 +133,22 @@ def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
             f"were replaced cannot be saved"
         )
     return dict(config())
+
+
+def by_tokens(docs: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
+    """Group Docs, in order.
+
+    docs (Iterable[Doc]): The Docs.
+    most (int): Most tokens of a group, unless one Doc alone has more.
+    YIELDS (List[Doc]): A group.
+    """
+    group: list[Doc] = []
+    n_tokens = 0
+    for doc in docs:
+        if group and n_tokens + len(doc) > most:
+            yield group
+            group, n_tokens = [], 0
+        group.append(doc)
+        n_tokens += len(doc)
+    if group:
+        yield group

@@ -5,7 +5,7 @@ from typing import Optional
 
 import numpy as np
 from spacy.tokens import Doc
-from thinc.api import Optimizer
+from thinc.api import Optimizer, to_numpy
 from thinc.types import Floats3d
 
 Layers = list[Floats3d]
@@ -29,6 +29,7 @@ class TrainingBatch:
         self._gradients: Optional[Layers] = None
         self._listeners: set[int] = set()
         self._n_open = 0
+        self._is_done = False
 
     def holds(self, docs: Sequence[Doc]) -> bool:
         """RETURNS (bool): Whether all these Docs are of this batch."""
@@ -57,12 +58,18 @@ class TrainingBatch:
         docs (Sequence[Doc]): The Docs that it read.
         gradients (List[Floats3d]): The gradients of their layers.
         RETURNS (float): Sum of their squares.
+        RAISES (RuntimeError): The backward pass is over.
         """
+        if self._is_done:
+            raise RuntimeError(
+                "a listener reported a gradient after the language model's backward pass: "
+                "its component reads the layers again after its own first backward pass"
+            )
         if self._gradients is None:
             self._gradients = [np.zeros_like(values) for values in self.layers]
         self._n_open -= 1
         total = 0.0
-        for doc, gradient in zip(docs, gradients):
+        for doc, gradient in zip(docs, map(to_numpy, gradients)):
             self._gradients[self._index[id(doc)]] += gradient
             total += float((gradient**2).sum())
         return total
@@ -72,3 +79,11 @@ class TrainingBatch:
         if self._gradients is not None:
             self.backprop(self._gradients)
             self._gradients = None
+        self._is_done = True
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return _no_batch, ()  # a pickled pipe goes to another process, without an update
+
+
+def _no_batch() -> None:
+    return None

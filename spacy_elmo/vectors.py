@@ -26,6 +26,11 @@ def set_hooks(doc: Doc) -> None:
     )
 
 
+def has_hooks(doc: Doc) -> bool:
+    """RETURNS (bool): Whether `set_hooks` was called for the Doc."""
+    return doc.user_token_hooks.get("vector") is token_vector
+
+
 def keep_vectors(doc: Doc) -> Doc:
     """Copy the tensor of a Doc into its user data, which `DocBin(store_user_data=True)`
     and pickles keep. `restore_vectors` puts it back.
@@ -45,7 +50,7 @@ def restore_vectors(doc: Doc) -> Doc:
     RETURNS (Doc): The same Doc.
     RAISES (ValueError): Its vectors were not kept.
     """
-    tensor = doc.user_data.get(KEPT)
+    tensor = doc.user_data.pop(KEPT, None)
     if tensor is not None:
         doc.tensor = tensor
     if len(doc) and len(doc.tensor) != len(doc):

@@ -174,3 +174,14 @@ def test_frozen_is_bit_identical_and_unfrozen_is_not(make_nlp):
         same = all(torch.equal(before[name], weights[name]) for name in before)
         assert same == frozen
         assert all(w.grad is None for w in nlp.get_pipe("elmo").bilm.parameters()) or not frozen
+
+
+def test_gradient_of_an_earlier_part_is_applied(make_nlp):
+    """accumulate_gradient: the last part may bring no gradient of its own."""
+    nlp, batch = build(make_nlp, SETUPS["one listener"])
+    elmo = nlp.get_pipe("elmo")
+    before = elmo.bilm.stacks[0][0].bias.detach().clone()
+    nlp.update(batch, sgd=False)
+    nlp.update(batch, sgd=False, exclude=["tagger"])
+    elmo.finish_update(util.registry.optimizers.get("SGD.v1")(0.1))
+    assert not torch.equal(elmo.bilm.stacks[0][0].bias, before)

@@ -100,3 +100,13 @@ def test_custom_segmenter_cannot_be_written(make_nlp):
     nlp.get_pipe("elmo").model.attrs["replace_listener_cfg"].settings["segmenter"] = lambda doc: []
     with pytest.raises(ValueError, match="config"):
         nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+
+
+def test_copies_have_optimizer_keys_of_their_own(make_nlp):
+    nlp = make_nlp(frozen=False)
+    train(nlp, "tagger")
+    ids = [nlp.get_pipe("elmo").model.shims[0].id]
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    for node in nlp.get_pipe("tagger").model.walk():
+        ids.extend(shim.id for shim in node.shims)
+    assert len(set(ids)) == 2

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -37,12 +38,15 @@ class TokenVectorCache:
         RETURNS (numpy.ndarray): Shape `(n_tokens, P)`.
         """
         kept = self._vectors
-        found = {token: kept.pop(token) for token in tokens if token in kept}
+        # Single operations on the dict alone: another thread may be here, too.
+        popped = {token: kept.pop(token, None) for token in tokens}
+        found = {token: vector for token, vector in popped.items() if vector is not None}
         missing = [token for token in tokens if token not in found]
         if missing:
             found.update(zip(missing, compute(missing)))
         for token in tokens[-self.capacity :] if self.capacity else ():
             kept[token] = found[token].copy() if found[token].base is not None else found[token]
         while len(kept) > self.capacity:
-            kept.popitem(last=False)
+            with suppress(KeyError):
+                kept.popitem(last=False)
         return np.stack([found[token] for token in tokens])

@@ -1,13 +1,14 @@
 """The biLM as a Thinc layer over Docs."""
 
 import contextlib
+import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from spacy.tokens import Doc
-from thinc.api import Model, Optimizer, Shim, torch2xp, xp2torch
+from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import Floats3d
 
 from ..bilm.config import BiLMConfig
@@ -35,6 +36,8 @@ class BiLMShim(Shim):
         self.weights: Weights = None
         self.frozen = True
         self.cache = 20_000
+        self.sizes_may_follow = True
+        self.version = 0
 
     @property
     def is_loaded(self) -> bool:
@@ -63,7 +66,8 @@ class BiLMShim(Shim):
             raise ValueError(f"the language model has no weights. {HOW_TO_GIVE_WEIGHTS}")
         bilm = weights() if callable(weights) else read_weights(weights)
         # Sizes that nobody set may follow the weights; others are a promise.
-        if self.config not in (bilm.config, BiLMConfig()):
+        follow = self.sizes_may_follow and self.config == BiLMConfig()
+        if self.config != bilm.config and not follow:
             raise ValueError(
                 f"the weights {weights!r} do not have the sizes in the config: "
                 f"{_differences(bilm.config, self.config)}. Use "
@@ -76,7 +80,15 @@ class BiLMShim(Shim):
         self.config = bilm.config
         bilm.cache.capacity = self.cache
         bilm.eval().requires_grad_(not self.frozen)
-        self._model = bilm
+        self._model = bilm.to(get_torch_default_device())
+        self.version += 1
+
+    def copy(self) -> "BiLMShim":
+        """RETURNS (BiLMShim): A copy with weights and an id of its own, by which
+        optimizers know the weights."""
+        copied = copy.deepcopy(self)
+        copied.id = Shim(None).id
+        return copied
 
     def finish_update(self, optimizer: Optimizer) -> None:
         if self._model is None or self.frozen:
@@ -162,6 +174,7 @@ def configure(
     max_batch_tokens: int,
     frozen: bool,
     cache: int,
+    sizes_may_follow: bool = True,
 ) -> None:
     """Set what is not a size.
 
@@ -173,6 +186,7 @@ def configure(
         sequence alone has more.
     frozen (bool): Whether the weights never change.
     cache (int): Token strings whose vectors are kept.
+    sizes_may_follow (bool): Whether default sizes give way to those of the weights.
     RAISES (ValueError): A value is impossible.
     """
     if initial_state not in ("zeros", "warm", "carry"):
@@ -186,6 +200,7 @@ def configure(
     )
     shim = get_shim(model)
     shim.weights, shim.frozen, shim.cache = weights, frozen, cache
+    shim.sizes_may_follow = sizes_may_follow
 
 
 def get_shim(model: Model[list[Doc], Layers]) -> BiLMShim:

@@ -8,6 +8,9 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from ..vectors import has_hooks
+
+OWNER = "elmo_owner"  # key of user_data: whose layers doc._.elmo holds
 Layers = list[Floats3d]
 Vectors = list[Floats2d]
 Report = Callable[[Layers], None]
@@ -25,6 +28,17 @@ class Upstream(Protocol):
         self, docs: Sequence[Doc], listener: "ElmoListener"
     ) -> tuple[Layers, Optional[Report]]:
         """The layers of Docs in an update, and where to report their gradient, if anywhere."""
+
+
+class _Link:
+    """A reference that copies of a listener share: copying a component's model
+    must not copy the language model behind it."""
+
+    def __init__(self) -> None:
+        self.upstream: Optional[Upstream] = None
+
+    def __deepcopy__(self, memo: object) -> "_Link":
+        return self
 
 
 class ElmoListener(Model):
@@ -51,8 +65,17 @@ class ElmoListener(Model):
         super().__init__(self.name, forward, init=init, dims={"nO": width}, layers=[mix])
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
-        self.upstream: Optional[Upstream] = None
         self.has_warned = False
+        self._link = _Link()
+
+    @property
+    def upstream(self) -> Optional[Upstream]:
+        """RETURNS (Optional[Elmo]): The pipe, if there is one."""
+        return self._link.upstream
+
+    @upstream.setter
+    def upstream(self, upstream: Optional[Upstream]) -> None:
+        self._link.upstream = upstream
 
     @property
     def mix(self) -> Model[Layers, Vectors]:
@@ -99,6 +122,22 @@ def no_gradient(d_vectors: Vectors) -> list[Doc]:
     return []
 
 
+def check_owner(doc: Doc, name: str) -> None:
+    """Check that the layers of a Doc are those of a pipe: there is one slot.
+
+    doc (Doc): The Doc.
+    name (str): Name of the pipe.
+    RAISES (ValueError): Another pipe set them.
+    """
+    owner = doc.user_data.get(OWNER, name).rsplit(" ", 1)[0]
+    if owner != name:
+        raise ValueError(
+            f"doc._.elmo holds the layers of '{owner}', this component listens to '{name}': "
+            f"only one 'elmo' pipe in a pipeline can have listeners. Replace those of the "
+            f"other with nlp.replace_listeners."
+        )
+
+
 def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
     """Check that layers belong to a Doc as it is now.
 
@@ -121,6 +160,11 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
 
 def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
     """The layers that the pipe stored; None, with a warning, where it did not run."""
+    if model.upstream is not None:
+        # span.as_doc() keeps hooks and loses layers: spaCy's entity_linker reads such Docs.
+        model.upstream.annotate([d for d in docs if d._.elmo is None and has_hooks(d)])
+        for doc in docs:
+            check_owner(doc, model.upstream.name)
     layers = [doc._.elmo for doc in docs]
     absent = sum(values is None for values in layers)
     if not absent:

@@ -31,13 +31,16 @@ def ScalarMix(
         raise ValueError(f"ScalarMix: dropout must be at least 0 and below 1, got {dropout}")
     if l2 < 0.0:
         raise ValueError(f"ScalarMix: l2 must be at least 0, got {l2}")
-    return Model(
+    model: Model[Layers, Vectors] = Model(
         "elmo_scalar_mix",
         forward,
-        params={"weights": weights, "gamma": np.ones(1, dtype="float32")},
+        params={"weights": None, "gamma": None},
         # Not named dropout_rate: spaCy sets every attribute of that name.
         attrs={"layer_norm": layer_norm, "dropout": dropout, "l2": l2, "trainable": trainable},
     )
+    model.set_param("weights", model.ops.asarray1f(weights))
+    model.set_param("gamma", model.ops.asarray1f(np.ones(1, dtype="float32")))
+    return model
 
 
 def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[Vectors, Callable]:

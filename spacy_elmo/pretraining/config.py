@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal, Optional, Union
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
@@ -55,6 +55,12 @@ class TrainingSettings(_Section):
     max_minutes: float = Field(default=0.0, ge=0.0)
     eval_frequency: int = Field(default=1000, ge=1)
     eval_streams: int = Field(default=16, ge=1)
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> "TrainingSettings":
+        if not (self.max_epochs or self.max_steps or self.max_minutes):
+            raise ValueError("one of max_epochs, max_steps and max_minutes must be above 0")
+        return self
 
 
 class PretrainingConfig(BaseModel):

@@ -1,3 +1,5 @@
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -153,3 +155,99 @@ def test_beside_spacy_s_tok2vec(make_nlp, tiny_weights, order):
     assert doc._.elmo.shape == (3, 5, 12)
     assert doc[0].tag_
     assert doc.cats
+
+
+def test_component_disabled_at_load_and_enabled_later(trained, tmp_path):
+    trained.to_disk(tmp_path / "pipeline")
+    nlp = spacy.load(tmp_path / "pipeline", disable=["tagger"])
+    nlp.enable_pipe("tagger")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert nlp("They sat")._.elmo is not None
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_frozen_component_that_annotates(make_nlp, frozen):
+    nlp = make_nlp(frozen=frozen)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    nlp.add_pipe("textcat", config=textcat(listener()))
+    batch = examples(nlp)
+    sgd = nlp.initialize(lambda: batch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        nlp.update(batch, sgd=sgd, exclude=["tagger"], annotates=["tagger"])
+
+
+def test_sentence_as_doc(trained):
+    """As the entity linker reads them: without user data."""
+    doc = trained("They sat on the bank of the river")
+    part = doc[2:6].as_doc()
+    assert part._.elmo is None
+    node = trained.get_pipe("tagger").model.get_ref("tok2vec")
+    alone = trained(" ".join(token.text for token in part))
+    np.testing.assert_allclose(node.predict([part])[0], node.predict([alone])[0], atol=1e-5)
+
+
+def test_two_pipes_with_listeners_are_refused(make_nlp, tiny_weights):
+    nlp = make_nlp()
+    nlp.add_pipe("elmo", name="second one", config={"weights": str(tiny_weights)})
+    nlp.add_pipe("tagger", config=tagger(listener(upstream="elmo")))
+    nlp.add_pipe("textcat", config=textcat(listener(upstream="second one")))
+    batch = examples(nlp)
+    with pytest.raises(ValueError, match=r"'elmo'.*'second one'|'second one'.*'elmo'"):
+        nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+
+
+def test_layers_do_not_outlive_their_weights(make_nlp, shared):
+    nlp = make_nlp()
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    docs = [nlp.make_doc("They sat")]
+    elmo = nlp.get_pipe("elmo")
+    elmo.annotate(docs)
+    before = docs[0]._.elmo.copy()
+    bilm = elmo.bilm
+    other = type(bilm)(bilm.config)
+    elmo.set_bilm(other)
+    elmo.annotate(docs)
+    assert not np.allclose(docs[0]._.elmo, before)
+
+
+def test_store_layers_off_with_a_listener(make_nlp):
+    nlp = make_nlp(store_layers=False)
+    with pytest.raises(ValueError, match="store_layers"):
+        nlp.add_pipe("tagger", config=tagger(listener()))
+
+
+def test_copies_of_a_component_share_the_language_model(trained):
+    model = trained.get_pipe("tagger").model
+    copied = next(n for n in copy.deepcopy(model).walk() if n.name == "elmo_listener")
+    assert copied.upstream is trained.get_pipe("elmo")
+    assert copied.mix is not model.get_ref("tok2vec").mix
+
+
+def test_pickled_in_the_middle_of_an_update(make_nlp):
+    nlp = make_nlp(frozen=False)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    nlp.update(batch, sgd=False, exclude=["tagger"])
+    elmo = pickle.loads(pickle.dumps(nlp.get_pipe("elmo")))
+    doc = nlp.make_doc("They sat")
+    np.testing.assert_allclose(
+        elmo.predict([doc])[0], nlp.get_pipe("elmo").predict([doc])[0], atol=1e-6
+    )
+
+
+def test_gradient_after_the_backward_pass_is_an_error(make_nlp):
+    nlp = make_nlp(frozen=False)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    elmo = nlp.get_pipe("elmo")
+    elmo.update(batch)
+    docs = [example.predicted for example in batch]
+    layers, report = elmo.training_layers(docs, elmo.listeners[0])
+    report([np.ones_like(values) for values in layers])
+    elmo.to_bytes()
+    with pytest.raises(RuntimeError, match="after"):
+        report([np.ones_like(values) for values in layers])
