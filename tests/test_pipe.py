@@ -318,3 +318,12 @@ def test_frozen_predictions_do_not_toggle_the_module(make_nlp):
         type(bilm).train = train
     assert modes == []
     assert not bilm.training
+
+
+def test_state_lives_outside_the_module(make_nlp):
+    """Design, fact 12: nothing of another batch size can break loading."""
+    pipe = make_nlp().get_pipe("elmo")
+    before = set(pipe.bilm.state_dict())
+    pipe.predict([Doc(pipe.vocab, ["a"] * n) for n in range(1, 6)])
+    assert set(pipe.bilm.state_dict()) == before
+    assert not list(pipe.bilm.buffers())

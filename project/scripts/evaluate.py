@@ -5,7 +5,8 @@ from pathlib import Path
 import spacy
 import srsly
 import typer
-from spacy.training import Corpus, Example
+from spacy.tokens import Doc
+from spacy.training import Corpus
 from wasabi import msg
 
 from spacy_elmo.cli.mix import learned_mixes
@@ -46,15 +47,15 @@ def evaluate(nlp: spacy.Language, path: Path) -> dict:
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:
         # Figures for SST-5 in the literature are accuracies.
-        right = [best(eg, "predicted") == best(eg, "reference") for eg in examples]
+        docs = nlp.pipe(example.predicted for example in examples)
+        right = [best(doc) == best(example.reference) for doc, example in zip(docs, examples)]
         scores["accuracy"] = sum(right) / len(right)
     return scores
 
 
-def best(example: Example, side: str) -> str:
+def best(doc: Doc) -> str:
     """The label with the highest score."""
-    cats = getattr(example, side).cats
-    return max(cats, key=cats.__getitem__)
+    return max(doc.cats, key=doc.cats.__getitem__)
 
 
 def print_mixes(mixes: list[dict]) -> None:
