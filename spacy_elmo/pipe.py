@@ -198,19 +198,18 @@ class Elmo(Listening, TrainablePipe):
         a time, the layers of a bounded number of tokens are held.
 
         stream (Iterable[Doc]): The Docs.
-        batch_size (int): Docs to buffer.
+        batch_size (int): Most Docs at a time.
         YIELDS (Doc): The Docs.
         """
         handle_error = self.get_error_handler()
         most = PIPE_BATCHES * self.model.attrs["max_batch_tokens"]
-        for buffered in util.minibatch(stream, size=batch_size):
-            for docs in by_tokens(buffered, most):
-                try:
-                    self.set_annotations(docs, self.predict(docs))
-                except Exception as error:
-                    handle_error(self.name, self, docs, error)
-                else:
-                    yield from docs
+        for docs in by_tokens(stream, most, batch_size):
+            try:
+                self.set_annotations(docs, self.predict(docs))
+            except Exception as error:
+                handle_error(self.name, self, docs, error)
+            else:
+                yield from docs
 
     def _store(self, doc: Doc, layers: Floats3d) -> None:
         doc._.elmo = layers
@@ -347,16 +346,6 @@ class Elmo(Listening, TrainablePipe):
         """As `_finish_batch`, but a batch that the listeners have yet to read stays."""
         if self._batch is not None and self._batch.has_gradient:
             self._finish_batch()
-
-    def get_loss(self, examples: Iterable[Example], scores: Any) -> None:
-        """The language model has no loss of its own here."""
-
-    def add_label(self, label: str) -> int:
-        """Not for this pipe.
-
-        RAISES (NotImplementedError): Always: there are no labels.
-        """
-        raise NotImplementedError("the pipe 'elmo' has no labels")
 
     # Serialisation
 

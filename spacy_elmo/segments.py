@@ -135,17 +135,18 @@ def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
     return dict(config())
 
 
-def by_tokens(docs: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
+def by_tokens(docs: Iterable[Doc], most: int, most_docs: int) -> Iterator[list[Doc]]:
     """Group Docs, in order.
 
     docs (Iterable[Doc]): The Docs.
     most (int): Most tokens of a group, unless one Doc alone has more.
+    most_docs (int): Most Docs of a group.
     YIELDS (List[Doc]): A group.
     """
     group: list[Doc] = []
     n_tokens = 0
     for doc in docs:
-        if group and n_tokens + len(doc) > most:
+        if group and (n_tokens + len(doc) > most or len(group) == most_docs):
             yield group
             group, n_tokens = [], 0
         group.append(doc)

@@ -6,27 +6,13 @@ import pytest
 import spacy
 
 import reference
+from models import OPTIONS
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 TINY_OPTIONS = {
-    "lstm": {
-        "dim": 12,
-        "projection_dim": 6,
-        "n_layers": 2,
-        "cell_clip": 3.0,
-        "proj_clip": 3.0,
-        "use_skip_connections": True,
-    },
-    "char_cnn": {
-        "activation": "relu",
-        "embedding": {"dim": 4},
-        "filters": [[1, 4], [2, 6], [3, 8]],
-        "max_characters_per_token": 20,
-        "n_characters": 262,
-        "n_highway": 1,
-    },
+    "lstm": {**OPTIONS["lstm"], "projection_dim": 6},
+    "char_cnn": {**OPTIONS["char_cnn"], "max_characters_per_token": 20},
 }
-TINY_WIDTH = 12
 
 
 @pytest.fixture(scope="session")

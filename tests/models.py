@@ -15,7 +15,7 @@ import reference
 
 ALLENNLP = Path(__file__).resolve().parents[1] / ".." / "shared" / "fixtures" / "allennlp"
 
-_OPTIONS: dict[str, Any] = {
+OPTIONS: dict[str, Any] = {
     "lstm": {
         "dim": 12,
         "projection_dim": 5,
@@ -46,7 +46,7 @@ SENTENCES = [
 
 def tiny_options(**changes: Any) -> dict[str, Any]:
     """The content of an options.json, with keys of either section replaced."""
-    options = copy.deepcopy(_OPTIONS)
+    options = copy.deepcopy(OPTIONS)
     for key, value in changes.items():
         section = "lstm" if key in options["lstm"] else "char_cnn"
         assert key in options[section]

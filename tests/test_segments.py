@@ -2,7 +2,7 @@ import pytest
 import spacy
 
 from spacy_elmo.registry import registry
-from spacy_elmo.segments import Segment, Sentences, WholeDocs, Windows, segmenter_config
+from spacy_elmo.segments import Segment, Sentences, WholeDocs, Windows, by_tokens, segmenter_config
 
 
 @pytest.fixture
@@ -63,3 +63,11 @@ def test_config_makes_the_same_segmenter(segmenter):
 def test_segmenter_without_config():
     with pytest.raises(ValueError, match="config"):
         segmenter_config(lambda doc: [])
+
+
+def test_by_tokens():
+    vocab = spacy.blank("en").vocab
+    docs = [spacy.tokens.Doc(vocab, words=["a"] * n) for n in (3, 2, 9, 0, 1, 1, 1, 1)]
+    groups = list(by_tokens(iter(docs), 5, 3))
+    assert [[len(doc) for doc in group] for group in groups] == [[3, 2], [9], [0, 1, 1], [1, 1]]
+    assert [doc for group in groups for doc in group] == docs
