@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats3d
 
-from .layers.bilm import BiLMShim, Weights, configure, get_shim
+from .layers.bilm import BiLMShim, Weights, configure, follow_weights, get_shim
 from .layers.listener import OWNER, ElmoListener, Report, check_owner
 from .listening import Listening
 from .replacing import enable_replacing
@@ -154,7 +154,7 @@ class Elmo(Listening, TrainablePipe):
         bilm (BiLM): The model; the pipe decides whether it is frozen.
         """
         self._shim.set(bilm)
-        self.model.set_dim("nO", bilm.config.width, force=True)
+        follow_weights(self.model)
 
     @property
     def width(self) -> int:
@@ -289,12 +289,9 @@ class Elmo(Listening, TrainablePipe):
         if self.frozen:
             return
         if self._batch is not None:
-            if self._batch.has_gradient:
-                self._batch.run_backward()
-                self._batch = None
-            else:
-                self._batch.optimizer = sgd
-        self.model.finish_update(sgd)
+            self._batch.optimizer = sgd
+        self._finish_reported()
+        self.model.finish_update(sgd)  # for what earlier batches have accumulated
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         """Set `doc._.elmo` where it is missing or of other weights.
@@ -392,4 +389,4 @@ class Elmo(Listening, TrainablePipe):
 
     def _load(self, data: bytes) -> None:
         self._shim.from_bytes(data)
-        self.model.set_dim("nO", self.width, force=True)
+        follow_weights(self.model)

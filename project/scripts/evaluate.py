@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from spacy.training import Corpus
 from wasabi import msg
 
-from spacy_elmo.cli.mix import learned_mixes
+from spacy_elmo.cli.mix import learned_mixes, print_mixes
 
 TASKS = {"ner": ("ents_p", "ents_r", "ents_f"), "textcat": ("accuracy", "cats_macro_f")}
 
@@ -38,7 +38,7 @@ def main(
             header = ("run", *columns, "words/s")
             msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)))
     if mixes:
-        print_mixes(mixes)
+        print_mixes(mixes, ("run", "component"))
 
 
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
@@ -56,17 +56,6 @@ def evaluate(nlp: spacy.Language, path: Path) -> dict:
 def best(doc: Doc) -> str:
     """The label with the highest score."""
     return max(doc.cats, key=doc.cats.__getitem__)
-
-
-def print_mixes(mixes: list[dict]) -> None:
-    """The weights of the layers, the token layer first."""
-    n_layers = len(mixes[0]["weights"])
-    rows = [
-        (mix["run"], *(f"{weight:.3f}" for weight in mix["weights"]), f"{mix['gamma']:.3f}")
-        for mix in mixes
-    ]
-    header = ("mix of", *(f"layer {i}" for i in range(n_layers)), "gamma")
-    msg.table(rows, header=header, divider=True, aligns=("l", *"r" * (n_layers + 1)))
 
 
 if __name__ == "__main__":

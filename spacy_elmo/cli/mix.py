@@ -28,13 +28,26 @@ def mix_cli(
     if not rows:
         msg.warn(f"No component of '{pipeline}' mixes ELMo layers")
         return
+    print_mixes(rows, ("component", "mix"))
+
+
+def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
+    """Print mixes as a table, a row each.
+
+    rows (List[dict]): What `learned_mixes` returned, and more if need be.
+    names (Tuple[str, ...]): The keys of the first columns.
+    """
     n_layers = max(len(row["weights"]) for row in rows)
     table = [
-        (row["component"], row["mix"], *(f"{w:.3f}" for w in row["weights"]), f"{row['gamma']:.3f}")
+        (
+            *(row[name] for name in names),
+            *(f"{weight:.3f}" for weight in row["weights"]),
+            f"{row['gamma']:.3f}",
+        )
         for row in rows
     ]
-    header = ("component", "mix", *(f"layer {i}" for i in range(n_layers)), "gamma")
-    msg.table(table, header=header, divider=True, aligns=("l", "r", *"r" * (n_layers + 1)))
+    header = (*names, *(f"layer {i}" for i in range(n_layers)), "gamma")
+    msg.table(table, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)))
 
 
 def learned_mixes(nlp: Language) -> list[dict]:

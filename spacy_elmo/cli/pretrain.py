@@ -75,6 +75,7 @@ class _Run:
     def __init__(self, trainer: "Trainer", output: Path):
         self.trainer = trainer
         self.output = output
+        self.digest = _digest(trainer.train_corpus)
         self.bar = tqdm(
             total=1.0,
             bar_format="{percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}",
@@ -108,7 +109,7 @@ class _Run:
         config = self.trainer.config
         provenance = {
             **report,
-            "corpus": {**config.corpus.model_dump(), "sha256": _digest(self.trainer.train_corpus)},
+            "corpus": {**config.corpus.model_dump(), "sha256": self.digest},
             "training": config.training.model_dump(),
             "seed": config.seed,
         }

@@ -210,6 +210,11 @@ def get_shim(model: Model[list[Doc], Layers]) -> BiLMShim:
     return shim
 
 
+def follow_weights(model: Model[list[Doc], Layers]) -> None:
+    """Give a BiLMLayer the width of its weights, which may differ from default sizes."""
+    model.set_dim("nO", get_shim(model).config.width, force=True)
+
+
 def forward(
     model: Model[list[Doc], Layers], docs: Sequence[Doc], is_train: bool
 ) -> tuple[Layers, Callable]:
@@ -219,8 +224,7 @@ def forward(
 
     _limit_threads_after_fork()
     shim = get_shim(model)
-    bilm = shim.bilm
-    model.set_dim("nO", bilm.config.width, force=True)
+    bilm = _loaded(model)
     attrs = model.attrs
     with torch.set_grad_enabled(is_train and not shim.frozen):
         layers = embed_docs(
@@ -244,8 +248,13 @@ def forward(
 
 
 def init(model: Model[list[Doc], Layers], X: object = None, Y: object = None) -> None:
+    _loaded(model)
+
+
+def _loaded(model: Model[list[Doc], Layers]) -> "BiLM":
     bilm = get_shim(model).bilm
-    model.set_dim("nO", bilm.config.width, force=True)
+    follow_weights(model)
+    return bilm
 
 
 def _limit_threads_after_fork() -> None:

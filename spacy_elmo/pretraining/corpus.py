@@ -163,13 +163,13 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
     """Lines up to an empty one belong together: running text is often wrapped."""
     paragraph: list[str] = []
     n_characters = 0
-    for line in lines:
-        if line.strip() and n_characters < MAX_PARAGRAPH:
-            paragraph.append(line.strip())
+    for line in map(str.strip, lines):
+        if not line or n_characters >= MAX_PARAGRAPH:
+            yield " ".join(paragraph)
+            paragraph, n_characters = [], 0
+        if line:
+            paragraph.append(line)
             n_characters += len(line)
-            continue
-        yield " ".join(paragraph)
-        paragraph, n_characters = [line.strip()], len(line)
     yield " ".join(paragraph)
 
 

@@ -8,6 +8,7 @@ import torch
 from .batches import Streams, evaluation_windows
 from .corpus import Corpus
 from .language_model import LanguageModel
+from .vocabulary import UNKNOWN_ID
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def perplexity(
             )
     model.train(was_training)
     forward, backward = (loss / len(streams) for loss in losses)
-    unknown = int((words[corpus.tokens] == words_unknown(model)).sum())
+    unknown = int((words[corpus.tokens] == UNKNOWN_ID).sum())
     return Perplexity(
         forward=_exp(forward),
         backward=_exp(backward),
@@ -71,11 +72,6 @@ def perplexity(
         n_tokens=len(streams),
         unknown=unknown / corpus.n_words,
     )
-
-
-def words_unknown(model: LanguageModel) -> int:
-    """RETURNS (int): The word id of what the vocabulary lacks."""
-    return int(model.vocabulary.ids_of(["<UNK>"])[0])
 
 
 def _exp(loss: float) -> float:

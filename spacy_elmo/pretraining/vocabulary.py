@@ -10,6 +10,7 @@ from .corpus import Corpus
 
 UNKNOWN = "<UNK>"
 SPECIAL = (SENTENCE_START, SENTENCE_END, UNKNOWN)
+UNKNOWN_ID = SPECIAL.index(UNKNOWN)
 
 
 class Vocabulary:
@@ -70,8 +71,7 @@ class Vocabulary:
     def ids_of(self, types: Sequence[str]) -> np.ndarray:
         """RETURNS (numpy.ndarray): The word id of each token type, int64;
         that of `<UNK>` where there is none."""
-        unknown = SPECIAL.index(UNKNOWN)
-        return np.array([self._ids.get(token, unknown) for token in types], dtype="int64")
+        return np.array([self._ids.get(token, UNKNOWN_ID) for token in types], dtype="int64")
 
 
 def _fits_a_line(word: str) -> bool:

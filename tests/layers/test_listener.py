@@ -19,6 +19,15 @@ def trained(make_nlp):
     return nlp
 
 
+@pytest.fixture
+def fine_tuned(make_nlp):
+    nlp = make_nlp(frozen=False)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    return nlp, batch
+
+
 def test_reads_the_layers_of_the_pipe(trained):
     doc = trained("They sat on the bank")
     node = trained.get_pipe("tagger").model.get_ref("tok2vec")
@@ -94,12 +103,9 @@ def test_upstream_by_name(make_nlp, tiny_weights):
     assert nlp.get_pipe("elmo").listening_components == []
 
 
-def test_same_words_in_another_batch(make_nlp):
+def test_same_words_in_another_batch(fine_tuned):
     """Design, fact 13: batches are told apart by their Docs, not by their words."""
-    nlp = make_nlp(frozen=False)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch = fine_tuned
     elmo = nlp.get_pipe("elmo")
     elmo.update(batch)
     same_words = [nlp.make_doc(example.reference.text) for example in batch]
@@ -225,11 +231,8 @@ def test_copies_of_a_component_share_the_language_model(trained):
     assert copied.mix is not model.get_ref("tok2vec").mix
 
 
-def test_pickled_in_the_middle_of_an_update(make_nlp):
-    nlp = make_nlp(frozen=False)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
+def test_pickled_in_the_middle_of_an_update(fine_tuned):
+    nlp, batch = fine_tuned
     nlp.update(batch, sgd=False, exclude=["tagger"])
     elmo = pickle.loads(pickle.dumps(nlp.get_pipe("elmo")))
     doc = nlp.make_doc("They sat")
@@ -238,11 +241,8 @@ def test_pickled_in_the_middle_of_an_update(make_nlp):
     )
 
 
-def test_gradient_after_the_backward_pass_is_an_error(make_nlp):
-    nlp = make_nlp(frozen=False)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
+def test_gradient_after_the_backward_pass_is_an_error(fine_tuned):
+    nlp, batch = fine_tuned
     elmo = nlp.get_pipe("elmo")
     elmo.update(batch)
     docs = [example.predicted for example in batch]
