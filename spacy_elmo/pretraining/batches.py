@@ -80,6 +80,12 @@ class TrainingBatches:
         """RETURNS (int): Items of a window, in one direction."""
         return self.batch_size * self.unroll_steps
 
+    def __iter__(self) -> Iterator[Window]:
+        step = 0
+        while True:
+            yield self.at(step)
+            step += 1
+
     def at(self, step: int) -> Window:
         """RETURNS (Window): The window of a step, counted from 0."""
         epoch, within = divmod(step, self.steps_per_epoch)
