@@ -95,6 +95,7 @@ def pretraining_config(train: str = "train.txt", dev: str = "dev.txt", **trainin
         "unroll_steps": 8,
         "n_negatives": 16,
         "dropout": 0.0,
+        "precision": "float32",
         "learn_rate": 0.01,
         "warmup_steps": 5,
         "max_epochs": 0,

@@ -17,15 +17,21 @@ GROUPS = {
         "spacy-elmo.ConcatEmbed.v1",
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.OutputConcat.v1",
+        "spacy-elmo.PretrainBiLM.v1",
         "spacy-elmo.ScalarMix.v1",
         "spacy-elmo.Tok2VecElmo.v1",
     ],
+    "spacy_loggers": ["spacy-elmo.TensorBoard.v1"],
     "spacy_segmenters": [
         "spacy-elmo.doc.v1",
         "spacy-elmo.sentences.v1",
         "spacy-elmo.windows.v1",
     ],
-    "spacy_weights_readers": ["spacy-elmo.allennlp.v1", "spacy-elmo.safetensors.v1"],
+    "spacy_weights_readers": [
+        "spacy-elmo.allennlp.v1",
+        "spacy-elmo.safetensors.v1",
+        "spacy-elmo.untrained.v1",
+    ],
     "spacy_cli": ["elmo"],
 }
 

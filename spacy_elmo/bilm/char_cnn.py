@@ -1,6 +1,7 @@
 """The token encoder: a character CNN, highways and a projection."""
 
 import math
+from typing import Optional
 
 import torch
 import torch.nn.functional as F
@@ -8,6 +9,8 @@ from torch import Tensor, nn
 
 from .characters import N_CHARACTERS
 from .config import BiLMConfig
+from .convolution import ConvolutionMaximum
+from .linear import linear
 
 
 class Highway(nn.Module):
@@ -18,17 +21,19 @@ class Highway(nn.Module):
         super().__init__()
         self.gate = nn.Linear(width, width)
         self.nonlinear = nn.Linear(width, width)
-        for linear, bias in ((self.gate, -2.0), (self.nonlinear, 0.0)):
-            nn.init.normal_(linear.weight, std=math.sqrt(1.0 / width))
-            nn.init.constant_(linear.bias, bias)
+        for layer, bias in ((self.gate, -2.0), (self.nonlinear, 0.0)):
+            nn.init.normal_(layer.weight, std=math.sqrt(1.0 / width))
+            nn.init.constant_(layer.bias, bias)
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """
         inputs (Tensor): *Shape:* `(n, F)`
+        product_dtype (Optional[torch.dtype]): Type of the matrix products, if not
+            the weights' own.
         RETURNS (Tensor): *Shape:* `(n, F)`
         """
-        gate = torch.sigmoid(self.gate(inputs))
-        return gate * F.relu(self.nonlinear(inputs)) + (1.0 - gate) * inputs
+        gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))
+        return torch.lerp(inputs, F.relu(linear(inputs, self.nonlinear, product_dtype)), gate)
 
 
 class CharacterCNN(nn.Module):
@@ -67,14 +72,21 @@ class CharacterCNN(nn.Module):
             nn.init.normal_(self.projection.weight, std=math.sqrt(1.0 / config.n_filters))
             nn.init.zeros_(self.projection.bias)
 
-    def forward(self, character_ids: Tensor) -> Tensor:
+    def forward(self, character_ids: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """
         character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
+        product_dtype (Optional[torch.dtype]): Type of the products of highways and
+            projection, if not the weights' own.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
-        characters = self.embedding(character_ids).transpose(1, 2)
-        pooled = [convolution(characters).amax(dim=2) for convolution in self.convolutions]
+        characters = self.embedding(character_ids)
+        pooled = [
+            ConvolutionMaximum.apply(characters, convolution.weight, convolution.bias)
+            for convolution in self.convolutions
+        ]
         vectors = self.activation(torch.cat(pooled, dim=1))
         for highway in self.highways:
-            vectors = highway(vectors)
-        return vectors if self.projection is None else self.projection(vectors)
+            vectors = highway(vectors, product_dtype)
+        if self.projection is None:
+            return vectors
+        return linear(vectors, self.projection, product_dtype)

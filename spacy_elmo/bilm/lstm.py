@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .config import BiLMConfig
+from .sequence import ProjectedLSTMSequence, SequenceOptions
 
 FORGET_BIAS = 1.0  # added when the model runs, never stored
 
@@ -42,7 +43,12 @@ class ProjectedLSTM(nn.Module):
             self.state_weight.copy_(both[:, width:])
 
     def forward(
-        self, inputs: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
+        self,
+        inputs: Tensor,
+        batch_sizes: list[int],
+        hidden: Tensor,
+        cell: Tensor,
+        product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run over packed sequences: step by step, at each step the rows that
         are still running, which are the first `batch_sizes[step]`.
@@ -51,13 +57,25 @@ class ProjectedLSTM(nn.Module):
         batch_sizes (List[int]): Rows running at each step, never rising.
         hidden (Tensor): State to start from. *Shape:* `(batch_sizes[0], P)`
         cell (Tensor): State to start from. *Shape:* `(batch_sizes[0], D)`
+        product_dtype (Optional[torch.dtype]): Type of the matrix products where
+            a gradient is asked for, if not the weights' own.
         RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the
             inputs, and hidden and cell state of each row after its last step.
         """
-        offset = torch.zeros_like(self.bias)
-        lstm_dim = cell.shape[1]
-        offset[2 * lstm_dim : 3 * lstm_dim] = FORGET_BIAS
-        products = F.linear(inputs, self.input_weight, self.bias + offset).split(batch_sizes)
+        if self.cell_clip is None and self.proj_clip is None and inputs.is_cuda:
+            return fused_lstm(self, inputs, batch_sizes, hidden, cell)
+        if torch.is_grad_enabled() and (inputs.requires_grad or self.bias.requires_grad):
+            options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
+            weights = (self.input_weight, self.state_weight, self._full_bias(), self.projection)
+            return ProjectedLSTMSequence.apply(inputs, hidden, cell, *weights, options)
+        return self.loop(inputs, batch_sizes, hidden, cell)
+
+    def loop(
+        self, inputs: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The plain loop over the steps, for what needs no gradient. Arguments and
+        results as `forward`."""
+        products = F.linear(inputs, self.input_weight, self._full_bias()).split(batch_sizes)
         outputs, ended_hidden, ended_cell = [], [], []
         for size, product in zip(batch_sizes, products):
             if size < len(hidden):
@@ -69,6 +87,13 @@ class ProjectedLSTM(nn.Module):
         ended_hidden.append(hidden)
         ended_cell.append(cell)
         return torch.cat(outputs), torch.cat(ended_hidden[::-1]), torch.cat(ended_cell[::-1])
+
+    def _full_bias(self) -> Tensor:
+        """The bias as it is used, the forget gates' raised."""
+        offset = torch.zeros_like(self.bias)
+        lstm_dim = len(offset) // 4
+        offset[2 * lstm_dim : 3 * lstm_dim] = FORGET_BIAS
+        return self.bias + offset
 
     def step(self, product: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         """One step.
@@ -89,3 +114,36 @@ class ProjectedLSTM(nn.Module):
             if self.proj_clip is not None:
                 hidden = hidden.clamp(-self.proj_clip, self.proj_clip)
         return hidden, cell
+
+
+def fused_lstm(
+    lstm: ProjectedLSTM, inputs: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """PyTorch's own LSTM with projection, cuDNN's on a GPU: the same numbers where
+    nothing is clipped. Arguments and results as `ProjectedLSTM.forward`.
+
+    lstm (ProjectedLSTM): The layer, without clips.
+    """
+    bias = lstm._full_bias()
+    weights = [_in_pytorch_order(w) for w in (lstm.input_weight, lstm.state_weight, bias)]
+    weights.append(torch.zeros_like(bias))
+    if lstm.projection is not None:
+        weights.append(lstm.projection)
+    outputs, hidden, cell = torch._VF.lstm(  # type: ignore[attr-defined]
+        inputs,
+        torch.tensor(batch_sizes),
+        (hidden.unsqueeze(0), cell.unsqueeze(0)),
+        weights,
+        True,  # biases
+        1,  # layers
+        0.0,  # dropout
+        lstm.training,
+        False,  # both directions
+    )
+    return outputs, hidden.squeeze(0), cell.squeeze(0)
+
+
+def _in_pytorch_order(weight: Tensor) -> Tensor:
+    """From the gates' order i, j, f, o to PyTorch's i, f, j, o."""
+    i, j, f, o = weight.chunk(4)
+    return torch.cat([i, f, j, o])

@@ -94,6 +94,7 @@ class BiLM(nn.Module):
         state: BiLMState,
         *,
         dropout: float = 0.0,
+        product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[list[list[Tensor]], BiLMState]:
         """Run both stacks over packed sequences, in windows with carried state,
         which is exact and bounds the working memory.
@@ -104,6 +105,8 @@ class BiLM(nn.Module):
         batch_sizes (List[int]): Sequences running at each step, never rising.
         state (BiLMState): State to start from, a row a sequence.
         dropout (float): Rate on each LSTM's input, in training mode.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products where a
+            gradient is asked for, if not the weights' own.
         RETURNS (Tuple[List[List[Tensor]], BiLMState]): For both directions the
             output of each LSTM layer, packed, *Shape:* `(n_items, P)`; the state after.
         """
@@ -121,7 +124,7 @@ class BiLM(nn.Module):
                 for i, lstm in enumerate(stack):
                     inputs = F.dropout(inputs, dropout, self.training)
                     output, new_hidden, new_cell = lstm(
-                        inputs, sizes, hidden[i][:running], cell[i][:running]
+                        inputs, sizes, hidden[i][:running], cell[i][:running], product_dtype
                     )
                     hidden[i] = torch.cat([new_hidden, hidden[i][running:]])
                     cell[i] = torch.cat([new_cell, cell[i][running:]])
@@ -170,14 +173,19 @@ class BiLM(nn.Module):
         each = torch.stack(layers).split([len(sentence) for sentence in sentences], dim=1)
         return list(each), after.rows(np.argsort(packed.order))
 
-    def token_vectors(self, tokens: Sequence[str]) -> Tensor:
+    def token_vectors(
+        self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None
+    ) -> Tensor:
         """Context-free vectors, the character CNN's.
 
         tokens (Sequence[str]): Different token strings.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products where a
+            gradient is asked for, if not the weights' own.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         if self._wants_gradient() or not tokens:
-            return self._encode(tokens)
+            self._seen_weights = ()  # fused optimizers change weights without raising their version
+            return self._encode(tokens, product_dtype)
         self._drop_stale()
         known = self.cache.lookup(tokens, lambda missing: self._encode(missing).cpu().numpy())
         return torch.from_numpy(known).to(self.device)
@@ -216,7 +224,7 @@ class BiLM(nn.Module):
                 )
         return state
 
-    def _encode(self, tokens: Sequence[str]) -> Tensor:
+    def _encode(self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None) -> Tensor:
         if not tokens:
             return self.encoder.embedding.weight.new_zeros(0, self.config.projection_dim)
         # Tokens of about the same length together: the CNN reads less padding.
@@ -228,7 +236,7 @@ class BiLM(nn.Module):
                 max_characters=self.config.max_characters_per_token,
                 widest_filter=self.config.widest_filter,
             )
-            parts.append(self.encoder(self._to_device(ids)))
+            parts.append(self.encoder(self._to_device(ids), product_dtype))
         return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
 
     def _to_device(self, array: np.ndarray) -> Tensor:

@@ -1,19 +1,47 @@
 """The language model's softmax over a vocabulary, one for both directions."""
 
 import math
+from typing import NamedTuple, Optional
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .candidates import CandidateLoss
+
 # Bound of the working memory: logits held at a time.
 CHUNK_LOGITS = 2**24
+KINDS = ("sampled", "full", "adaptive")
+
+
+class Candidates(NamedTuple):
+    """Words that a step's targets are told apart from.
+
+    words (Tensor): Different word ids. *Shape:* `(m,)`
+    n_draws (int): Draws that found them; 0 if it is every word of the vocabulary.
+    """
+
+    words: Tensor
+    n_draws: int = 0
+
+
+class SoftmaxRows(NamedTuple):
+    """The rows of the softmax that a step touches, to collect their gradient.
+
+    words (Tensor): Word ids, rising. *Shape:* `(r,)`
+    weight (Tensor): *Shape:* `(r, P)`
+    bias (Tensor): *Shape:* `(r,)`
+    """
+
+    words: Tensor
+    weight: Tensor
+    bias: Tensor
 
 
 class LanguageModelSoftmax(nn.Module):
-    """Softmax layer with a sampled loss for training (Jean et al. 2015, with
-    log-uniform negatives) and exact log-probabilities for evaluation. The
-    vocabulary must stand by falling count.
+    """Softmax layer. Trained against sampled words (Jean et al. 2015, with
+    log-uniform negatives) or all words, always evaluated against all. For
+    sampling the vocabulary must stand by falling count.
 
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
@@ -24,67 +52,89 @@ class LanguageModelSoftmax(nn.Module):
         self.weight = nn.Parameter(torch.randn(n_words, width) / math.sqrt(width))
         self.bias = nn.Parameter(torch.zeros(n_words))
 
-    def log_expected_count(self, words: Tensor, n_negatives: int) -> Tensor:
-        """How often each word is drawn among the negatives, in the mean:
-        `n * (log(k + 2) - log(k + 1)) / log(V + 1)` for the word of rank k.
+    def log_inclusion(self, words: Tensor, n_draws: int) -> Tensor:
+        """How likely a word is among the negatives: `1 - (1 - q)^n`, with the
+        log-uniform `q = (log(k + 2) - log(k + 1)) / log(V + 1)` of the word of rank k.
 
         words (Tensor): Word ids, which are ranks. Any shape.
-        n_negatives (int): Draws.
-        RETURNS (Tensor): Natural logarithm of the expected count, same shape.
+        n_draws (int): Draws, n.
+        RETURNS (Tensor): Natural logarithm of the probability, same shape.
         """
-        ranks = words.to(self.weight.dtype)
+        ranks = words.double()
         probability = torch.log1p(1.0 / (ranks + 1.0)) / math.log(len(self.weight) + 1)
-        return torch.log(n_negatives * probability)
+        inclusion = -torch.expm1(n_draws * torch.log1p(-probability))
+        return inclusion.log().to(self.weight.dtype)
 
-    def draw_negatives(self, n_negatives: int) -> tuple[Tensor, Tensor]:
-        """Draw words log-uniformly by rank, with replacement.
+    def draw_negatives(
+        self, n_draws: int, generator: Optional[torch.Generator] = None
+    ) -> Candidates:
+        """Draw words log-uniformly by rank, with replacement; one that is drawn
+        several times counts once.
 
-        n_negatives (int): Draws.
-        RETURNS (Tuple[Tensor, Tensor]): The ids of the words that were drawn, and
-            how often each was. *Shape:* `(n_different,)`
+        n_draws (int): Draws.
+        generator (Optional[torch.Generator]): Source of randomness, on the CPU.
+        RETURNS (Candidates): The different words that were drawn.
         """
-        uniform = torch.rand(n_negatives, device=self.weight.device, dtype=torch.float64)
+        uniform = torch.rand(n_draws, generator=generator, dtype=torch.float64)
         ranks = torch.exp(uniform * math.log(len(self.weight) + 1)) - 1.0
-        words, counts = torch.unique(
-            ranks.long().clamp_(0, len(self.weight) - 1), return_counts=True
-        )
-        return words, counts
+        words = torch.unique(ranks.long().clamp_(0, len(self.weight) - 1))
+        return Candidates(words.to(self.weight.device), n_draws)
 
-    def sampled_loss(
-        self, contexts: Tensor, targets: Tensor, negatives: Tensor, counts: Tensor
+    def all_words(self) -> Candidates:
+        """RETURNS (Candidates): The whole vocabulary: the full softmax."""
+        return Candidates(torch.arange(len(self.weight), device=self.weight.device))
+
+    @torch.no_grad()
+    def rows(self, targets: Tensor, candidates: Candidates) -> SoftmaxRows:
+        """Copy the rows of targets and candidates, to train them alone.
+
+        targets (Tensor): Word ids. *Shape:* `(n,)`
+        candidates (Candidates): The words to tell them apart from.
+        RETURNS (SoftmaxRows): Leaves that ask for a gradient.
+        """
+        index = candidates.words
+        if candidates.n_draws:
+            index = torch.unique(torch.cat([targets, index]))
+        weight, bias = self.weight.index_select(0, index), self.bias.index_select(0, index)
+        return SoftmaxRows(index, weight.requires_grad_(), bias.requires_grad_())
+
+    def loss(
+        self,
+        contexts: Tensor,
+        targets: Tensor,
+        candidates: Candidates,
+        rows: SoftmaxRows,
+        product_dtype: Optional[torch.dtype] = None,
     ) -> Tensor:
-        """Mean sampled-softmax loss, every logit less the logarithm of its
-        word's expected count; a negative that is the target does not count.
-        Not comparable with a log-likelihood.
+        """Mean cross-entropy of the targets against the candidates. Where these
+        are drawn, every logit, the target's too, is less the logarithm of its word's
+        probability to be drawn, and a negative that is the target does not count
+        (Jean et al. 2015; TensorFlow's `sampled_softmax_loss`, as in bilm-tf): the
+        optimum is that of the full softmax. Not comparable with a log-likelihood.
 
         contexts (Tensor): *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        negatives (Tensor): Different word ids, shared by all contexts. *Shape:* `(m,)`
-        counts (Tensor): How often each was drawn. *Shape:* `(m,)`
+        candidates (Candidates): Shared by all contexts.
+        rows (SoftmaxRows): What `rows` gave for these targets and candidates.
+        product_dtype (Optional[torch.dtype]): Type of the gradients' products.
         RETURNS (Tensor): A scalar, in nats.
         """
-        n_draws = int(counts.sum())
-        positive = (contexts * F.embedding(targets, self.weight)).sum(dim=1) + self.bias[targets]
-        positive = positive - self.log_expected_count(targets, n_draws)
-        offset = self.bias[negatives] - self.log_expected_count(negatives, n_draws) + counts.log()
-        # One product gives every negative's logit less the positive's, and a
-        # first column of zeros for the positive itself.
-        ones = torch.ones_like(positive)
-        left = torch.cat([contexts, -positive.unsqueeze(1), ones.unsqueeze(1)], dim=1)
-        words = F.embedding(negatives, self.weight)
-        right = torch.cat([words, torch.ones_like(words[:, :1]), offset.unsqueeze(1)], dim=1)
-        logits = left @ F.pad(right, (0, 0, 1, 0)).t()
-        self._hide_hits(logits, targets, negatives)
-        return F.cross_entropy(logits, torch.zeros_like(targets))
-
-    @torch.no_grad()
-    def _hide_hits(self, logits: Tensor, targets: Tensor, negatives: Tensor) -> None:
-        """A probability of zero has no gradient: autograd need not know."""
-        columns = torch.zeros(len(self.weight), dtype=torch.int64, device=logits.device)
-        columns[negatives] = torch.arange(1, len(negatives) + 1, device=logits.device)
-        hits = columns[targets]
-        rows = hits.nonzero().squeeze(1)
-        logits[rows, hits[rows]] = -math.inf
+        at = torch.searchsorted(rows.words, torch.cat([targets, candidates.words]))
+        target_offset = contexts.new_zeros(len(targets))
+        candidate_offset = contexts.new_zeros(len(candidates.words))
+        if candidates.n_draws:
+            target_offset -= self.log_inclusion(targets, candidates.n_draws)
+            candidate_offset -= self.log_inclusion(candidates.words, candidates.n_draws)
+        return CandidateLoss.apply(
+            contexts,
+            rows.weight,
+            rows.bias,
+            at[: len(targets)],
+            at[len(targets) :],
+            target_offset,
+            candidate_offset,
+            product_dtype,
+        )
 
     @torch.no_grad()
     def negative_log_likelihood(self, contexts: Tensor, targets: Tensor) -> float:
@@ -101,3 +151,57 @@ class LanguageModelSoftmax(nn.Module):
             loss = F.cross_entropy(logits, targets[start : start + size], reduction="none")
             total += loss.double().sum().item()
         return total
+
+
+class AdaptiveSoftmax(nn.Module):
+    """The adaptive softmax (Grave et al. 2017), PyTorch's: rare words stand in
+    clusters of lower width, and the loss is an exact log-likelihood. The
+    vocabulary must stand by falling count.
+
+    n_words (int): Size of the vocabulary, V.
+    width (int): Size of a context vector, P.
+    """
+
+    def __init__(self, *, n_words: int, width: int):
+        super().__init__()
+        cutoffs = [cutoff for cutoff in (2_000, 10_000, 60_000) if cutoff < n_words - 1]
+        # Its cutoffs must leave a cluster: the smallest vocabularies have two halves.
+        self.layers = nn.AdaptiveLogSoftmaxWithLoss(
+            width, n_words, cutoffs or [max(1, n_words // 2)], div_value=2.0, head_bias=True
+        )
+
+    def loss(self, contexts: Tensor, targets: Tensor) -> Tensor:
+        """
+        contexts (Tensor): *Shape:* `(n, P)`
+        targets (Tensor): Word ids. *Shape:* `(n,)`
+        RETURNS (Tensor): Mean negative log-probability, a scalar, in nats.
+        """
+        loss: Tensor = self.layers(contexts, targets).loss
+        return loss
+
+    @torch.no_grad()
+    def negative_log_likelihood(self, contexts: Tensor, targets: Tensor) -> float:
+        """As that of `LanguageModelSoftmax`."""
+        total = 0.0
+        for start in range(0, len(contexts), 1024):
+            part = slice(start, start + 1024)
+            total -= self.layers(contexts[part], targets[part]).output.double().sum().item()
+        return total
+
+
+Softmax = LanguageModelSoftmax | AdaptiveSoftmax
+
+
+def make_softmax(kind: str, *, n_words: int, width: int) -> Softmax:
+    """Make a softmax.
+
+    kind (str): "sampled", "full" or "adaptive".
+    n_words (int): Size of the vocabulary, V.
+    width (int): Size of a context vector, P.
+    RETURNS (Union[LanguageModelSoftmax, AdaptiveSoftmax]): The layer.
+    RAISES (ValueError): Another kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"the softmax must be one of {', '.join(KINDS)}, got {kind!r}")
+    make = AdaptiveSoftmax if kind == "adaptive" else LanguageModelSoftmax
+    return make(n_words=n_words, width=width)

@@ -3,6 +3,8 @@
 import typer
 from spacy.cli._util import app
 
+from .corpus import corpus_cli
+from .init_config import init_config_cli
 from .mix import mix_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
@@ -10,6 +12,8 @@ from .pretrain import pretrain_cli
 elmo_cli = typer.Typer(
     name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
 )
+elmo_cli.command("corpus")(corpus_cli)
+elmo_cli.command("init-config")(init_config_cli)
 elmo_cli.command("mix")(mix_cli)
 elmo_cli.command("perplexity")(perplexity_cli)
 elmo_cli.command(

@@ -1,13 +1,23 @@
 """`python -m spacy elmo perplexity`"""
 
+import math
+import sys
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import srsly
 import typer
-from wasabi import msg
+from tqdm import tqdm
+from wasabi import Printer, msg
 
 from .errors import no_traceback
+from .output import write_whole
+
+if TYPE_CHECKING:
+    from ..pretraining.language_model import LanguageModel
+    from ..pretraining.perplexity import Perplexity
+
+Evaluations = dict[str, tuple["Perplexity", int]]  # by file: the figures, the number of words
 
 
 def perplexity_cli(
@@ -17,29 +27,91 @@ def perplexity_cli(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file to write"),
 ) -> None:
-    """Evaluate a language model on held-out text, by the full softmax.
+    """Evaluate a language model on held-out text, by the full softmax: of every word
+    and one mark a sentence, `</S>` forwards and `<S>` backwards. A file is read in at
+    most 64 streams of at least 1,000 tokens; each starts from zeros, and its state is
+    carried from sentence to sentence.
 
     Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
     """
-    from ..pretraining.corpus import find_files, read_corpus, read_sentences
+    from ..pretraining.corpus import check_format, find_files
     from ..pretraining.language_model import read_language_model
-    from ..pretraining.perplexity import perplexity
 
     with no_traceback():
-        if format not in ("sentences", "text"):
-            raise ValueError(f"--format must be 'sentences' or 'text', got '{format}'")
-        language_model = read_language_model(model)
-        sentences = read_sentences(find_files(inputs), running_text=format == "text", lang=lang)
-        figures = perplexity(language_model, read_corpus(sentences, ", ".join(inputs))).to_dict()
+        check_format(format)
+        files = list(dict.fromkeys(find_files(inputs)))
+        evaluations = _evaluate(read_language_model(model), files, format, lang)
+        total = _total(evaluations)
+        figures = {
+            "files": {name: one.to_dict() for name, (one, _) in evaluations.items()},
+            "total": total.to_dict(),
+        }
         if output is not None:
-            srsly.write_json(output, figures)
-    rows = [
-        ("forward perplexity", f"{figures['forward']:.2f}"),
-        ("backward perplexity", f"{figures['backward']:.2f}"),
-        ("mean perplexity", f"{figures['mean']:.2f}"),
-        ("predictions a direction", f"{figures['n_tokens']:,}"),
-        ("unknown words", f"{figures['unknown']:.2%}"),
-    ]
-    msg.table(rows, aligns=("l", "r"))
+            write_whole(output, srsly.json_dumps(figures, indent=2) + "\n")
+    if as_json:
+        print(srsly.json_dumps(figures, indent=2))
+        return
+    rows = [_row(name, one) for name, (one, _) in evaluations.items()]
+    if len(rows) > 1:
+        rows.append(_row("all", total))
+    header = ("file", "forward", "backward", "mean", "predictions", "unknown")
+    msg.table(rows, header=header, divider=True, aligns=("l", *"rrrrr"))
+
+
+def _evaluate(model: "LanguageModel", files: list[Path], format: str, lang: str) -> Evaluations:
+    """Evaluate each file by itself; a file without a sentence is named and left out."""
+    from ..pretraining.corpus import load_text, read_sentences
+    from ..pretraining.perplexity import perplexity
+
+    evaluations: Evaluations = {}
+    sizes = [file.stat().st_size for file in files]
+    bar = tqdm(total=sum(sizes), unit="B", unit_scale=True, leave=False, disable=None)
+    with bar:
+        for file, size in zip(files, sizes):
+            bar.set_description(file.name)
+            sentences = read_sentences([file], running_text=format == "text", lang=lang)
+            if any(sentences):
+                corpus = load_text(file, format=format, lang=lang)
+                evaluations[str(file)] = perplexity(model, corpus), corpus.n_words
+            else:
+                # Not on stdout, where JSON may be asked for.
+                warning = Printer(no_print=True).warn(f"{file} holds no sentence; left out")
+                bar.write(str(warning), file=sys.stderr)
+            bar.update(size)
+    if not evaluations:
+        raise ValueError(f"no sentence in {', '.join(map(str, files))}")
+    return evaluations
+
+
+def _total(evaluations: Evaluations) -> "Perplexity":
+    """The figures over all predictions of all files."""
+    from ..pretraining.perplexity import Perplexity
+
+    n_tokens = sum(one.n_tokens for one, _ in evaluations.values())
+
+    def of_all(name: str) -> float:
+        losses = (math.log(getattr(one, name)) * one.n_tokens for one, _ in evaluations.values())
+        mean = sum(losses) / n_tokens
+        return math.exp(mean) if mean < 700 else math.inf
+
+    return Perplexity(
+        forward=of_all("forward"),
+        backward=of_all("backward"),
+        mean=of_all("mean"),
+        n_tokens=n_tokens,
+        unknown=sum(one.unknown * n_words for one, n_words in evaluations.values())
+        / sum(n_words for _, n_words in evaluations.values()),
+    )
+
+
+def _row(name: str, figures: "Perplexity") -> tuple[str, ...]:
+    perplexities = (figures.forward, figures.backward, figures.mean)
+    return (
+        name,
+        *(f"{value:,.2f}" for value in perplexities),
+        f"{figures.n_tokens:,}",
+        f"{figures.unknown:.2%}",
+    )

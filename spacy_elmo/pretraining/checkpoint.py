@@ -1,51 +1,142 @@
-"""Models on disk while they are trained, each whole or not at all."""
+"""Checkpoints: all that a run needs to go on as if it had never stopped."""
 
-import copy
-import shutil
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
-import spacy
+import torch
+from wasabi import msg
 
-from ..bilm.model import BiLM
+from .config import PretrainingConfig
 from .language_model import LanguageModel
+from .trainer import Trainer
+
+VERSION = 1
+PATTERN = "checkpoint-*.pt"
+# What may differ between a run and its continuation.
+FREE = (
+    *("max_epochs", "max_steps", "max_tokens", "max_minutes", "patience", "eval_frequency"),
+    *("eval_tokens", "eval_streams", "checkpoint_minutes", "keep", "logger"),
+    "accumulate_gradient",
+)
 
 
-def save_model(
-    model: LanguageModel, folder: Path, *, lang: str, provenance: dict[str, Any]
-) -> None:
-    """Write a spaCy pipeline with the single pipe `elmo`, and beside it softmax
-    and vocabulary. What stood there before is there until the new one is whole.
+def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -> Optional[Path]:
+    """Write a checkpoint under a temporary name, rename it, and delete all but the
+    last ones. Every process must call this at once; the first one writes.
 
-    model (LanguageModel): The model.
+    trainer (Trainer): The run.
     folder (Path): Where to.
-    lang (str): Language of the pipeline.
-    provenance (dict): How the model came about, as JSON.
+    corpus (str): Checksum of the text it is trained on.
+    keep (int): How many checkpoints stay.
+    RETURNS (Optional[Path]): The file; None in the other processes.
+    RAISES (OSError): It cannot be written; the earlier ones are as they were.
     """
-    unfinished = folder.with_name(folder.name + ".part")
-    previous = folder.with_name(folder.name + ".old")
-    for leftover in (unfinished, previous):
-        shutil.rmtree(leftover, ignore_errors=True)
+    states = trainer.state_dict()
+    if not trainer.processes.is_first:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    for leftover in folder.glob("*.part"):  # a kill in the middle of writing
+        leftover.unlink()
+    content = {
+        "version": VERSION,
+        "config": comparable(trainer.config),
+        "sizes": trainer.model.bilm.config.to_dict(),
+        "words": trainer.model.vocabulary.words,
+        "corpus": corpus,
+        "states": states,
+    }
+    path = folder / f"checkpoint-{trainer.progress.step:010d}.pt"
+    unfinished = path.with_suffix(".part")
     try:
-        _pipeline(model.bilm, lang, provenance).to_disk(unfinished)
-        model.to_disk(unfinished)
-        if folder.exists():
-            folder.rename(previous)
-        unfinished.rename(folder)
-    finally:
-        if previous.exists() and not folder.exists():
-            previous.rename(folder)
-        for leftover in (unfinished, previous):
-            shutil.rmtree(leftover, ignore_errors=True)
+        with unfinished.open("wb") as file:
+            torch.save(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter
+        unfinished.unlink(missing_ok=True)
+        raise OSError(f"{path} could not be written: {error}") from error
+    for other in checkpoints(folder):
+        if other.name > path.name:  # could not be read: this run went on from one before
+            other.rename(other.with_suffix(".damaged"))
+    for old in checkpoints(folder)[:-keep]:
+        old.unlink()
+    return path
 
 
-def _pipeline(bilm: BiLM, lang: str, provenance: dict[str, Any]) -> spacy.Language:
-    nlp = spacy.blank(lang)
-    sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()}
-    pipe = nlp.add_pipe("elmo", config={"model": sizes, "weights": None})
-    snapshot = copy.deepcopy(bilm)  # the pipe freezes what it holds
-    snapshot.provenance = provenance
-    pipe.set_bilm(snapshot)  # type: ignore[attr-defined]
-    nlp.meta["description"] = "A language model pretrained by spacy-elmo"
-    nlp.meta["performance"] = provenance.get("perplexity", {})
-    return nlp
+def checkpoints(folder: Path) -> list[Path]:
+    """RETURNS (List[Path]): The checkpoints of a folder, oldest first."""
+    return sorted(folder.glob(PATTERN))
+
+
+def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
+    """Read the newest checkpoint that is whole.
+
+    folder (Path): Where they are.
+    RETURNS (Optional[dict]): Its content; None if there is none.
+    RAISES (ValueError): There are some, and none can be read.
+    """
+    found = checkpoints(folder)
+    for path in reversed(found):
+        try:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+            if content["version"] == VERSION:
+                return dict(content)
+            msg.warn(f"{path} is of version {content['version']}, this is version {VERSION}")
+        except Exception as error:  # PyTorch has no one error for what is no checkpoint
+            msg.warn(f"{path} cannot be read, trying the one before it: {error}")
+    if found:
+        raise ValueError(f"no checkpoint in {folder} can be read; --overwrite starts anew")
+    return None
+
+
+def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: str) -> None:
+    """Whether a run can go on from a checkpoint.
+
+    content (dict): What `read_checkpoint` gave.
+    config (PretrainingConfig): The settings to go on with.
+    corpus (str): Checksum of the text to go on with.
+    RAISES (ValueError): Text or settings differ; the message names them.
+    """
+    then, now = content["config"], comparable(config)
+    differing = [
+        f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
+        for name in sorted(set(then) | set(now))
+        if then.get(name) != now.get(name)
+    ]
+    if content["corpus"] != corpus:
+        differing.append("the training text is another one")
+    if differing:
+        raise ValueError(
+            f"the run cannot be resumed: {'; '.join(differing)}. Resume with what it was "
+            f"started with, or start anew with --overwrite or another --output."
+        )
+
+
+def restored_model(content: dict[str, Any]) -> LanguageModel:
+    """RETURNS (LanguageModel): A model of a checkpoint's sizes and vocabulary, for
+    `Trainer.load_state_dict` to fill."""
+    from ..bilm.config import BiLMConfig
+    from ..bilm.model import BiLM
+    from ..bilm.softmax import make_softmax
+    from .vocabulary import Vocabulary
+
+    bilm = BiLM(BiLMConfig.from_dict(content["sizes"]))
+    kind = content["config"]["training.softmax"]
+    width = bilm.config.projection_dim
+    softmax = make_softmax(kind, n_words=len(content["words"]), width=width)
+    return LanguageModel(bilm, softmax, Vocabulary(content["words"]))
+
+
+def comparable(config: PretrainingConfig) -> dict[str, Any]:
+    """RETURNS (dict): The settings that a continuation must share, by dotted name."""
+    values: dict[str, Any] = {"lang": config.lang, "seed": config.seed}
+    for section in ("pretraining", "vocabulary", "training"):
+        for name, value in getattr(config, section).model_dump().items():
+            if section != "training" or name not in FREE:
+                values[f"{section}.{name}"] = value
+    if config.pretraining.init is None:
+        sizes = config.bilm.to_dict()
+        values.update({f"model.{name}": value for name, value in sizes.items()})
+    return values

@@ -9,20 +9,35 @@ from thinc.api import Config
 from ..bilm.config import BiLMConfig
 
 Inputs = Union[str, list[str]]
+SECTIONS = (
+    "paths", "system", "nlp", "model", "pretraining", "corpus", "vocabulary", "training"
+)  # fmt: skip
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class InitSettings(_Section):
+    """`[pretraining]`: `init` is a model to go on from, in any readable format. Its
+    vocabulary and softmax are kept where it has them, unless `vocabulary` is
+    "new". A new softmax is trained alone for the first `softmax_warmup` steps."""
+
+    init: Optional[str] = None
+    vocabulary: Literal["keep", "new"] = "keep"
+    softmax_warmup: int = Field(default=500, ge=0)
+
+
 class CorpusSettings(_Section):
-    """`[corpus]`: `train` and `dev` are files, folders or globs; `format` says
-    whether a line of a text file is a sentence of tokens separated by spaces,
-    or running text for spaCy to split."""
+    """`[corpus]`: `train` and `dev` are files, folders or globs, or what `spacy elmo
+    corpus` wrote; `format` says whether a line of a text file is a sentence of
+    tokens separated by spaces, or running text for spaCy to split; `on_error`
+    whether text that cannot be read is named and left out, or ends the run."""
 
     train: Inputs
     dev: Inputs
     format: Literal["sentences", "text"] = "sentences"
+    on_error: Literal["skip", "refuse"] = "skip"
 
 
 class VocabularySettings(_Section):
@@ -34,32 +49,59 @@ class VocabularySettings(_Section):
 
 
 class TrainingSettings(_Section):
-    """`[training]`: `batch_size` streams of text side by side, in windows of
-    `unroll_steps` tokens. `state_reset` is the share of the streams that start a
-    window from zeros: bilm-tf has none, and its models have never seen a zero
-    state again; some of ours, trained so, never recovered from one. A limit of 0
-    is none; the first one reached ends the run."""
+    """`[training]`: `batch_size` streams of text side by side, over all processes,
+    in windows of `unroll_steps` tokens; `accumulate_gradient` parts of the batch
+    go through the model one after another, for less memory and the same result.
+
+    `directions` says whether the backward model reads the same text as the forward
+    one, or other text, as in bilm-tf. `state_reset` is the share of the streams that
+    start a window from zeros: bilm-tf has none, and its models have never seen a
+    zero state again; some of ours, trained so, never recovered from one.
+
+    `decay` of the learning rate runs to the end of the run, "inverse_sqrt" from the
+    end of the warm-up. A limit of 0 is none; the first one reached ends the run.
+    `patience` is in evaluations without a better perplexity. `eval_tokens` of the
+    held-out text are read at every evaluation, 0 for all. `keep` checkpoints stay."""
 
     batch_size: int = Field(default=128, ge=1)
     unroll_steps: int = Field(default=20, ge=1)
+    accumulate_gradient: int = Field(default=1, ge=1)
+    directions: Literal["same", "different"] = "same"
+    state_reset: float = Field(default=0.1, ge=0.0, le=1.0)
+    softmax: Literal["sampled", "full", "adaptive"] = "sampled"
     n_negatives: int = Field(default=4096, ge=1)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
-    state_reset: float = Field(default=0.1, ge=0.0, le=1.0)
-    optimizer: Literal["adam", "adagrad"] = "adam"
+    precision: Literal["float32", "bf16", "auto"] = "auto"
+    optimizer: Literal["adam", "adamw", "adagrad"] = "adam"
     learn_rate: float = Field(default=0.002, gt=0.0)
+    weight_decay: float = Field(default=0.01, ge=0.0)
     warmup_steps: int = Field(default=100, ge=0)
-    decay: Literal["linear", "none"] = "linear"
+    decay: Literal["cosine", "linear", "inverse_sqrt", "none"] = "cosine"
     grad_clip: float = Field(default=10.0, gt=0.0)
     max_epochs: int = Field(default=10, ge=0)
     max_steps: int = Field(default=0, ge=0)
+    max_tokens: int = Field(default=0, ge=0)
     max_minutes: float = Field(default=0.0, ge=0.0)
+    patience: int = Field(default=0, ge=0)
     eval_frequency: int = Field(default=1000, ge=1)
-    eval_streams: int = Field(default=16, ge=1)
+    eval_tokens: int = Field(default=50_000, ge=0)
+    eval_streams: int = Field(default=64, ge=1)
+    checkpoint_minutes: float = Field(default=5.0, gt=0.0)
+    keep: int = Field(default=2, ge=1)
+    logger: Optional[dict[str, Any]] = None
 
     @model_validator(mode="after")
     def _has_an_end(self) -> "TrainingSettings":
-        if not (self.max_epochs or self.max_steps or self.max_minutes):
-            raise ValueError("one of max_epochs, max_steps and max_minutes must be above 0")
+        limits = (self.max_epochs, self.max_steps, self.max_tokens, self.max_minutes)
+        if not any(limits):
+            raise ValueError(
+                "one of max_epochs, max_steps, max_tokens and max_minutes must be above 0"
+            )
+        if self.batch_size % self.accumulate_gradient:
+            raise ValueError(
+                f"batch_size ({self.batch_size}) must be a multiple of accumulate_gradient "
+                f"({self.accumulate_gradient})"
+            )
         return self
 
 
@@ -71,6 +113,7 @@ class PretrainingConfig(BaseModel):
     lang: str
     seed: int
     bilm: BiLMConfig
+    pretraining: InitSettings = InitSettings()
     corpus: CorpusSettings
     vocabulary: VocabularySettings
     training: TrainingSettings
@@ -96,12 +139,11 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
     RETURNS (PretrainingConfig): The settings, defaults filled in.
     RAISES (ValueError): As `read_config`.
     """
-    known = {"paths", "system", "nlp", "model", "corpus", "vocabulary", "training"}
-    unknown = sorted(set(config) - known)
+    unknown = sorted(set(config) - set(SECTIONS))
     if unknown:
         raise ValueError(
             f"{source}: unknown sections: {', '.join(unknown)}. A pretraining config has "
-            f"{', '.join(sorted(known))}."
+            f"{', '.join(SECTIONS)}."
         )
     corpus = config.get("corpus", {})
     for name in ("train", "dev"):
@@ -116,6 +158,7 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
             lang=config.get("nlp", {}).get("lang", "en"),
             seed=config.get("system", {}).get("seed", 0),
             bilm=BiLMConfig.from_dict(sizes),
+            pretraining=InitSettings(**config.get("pretraining", {})),
             corpus=CorpusSettings(**corpus),
             vocabulary=VocabularySettings(**config.get("vocabulary", {})),
             training=TrainingSettings(**config.get("training", {})),

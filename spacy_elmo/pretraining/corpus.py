@@ -1,39 +1,56 @@
 """From text files to token ids."""
 
+import codecs
 import gzip
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from glob import glob
 from pathlib import Path
-from typing import Union
+from typing import TYPE_CHECKING, Optional, Union
 
 import numpy as np
-import spacy
 import srsly
-from spacy.language import Language
 
 from ..bilm.characters import SENTENCE_END, SENTENCE_START
+from .shards import Shards
 
-READABLE = (".txt", ".txt.gz", ".jsonl")
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+READABLE = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
+FORMATS = ("sentences", "text")
+# What stands in a prepared corpus, and in a pipeline.
+WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 START_ID, END_ID = 0, 1
 MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
+BLOCK = 1 << 24  # ids that are counted at a time
+
+Inputs = Union[str, Path, Iterable[Union[str, Path]]]
+Refuse = Callable[[int, str], None]
+NumberedSentences = Iterator[tuple[int, list[str]]]
 
 
 @dataclass(frozen=True)
 class Corpus:
     """Sentences as ids of token types.
 
-    types (List[str]): The token types; `<S>` is 0 and `</S>` is 1.
-    tokens (numpy.ndarray): Every sentence as `<S> w1 .. wn`. *Shape:* `(n,)`, int32
-    starts (numpy.ndarray): Where each sentence starts in it. *Shape:* `(n_sentences,)`
+    types (Sequence[str]): The token types; `<S>` is 0 and `</S>` is 1.
+    tokens (Union[numpy.ndarray, Shards]): Every sentence as `<S> w1 .. wn`. The two
+        marks can be words of the text, too. *Shape:* `(n,)`, int32
+    starts (numpy.ndarray): Where each sentence starts in it. *Shape:* `(n_sentences,)`, int64
+    documents (numpy.ndarray): The first sentence of each document, int64.
+    type_counts (Optional[numpy.ndarray]): How often each type occurs, where it is known.
     """
 
-    types: list[str]
-    tokens: np.ndarray
+    types: Sequence[str]
+    tokens: Union[np.ndarray, Shards]
     starts: np.ndarray
+    documents: np.ndarray
+    type_counts: Optional[np.ndarray] = None
 
     @property
     def n_words(self) -> int:
@@ -42,36 +59,71 @@ class Corpus:
 
     def counts(self) -> np.ndarray:
         """RETURNS (numpy.ndarray): How often each type occurs."""
-        return np.bincount(self.tokens, minlength=len(self.types))
+        if self.type_counts is not None:
+            return self.type_counts
+        counts = np.zeros(len(self.types), "int64")
+        for start in range(0, len(self.tokens), BLOCK):
+            counts += np.bincount(self.tokens[start : start + BLOCK], minlength=len(counts))
+        return counts
 
 
 def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> Corpus:
-    """Number the tokens of sentences.
+    """Number the tokens of sentences, in memory.
 
-    sentences (Iterable[List[str]]): The sentences; empty ones are left out.
+    sentences (Iterable[List[str]]): The sentences; an empty one ends a document.
     source (str): Its name in the error message.
     RETURNS (Corpus): The ids.
     RAISES (ValueError): There is no sentence.
     """
     types = {SENTENCE_START: START_ID, SENTENCE_END: END_ID}
-    tokens, starts = array("i"), array("q")
+    tokens, starts, ends = array("i"), array("q"), array("q")
     for sentence in sentences:
         if not sentence:
+            ends.append(len(starts))
             continue
         starts.append(len(tokens))
         tokens.append(START_ID)
         tokens.extend([types.setdefault(token, len(types)) for token in sentence])
     if not starts:
         raise ValueError(f"{source} holds no sentence")
-    return Corpus(list(types), np.array(tokens, "int32"), np.array(starts, "int64"))
+    documents = np.unique(np.array([0, *ends], "int64"))
+    return Corpus(
+        types=list(types),
+        tokens=np.array(tokens, "int32"),
+        starts=np.array(starts, "int64"),
+        documents=documents[documents < len(starts)],
+    )
 
 
-def find_files(inputs: Union[str, Path, Iterable[Union[str, Path]]]) -> list[Path]:
+def load_text(inputs: Inputs, *, format: str = "sentences", lang: str = "en") -> Corpus:
+    """Read text into memory; for more than some hundred megabytes there is `prepare`.
+
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
+    format (str): What text files hold: 'sentences', one a line, its tokens separated
+        by spaces, or 'text', for spaCy to split.
+    lang (str): Language of spaCy's tokenizer for running text.
+    RETURNS (Corpus): The text.
+    RAISES (ValueError): A file is missing or cannot be read, or there is no sentence.
+    """
+    check_format(format)
+    inputs = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
+    sentences = read_sentences(find_files(inputs), running_text=format == "text", lang=lang)
+    return read_corpus(sentences, ", ".join(map(str, inputs)))
+
+
+def check_format(format: str) -> None:
+    """RAISES (ValueError): It is no format of text files."""
+    if format not in FORMATS:
+        raise ValueError(f"format must be 'sentences' or 'text', got '{format}'")
+
+
+def find_files(inputs: Inputs) -> list[Path]:
     """Find the readable files of paths, folders and globs.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
-    RETURNS (List[Path]): The files, those of a folder or glob sorted.
-    RAISES (ValueError): A path is missing, or its format unknown.
+    RETURNS (List[Path]): The files, those of a folder or glob sorted. Corpora that
+        were prepared and pipelines that stand in a folder are no text of it.
+    RAISES (ValueError): A path is missing, its format unknown, or it is such a corpus.
     """
     if isinstance(inputs, (str, Path)):
         inputs = [inputs]
@@ -79,7 +131,7 @@ def find_files(inputs: Union[str, Path, Iterable[Union[str, Path]]]) -> list[Pat
     for given in inputs:
         path = Path(given)
         if path.is_dir():
-            found = sorted(file for file in path.rglob("*") if file.name.endswith(READABLE))
+            found = _files_of_folder(path)
         elif path.exists():
             found = [path]
         else:
@@ -94,46 +146,114 @@ def find_files(inputs: Union[str, Path, Iterable[Union[str, Path]]]) -> list[Pat
     return files
 
 
+def _files_of_folder(folder: Path) -> list[Path]:
+    if _is_written(folder):
+        raise ValueError(
+            f"{folder} is a prepared corpus or a pipeline, not text. A prepared corpus is given "
+            f"alone, as the text to train on or as the held-out text of `pretrain`"
+        )
+    written = {file.parent for first, _ in WRITTEN for file in folder.rglob(first)}
+    written = {found for found in written if _is_written(found)}
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.name.endswith(READABLE) and written.isdisjoint(file.parents)
+    )
+
+
+def _is_written(folder: Path) -> bool:
+    return any(all((folder / name).is_file() for name in names) for names in WRITTEN)
+
+
 def read_sentences(
     files: Iterable[Path], *, running_text: bool = False, lang: str = "en"
 ) -> Iterator[list[str]]:
-    """Read the sentences of files: `.txt` and `.txt.gz` by line, `.jsonl` by
-    line with a key `tokens` (a sentence) or `text` (running text).
+    """Read the sentences of files: `.txt` by line, `.jsonl` by line with a key
+    `tokens` (a sentence) or `text` (a document of running text); or either, gzipped.
 
     files (Iterable[Path]): What `find_files` found.
     running_text (bool): Whether text files hold running text, for spaCy to split,
         rather than a sentence a line, its tokens separated by spaces.
     lang (str): Language of spaCy's tokenizer for running text.
-    YIELDS (List[str]): The tokens of a sentence.
+    YIELDS (List[str]): The tokens of a sentence; none where a document ends: with its
+        file, at an empty line between sentences, after a line with `text`.
     RAISES (ValueError): A file cannot be read; the message names file and line.
     """
-    splitter = _splitter(lang)
+    splitter = splitter_of(lang)
     for file in files:
-        lines = _lines(file)
-        if file.name.endswith(".jsonl"):
-            yield from _jsonl_sentences(lines, file, splitter)
-        elif running_text:
-            yield from _split(_paragraphs(line for _, line in lines), splitter)
-        else:
-            yield from (line.split() for _, line in lines)
+        refuse = partial(_refuse, file)
+        for _, sentence in sentences_of_lines(
+            _lines(file), is_jsonl(file), running_text, splitter, refuse
+        ):
+            yield sentence
+        yield []
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
+def is_jsonl(file: Path) -> bool:
+    """RETURNS (bool): Whether a readable file holds JSON."""
+    return file.name.endswith((".jsonl", ".jsonl.gz"))
+
+
+def sentences_of_lines(
+    lines: Iterable[tuple[int, bytes]],
+    jsonl: bool,
+    running_text: bool,
+    splitter: Callable[[], "Language"],
+    refuse: Refuse,
+) -> NumberedSentences:
+    """Read the sentences of lines.
+
+    lines (Iterable[Tuple[int, bytes]]): The lines of a file, with their numbers.
+    jsonl (bool): Whether they are JSON.
+    running_text (bool): Whether lines of text are running text.
+    splitter (Callable): Makes the pipeline that splits running text, if there is some.
+    refuse (Callable[[int, str], None]): Told the number of a line that cannot be
+        read, and the reason; where it returns, the line is left out.
+    YIELDS (Tuple[int, List[str]]): The number of a line, and the tokens of a sentence
+        of it, or of the paragraph that starts there; none where a document ends.
+    """
+    decoded = _decoded(lines, refuse)
+    if jsonl:
+        yield from _jsonl_sentences(decoded, splitter, refuse)
+    elif running_text:
+        yield from _split(_paragraphs(decoded), splitter)
+    else:
+        yield from ((number, line.split()) for number, line in decoded)
+
+
+def splitter_of(lang: str) -> Callable[[], "Language"]:
+    """RETURNS (Callable): Makes spaCy's splitter of running text, once."""
+    return cache(partial(_splitter, lang))
+
+
+def _refuse(file: Path, number: int, reason: str) -> None:
+    raise ValueError(f"{file}, line {number}: {reason}")
+
+
+def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     opener = gzip.open if file.suffix == ".gz" else open
     number = 0
     try:
         with opener(file, "rb") as stream:
             for number, line in enumerate(stream, 1):
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}, line {number}: not UTF-8: {error}") from error
+                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{file}, after line {number}: not a whole gzip file: {error}") from error
 
 
+def _decoded(lines: Iterable[tuple[int, bytes]], refuse: Refuse) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
+        try:
+            text = line.decode("utf8")
+        except UnicodeDecodeError as error:
+            refuse(number, f"not UTF-8: {error}")
+        else:
+            yield number, text
+
+
 def _jsonl_sentences(
-    lines: Iterable[tuple[int, str]], file: Path, splitter: Language
-) -> Iterator[list[str]]:
+    lines: Iterable[tuple[int, str]], splitter: Callable[[], "Language"], refuse: Refuse
+) -> NumberedSentences:
     for number, line in lines:
         if not line.strip():
             continue
@@ -141,39 +261,60 @@ def _jsonl_sentences(
             record = srsly.json_loads(line)
             tokens, text = record.get("tokens"), record.get("text")
         except (ValueError, AttributeError) as error:
-            raise ValueError(f"{file}, line {number}: not a JSON object: {error}") from error
+            refuse(number, f"not a JSON object: {error}")
+            continue
         if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-            yield tokens
-        elif isinstance(text, str):
-            yield from _split([text], splitter)
+            if tokens:
+                yield number, tokens
+        elif not isinstance(text, str):
+            refuse(number, "needs 'tokens' (a list of strings) or 'text' (a string)")
+        elif _has_half_a_pair(text):
+            refuse(number, "'text' holds half a surrogate pair, which spaCy cannot read")
         else:
-            raise ValueError(
-                f"{file}, line {number}: needs 'tokens' (a list of strings) or 'text' (a string)"
-            )
+            yield number, []
+            yield from _split([(number, text)], splitter)
+            yield number, []
 
 
-def _splitter(lang: str) -> Language:
+def _has_half_a_pair(text: str) -> bool:
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _splitter(lang: str) -> "Language":
+    import spacy  # heavy, and most text comes split
+
     nlp = spacy.blank(lang)
     nlp.add_pipe("sentencizer")
     nlp.max_length = sys.maxsize  # its reason, the memory of parsers, is none here
     return nlp
 
 
-def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
+def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Lines up to an empty one belong together: running text is often wrapped."""
     paragraph: list[str] = []
-    n_characters = 0
-    for line in map(str.strip, lines):
+    first, n_characters = 1, 0
+    for number, line in lines:
+        line = line.strip()
         if not line or n_characters >= MAX_PARAGRAPH:
-            yield " ".join(paragraph)
+            yield first, " ".join(paragraph)
             paragraph, n_characters = [], 0
         if line:
+            first = number if not paragraph else first
             paragraph.append(line)
             n_characters += len(line)
-    yield " ".join(paragraph)
+    yield first, " ".join(paragraph)
 
 
-def _split(texts: Iterable[str], splitter: Language) -> Iterator[list[str]]:
-    for doc in splitter.pipe(text for text in texts if text):
+def _split(
+    texts: Iterable[tuple[int, str]], splitter: Callable[[], "Language"]
+) -> NumberedSentences:
+    numbered = ((text, number) for number, text in texts if text)
+    for doc, number in splitter().pipe(numbered, as_tuples=True):
         for sentence in doc.sents:
-            yield [token.text for token in sentence if not token.is_space]
+            tokens = [token.text for token in sentence if not token.is_space]
+            if tokens:
+                yield number, tokens

@@ -1,16 +1,17 @@
 """The biLM with its softmax and vocabulary: what is trained and evaluated."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Union
+from typing import Optional, Union
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from ..bilm.model import BiLM, BiLMState
-from ..bilm.softmax import LanguageModelSoftmax
+from ..bilm.softmax import Softmax, make_softmax
 from ..weights import locate, read_weights
 from .batches import Window
 from .vocabulary import Vocabulary
@@ -19,42 +20,74 @@ SOFTMAX_FILE = "softmax.safetensors"
 VOCABULARY_FILE = "vocab.txt"
 
 
+class Contexts(torch.nn.Module):
+    """Runs windows of token types through a biLM.
+
+    bilm (BiLM): The layers.
+    """
+
+    def __init__(self, bilm: BiLM):
+        super().__init__()
+        self.bilm = bilm
+
+    def forward(
+        self,
+        window: Window,
+        types: Sequence[str],
+        state: BiLMState,
+        dropout: float = 0.0,
+        product_dtype: Optional[torch.dtype] = None,
+    ) -> tuple[Tensor, BiLMState]:
+        """Run a window; the character CNN reads each of its types once.
+
+        window (Window): The token types.
+        types (Sequence[str]): Their strings.
+        state (BiLMState): State to start from, a row a stream.
+        dropout (float): Rate on every LSTM's input, in training mode.
+        product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products
+            in training, if not the weights' own.
+        RETURNS (Tuple[Tensor, BiLMState]): The top layer, the forward items and
+            then the backward ones, *Shape:* `(2 * n_items, P)`, and the state after.
+        """
+        used, inverse = np.unique(window.inputs, return_inverse=True)
+        strings = [types[i] for i in used]
+        vectors = self.bilm.token_vectors(strings, product_dtype=product_dtype)
+        rows = torch.from_numpy(inverse.reshape(window.inputs.shape)).to(self.bilm.device)
+        outputs, state = self.bilm(
+            vectors,
+            rows,
+            window.batch_sizes,
+            state,
+            dropout=dropout,
+            product_dtype=product_dtype,
+        )
+        return torch.cat([outputs[0][-1], outputs[1][-1]]), state
+
+
 class LanguageModel(torch.nn.Module):
     """A biLM that predicts words.
 
     bilm (BiLM): The layers.
-    softmax (LanguageModelSoftmax): The prediction, one for both directions.
+    softmax (Softmax): The prediction, one for both directions.
     vocabulary (Vocabulary): Its words.
     """
 
-    def __init__(self, bilm: BiLM, softmax: LanguageModelSoftmax, vocabulary: Vocabulary):
+    def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary):
         super().__init__()
         self.bilm = bilm
         self.softmax = softmax
         self.vocabulary = vocabulary
 
-    def contexts(
-        self, window: Window, types: list[str], state: BiLMState, *, dropout: float = 0.0
-    ) -> tuple[tuple[Tensor, Tensor], BiLMState]:
-        """Run a window; the character CNN reads each of its types once.
-
-        window (Window): The token types.
-        types (List[str]): Their strings.
-        state (BiLMState): State to start from, a row a stream.
-        dropout (float): Rate on every LSTM's input, in training mode.
-        RETURNS (Tuple[Tuple[Tensor, Tensor], BiLMState]): The top layer forwards
-            and backwards, *Shape:* `(n_items, P)`, and the state after.
-        """
-        used, inverse = np.unique(window.inputs, return_inverse=True)
-        vectors = self.bilm.token_vectors([types[i] for i in used])
-        rows = torch.from_numpy(inverse.reshape(window.inputs.shape)).to(self.bilm.device)
-        outputs, state = self.bilm(vectors, rows, window.batch_sizes, state, dropout=dropout)
-        return (outputs[0][-1], outputs[1][-1]), state
+    @property
+    def device(self) -> torch.device:
+        """RETURNS (torch.device): Where the weights are."""
+        return self.bilm.device
 
     def to_disk(self, folder: Path) -> None:
         """Write softmax and vocabulary into an existing folder."""
         weights = {name: value.contiguous() for name, value in self.softmax.state_dict().items()}
-        save_file(weights, folder / SOFTMAX_FILE)
+        # Not by `save_file`: its errors are no OSError, and others may not read its file.
+        (folder / SOFTMAX_FILE).write_bytes(save(weights))
         self.vocabulary.to_disk(folder / VOCABULARY_FILE)
 
 
@@ -73,13 +106,32 @@ def read_language_model(path: Union[str, Path]) -> LanguageModel:
                 f"{folder} holds no {name}: without softmax and vocabulary there is no "
                 f"perplexity. Use a model that `python -m spacy elmo pretrain` wrote."
             )
+    softmax, vocabulary = read_softmax(folder, width=bilm.config.projection_dim)
+    return LanguageModel(bilm, softmax, vocabulary).eval().requires_grad_(False)
+
+
+def has_softmax(folder: Path) -> bool:
+    """RETURNS (bool): Whether a model's folder holds softmax and vocabulary."""
+    return all((folder / name).is_file() for name in (SOFTMAX_FILE, VOCABULARY_FILE))
+
+
+def read_softmax(folder: Path, *, width: int) -> tuple[Softmax, Vocabulary]:
+    """Read softmax and vocabulary from a model's folder.
+
+    folder (Path): The folder.
+    width (int): Size of a context vector, P.
+    RETURNS (Tuple[Softmax, Vocabulary]): Both.
+    RAISES (ValueError): They do not fit one another, or the width.
+    """
     vocabulary = Vocabulary.from_disk(folder / VOCABULARY_FILE)
-    softmax = LanguageModelSoftmax(n_words=len(vocabulary), width=bilm.config.projection_dim)
     try:
-        softmax.load_state_dict(load_file(folder / SOFTMAX_FILE))
+        weights = load_file(folder / SOFTMAX_FILE)
+        kind = "full" if "weight" in weights else "adaptive"
+        softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
+        softmax.load_state_dict(weights)
     except (SafetensorError, RuntimeError) as error:
         raise ValueError(
             f"{folder / SOFTMAX_FILE}: does not fit the {len(vocabulary)} words of "
-            f"{VOCABULARY_FILE} and projection_dim {bilm.config.projection_dim}: {error}"
+            f"{VOCABULARY_FILE} and projection_dim {width}: {error}"
         ) from error
-    return LanguageModel(bilm, softmax, vocabulary).eval().requires_grad_(False)
+    return softmax, vocabulary

@@ -2,13 +2,17 @@
 
 import math
 from dataclasses import asdict, dataclass
+from typing import Optional
 
 import torch
 
 from .batches import Streams, evaluation_windows
-from .corpus import Corpus
-from .language_model import LanguageModel
+from .corpus import END_ID, Corpus
+from .distributed import Processes
+from .language_model import Contexts, LanguageModel
 from .vocabulary import UNKNOWN_ID
+
+LEAST_ITEMS = 1000  # of a stream, whose first words stand in no context
 
 
 @dataclass(frozen=True)
@@ -29,48 +33,70 @@ class Perplexity:
     n_tokens: int
     unknown: float
 
-    def to_dict(self) -> dict[str, float]:
-        """RETURNS (dict): The figures by name."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, Optional[float]]:
+        """RETURNS (dict): The figures by name; None for infinity, which JSON lacks."""
+        return {
+            name: value if math.isfinite(value) else None for name, value in asdict(self).items()
+        }
 
 
 @torch.inference_mode()
 def perplexity(
-    model: LanguageModel, corpus: Corpus, *, n_streams: int = 16, unroll_steps: int = 100
+    model: LanguageModel,
+    corpus: Corpus,
+    *,
+    n_streams: int = 64,
+    unroll_steps: int = 100,
+    max_items: int = 0,
+    processes: Optional[Processes] = None,
 ) -> Perplexity:
     """Evaluate a language model. Every stream starts from zeros and carries its
     state to its end.
 
     model (LanguageModel): The model.
     corpus (Corpus): Held-out text.
-    n_streams (int): Streams side by side.
+    n_streams (int): Streams side by side; fewer for short text, so that each has
+        at least 1,000 items.
     unroll_steps (int): Steps of a window; no matter for the result.
+    max_items (int): If above 0, read about so many items, evenly spread over the text.
+    processes (Optional[Processes]): Those that share the streams among them.
     RETURNS (Perplexity): The figures.
     """
     was_training = model.training
     model.eval()
+    processes = processes or Processes()
     words = model.vocabulary.ids_of(corpus.types)
-    streams = Streams(corpus)
-    n_streams, windows = evaluation_windows(streams, n_streams=n_streams, unroll_steps=unroll_steps)
+    n_streams = max(1, min(n_streams, len(corpus.tokens) // LEAST_ITEMS))
+    n_streams, windows = evaluation_windows(
+        Streams(corpus),
+        n_streams=n_streams,
+        unroll_steps=unroll_steps,
+        max_items=max_items,
+        part=processes.rank,
+        n_parts=processes.size,
+    )
+    contexts_of = Contexts(model.bilm)
     state = model.bilm.zero_state(n_streams)
-    losses = [0.0, 0.0]
+    sums = [0.0, 0.0, 0.0, 0.0, 0.0]  # both losses, predictions, words, unknown words
     for window in windows:
         running = state.rows(range(window.batch_sizes[0]))
-        contexts, state = model.contexts(window, corpus.types, running)
-        targets = torch.from_numpy(words[window.targets]).to(model.bilm.device)
-        for direction in range(2):
-            losses[direction] += model.softmax.negative_log_likelihood(
-                contexts[direction], targets[direction]
-            )
+        contexts, state = contexts_of(window, corpus.types, running)
+        targets = words[window.targets]
+        for direction, part in enumerate(contexts.chunk(2)):
+            wanted = torch.from_numpy(targets[direction]).to(model.device)
+            sums[direction] += model.softmax.negative_log_likelihood(part, wanted)
+        is_word = window.targets[0] != END_ID
+        sums[2] += len(is_word)
+        sums[3] += int(is_word.sum())
+        sums[4] += int((targets[0] == UNKNOWN_ID).sum())
     model.train(was_training)
-    forward, backward = (loss / len(streams) for loss in losses)
-    unknown = int((words[corpus.tokens] == UNKNOWN_ID).sum())
+    forward, backward, n_tokens, n_words, n_unknown = processes.sum(sums)
     return Perplexity(
-        forward=_exp(forward),
-        backward=_exp(backward),
-        mean=_exp((forward + backward) / 2),
-        n_tokens=len(streams),
-        unknown=unknown / corpus.n_words,
+        forward=_exp(forward / n_tokens),
+        backward=_exp(backward / n_tokens),
+        mean=_exp((forward + backward) / 2 / n_tokens),
+        n_tokens=int(n_tokens),
+        unknown=n_unknown / n_words,
     )
 
 

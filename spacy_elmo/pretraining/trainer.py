@@ -1,42 +1,58 @@
 """The training loop."""
 
 import math
+import signal
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
 from typing import Any, Optional
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
-from ..bilm.model import BiLM, BiLMState
-from ..bilm.softmax import LanguageModelSoftmax
+from ..bilm.model import BiLMState
+from ..bilm.softmax import AdaptiveSoftmax, Candidates, SoftmaxRows
 from .batches import Streams, TrainingBatches, Window
-from .config import PretrainingConfig, TrainingSettings
+from .config import PretrainingConfig
 from .corpus import Corpus
-from .language_model import LanguageModel
+from .distributed import Processes
+from .initial_model import initial_model, product_dtype
+from .language_model import Contexts, LanguageModel
+from .optimizers import Optimizers, learn_rate_factor
 from .perplexity import Perplexity, perplexity
-from .vocabulary import Vocabulary
 
 
 @dataclass
 class Progress:
-    """How far a run has come.
+    """How far a run has come. Everything that is not in it, the model, the
+    optimisers and the LSTM state, follows from the seed and the step.
 
     step (int): Steps done.
-    tokens (int): Items read, in one direction.
-    seconds (float): Spent training, evaluation left out.
-    sampled_loss (float): Mean of both directions since the last evaluation, in
-        nats; not comparable with a perplexity.
+    tokens (int): Items read, in one direction, by all processes.
+    seconds (float): Spent in training steps.
+    elapsed (float): Seconds since the run began, evaluations and all.
+    sampled_loss (float): Mean of both directions between the last two evaluations,
+        in nats; not comparable with a perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.
+    before (Optional[float]): That of the model the run went on from.
+    worse (int): Evaluations since the best.
+    losses (List[float]): Of the steps since the last evaluation.
     """
 
     step: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    elapsed: float = 0.0
     sampled_loss: float = math.nan
     best: Optional[float] = None
-    _losses: list[float] = field(default_factory=list)
+    before: Optional[float] = None
+    worse: int = 0
+    losses: list[float] = field(default_factory=list)
 
     @property
     def tokens_per_second(self) -> float:
@@ -50,38 +66,66 @@ class Trainer:
     config (PretrainingConfig): The settings.
     train (Corpus): The text to train on.
     dev (Corpus): Held-out text.
+    model (Optional[LanguageModel]): What to train, if not what the settings say.
+    softmax_warmup (int): Steps in which the softmax of that model is trained alone.
+    processes (Optional[Processes]): This process and the others.
+    RAISES (ValueError): The batch cannot be shared out evenly.
     """
 
-    def __init__(self, config: PretrainingConfig, train: Corpus, dev: Corpus):
-        self.config = config
-        self.settings: TrainingSettings = config.training
+    def __init__(
+        self,
+        config: PretrainingConfig,
+        train: Corpus,
+        dev: Corpus,
+        *,
+        model: Optional[LanguageModel] = None,
+        softmax_warmup: int = 0,
+        processes: Optional[Processes] = None,
+    ):
+        self.config, self.settings = config, config.training
         self.train_corpus, self.dev_corpus = train, dev
+        self.processes = processes or Processes()
         torch.manual_seed(config.seed)
-        vocabulary = Vocabulary.from_corpus(train, **config.vocabulary.model_dump())
-        bilm = BiLM(config.bilm)
-        softmax = LanguageModelSoftmax(n_words=len(vocabulary), width=config.bilm.projection_dim)
-        self.model = LanguageModel(bilm, softmax, vocabulary)
+        self.softmax_warmup = softmax_warmup
+        if model is None:
+            model, self.softmax_warmup = initial_model(config, train)
+        self.model = model.to(self.processes.device)
+        self.contexts: torch.nn.Module = Contexts(self.model.bilm)
+        if self.processes.size > 1:
+            self.contexts = DistributedDataParallel(self.contexts)
+        self.product_dtype = product_dtype(self.settings.precision, self.processes.device)
         self.batches = TrainingBatches(
             Streams(train),
             batch_size=self.settings.batch_size,
             unroll_steps=self.settings.unroll_steps,
             seed=config.seed,
+            directions=self.settings.directions,
+            multiple=self.processes.size * self.settings.accumulate_gradient,
         )
-        self.words = vocabulary.ids_of(train.types)
-        self.state: BiLMState = bilm.zero_state(self.batches.batch_size)
-        self.optimizer = _optimizer(self.settings, self.model)
+        self.words = self.model.vocabulary.ids_of(train.types)
+        rows = self.batches.batch_size // self.processes.size
+        self.state: BiLMState = self.model.bilm.zero_state(rows)
+        self.optimizers = Optimizers(self.settings, self.model)
         self.progress = Progress()
+        self.stopped = False
 
     @property
     def fraction_done(self) -> float:
         """RETURNS (float): Part of the run that is over, by the nearest limit, 0 to 1."""
-        steps = self.progress.step
+        settings, steps = self.settings, self.progress.step
         limits = [
-            (steps, self.settings.max_epochs * self.batches.steps_per_epoch),
-            (steps, self.settings.max_steps),
-            (self.progress.seconds, self.settings.max_minutes * 60),
+            (steps, settings.max_epochs * self.batches.steps_per_epoch),
+            (steps, settings.max_steps),
+            (self.progress.tokens, settings.max_tokens),
+            (self.progress.elapsed, settings.max_minutes * 60),
         ]
         return min(1.0, max((done / limit for done, limit in limits if limit), default=0.0))
+
+    @property
+    def is_over(self) -> bool:
+        """RETURNS (bool): Whether a limit is reached, or patience has run out."""
+        patience = self.settings.patience
+        return self.fraction_done >= 1.0 or bool(patience and self.progress.worse >= patience)
 
     def run(
         self,
@@ -89,76 +133,86 @@ class Trainer:
         on_step: Callable[["Trainer"], None] = lambda trainer: None,
         on_evaluation: Callable[["Trainer", Perplexity, bool], None],
     ) -> None:
-        """Train to the first limit, evaluating at intervals and at the end.
+        """Train to the first limit, evaluating at intervals and at the end, or to
+        the first SIGINT or SIGTERM, which lets the step end and sets `stopped`.
 
         on_step (Callable): Called after every step.
         on_evaluation (Callable): Called with the figures, and whether they are the best.
         """
-        evaluated = -1
-        while self.fraction_done < 1.0:
-            started = time.perf_counter()
-            self.step(self.batches.at(self.progress.step))
-            self.progress.seconds += time.perf_counter() - started
-            on_step(self)
-            if self.progress.step % self.settings.eval_frequency == 0:
-                on_evaluation(self, *self.evaluate())
-                evaluated = self.progress.step
-        if evaluated != self.progress.step:
-            on_evaluation(self, *self.evaluate())
+        started = time.monotonic() - self.progress.elapsed
+        with _stop_signals() as signals:
+            while not self.is_over:
+                self._evaluate_before()
+                began = time.perf_counter()
+                self.step()
+                self.progress.seconds += time.perf_counter() - began
+                mine = time.monotonic() - started if self.processes.is_first else 0.0
+                self.progress.elapsed, stop = self.processes.sum([mine, float(len(signals))])
+                if self.progress.step % self.settings.eval_frequency == 0 or self.is_over:
+                    on_evaluation(self, *self.evaluate())
+                on_step(self)
+                if stop and not self.is_over:
+                    self.stopped = True
+                    return
 
-    def step(self, window: Window) -> float:
+    def step(self) -> float:
         """One update.
 
-        window (Window): What to learn from.
-        RETURNS (float): The sampled loss.
+        RETURNS (float): The loss, in nats.
         RAISES (FloatingPointError): The loss is not finite.
         """
         self.model.train()
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.learn_rate * self._learn_rate_factor()
-        contexts, state = self.model.contexts(
-            window, self.train_corpus.types, self._reset(), dropout=self.settings.dropout
-        )
-        negatives, counts = self.model.softmax.draw_negatives(self.settings.n_negatives)
-        targets = torch.from_numpy(self.words[window.targets]).to(self.model.bilm.device)
-        losses = [
-            self.model.softmax.sampled_loss(
-                F.dropout(contexts[i], self.settings.dropout), targets[i], negatives, counts
-            )
-            for i in range(2)
-        ]
-        loss = (losses[0] + losses[1]) / 2
-        self.optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.grad_clip)
-        value = loss.item()
+        step, settings = self.progress.step, self.settings
+        alone = step < self.softmax_warmup
+        window = self.batches.at(step)
+        torch.manual_seed(self._seed(step, 1 + self.processes.rank))
+        candidates, rows = self._candidates(window, step)
+        n_parts, state = settings.accumulate_gradient, self._reset(step)
+        losses, states = [], []
+        for part in range(n_parts):
+            at = self.processes.rank * n_parts + part
+            mine = window.part(at, self.processes.size * n_parts)
+            size = mine.batch_sizes[0]
+            before = state.rows(range(part * size, (part + 1) * size))
+            with self._without_exchange(alone or part + 1 < n_parts):
+                loss, after = self._loss(mine, before, candidates, rows, alone)
+                (loss / n_parts).backward()
+            losses.append(loss.detach())
+            states.append(after.detach())
+        loss = torch.stack(losses).mean()
+        self.processes.mean_(loss, *self.optimizers.softmax_gradients(rows))
+        value = float(loss)
         if not math.isfinite(value):
             raise FloatingPointError(
-                f"the loss became {value} at step {self.progress.step}: lower learn_rate "
-                f"({self.settings.learn_rate}) or grad_clip ({self.settings.grad_clip})"
+                f"the loss became {value} at step {step}: lower learn_rate "
+                f"({settings.learn_rate}) or grad_clip ({settings.grad_clip})"
             )
-        self.optimizer.step()
-        self.state = state.detach()
+        self.optimizers.clip(rows)
+        self.optimizers.step(self.learn_rate, rows)
+        self.state = BiLMState.concatenate(states)
         self.progress.step += 1
         self.progress.tokens += window.inputs.shape[1]
-        self.progress._losses.append(value)
+        self.progress.losses.append(value)
         return value
 
-    def _reset(self) -> BiLMState:
-        """The carried state, some rows of it back to zeros."""
-        kept = torch.rand(len(self.state)) >= self.settings.state_reset
-        kept = kept.to(self.state.hidden).unsqueeze(1)
-        return BiLMState(self.state.hidden * kept, self.state.cell * kept)
+    @property
+    def learn_rate(self) -> float:
+        """RETURNS (float): That of the next step."""
+        fraction, warmup = self.fraction_done, self.softmax_warmup
+        factor = learn_rate_factor(self.settings, self.progress.step, fraction, warmup)
+        return self.settings.learn_rate * factor
 
     def evaluate(self) -> tuple[Perplexity, bool]:
         """RETURNS (Tuple[Perplexity, bool]): The held-out figures, and whether
         they are the best so far."""
-        figures = perplexity(self.model, self.dev_corpus, n_streams=self.settings.eval_streams)
-        losses, self.progress._losses = self.progress._losses, []
-        self.progress.sampled_loss = sum(losses) / len(losses) if losses else math.nan
-        is_best = self.progress.best is None or figures.mean < self.progress.best
+        figures = self._perplexity()
+        progress = self.progress
+        losses, progress.losses = progress.losses, []
+        progress.sampled_loss = sum(losses) / len(losses) if losses else math.nan
+        is_best = progress.best is None or figures.mean < progress.best
         if is_best:
-            self.progress.best = figures.mean
+            progress.best = figures.mean
+        progress.worse = 0 if is_best else progress.worse + 1
         return figures, is_best
 
     def report(self, figures: Perplexity) -> dict[str, Any]:
@@ -169,20 +223,148 @@ class Trainer:
             "epoch": progress.step / self.batches.steps_per_epoch,
             "tokens": progress.tokens,
             "seconds": round(progress.seconds, 2),
+            "elapsed": round(progress.elapsed, 2),
             "tokens_per_second": round(progress.tokens_per_second, 1),
-            "learn_rate": self.optimizer.param_groups[0]["lr"],
+            "learn_rate": self.learn_rate,
             "sampled_loss": progress.sampled_loss,
             "perplexity": figures.to_dict(),
         }
 
-    def _learn_rate_factor(self) -> float:
-        warm = min(1.0, (self.progress.step + 1) / max(1, self.settings.warmup_steps))
-        return warm * (1.0 - self.fraction_done if self.settings.decay == "linear" else 1.0)
+    def state_dict(self) -> dict[str, Any]:
+        """All that a checkpoint must hold; every process must ask for it at once.
 
+        RETURNS (dict): Tensors, numbers, strings, lists and dicts of them.
+        """
+        return {
+            "bilm": self.model.bilm.state_dict(),
+            "softmax": self.model.softmax.state_dict(),
+            "optimizers": self.optimizers.state_dict(),
+            "batch_size": self.batches.batch_size,
+            "hidden": self.processes.gather_rows(self.state.hidden, 2),
+            "cell": self.processes.gather_rows(self.state.cell, 2),
+            "progress": asdict(self.progress),
+            "softmax_warmup": self.softmax_warmup,
+        }
 
-def _optimizer(settings: TrainingSettings, model: LanguageModel) -> torch.optim.Optimizer:
-    if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(
-            model.parameters(), lr=settings.learn_rate, initial_accumulator_value=1.0
+    def load_state_dict(self, states: dict[str, Any]) -> None:
+        """Go on from where another trainer of the same settings and text was, on
+        any number of processes.
+
+        states (dict): What its `state_dict` gave.
+        RAISES (ValueError): The streams of the text are others: it is too short for
+            this number of processes, or of parts of a batch.
+        """
+        if states["batch_size"] != self.batches.batch_size:
+            raise ValueError(
+                f"the run had {states['batch_size']} streams and would have "
+                f"{self.batches.batch_size}: go on with as many processes, and the same "
+                f"accumulate_gradient, as before"
+            )
+        self.model.bilm.load_state_dict(states["bilm"])
+        self.model.softmax.load_state_dict(states["softmax"])
+        self.optimizers.load_state_dict(states["optimizers"])
+        rows = len(self.state)
+        mine = slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
+        self.state = BiLMState(
+            states["hidden"][:, :, mine].to(self.processes.device),
+            states["cell"][:, :, mine].to(self.processes.device),
         )
-    return torch.optim.Adam(model.parameters(), lr=settings.learn_rate, foreach=True)
+        self.progress = Progress(**states["progress"])
+        self.softmax_warmup = states["softmax_warmup"]
+
+    def _loss(
+        self,
+        window: Window,
+        state: BiLMState,
+        candidates: Optional[Candidates],
+        rows: Optional[SoftmaxRows],
+        alone: bool,
+    ) -> tuple[Tensor, BiLMState]:
+        dropout = self.settings.dropout
+        with torch.no_grad() if alone else nullcontext():
+            contexts, after = self.contexts(
+                window, self.train_corpus.types, state, dropout, self.product_dtype
+            )
+        contexts = F.dropout(contexts, dropout)
+        targets = self._to_device(self.words[window.targets].ravel())
+        softmax = self.model.softmax
+        if isinstance(softmax, AdaptiveSoftmax):
+            return softmax.loss(contexts, targets), after
+        assert candidates is not None and rows is not None
+        return softmax.loss(contexts, targets, candidates, rows, self.product_dtype), after
+
+    def _candidates(
+        self, window: Window, step: int
+    ) -> tuple[Optional[Candidates], Optional[SoftmaxRows]]:
+        """The same for all processes: those of the whole batch."""
+        softmax = self.model.softmax
+        if isinstance(softmax, AdaptiveSoftmax):
+            return None, None
+        candidates = softmax.all_words()
+        if self.settings.softmax == "sampled":
+            generator = torch.Generator().manual_seed(self._seed(step, 0))
+            candidates = softmax.draw_negatives(self.settings.n_negatives, generator)
+        targets = self._to_device(self.words[np.unique(window.targets)])
+        return candidates, softmax.rows(targets, candidates)
+
+    def _reset(self, step: int) -> BiLMState:
+        """The carried state, some rows of it back to zeros."""
+        share = np.random.default_rng(self._seed(step, 0)).random(self.batches.batch_size)
+        rows, rank = len(self.state), self.processes.rank
+        kept = share[rank * rows : (rank + 1) * rows] >= self.settings.state_reset
+        mask = self._to_device(kept).to(self.state.hidden).unsqueeze(1)
+        return BiLMState(self.state.hidden * mask, self.state.cell * mask)
+
+    def _without_exchange(self, wanted: bool) -> AbstractContextManager[Any]:
+        if wanted and isinstance(self.contexts, DistributedDataParallel):
+            return self.contexts.no_sync()
+        return nullcontext()
+
+    def _evaluate_before(self) -> None:
+        """Once the softmax fits the biLM that the run goes on from."""
+        is_due = self.config.pretraining.init and self.progress.before is None
+        if is_due and self.progress.step == self.softmax_warmup:
+            self.progress.before = self._perplexity().mean
+
+    def _perplexity(self) -> Perplexity:
+        return perplexity(
+            self.model,
+            self.dev_corpus,
+            n_streams=self.settings.eval_streams,
+            max_items=self.settings.eval_tokens,
+            processes=self.processes,
+        )
+
+    def _seed(self, step: int, stream: int) -> int:
+        sequence = np.random.SeedSequence([self.config.seed, step, stream])
+        return int(sequence.generate_state(1, "uint64")[0] >> np.uint64(1))
+
+    def _to_device(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array).to(self.processes.device)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Collects the first SIGINT or SIGTERM; a second one acts as ever. Only the
+    main thread can: elsewhere they act as ever."""
+    received: list[int] = []
+    previous: dict[int, Any] = {}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def receive(number: int, frame: Any) -> None:
+        received.append(number)
+        restore()
+        print("\nStopping after this step; once more stops at once", file=sys.stderr)
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous[number] = signal.signal(number, receive)
+    except ValueError:
+        pass
+    try:
+        yield received
+    finally:
+        restore()

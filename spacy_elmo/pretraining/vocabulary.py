@@ -33,6 +33,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
+    def __contains__(self, word: object) -> bool:
+        return word in self._ids
+
     @classmethod
     def from_corpus(cls, corpus: Corpus, *, min_count: int, max_size: int) -> "Vocabulary":
         """Choose the most frequent words of a corpus, equal counts by spelling.

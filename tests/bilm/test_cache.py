@@ -83,13 +83,15 @@ def test_dropped_when_weights_change_in_place(name, state):
     torch.testing.assert_close(bilm.embed(sentence, state)[0], fresh.embed(sentence, state)[0])
 
 
-def test_dropped_after_loading_and_after_a_step_of_an_optimizer():
+@pytest.mark.parametrize("fused", [False, True])  # fused ones leave the version counters alone
+def test_dropped_after_loading_and_after_a_step_of_an_optimizer(fused):
     bilm, other = tiny_bilm(), tiny_bilm(seed=5)
     bilm.embed([["a"]], "warm")
     bilm.load_state_dict(other.state_dict())
     torch.testing.assert_close(bilm.embed([["a"]], "warm")[0], other.embed([["a"]], "warm")[0])
+    bilm.embed([["a"]], "warm")
     bilm.requires_grad_(True)
-    optimizer = torch.optim.Adam(bilm.parameters(), lr=0.1)
+    optimizer = torch.optim.Adam(bilm.parameters(), lr=0.1, fused=fused)
     bilm.embed([["a"]])[0][0].sum().backward()
     optimizer.step()
     bilm.requires_grad_(False)

@@ -3,9 +3,16 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from spacy_elmo.bilm import softmax as module
-from spacy_elmo.bilm.softmax import LanguageModelSoftmax
+from spacy_elmo.bilm.softmax import (
+    AdaptiveSoftmax,
+    Candidates,
+    LanguageModelSoftmax,
+    SoftmaxRows,
+    make_softmax,
+)
 
 N_WORDS, WIDTH = 11, 4
 
@@ -18,83 +25,128 @@ def softmax():
     return made
 
 
-def expected_counts(n_draws):
-    """TensorFlow's log-uniform distribution over ranks."""
+def inclusion(n_draws):
+    """How likely a word is drawn at all, by TensorFlow's log-uniform distribution over ranks."""
     rank = np.arange(N_WORDS)
-    return n_draws * (np.log(rank + 2) - np.log(rank + 1)) / math.log(N_WORDS + 1)
+    once = (np.log(rank + 2) - np.log(rank + 1)) / math.log(N_WORDS + 1)
+    return 1 - (1 - once) ** n_draws
 
 
-def sampled_loss(softmax, contexts, targets, drawn):
-    """Draw by draw, in numpy."""
+def sampled_loss(softmax, contexts, targets, drawn, n_draws):
+    """Word by word, in numpy, as TensorFlow's `sampled_softmax_loss` describes it."""
     weight, bias = softmax.weight.detach().numpy(), softmax.bias.detach().numpy()
-    log_counts = np.log(expected_counts(len(drawn)))
+    offset = np.log(inclusion(n_draws))
     losses = []
     for context, target in zip(contexts, targets):
         words = [target] + [word for word in drawn if word != target]
-        logits = np.array([weight[w] @ context + bias[w] - log_counts[w] for w in words])
+        logits = np.array([weight[w] @ context + bias[w] - offset[w] for w in words])
         losses.append(np.log(np.exp(logits).sum()) - logits[0])
     return np.mean(losses)
 
 
-def test_log_expected_count(softmax):
-    got = softmax.log_expected_count(torch.arange(N_WORDS), 7).exp().detach()
-    np.testing.assert_allclose(got, expected_counts(7), rtol=1e-12)
-    assert got.sum().item() == pytest.approx(7)
+@pytest.mark.parametrize("n_draws", [1, 7, 1000])
+def test_log_inclusion(softmax, n_draws):
+    got = softmax.log_inclusion(torch.arange(N_WORDS), n_draws).exp().detach()
+    np.testing.assert_allclose(got, inclusion(n_draws), rtol=1e-12)
 
 
-def test_draws_have_the_expected_counts(softmax):
+def test_words_are_drawn_as_often_as_expected(softmax):
     torch.manual_seed(1)
-    n = 200_000
-    words, counts = softmax.draw_negatives(n)
-    assert words.tolist() == list(range(N_WORDS))
-    assert counts.sum() == n
-    expected = expected_counts(n)
-    assert (np.abs(counts.numpy() - expected) < 5 * np.sqrt(expected)).all()
+    n_times, found = 4000, np.zeros(N_WORDS)
+    for _ in range(n_times):
+        words, n_draws = softmax.draw_negatives(6)
+        assert n_draws == 6
+        assert len(set(words.tolist())) == len(words) <= 6
+        found[words.numpy()] += 1
+    expected = inclusion(6)
+    deviation = np.sqrt(n_times * expected * (1 - expected))
+    assert (np.abs(found - n_times * expected) < 5 * deviation).all()
 
 
-def test_draws_are_different_words_with_counts(softmax):
-    words, counts = softmax.draw_negatives(5)
-    assert len(set(words.tolist())) == len(words) == len(counts)
-    assert counts.sum() == 5
+def test_training_finds_the_distribution_of_the_text():
+    """Whatever is drawn, the optimum is that of the full softmax: here the words'
+    own shares, of which one is half of the text."""
+    torch.manual_seed(0)
+    n_words, shares = 200, torch.tensor([0.5, 0.2] + [0.3 / 198] * 198)
+    softmax = LanguageModelSoftmax(n_words=n_words, width=1)
+    softmax.weight.data.zero_()
+    for step in range(1500):
+        targets = torch.multinomial(shares, 1024, replacement=True)
+        candidates = softmax.draw_negatives(60)
+        rows = softmax.rows(targets, candidates)
+        softmax.loss(torch.zeros(1024, 1), targets, candidates, rows).backward()
+        softmax.bias.data[rows.words] -= 20 * (1 - step / 1500) * rows.bias.grad
+    learned = torch.softmax(softmax.bias.detach(), 0)
+    torch.testing.assert_close(learned[:2], shares[:2], rtol=0.05, atol=0)
+    assert (shares * (shares / learned).log()).sum() < 0.02
 
 
-@pytest.mark.parametrize("drawn", [[0, 0, 0, 3, 5, 5], [2], [7, 7, 7], list(range(N_WORDS))])
+def loss_of(softmax, contexts, targets, candidates):
+    """With the softmax's own weights in the rows, so that gradients reach them."""
+    rows = softmax.rows(targets, candidates)
+    weights = (softmax.weight[rows.words], softmax.bias[rows.words])
+    return softmax.loss(contexts, targets, candidates, SoftmaxRows(rows.words, *weights))
+
+
+@pytest.mark.parametrize("drawn", [[0, 3, 5], [2], [7], list(range(N_WORDS))])
 def test_sampled_loss_and_its_gradient(softmax, drawn):
-    """Draws that repeat, draws that are some or all contexts' target."""
+    """Draws that are no, some or all contexts' target."""
     rng = np.random.default_rng(0)
     contexts, targets = rng.standard_normal((5, WIDTH)), np.array([7, 0, 5, 7, 10])
-    words, counts = np.unique(drawn, return_counts=True)
-    arguments = [torch.from_numpy(array) for array in (contexts, targets, words, counts)]
-    arguments[0].requires_grad_()
-    loss = softmax.sampled_loss(*arguments)
-    assert loss.item() == pytest.approx(sampled_loss(softmax, contexts, targets, drawn), rel=1e-7)
+    n_draws = len(drawn) + 2  # some found the same word again
+    tensors = torch.from_numpy(contexts).requires_grad_(), torch.from_numpy(targets)
+    loss = loss_of(softmax, *tensors, Candidates(torch.tensor(drawn), n_draws))
+    expected = sampled_loss(softmax, contexts, targets, drawn, n_draws)
+    assert loss.item() == pytest.approx(expected, rel=1e-7)
     loss.backward()
-    for tensor in (softmax.weight, softmax.bias, arguments[0]):
+    for tensor in (softmax.weight, softmax.bias, tensors[0]):
         flat, grad = tensor.detach().view(-1), tensor.grad.view(-1)
         for i in range(len(flat)):
             value, results = flat[i].item(), []
             for changed in (value + 1e-6, value - 1e-6):
                 flat[i] = changed
-                now = arguments[0].detach().numpy()
-                results.append(sampled_loss(softmax, now, targets, drawn))
+                given = tensors[0].detach().numpy()
+                results.append(sampled_loss(softmax, given, targets, drawn, n_draws))
             flat[i] = value
             slope = (results[0] - results[1]) / 2e-6
             assert grad[i].item() == pytest.approx(slope, rel=1e-5, abs=1e-8)
 
 
-def test_many_draws_come_near_the_full_softmax(softmax):
-    """The estimate of the sum over the vocabulary is consistent."""
+def test_full_loss_is_torchs_cross_entropy(softmax):
+    torch.manual_seed(3)
+    contexts = torch.randn(6, WIDTH, dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([0, 1, 2, 5, 10, 10])
+    asked = [contexts, softmax.weight, softmax.bias]
+    loss = loss_of(softmax, contexts, targets, softmax.all_words())
+    expected = F.cross_entropy(contexts @ softmax.weight.t() + softmax.bias, targets)
+    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0)
+    for ours, theirs in zip(torch.autograd.grad(loss, asked), torch.autograd.grad(expected, asked)):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
+
+
+def test_rows_are_those_that_a_step_touches(softmax):
+    candidates = Candidates(torch.tensor([1, 4, 9]), 4)
+    rows = softmax.rows(torch.tensor([4, 7, 0]), candidates)
+    assert rows.words.tolist() == [0, 1, 4, 7, 9]
+    assert torch.equal(rows.weight, softmax.weight[rows.words])
+    assert torch.equal(rows.bias, softmax.bias[rows.words])
+    before = softmax.weight.detach().clone()
+    for leaf in (rows.weight, rows.bias):
+        assert leaf.is_leaf
+        assert leaf.requires_grad
+        leaf.detach().add_(1.0)  # copies
+    assert torch.equal(softmax.weight, before)
+    assert softmax.rows(torch.tensor([4]), softmax.all_words()).words.tolist() == list(range(11))
+
+
+def test_many_draws_are_the_full_softmax(softmax):
+    """All words are drawn, each with a probability of 1."""
     torch.manual_seed(2)
     contexts, targets = torch.randn(6, WIDTH, dtype=torch.float64), torch.tensor([0, 1, 2, 5, 9, 9])
-    words, counts = softmax.draw_negatives(1_000_000)
-    # A target's own expected count is left out of both its terms: it stands for itself once.
-    log_count = softmax.log_expected_count(targets, 1_000_000)
-    logits = contexts @ softmax.weight.t() + softmax.bias
-    of_target = logits.gather(1, targets[:, None])[:, 0]
-    others = logits.scatter(1, targets[:, None], -math.inf).logsumexp(1)
-    expected = torch.logaddexp(of_target - log_count, others) - (of_target - log_count)
-    got = softmax.sampled_loss(contexts, targets, words, counts)
-    assert got.item() == pytest.approx(expected.mean().item(), abs=0.01)
+    candidates = softmax.draw_negatives(100_000)
+    expected = F.cross_entropy(contexts @ softmax.weight.t() + softmax.bias, targets)
+    got = loss_of(softmax, contexts, targets, candidates)
+    assert got.item() == pytest.approx(expected.item(), rel=1e-9)
 
 
 @pytest.mark.parametrize("chunk", [1, 25, 10**6])
@@ -113,3 +165,73 @@ def test_starting_values():
     softmax = LanguageModelSoftmax(n_words=500, width=64)
     assert softmax.weight.std().item() == pytest.approx(1 / 8, rel=0.05)
     assert softmax.bias.abs().max() == 0
+
+
+def test_draws_by_a_generator_of_their_own(softmax):
+    drawn = [softmax.draw_negatives(8, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    assert torch.equal(drawn[0].words, drawn[1].words)
+    assert drawn[0].words.tolist() != drawn[2].words.tolist()
+
+
+@pytest.mark.parametrize("n_words", [4, 5, 6, 2_050])
+def test_adaptive_softmax_is_a_distribution(n_words):
+    """Its likelihoods are exact: over all words they sum to 1."""
+    torch.manual_seed(0)
+    softmax = AdaptiveSoftmax(n_words=n_words, width=8).double()
+    for context in torch.randn(3, 8, dtype=torch.float64):
+        losses = [
+            softmax.negative_log_likelihood(context[None], torch.tensor([word]))
+            for word in range(n_words)
+        ]
+        assert np.exp(-np.array(losses)).sum() == pytest.approx(1, rel=1e-10)
+
+
+@pytest.mark.parametrize("n_words", [4, 9, 2_050])
+def test_adaptive_likelihood_by_its_formula(n_words):
+    """A word of a cluster has the cluster's share of the head, times its own in the cluster."""
+    torch.manual_seed(1)
+    softmax = AdaptiveSoftmax(n_words=n_words, width=8).double()
+    weights = {name: value.numpy() for name, value in softmax.layers.state_dict().items()}
+    cutoff = 2_000 if n_words > 2_000 else n_words // 2
+    assert weights["tail.0.1.weight"].shape == (n_words - cutoff, 4)
+    contexts = torch.randn(5, 8, dtype=torch.float64)
+    targets = torch.tensor([0, 1, cutoff - 1, cutoff, n_words - 1])
+    expected = []
+    for context, target in zip(contexts.numpy(), targets.tolist()):
+        head = weights["head.weight"] @ context + weights["head.bias"]
+        log_head = head - np.log(np.exp(head).sum())
+        if target < cutoff:
+            expected.append(-log_head[target])
+            continue
+        tail = weights["tail.0.1.weight"] @ (weights["tail.0.0.weight"] @ context)
+        of_tail = tail[target - cutoff] - np.log(np.exp(tail).sum())
+        expected.append(-log_head[cutoff] - of_tail)
+    found = softmax.negative_log_likelihood(contexts, targets)
+    assert found == pytest.approx(sum(expected), rel=1e-10)
+    assert softmax.loss(contexts, targets).item() == pytest.approx(np.mean(expected), rel=1e-10)
+
+
+def test_adaptive_likelihood_of_many_contexts():
+    torch.manual_seed(2)
+    softmax = AdaptiveSoftmax(n_words=7, width=4)
+    contexts, targets = torch.randn(2_500, 4), torch.randint(7, (2_500,))
+    expected = softmax.loss(contexts, targets).item() * 2_500
+    assert softmax.negative_log_likelihood(contexts, targets) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("n_words", [2_001, 2_002, 10_050, 60_100])
+def test_clusters_of_large_vocabularies(n_words):
+    torch.manual_seed(0)
+    layers = AdaptiveSoftmax(n_words=n_words, width=16).layers
+    assert layers.cutoffs[-1] == n_words
+    expected = [cutoff for cutoff in (2_000, 10_000, 60_000) if cutoff < n_words - 1]
+    assert layers.cutoffs[:-1] == (expected or [n_words // 2])
+    assert [tail[0].out_features for tail in layers.tail] == [8, 4, 2][: len(layers.tail)]
+
+
+def test_kinds():
+    for kind, made in (("sampled", LanguageModelSoftmax), ("full", LanguageModelSoftmax)):
+        assert type(make_softmax(kind, n_words=5, width=2)) is made
+    assert type(make_softmax("adaptive", n_words=5, width=2)) is AdaptiveSoftmax
+    with pytest.raises(ValueError, match=r"sampled, full, adaptive, got 'hierarchical'"):
+        make_softmax("hierarchical", n_words=5, width=2)

@@ -1,5 +1,7 @@
 import gzip
 import json
+import os
+import signal
 
 import pytest
 import spacy
@@ -8,12 +10,14 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.pretraining.checkpoint import checkpoints
 from spacy_elmo.pretraining.corpus import find_files, read_corpus, read_sentences
 from spacy_elmo.pretraining.language_model import read_language_model
 from spacy_elmo.pretraining.perplexity import perplexity
 from spacy_elmo.pretraining.trainer import Trainer
 
 from models import pretraining_config
+from runs import arrays, assert_same_arrays, metrics
 
 TEXT = "the cat sat on a mat .\ndogs run far !\n" * 12
 
@@ -22,7 +26,8 @@ TEXT = "the cat sat on a mat .\ndogs run far !\n" * 12
 def folder(tmp_path, monkeypatch):
     (tmp_path / "train.txt").write_text(TEXT, "utf8")
     (tmp_path / "dev.txt").write_text(TEXT[:60] + " unseen\n", "utf8")
-    Config(pretraining_config()).to_disk(tmp_path / "a.cfg")
+    more = {"system": {"seed": 0}, "pretraining": {"init": None}}
+    Config({**pretraining_config(), **more}).to_disk(tmp_path / "a.cfg")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -32,10 +37,6 @@ def run(*arguments):
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
-
-
-def metrics(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf8").splitlines()]
 
 
 def test_pretrain_then_perplexity(folder):
@@ -62,7 +63,7 @@ def test_pretrain_then_perplexity(folder):
     result = run("perplexity", "out/deep/model-last", "dev.txt", "--output", "figures.json")
     assert result.exit_code == 0
     figures = perplexity(model := read_language_model("out/deep/model-last"), dev).to_dict()
-    assert json.loads((folder / "figures.json").read_text()) == pytest.approx(figures)
+    assert json.loads((folder / "figures.json").read_text())["total"] == pytest.approx(figures)
     assert f"{figures['mean']:.2f}" in result.stdout
     assert f"{figures['unknown']:.2%}" in result.stdout
     assert figures["n_tokens"] == dev.n_words + len(dev.starts)
@@ -77,7 +78,7 @@ def test_perplexity_of_several_inputs_and_of_running_text(folder):
         result = run("perplexity", "out/model-last", *inputs, *flags, "-o", "figures.json")
         assert result.exit_code == 0
         found = read_corpus(read_sentences(find_files(inputs), running_text=bool(flags)))
-        figures = json.loads((folder / "figures.json").read_text())
+        figures = json.loads((folder / "figures.json").read_text())["total"]
         assert figures["n_tokens"] == found.n_words + len(found.starts)
 
 
@@ -89,19 +90,83 @@ def test_running_text_for_training(folder):
     assert set(words) >= {"ca", "n't", "see", ".", "Can", "you", "?"}
 
 
-def test_interrupted_run_keeps_what_it_has(folder, monkeypatch):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_goes_on(folder, monkeypatch, number):
+    """Ctrl-C lets the step end and writes a checkpoint; the message says how to go on."""
+    settings = ["--training.max_steps", "6", "--training.dropout", "0.2"]
+    run("pretrain", "a.cfg", "-o", "alone", *settings)
     original = Trainer.step
 
-    def step(self, window):
+    def step(self):
         if self.progress.step == 2:
-            raise KeyboardInterrupt
-        return original(self, window)
+            os.kill(os.getpid(), number)
+        return original(self)
 
-    monkeypatch.setattr(Trainer, "step", step)
-    result = run("pretrain", "a.cfg", "-o", "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", step)
+        result = run("pretrain", "a.cfg", "-o", "out", *settings)
     assert result.exit_code == 130
-    assert "step 2" in result.stdout + result.stderr
-    assert spacy.load(folder / "out" / "model-last").pipe_names == ["elmo"]
+    shown = " ".join((result.stdout + result.stderr).split())
+    assert "Stopped at step 3" in shown
+    assert "--resume goes on from out/checkpoints" in shown
+    assert "Traceback" not in shown
+    assert [path.name for path in checkpoints(folder / "out" / "checkpoints")] == [
+        "checkpoint-0000000003.pt"
+    ]
+    result = run("pretrain", "a.cfg", "-o", "out", "--resume", *settings)
+    assert result.exit_code == 0
+    assert "Going on from step 3" in " ".join(result.stdout.split())
+    assert_same_arrays(arrays(folder / "out"), arrays(folder / "alone"))
+
+
+def test_earlier_run_is_not_overwritten_unasked(folder):
+    settings = ["--training.max_steps", "2"]
+    run("pretrain", "a.cfg", "-o", "out", *settings)
+    before = arrays(folder / "out")
+    result = run("pretrain", "a.cfg", "-o", "out", *settings, "--system.seed", "5")
+    assert result.exit_code == 1
+    shown = " ".join((result.stdout + result.stderr).split())
+    assert "out holds the checkpoints of a run: --resume goes on with it, --overwrite" in shown
+    assert_same_arrays(arrays(folder / "out"), before)
+    assert len(metrics(folder / "out")) == 1
+    more = [*settings, "--system.seed", "5", "--overwrite"]
+    assert run("pretrain", "a.cfg", "-o", "out", *more).exit_code == 0
+    after = arrays(folder / "out")
+    assert any((after[name] != values).any() for name, values in before.items())
+    assert len(metrics(folder / "out")) == 1
+
+
+def test_other_settings_are_not_resumed(folder):
+    run("pretrain", "a.cfg", "-o", "out", "--training.max_steps", "2")
+    arguments = ["--resume", "--training.max_steps", "4", "--training.learn_rate", "0.5"]
+    result = run("pretrain", "a.cfg", "-o", "out", *arguments)
+    assert result.exit_code == 1
+    shown = " ".join((result.stdout + result.stderr).split())
+    assert "training.learn_rate was 0.01 and is 0.5" in shown
+    assert "max_steps" not in shown
+
+
+def test_resume_without_a_run_starts_one(folder):
+    result = run("pretrain", "a.cfg", "-o", "out", "--resume")
+    assert result.exit_code == 0
+    assert len(metrics(folder / "out")) == 1
+
+
+def test_last_words_name_the_perplexity_before_and_after(folder):
+    result = run("pretrain", "a.cfg", "-o", "first", "--training.max_steps", "2")
+    assert "Before this run" not in result.stdout
+    more = ["--pretraining.init", "first/model-last", "--training.learn_rate", "0.03"]
+    result = run("pretrain", "a.cfg", "-o", "out", *more, "--training.max_steps", "20")
+    assert result.exit_code == 0
+    dev = read_corpus(read_sentences(find_files("dev.txt")))
+    before = perplexity(read_language_model("first/model-last"), dev, n_streams=2).mean
+    after = min(row["perplexity"]["mean"] for row in metrics(folder / "out"))
+    shown = " ".join(result.stdout.split())
+    assert f"Best held-out perplexity {after:.2f}" in shown
+    assert f"Before this run it was {before:.2f}" in shown
+    assert after < before
+    provenance = read_language_model("out/model-last").bilm.provenance
+    assert provenance["init"] == "first/model-last"
 
 
 def test_best_model_is_the_best_one(folder, monkeypatch):
@@ -114,17 +179,11 @@ def test_best_model_is_the_best_one(folder, monkeypatch):
         assert read_language_model(folder / "out" / name).bilm.provenance["step"] == step
 
 
-def test_metrics_start_anew(folder):
-    for _ in range(2):
-        run("pretrain", "a.cfg", "-o", "out", "--training.max_steps", "1")
-    assert len(metrics(folder / "out")) == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--corpus.train", "missing.txt"], "missing.txt"),
-        (["--corpus.train", "empty.txt"], "empty.txt holds no sentence"),
+        (["--corpus.train", "empty.txt"], "empty.txt: holds no sentence"),
         (["--training.batchsize", "3"], "batchsize"),
         (["--model.lstm_dim", "0"], "lstm_dim"),
         (["--training.learn_rate", "1e30", "--training.warmup_steps", "0"], "learn_rate"),

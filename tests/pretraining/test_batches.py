@@ -37,8 +37,39 @@ def test_streams(sentences):
     streams = Streams(corpus)
     expected = brute_force(sentences)
     assert len(streams) == len(expected[0][0])
-    assert strings(corpus, streams.inputs) == [inputs for inputs, _ in expected]
-    assert strings(corpus, streams.targets) == [targets for _, targets in expected]
+    window = streams.window(np.arange(len(streams)), [1] * len(streams))
+    assert strings(corpus, window.inputs) == [inputs for inputs, _ in expected]
+    assert strings(corpus, window.targets) == [targets for _, targets in expected]
+
+
+def eager_streams(corpus):
+    """(inputs, targets) of the whole text, by another formula than the windows'."""
+    sizes = np.diff(corpus.starts, append=len(corpus.tokens))
+    within = np.arange(len(corpus.tokens)) - np.repeat(corpus.starts, sizes)
+    sources = np.repeat(corpus.starts + sizes, sizes) - within
+    sources[corpus.starts] = 0
+    mirrored = corpus.tokens[sources]
+    mirrored[corpus.starts] = 1
+    inputs = np.stack([corpus.tokens, mirrored])
+    targets = np.roll(inputs, -1, axis=1)
+    ends = np.append(corpus.starts[1:], len(corpus.tokens)) - 1
+    targets[0, ends] = 1
+    targets[1, ends] = 0
+    return inputs, targets
+
+
+def test_any_positions():
+    """In any order, more than once; marks that stand in the text are words."""
+    sentences = random_sentences(50, 4) + [[S, "a", S], [E], [S], ["b", E, S, "a"]]
+    corpus = read_corpus(sentences)
+    streams = Streams(corpus)
+    inputs, targets = eager_streams(corpus)
+    positions = np.random.default_rng(0).integers(len(streams), size=500)
+    window = streams.window(positions, [500])
+    np.testing.assert_array_equal(window.inputs, inputs[:, positions])
+    np.testing.assert_array_equal(window.targets, targets[:, positions])
+    assert window.inputs.dtype == window.targets.dtype == np.int32
+    assert window.batch_sizes == [500]
 
 
 @pytest.mark.parametrize("sentences", [random_sentences(40, 1), [["a", "b"]]])
@@ -91,14 +122,14 @@ def test_an_epoch_leaves_out_less_than_a_window_a_row():
     assert len(streams) - 4 * 6 - 4 < read <= len(streams)
 
 
-def test_iteration_and_seed():
+def test_seed():
     streams = Streams(read_corpus(random_sentences(50)))
     one, same, other = (
         TrainingBatches(streams, batch_size=4, unroll_steps=6, seed=seed) for seed in (0, 0, 1)
     )
     step = one.steps_per_epoch
-    for number, window in zip(range(step + 2), one):
-        np.testing.assert_array_equal(window.inputs, same.at(number).inputs)
+    for number in range(step + 2):
+        np.testing.assert_array_equal(one.at(number).inputs, same.at(number).inputs)
     assert (one.at(step).inputs != other.at(step).inputs).any()
 
 
@@ -130,3 +161,113 @@ def test_evaluation_reads_every_item_once(n_streams, unroll_steps):
         first += len(row)
         read.remove(row)
     assert first == len(everything)
+
+
+@pytest.mark.parametrize("directions", ["same", "different"])
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 6])
+def test_parts_of_a_window_are_the_whole(n_parts, directions):
+    streams = Streams(read_corpus(random_sentences(60)))
+    batches = TrainingBatches(
+        streams, batch_size=6, unroll_steps=4, seed=0, directions=directions, multiple=n_parts
+    )
+    window = batches.at(batches.steps_per_epoch + 1)
+    parts = [window.part(part, n_parts) for part in range(n_parts)]
+    for part in parts:
+        assert part.batch_sizes == [6 // n_parts] * 4
+    for name in ("inputs", "targets"):
+        rows = [getattr(part, name).reshape(2, 4, 6 // n_parts) for part in parts]
+        whole = getattr(window, name).reshape(2, 4, 6)
+        np.testing.assert_array_equal(np.concatenate(rows, axis=2), whole)
+
+
+def test_different_directions_read_different_text():
+    """Forwards as ever, backwards half the text ahead; both read all of it."""
+    streams = Streams(read_corpus(random_sentences(60)))
+    settings = {"batch_size": 4, "unroll_steps": 5, "seed": 0}
+    same = TrainingBatches(streams, **settings)
+    different = TrainingBatches(streams, **settings, directions="different")
+    everything = streams.window(np.arange(len(streams)), [1] * len(streams))
+    half = len(streams) // 2
+    for step in (0, 1, same.steps_per_epoch - 1, same.steps_per_epoch + 2):
+        one, other = same.at(step), different.at(step)
+        assert one.batch_sizes == other.batch_sizes
+        offset = 0
+        if step >= same.steps_per_epoch:
+            offset = int(np.random.default_rng([0, 1]).integers(len(streams)))
+        rows = np.arange(4) * (len(streams) // 4)
+        steps = np.arange(5) + step % same.steps_per_epoch * 5
+        positions = (offset + steps[:, None] + rows).ravel()
+        for name in ("inputs", "targets"):
+            ours, text = getattr(other, name), getattr(everything, name)
+            np.testing.assert_array_equal(ours[0], getattr(one, name)[0])
+            np.testing.assert_array_equal(ours[1], text[1, (positions + half) % len(streams)])
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "fitting", "multiple"), [(6, 6, 4), (64, 20, 21), (5, 5, 2)]
+)
+def test_batch_that_cannot_be_shared_out(batch_size, fitting, multiple):
+    streams = Streams(read_corpus([["a", "b", "c"]] * 10))  # 40 items
+    with pytest.raises(
+        ValueError, match=rf"\({batch_size}, {fitting} fit the text\) .* {multiple},"
+    ):
+        TrainingBatches(streams, batch_size=batch_size, unroll_steps=2, seed=0, multiple=multiple)
+
+
+def test_short_text_has_as_many_streams_as_can_be_shared_out():
+    streams = Streams(read_corpus([["a", "b", "c"]] * 10))  # 40 items
+    sizes = [
+        TrainingBatches(streams, batch_size=24, unroll_steps=3, seed=0, multiple=n).batch_size
+        for n in (1, 2, 3, 4, 6, 8, 12)
+    ]
+    assert sizes == [13, 12, 12, 12, 12, 8, 12]
+
+
+def items(windows):
+    found = []
+    for window in windows:
+        assert window.batch_sizes == sorted(window.batch_sizes, reverse=True)
+        assert sum(window.batch_sizes) == window.inputs.shape[1]
+        found += zip(*window.inputs.tolist(), *window.targets.tolist())
+    return sorted(found)
+
+
+@pytest.mark.parametrize("max_items", [0, 1, 37, 10**6])
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 20])
+def test_parts_of_an_evaluation_are_the_whole(n_parts, max_items):
+    """More parts than streams: some have nothing to read."""
+    streams = Streams(read_corpus(random_sentences(23, 5)))
+    settings = {"n_streams": 7, "unroll_steps": 6, "max_items": max_items}
+    n_streams, whole = evaluation_windows(streams, **settings)
+    parts = [
+        evaluation_windows(streams, **settings, part=part, n_parts=n_parts)
+        for part in range(n_parts)
+    ]
+    assert sum(n for n, _ in parts) == n_streams
+    whole = items(whole)
+    assert sorted(item for _, windows in parts for item in items(windows)) == whole
+    if max_items in (0, 10**6):
+        everything = streams.window(np.arange(len(streams)), [])
+        read = zip(*everything.inputs.tolist(), *everything.targets.tolist())
+        assert whole == sorted(read)
+
+
+@pytest.mark.parametrize("max_items", [5, 20, 50])
+def test_some_items_from_the_start_of_every_stream(max_items):
+    sentences = random_sentences(40, 3)
+    streams = Streams(read_corpus(sentences))
+    n_streams, windows = evaluation_windows(streams, n_streams=5, unroll_steps=4)
+    lengths = np.zeros(n_streams, int)
+    firsts = None
+    for window in windows:
+        firsts = window.inputs[:, :n_streams] if firsts is None else firsts
+        for size in window.batch_sizes:
+            lengths[:size] += 1
+    each = -(-max_items // n_streams)
+    assert each <= lengths.min()
+    n_found, windows = evaluation_windows(streams, n_streams=5, unroll_steps=4, max_items=max_items)
+    windows = list(windows)
+    assert n_found == n_streams
+    assert [size for window in windows for size in window.batch_sizes] == [n_streams] * each
+    # The streams start where they start without a bound, whatever their order.
+    assert sorted(windows[0].inputs[:, :n_streams].T.tolist()) == sorted(firsts.T.tolist())

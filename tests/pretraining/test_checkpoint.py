@@ -1,157 +1,314 @@
+import errno
+import io
+import os
+import pickle
+import resource
+
 import numpy as np
 import pytest
-import spacy
 import torch
-from spacy.tokens import Doc
+from thinc.api import Config
 
-from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.pretraining import checkpoint
-from spacy_elmo.pretraining.checkpoint import save_model
+from spacy_elmo.pretraining import checkpoint as module
+from spacy_elmo.pretraining.checkpoint import (
+    check_same_run,
+    checkpoints,
+    read_checkpoint,
+    restored_model,
+    save_checkpoint,
+)
+from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.corpus import read_corpus
-from spacy_elmo.pretraining.language_model import LanguageModel, read_language_model
-from spacy_elmo.pretraining.perplexity import perplexity
-from spacy_elmo.pretraining.vocabulary import Vocabulary
-from spacy_elmo.weights import read_weights
+from spacy_elmo.pretraining.trainer import Trainer
 
-from models import tiny_bilm
+from models import pretraining_config
 
-WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
-SENTENCE = ["the", "naïve", "cat", "."]
+CORPUS = read_corpus([["the", "cat", "sat", "."], ["dogs", "run", "far", "!"]] * 12)
+RANDOM = {"dropout": 0.3, "state_reset": 0.3, "max_steps": 8, "eval_frequency": 3}
 
 
-def make_model(seed=0):
-    torch.manual_seed(seed)
-    softmax = LanguageModelSoftmax(n_words=len(WORDS), width=5)
-    softmax.bias.data.normal_()
-    model = LanguageModel(tiny_bilm(seed), softmax, Vocabulary(WORDS))
-    return model.requires_grad_(True).train()
+def settings(seed=0, **training):
+    return check_config(
+        Config({**pretraining_config(**{**RANDOM, **training}), "system": {"seed": seed}})
+    )
 
 
-def save(folder, seed=0):
-    save_model(make_model(seed), folder, lang="de", provenance={"steps": 7, "perplexity": {"x": 1}})
+def make(**changes):
+    return Trainer(settings(**changes), CORPUS, CORPUS)
 
 
-def content(folder):
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+def restored(content, **changes):
+    model = restored_model(content)
+    trainer = Trainer(settings(**changes), CORPUS, CORPUS, model=model)
+    trainer.load_state_dict(content["states"])
+    return trainer
 
 
-def same_weights(folder, seed):
-    found, expected = read_language_model(folder).state_dict(), make_model(seed).state_dict()
-    return all(torch.equal(found[name], expected[name]) for name in expected)
+def save_after(folder, *steps, keep=10):
+    trainer = make()
+    for step in steps:
+        while trainer.progress.step < step:
+            trainer.step()
+        save_checkpoint(trainer, folder, corpus="abc", keep=keep)
+    return trainer
 
 
-def test_pipeline_gives_the_vectors_of_the_model(tmp_path):
-    save(tmp_path / "model")
-    nlp = spacy.load(tmp_path / "model")
-    assert (nlp.lang, nlp.pipe_names) == ("de", ["elmo"])
-    assert nlp.meta["performance"] == {"x": 1}
-    doc = nlp(Doc(nlp.vocab, SENTENCE))
-    bilm = tiny_bilm()
-    layers, _ = bilm.embed([SENTENCE], bilm.embed([[]])[1])
-    np.testing.assert_allclose(doc.tensor, layers[0].numpy().mean(axis=0), rtol=0, atol=1e-5)
-    assert doc[1].vector.tolist() == doc.tensor[1].tolist()
-    assert read_weights(tmp_path / "model").provenance == {"steps": 7, "perplexity": {"x": 1}}
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
-def test_language_model_is_read_bit_by_bit(tmp_path):
-    save(tmp_path / "model")
-    model, again = make_model(), read_language_model(tmp_path / "model")
-    assert again.vocabulary.words == WORDS
-    assert not again.training
-    assert again.state_dict().keys() == model.state_dict().keys()
-    for name, weight in model.state_dict().items():
-        assert torch.equal(weight, again.state_dict()[name]), name
-    corpus = read_corpus([SENTENCE, ["cat"]])
-    assert perplexity(again, corpus) == perplexity(model, corpus)
-
-
-def test_saving_does_not_touch_the_model_that_is_trained(tmp_path):
-    model = make_model()
-    save_model(model, tmp_path / "model", lang="en", provenance={"steps": 1})
-    assert model.training
-    assert all(weight.requires_grad for weight in model.parameters())
-    assert model.bilm.provenance == {"source": "weights.hdf5"}
-
-
-def test_saved_over_an_older_model(tmp_path):
-    save(tmp_path / "model", seed=1)
-    (tmp_path / "model" / "old.txt").touch()
-    assert same_weights(tmp_path / "model", 1)
-    save(tmp_path / "model", seed=2)
-    assert same_weights(tmp_path / "model", 2)
-    assert not same_weights(tmp_path / "model", 1)
-    assert not (tmp_path / "model" / "old.txt").exists()
-    assert [folder.name for folder in tmp_path.iterdir()] == ["model"]
-
-
-@pytest.mark.parametrize("place", ["pipeline", "softmax", "first rename", "second rename"])
-@pytest.mark.parametrize("there", [True, False])
-def test_interrupted_save_leaves_the_old_model_whole(tmp_path, monkeypatch, place, there):
-    folder = tmp_path / "model"
-    if there:
-        save(folder)
-    elif place == "second rename":
-        place = "first rename"
-    before = content(folder)
-    renames = []
-    original = checkpoint.Path.rename
-
-    def rename(self, target):
-        renames.append(target)
-        if len(renames) == ("first rename", "second rename").index(place) + 1:
-            raise KeyboardInterrupt
-        return original(self, target)
-
-    def interrupt(*args, **settings):
-        raise KeyboardInterrupt
-
-    if place == "pipeline":
-        monkeypatch.setattr(spacy.Language, "to_disk", interrupt)
-    elif place == "softmax":
-        monkeypatch.setattr(Vocabulary, "to_disk", interrupt)
+def assert_equal(found, expected):
+    """Tensors and numbers in dicts and lists, bit by bit, types too."""
+    assert type(found) is type(expected)
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            assert_equal(found[key], expected[key])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for ours, theirs in zip(found, expected):
+            assert_equal(ours, theirs)
+    elif isinstance(expected, torch.Tensor):
+        assert torch.equal(found, expected)
     else:
-        monkeypatch.setattr(checkpoint.Path, "rename", rename)
-    with pytest.raises(KeyboardInterrupt):
-        save(folder, seed=1)
-    monkeypatch.undo()
-    assert content(folder) == before
-    assert [path.name for path in tmp_path.iterdir()] == (["model"] if there else [])
+        assert repr(found) == repr(expected)  # nan, too
 
 
-def test_leftovers_of_a_killed_run_are_no_matter(tmp_path):
-    for name in ("model.part", "model.old"):
-        (tmp_path / name / "x").mkdir(parents=True)
-    save(tmp_path / "model")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    assert "x" not in content(tmp_path / "model")
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_round_trip(tmp_path, kind):
+    trainer = make(softmax=kind)
+    for _ in range(3):
+        trainer.step()
+    trainer.evaluate()
+    trainer.step()
+    path = save_checkpoint(trainer, tmp_path / "new", corpus="abc", keep=1)
+    assert path == tmp_path / "new" / "checkpoint-0000000004.pt"
+    content = read_checkpoint(tmp_path / "new")
+    assert_equal(content["states"], trainer.state_dict())
+    assert content["corpus"] == "abc"
+    again = restored(content, softmax=kind)
+    assert_equal(again.state_dict(), trainer.state_dict())
+    assert again.model.vocabulary.words == trainer.model.vocabulary.words
+    assert again.progress == trainer.progress
+    assert len(again.progress.losses) == 1
 
 
-@pytest.mark.parametrize("name", ["softmax.safetensors", "vocab.txt"])
-def test_missing_parts_are_named(tmp_path, name):
-    save(tmp_path / "model")
-    (tmp_path / "model" / name).unlink()
-    with pytest.raises(ValueError, match=rf"model holds no {name}"):
-        read_language_model(tmp_path / "model")
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad"])
+@pytest.mark.parametrize("kind", ["sampled", "full", "adaptive"])
+def test_goes_on_as_if_nothing_had_happened(tmp_path, kind, optimizer):
+    """Bit by bit: losses, figures, weights, state, moments."""
+    changes = {"softmax": kind, "optimizer": optimizer}
+
+    def run(trainer):
+        losses, figures = [], []
+        step = trainer.step
+        trainer.step = lambda: losses.append(step())
+        trainer.run(
+            on_step=lambda t: (
+                t.progress.step != 4 or save_checkpoint(t, tmp_path, corpus="abc", keep=1)
+            ),
+            on_evaluation=lambda t, found, best: figures.append((found, best)),
+        )
+        return losses, figures
+
+    alone = make(**changes)
+    losses, figures = run(alone)
+    again = restored(read_checkpoint(tmp_path), **changes)
+    assert again.progress.step == 4
+    torch.manual_seed(12345)  # what else was drawn is no matter
+    np.random.seed(12345)
+    found, more = run(again)
+    assert found == losses[4:]
+    assert more == figures[1:]
+    ours, theirs = again.state_dict(), alone.state_dict()
+    for states in (ours, theirs):
+        for name in ("seconds", "elapsed"):
+            del states["progress"][name]
+    assert_equal(ours, theirs)
 
 
-def test_parts_that_do_not_fit_are_named(tmp_path):
-    save(tmp_path / "model")
-    vocabulary = tmp_path / "model" / "vocab.txt"
-    words = vocabulary.read_text("utf8")
-    vocabulary.write_text(words + "more\n", "utf8")
-    with pytest.raises(ValueError, match=r"softmax.safetensors: does not fit the 6 words"):
-        read_language_model(tmp_path / "model")
-    vocabulary.write_text(words, "utf8")
-    (tmp_path / "model" / "softmax.safetensors").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"softmax.safetensors"):
-        read_language_model(tmp_path / "model")
+def test_the_last_ones_are_kept(tmp_path):
+    save_after(tmp_path, 1, 2, 3, 4, keep=2)
+    assert names(tmp_path) == ["checkpoint-0000000003.pt", "checkpoint-0000000004.pt"]
+    assert read_checkpoint(tmp_path)["states"]["progress"]["step"] == 4
 
 
-@pytest.mark.parametrize("data", [b"cat\n<S>\n", b"<S>\n</S>\n<UNK>\na\na\n", b"<S>\n\xff\n"])
-def test_bad_vocabulary_is_named(tmp_path, data):
-    save(tmp_path / "model")
-    (tmp_path / "model" / "vocab.txt").write_bytes(data)
-    with pytest.raises(ValueError, match="vocab") as error:
-        read_language_model(tmp_path / "model")
-    assert str(tmp_path / "model" / "vocab.txt") in str(error.value)
+def test_order_is_that_of_the_steps(tmp_path):
+    for step in (9, 10, 100_000, 12_345_678):
+        (tmp_path / f"checkpoint-{step:010d}.pt").touch()
+    found = [int(path.stem.split("-")[1]) for path in checkpoints(tmp_path)]
+    assert found == [9, 10, 100_000, 12_345_678]
+
+
+def test_no_checkpoint(tmp_path):
+    assert read_checkpoint(tmp_path) is None
+    assert read_checkpoint(tmp_path / "missing") is None
+
+
+TORN = {
+    "empty": lambda data: b"",
+    "zeros": lambda data: bytes(len(data)),
+    "start": lambda data: data[:100],
+    "half": lambda data: data[: len(data) // 2],
+    "end missing": lambda data: data[:-1],
+    "zeros at the end": lambda data: data[: len(data) // 2] + bytes(len(data) - len(data) // 2),
+    "text": lambda data: b"something else\n",
+    "a list": lambda data: saved([1, 2]),
+    "a number": lambda data: saved(3),
+    "another dict": lambda data: saved({"a": 1}),
+}
+
+
+def saved(content):
+    stream = io.BytesIO()
+    torch.save(content, stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("how", TORN)
+def test_torn_file_is_skipped_for_the_one_before(tmp_path, capsys, how):
+    save_after(tmp_path, 1, 3)
+    newest = checkpoints(tmp_path)[-1]
+    newest.write_bytes(TORN[how](newest.read_bytes()))
+    assert read_checkpoint(tmp_path)["states"]["progress"]["step"] == 1
+    shown = capsys.readouterr()
+    assert newest.name in "".join((shown.out + shown.err).split())
+    checkpoints(tmp_path)[0].write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"no checkpoint in .* can be read; --overwrite"):
+        read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_torn_file_does_not_push_out_a_whole_one(tmp_path, keep):
+    """A run that fell back writes checkpoints of earlier steps than the torn one's."""
+    trainer = save_after(tmp_path, 2)
+    (tmp_path / "checkpoint-0000000009.pt").write_bytes(b"")
+    for _ in range(3):
+        trainer.step()
+        save_checkpoint(trainer, tmp_path, corpus="abc", keep=keep)
+        content = read_checkpoint(tmp_path)
+        assert content["states"]["progress"]["step"] == trainer.progress.step
+
+
+def test_another_version_is_skipped(tmp_path, monkeypatch, capsys):
+    save_after(tmp_path, 1)
+    monkeypatch.setattr(module, "VERSION", 2)
+    with pytest.raises(ValueError, match="no checkpoint"):
+        read_checkpoint(tmp_path)
+    assert "version 1" in " ".join(capsys.readouterr().out.split())
+
+
+def test_full_disk_leaves_the_earlier_one(tmp_path, monkeypatch):
+    trainer = save_after(tmp_path, 1)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    trainer.step()
+
+    def save(content, file):
+        file.write(b"some bytes")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", save)
+    with pytest.raises(OSError, match=r"checkpoint-0000000002.pt could not be written: .*No space"):
+        save_checkpoint(trainer, tmp_path, corpus="abc", keep=1)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+def test_file_that_may_not_grow(tmp_path, share):
+    """The system's own error, in PyTorch's writer: no file may be larger than this."""
+    trainer = save_after(tmp_path, 1)
+    size = checkpoints(tmp_path)[0].stat().st_size
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    trainer.step()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size * share), limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"checkpoint-0000000002.pt could not be written"):
+            save_checkpoint(trainer, tmp_path, corpus="abc", keep=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    save_checkpoint(trainer, tmp_path, corpus="abc", keep=1)  # there is space again
+    assert read_checkpoint(tmp_path)["states"]["progress"]["step"] == 2
+
+
+def test_leftover_of_a_killed_run_goes(tmp_path):
+    (tmp_path / "checkpoint-0000000001.part").write_bytes(b"half")
+    save_after(tmp_path, 2, keep=1)
+    assert names(tmp_path) == ["checkpoint-0000000002.pt"]
+
+
+class Code:
+    """Pickled, it is a call."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_code_is_refused_and_not_run(tmp_path, capsys, whole):
+    folder, trap = tmp_path / "checkpoints", tmp_path / "trap"
+    save_after(folder, 1)
+    bad = folder / "checkpoint-0000000007.pt"
+    if whole:
+        content = torch.load(checkpoints(folder)[0], weights_only=True)
+        torch.save({**content, "words": Code(trap)}, bad)
+    else:
+        bad.write_bytes(pickle.dumps(Code(trap)))
+    assert read_checkpoint(folder)["states"]["progress"]["step"] == 1
+    checkpoints(folder)[0].unlink()
+    with pytest.raises(ValueError, match="no checkpoint"):
+        read_checkpoint(folder)
+    assert not trap.exists()
+
+
+def test_what_differs_is_named(tmp_path):
+    save_after(tmp_path, 1)
+    content = read_checkpoint(tmp_path)
+    check_same_run(content, settings(), "abc")
+    with pytest.raises(ValueError, match="cannot be resumed") as error:
+        check_same_run(content, settings(seed=3, learn_rate=0.5, softmax="full"), "xyz")
+    for part in (
+        "seed was 0 and is 3",
+        "training.learn_rate was 0.01 and is 0.5",
+        "training.softmax was 'sampled' and is 'full'",
+        "the training text is another one",
+        "--overwrite",
+    ):
+        assert part in str(error.value)
+    assert "dropout" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        ("model", "lstm_dim", 20),
+        ("model", "filters", [[1, 4]]),
+        ("vocabulary", "min_count", 2),
+        ("pretraining", "init", "somewhere"),
+        ("training", "dropout", 0.1),
+        ("training", "batch_size", 8),
+        ("training", "state_reset", 0.0),
+        ("training", "precision", "bf16"),
+        ("training", "decay", "none"),
+        ("nlp", "lang", "de"),
+    ],
+)
+def test_what_must_not_differ(tmp_path, section, name, value):
+    save_after(tmp_path, 1)
+    changed = pretraining_config(**RANDOM)
+    changed.setdefault(section, {})[name] = value
+    with pytest.raises(ValueError, match=name):
+        check_same_run(read_checkpoint(tmp_path), check_config(Config(changed)), "abc")
+
+
+def test_what_may_differ(tmp_path):
+    save_after(tmp_path, 1)
+    content = read_checkpoint(tmp_path)
+    limits = {"max_epochs": 3, "max_steps": 99, "max_tokens": 5, "max_minutes": 1, "patience": 7}
+    more = {"eval_frequency": 9, "eval_tokens": 8, "eval_streams": 3, "keep": 5}
+    rest = {"checkpoint_minutes": 0.5, "accumulate_gradient": 4}
+    check_same_run(content, settings(**limits, **more, **rest), "abc")

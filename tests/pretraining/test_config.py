@@ -21,7 +21,7 @@ def test_what_is_set_and_what_is_not():
         max_characters_per_token=12,
     )
     assert (config.lang, config.seed, config.corpus.format) == ("en", 0, "sentences")
-    assert (config.training.batch_size, config.training.decay) == (7, "linear")
+    assert (config.training.batch_size, config.training.decay) == (7, "cosine")
     assert (config.vocabulary.min_count, config.vocabulary.max_size) == (1, 30_000)
 
 
@@ -54,7 +54,15 @@ def test_missing_text(name):
         ("training", "batch_size", 0),
         ("training", "dropout", 1.0),
         ("training", "optimizer", "sgd"),
-        ("training", "decay", "cosine"),
+        ("training", "decay", "steps"),
+        ("training", "softmax", "hierarchical"),
+        ("training", "precision", "float16"),
+        ("training", "directions", "both"),
+        ("training", "accumulate_gradient", 3),
+        ("training", "checkpoint_minutes", 0),
+        ("training", "keep", 0),
+        ("pretraining", "vocabulary", "old"),
+        ("pretraining", "softmax_warmup", -1),
         ("training", "learn_rate", 0),
         ("training", "max_steps", -1),
         ("training", "unroll_steps", "many"),
@@ -87,3 +95,9 @@ def test_what_is_no_config(tmp_path, content):
     (tmp_path / "a.cfg").write_text(content)
     with pytest.raises(ValueError, match=r"\S"):
         read_config(tmp_path / "a.cfg")
+
+
+def test_a_run_has_an_end():
+    settings = pretraining_config(max_steps=0)
+    with pytest.raises(ValueError, match="one of max_epochs, max_steps, max_tokens and max_min"):
+        check_config(Config(settings))

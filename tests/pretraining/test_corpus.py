@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.pretraining import corpus as corpus_module
-from spacy_elmo.pretraining.corpus import find_files, read_corpus, read_sentences
+from spacy_elmo.pretraining.corpus import find_files, load_text, read_corpus, read_sentences
 
 SENTENCES = [["The", "cat", "."], ["naïve", "日本", "cat"], ["😀"]]
 LINES = "".join(" ".join(sentence) + "\n" for sentence in SENTENCES)
@@ -28,9 +28,47 @@ def test_numbers():
     assert corpus.types == ["<S>", "</S>", "a", "b", "c"]
     assert corpus.tokens.tolist() == [0, 2, 3, 0, 3, 0, 0, 4]
     assert corpus.starts.tolist() == [0, 3, 6]
+    assert corpus.documents.tolist() == [0, 1]
     assert corpus.n_words == 5
     assert corpus.counts().tolist() == [4, 0, 1, 2, 1]
     assert corpus.tokens.dtype == np.int32
+
+
+def test_documents():
+    corpus = read_corpus([[], ["a"], ["b"], [], [], ["c"], [], ["d"], []])
+    assert corpus.documents.tolist() == [0, 2, 3]
+    assert corpus.documents.dtype == np.int64
+
+
+def test_counts_of_long_text(monkeypatch):
+    corpus = read_corpus([["a", "b"], ["b"]] * 10)
+    expected = corpus.counts().tolist()
+    monkeypatch.setattr(corpus_module, "BLOCK", 7)
+    assert corpus.counts().tolist() == expected == [20, 0, 10, 20]
+
+
+def test_load_text(tmp_path):
+    (tmp_path / "a.txt").write_text("a b\n\n\nc\n", "utf8")
+    (tmp_path / "b.txt").write_text("Good. I know.\n\nYes.\n", "utf8")
+    records = [{"tokens": ["d"]}, {"tokens": []}, {"tokens": ["e"]}, {"text": "It is. So."}]
+    records += [{"tokens": ["h"]}, {"text": "i"}]
+    text = "\n\n".join(map(json.dumps, records))
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    corpus = load_text(str(tmp_path))
+    assert corpus.types[2:10] == ["a", "b", "c", "Good.", "I", "know.", "Yes.", "d"]
+    # a b | c | Good. I know. | Yes. | d, e | It is. So. | h | i
+    assert corpus.documents.tolist() == [0, 1, 2, 3, 4, 6, 8, 9]
+    corpus = load_text([tmp_path / "a.txt", tmp_path / "b.txt"], format="text")
+    assert corpus.types[2:] == ["a", "b", "c", "Good", ".", "I", "know", "Yes"]
+    assert corpus.documents.tolist() == [0, 2]
+    with pytest.raises(ValueError, match="'words'"):
+        load_text(tmp_path, format="words")
+
+
+def test_half_a_surrogate_pair(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"tokens": ["\\ud800"]}\n{"text": "\\ud800"}\n', "utf8")
+    assert next(read_sentences([tmp_path / "a.jsonl"])) == ["\ud800"]
+    fails(tmp_path / "a.jsonl", "line 2", "surrogate")
 
 
 @pytest.mark.parametrize("sentences", [[], [[], []]])

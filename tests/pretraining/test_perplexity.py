@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
+from spacy_elmo.pretraining import perplexity as module
 from spacy_elmo.pretraining.corpus import read_corpus
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.perplexity import perplexity
@@ -65,7 +66,13 @@ def test_one_stream(model, unroll_steps):
     assert set(figures.to_dict()) == {"forward", "backward", "mean", "n_tokens", "unknown"}
 
 
-def test_several_streams_start_from_zeros(model):
+def test_short_text_is_one_stream(model):
+    corpus = read_corpus(SENTENCES)
+    assert perplexity(model, corpus, n_streams=5) == perplexity(model, corpus, n_streams=1)
+
+
+def test_several_streams_start_from_zeros(model, monkeypatch):
+    monkeypatch.setattr(module, "LEAST_ITEMS", 7)
     # 15 items in two streams: the second starts with the sentence that holds the 8th item.
     parts = [brute_force(model, part) for part in (SENTENCES[:2], SENTENCES[2:])]
     figures = perplexity(model, read_corpus(SENTENCES), n_streams=2, unroll_steps=3)

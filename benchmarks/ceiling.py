@@ -1,0 +1,81 @@
+"""The best rate of matrix products that this machine gives PyTorch."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+
+SQUARES = (1024, 2048)
+LEAST_CALLS = 3
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """A rate, and which product reached it.
+
+    gflops (float): 10^9 operations a second.
+    product (str): The product's sizes and kernel.
+    """
+
+    gflops: float
+    product: str
+
+
+def shapes(sizes: BiLMConfig, tokens: int, batch_size: int, negatives: int) -> list[tuple]:
+    """RETURNS (List[tuple]): `(m, k, n)` of square products and of the step's own:
+    gates of a window, gates of a step, their weights' gradient, softmax."""
+    width, gates = sizes.projection_dim, 4 * sizes.lstm_dim
+    own = [
+        (tokens, width, gates),
+        (batch_size, width, gates),
+        (gates, tokens, width),
+        (tokens, width, negatives),
+    ]
+    return [(size, size, size) for size in SQUARES] + own
+
+
+def measure(wanted: list[tuple], dtype: torch.dtype, seconds: float) -> Ceiling:
+    """Time every product in every kernel there is, and take the fastest call of all.
+
+    wanted (List[tuple]): The products, `(m, k, n)`.
+    dtype (torch.dtype): Of both factors.
+    seconds (float): For all products together.
+    RETURNS (Ceiling): The best rate.
+    """
+    best = Ceiling(0.0, "none")
+    budget = seconds / len(wanted) / 2
+    for m, k, n in wanted:
+        left, right = torch.randn(m, k).to(dtype), torch.randn(k, n).to(dtype)
+        for kernel, call in _kernels(left, right).items():
+            gflops = 2e-9 * m * k * n / _fastest(call, budget)
+            if gflops > best.gflops:
+                best = Ceiling(gflops, f"{m} x {k} x {n}, {kernel}")
+    return best
+
+
+def _kernels(left: torch.Tensor, right: torch.Tensor) -> dict[str, Callable[[], object]]:
+    """`torch.mm`, and where PyTorch has it oneDNN with a prepacked factor."""
+    out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
+    kernels: dict[str, Callable[[], object]] = {"mm": lambda: torch.mm(left, right, out=out)}
+    try:
+        packed = torch.ops.mkldnn._reorder_linear_weight(right.t().contiguous(), left.shape[0])
+        product = torch.ops.mkldnn._linear_pointwise
+        product(left, packed, None, "none", [], "")
+    except (AttributeError, NotImplementedError, RuntimeError):
+        return kernels
+    kernels["prepacked"] = lambda: product(left, packed, None, "none", [], "")
+    return kernels
+
+
+def _fastest(call: Callable[[], object], seconds: float) -> float:
+    call()
+    fastest, n_calls, started = float("inf"), 0, time.perf_counter()
+    while n_calls < LEAST_CALLS or time.perf_counter() - started < seconds:
+        before = time.perf_counter()
+        call()
+        fastest = min(fastest, time.perf_counter() - before)
+        n_calls += 1
+    return fastest

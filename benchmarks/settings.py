@@ -1,0 +1,100 @@
+"""Held-out perplexity of settings of `[training]`, trained in turn on the same text.
+
+    python benchmarks/settings.py TRAIN DEV --steps 300 \
+        --variant precision=float32 --variant precision=bf16
+
+Every variant sees the same tokens in the same order from the same initial weights;
+the seconds are those of its training steps alone. With `--minutes` each trains for
+the same time instead. The steps are taken in short turns, so that what else runs on
+the machine disturbs all alike.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from thinc.api import Config
+
+from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.corpus import Corpus, load_text
+from spacy_elmo.pretraining.perplexity import perplexity
+from spacy_elmo.pretraining.prepare import is_prepared, open_corpus
+from spacy_elmo.pretraining.trainer import Trainer
+
+TURN = 10  # steps
+
+
+def parse_variant(text: str) -> dict[str, Any]:
+    """Read `name=value,name=value`, the values as in a config."""
+    settings = dict(pair.split("=", 1) for pair in text.split(","))
+    lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
+    return dict(Config().from_str("[training]\n" + "\n".join(lines))["training"])
+
+
+def make_trainer(settings: dict[str, Any], args: argparse.Namespace, texts: tuple) -> Trainer:
+    """A trainer of the small model, with what differs from the defaults."""
+    limit: dict[str, Any] = {"max_epochs": 0, "max_steps": args.steps}
+    if args.minutes:
+        limit = {"max_epochs": 0, "max_minutes": args.minutes}
+    training = {"dropout": 0.0, "eval_tokens": 0, **limit, **settings}
+    names = {"train": str(args.train), "dev": str(args.dev)}
+    config = check_config(
+        Config({"system": {"seed": args.seed}, "corpus": names, "training": training})
+    )
+    return Trainer(config, *texts)
+
+
+def take_turn(trainer: Trainer) -> None:
+    """Some steps, timed."""
+    for _ in range(TURN):
+        if trainer.is_over:
+            return
+        started = time.perf_counter()
+        trainer.step()
+        trainer.progress.seconds += time.perf_counter() - started
+        trainer.progress.elapsed = trainer.progress.seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("train", type=Path)
+    parser.add_argument("dev", type=Path)
+    parser.add_argument("--variant", action="append", required=True, dest="variants")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=0.0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    texts = (read(args.train), read(args.dev))
+    trainers = {text: make_trainer(parse_variant(text), args, texts) for text in args.variants}
+    while any(not trainer.is_over for trainer in trainers.values()):
+        for trainer in trainers.values():
+            take_turn(trainer)
+    print(f"{'perplexity':>10} {'tokens':>12} {'seconds':>8} {'tokens/s':>9}  variant")
+    for text, trainer in trainers.items():
+        figures, progress = perplexity(trainer.model, texts[1], n_streams=64), trainer.progress
+        print(
+            f"{figures.mean:10.2f} {progress.tokens:12,} {progress.seconds:8.1f} "
+            f"{progress.tokens_per_second:9,.0f}  {text}",
+            flush=True,
+        )
+
+
+def read(path: Path) -> Corpus:
+    """A prepared corpus, or text."""
+    return open_corpus(path) if is_prepared(path) else load_text(path)
+
+
+def _quoted(value: str) -> str:
+    try:
+        float(value)
+        return value
+    except ValueError:
+        return f'"{value}"'
+
+
+if __name__ == "__main__":
+    main()

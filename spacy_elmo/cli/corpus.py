@@ -1,0 +1,58 @@
+"""`python -m spacy elmo corpus`"""
+
+import warnings
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+from .errors import no_traceback
+
+
+def corpus_cli(
+    inputs: list[str] = typer.Argument(..., help="Text: files, folders or globs"),
+    output: Path = typer.Argument(..., help="Folder for the corpus"),
+    format: str = typer.Option(
+        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+    ),
+    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    min_count: int = typer.Option(2, help="Least count of a word of the vocabulary"),
+    max_size: int = typer.Option(30_000, help="Most words of the vocabulary"),
+    n_process: int = typer.Option(-1, "--n-process", "-n", help="Processes; -1 is one a core"),
+    on_error: str = typer.Option(
+        "skip", help="What cannot be read: 'skip' it, or 'refuse' to go on"
+    ),
+    max_sentence: int = typer.Option(10_000, help="Most tokens of a sentence"),
+) -> None:
+    """Prepare text of any size for `spacy elmo pretrain`: numbers instead of words,
+    read from disk while training. What was interrupted goes on when it is run again.
+
+    Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
+    """
+    from ..pretraining.manifest import read_manifest
+    from ..pretraining.prepare import prepare
+
+    with no_traceback(), warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_: msg.warn(str(message))
+        try:
+            prepare(
+                inputs,
+                output,
+                format=format,
+                lang=lang,
+                min_count=min_count,
+                max_size=max_size,
+                n_process=n_process,
+                on_error=on_error,
+                max_sentence=max_sentence,
+            )
+        except KeyboardInterrupt:
+            msg.warn("Stopped; the same command goes on from here")
+            raise typer.Exit(130) from None
+        manifest = read_manifest(output) or {}
+    counts = manifest["counts"]
+    skipped = sum(manifest["skipped"]["by_file"].values())
+    rows = [(name, f"{counts[name]:,}") for name in ("tokens", "sentences", "documents", "types")]
+    msg.table([*rows, ("left out", f"{skipped:,}")], aligns=("l", "r"))
+    msg.good(f"Wrote {output}")

@@ -1,0 +1,117 @@
+"""`python -m spacy elmo init-config`"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+import typer
+from wasabi import msg
+
+from .errors import no_traceback
+from .output import write_whole
+
+if TYPE_CHECKING:
+    from ..pretraining.budget import Choice
+
+NOTES = (
+    "Every setting is visible; README.md says more. Of max_epochs, max_steps, max_tokens and",
+    "max_minutes the first one ends the run, and 0 is none.",
+)
+
+
+def init_config_cli(
+    output: Path = typer.Argument(..., help="Config to write; '-' prints it"),
+    corpus: list[str] = typer.Option(
+        ..., help="Text to train on: a file, folder or glob, or a prepared corpus; may be repeated"
+    ),
+    dev: list[str] = typer.Option(..., help="Held-out text; may be repeated"),
+    budget: str = typer.Option(
+        ..., help='What the run may cost: "2 cores, 60 minutes", "1 GPU, 1 day" or "the paper"'
+    ),
+    format: str = typer.Option(
+        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+    ),
+    lang: str = typer.Option("en", help="Language of the text"),
+    force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
+) -> None:
+    """Write a config for `spacy elmo pretrain` whose sizes fit a text and a budget,
+    with every setting in it.
+
+    Example: python -m spacy elmo init-config pretrain.cfg --corpus books/ --dev dev.txt
+    --budget "2 cores, 60 minutes"
+    """
+    from ..pretraining.budget import choose, parse_budget
+    from ..pretraining.corpus import check_format
+    from ..pretraining.text_size import estimate_tokens
+
+    to_stdout = str(output) == "-"
+    with no_traceback():
+        if not to_stdout and output.exists() and not force:
+            raise ValueError(f"{output} exists already: give another name, or --force")
+        check_format(format)
+        parsed = parse_budget(budget)
+        n_tokens = estimate_tokens(corpus, format=format)
+        if not n_tokens or not estimate_tokens(dev, format=format):
+            name, inputs = ("--dev", dev) if n_tokens else ("--corpus", corpus)
+            raise ValueError(f"{name} {', '.join(inputs)} holds no text")
+        choice = choose(parsed, n_tokens)
+        n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # it is an estimate
+        about = f"Budget: {budget}. Text: about {n_tokens:,} tokens."
+        text = render_config(
+            choice, train=corpus, dev=dev, format=format, lang=lang, header=[about, *choice.reasons]
+        )
+        if not to_stdout:
+            write_whole(output, text)
+    if to_stdout:
+        print(text, end="")
+        return
+    for reason in (about, *choice.reasons):
+        msg.info(reason)
+    msg.good(f"Wrote {output}", f"python -m spacy elmo pretrain {output} --output pretraining")
+
+
+def render_config(
+    choice: "Choice",
+    *,
+    train: list[str],
+    dev: list[str],
+    header: list[str],
+    format: str = "sentences",
+    lang: str = "en",
+) -> str:
+    """Write down settings as a config that `spacy elmo pretrain` reads.
+
+    choice (Choice): The settings.
+    train (List[str]): Text to train on.
+    dev (List[str]): Held-out text.
+    header (List[str]): Lines of the comment at the top.
+    format (str): 'sentences' or 'text'.
+    lang (str): Language of the text.
+    RETURNS (str): The config.
+    RAISES (ValueError): It cannot be read back: a path has "${" in it.
+    """
+    from thinc.api import Config
+
+    from ..pretraining.config import SECTIONS, CorpusSettings, check_config
+
+    for path in (*train, *dev):
+        if "${" in path:
+            raise ValueError(
+                f"'{path}' has '${{' in it, which has a meaning of its own in a config"
+            )
+    corpus = CorpusSettings.model_validate(
+        {"train": "${paths.train}", "dev": "${paths.dev}", "format": format}
+    )
+    sections: dict[str, Any] = {
+        "paths": {"train": _one_or_all(train), "dev": _one_or_all(dev)},
+        "system": {"seed": 0},
+        "nlp": {"lang": lang},
+        "corpus": corpus.model_dump(),
+        **choice.sections(),
+    }
+    body = Config({name: sections[name] for name in SECTIONS}).to_str(interpolate=False)
+    check_config(Config().from_str(body), "the new config")
+    return "".join(f"# {line}\n" for line in [*header, *NOTES]) + f"\n{body}\n"
+
+
+def _one_or_all(inputs: list[str]) -> Union[str, list[str]]:
+    return inputs[0] if len(inputs) == 1 else inputs

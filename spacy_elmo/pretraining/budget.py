@@ -1,0 +1,311 @@
+"""Settings of a pretraining run for a budget and a text: rules of thumb."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ..bilm.config import BiLMConfig, Filters
+from .config import InitSettings, TrainingSettings, VocabularySettings
+
+EXAMPLES = '"2 cores, 60 minutes", "1 GPU, 1 day", "the paper"'
+_BUDGET = re.compile(
+    r"(?P<number>\d+)\s*(?P<machine>cores?|cpus?|gpus?)\s*[,;]?\s*"
+    r"(?P<time>\d+(\.\d+)?)\s*(?P<unit>minutes?|mins?|m|hours?|h|days?|d)"
+)
+_MINUTES = {"m": 1.0, "h": 60.0, "d": 24 * 60.0}
+_PAPER = re.compile(r"(the )?paper")
+
+# Estimates, in tokens a second: of a core with the small sizes in bf16, of a GPU with
+# the original ones. A GPU's LSTM steps wait for each other, however small they are.
+CORE_SPEED = 3_000.0
+GPU_SPEED = 250_000.0
+GPU_SPEED_LIMIT = 500_000.0
+# The original sizes have 32 times the LSTM weights of the small ones.
+GPU_IN_CORES = 32 * GPU_SPEED / CORE_SPEED
+MOST_CORES = 8  # more of them find too little work in a batch of 512 streams
+FEW_TOKENS = 1_000_000
+MOST_EPOCHS = 20
+EVALUATIONS = 10
+UNROLL_STEPS = 20
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may cost.
+
+    n_cores (int): CPU cores; 0 if there are GPUs.
+    n_gpus (int): GPUs.
+    minutes (float): Time; 0 for the paper's epochs.
+    """
+
+    n_cores: int = 0
+    n_gpus: int = 0
+    minutes: float = 0.0
+
+    @property
+    def is_paper(self) -> bool:
+        """RETURNS (bool): Whether everything is to be as in the paper."""
+        return not self.minutes
+
+    @property
+    def work(self) -> float:
+        """RETURNS (float): Core-minutes; what a GPU does in a minute counts as what so
+        many cores would do."""
+        return (min(self.n_cores, MOST_CORES) + self.n_gpus * GPU_IN_CORES) * self.minutes
+
+    def speed(self, sizes: "Sizes") -> float:
+        """RETURNS (float): An estimate of the tokens a second with these sizes."""
+        per_core = CORE_SPEED * SMALL.lstm_weights / sizes.lstm_weights
+        per_gpu = min(GPU_SPEED_LIMIT, GPU_IN_CORES * per_core)
+        return min(self.n_cores, MOST_CORES) * per_core + self.n_gpus * per_gpu
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """A size of model, and what goes with it.
+
+    lstm_dim (int): As in `BiLMConfig`; so are the next three.
+    work (float): Least core-minutes for it.
+    n_tokens (int): Least tokens of text for it: with fewer it would learn them by heart.
+    n_negatives (int): As in `TrainingSettings`.
+    learn_rate (float): Adam's; the wider the layers, the smaller the steps.
+    max_size (int): Most words of the vocabulary.
+    """
+
+    lstm_dim: int
+    projection_dim: int
+    filters: Filters
+    n_highway: int
+    work: float
+    n_tokens: int
+    n_negatives: int
+    learn_rate: float
+    max_size: int
+
+    @property
+    def lstm_weights(self) -> int:
+        """RETURNS (int): Weights of two layers of both LSTMs, where the time goes."""
+        return 36 * self.lstm_dim * self.projection_dim
+
+
+_FIVE_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))
+SMALL = Sizes(
+    lstm_dim=512,
+    projection_dim=128,
+    filters=_FIVE_FILTERS,
+    n_highway=1,
+    work=20,
+    n_tokens=FEW_TOKENS,
+    n_negatives=4096,
+    learn_rate=0.003,
+    max_size=30_000,
+)
+ORIGINAL = Sizes(
+    lstm_dim=4096,
+    projection_dim=512,
+    filters=(*_FIVE_FILTERS, (6, 512), (7, 1024)),
+    n_highway=2,
+    work=24 * 60 * GPU_IN_CORES,
+    n_tokens=20_000_000,
+    n_negatives=8192,
+    learn_rate=0.001,
+    max_size=800_000,
+)
+LADDER = (
+    Sizes(
+        lstm_dim=256,
+        projection_dim=64,
+        filters=((1, 32), (2, 32), (3, 64), (4, 128)),
+        n_highway=1,
+        work=0,
+        n_tokens=0,
+        n_negatives=1024,
+        learn_rate=0.003,
+        max_size=30_000,
+    ),
+    SMALL,
+    Sizes(
+        lstm_dim=1024,
+        projection_dim=256,
+        filters=_FIVE_FILTERS,
+        n_highway=1,
+        work=2 * 8 * 60,
+        n_tokens=2_000_000,
+        n_negatives=4096,
+        learn_rate=0.002,
+        max_size=50_000,
+    ),
+    Sizes(
+        lstm_dim=2048,
+        projection_dim=256,
+        filters=(*_FIVE_FILTERS, (6, 512)),
+        n_highway=1,
+        work=60 * GPU_IN_CORES,
+        n_tokens=5_000_000,
+        n_negatives=8192,
+        learn_rate=0.001,
+        max_size=200_000,
+    ),
+    ORIGINAL,
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings, and why.
+
+    model (BiLMConfig): The sizes.
+    pretraining (InitSettings): Its section.
+    vocabulary (VocabularySettings): Its section.
+    training (TrainingSettings): Its section.
+    reasons (List[str]): A line each, for people.
+    """
+
+    model: BiLMConfig
+    pretraining: InitSettings
+    vocabulary: VocabularySettings
+    training: TrainingSettings
+    reasons: list[str]
+
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """RETURNS (dict): The sections of a config, with every setting."""
+        return {
+            "model": {"@architectures": "spacy-elmo.BiLM.v1", **self.model.to_dict()},
+            "pretraining": self.pretraining.model_dump(),
+            "vocabulary": self.vocabulary.model_dump(),
+            "training": self.training.model_dump(),
+        }
+
+
+def parse_budget(text: str) -> Budget:
+    """Read a budget: a number of cores or GPUs and a time, or "the paper".
+
+    text (str): For example "2 cores, 60 minutes".
+    RETURNS (Budget): The budget.
+    RAISES (ValueError): It is none.
+    """
+    words = " ".join(text.lower().split())
+    if _PAPER.fullmatch(words):
+        return Budget()
+    found = _BUDGET.fullmatch(words)
+    if found is None:
+        raise ValueError(f"cannot read the budget '{text}'. Budgets are like {EXAMPLES}")
+    number = int(found["number"])
+    minutes = float(found["time"]) * _MINUTES[found["unit"][0]]
+    if not number or not minutes:
+        raise ValueError(f"the budget '{text}' holds a 0. Budgets are like {EXAMPLES}")
+    if found["machine"].startswith("gpu"):
+        return Budget(n_gpus=number, minutes=minutes)
+    return Budget(n_cores=number, minutes=minutes)
+
+
+def choose(budget: Budget, n_tokens: int) -> Choice:
+    """Choose the settings of a run.
+
+    * Sizes: the largest of `LADDER` that both the budget and the text have enough
+      for. 256/64 under 20 core-minutes (10 minutes of 2 cores) or a million tokens;
+      512/128, the project's small model; 1024/256 from 16 core-hours and 2 million
+      tokens; 2048/256 from a GPU-hour and 5 million; 4096/512, the original, from a
+      GPU-day and 20 million, on which ELMoForManyLangs (Che et al. 2018) trained it.
+      A model that is too large for its time has read too little at the end; one too
+      large for its text learns it by heart.
+    * Streams: 64 a core and 512 a GPU, 64 to 512 in all: larger matrix products are
+      faster, and each stream reads less of the text in a row.
+    * Optimizer: Adam with a cosine to zero, which ends with the budget. 500 steps of
+      warm-up, fewer in short runs: Adam's first steps are too large.
+    * Limits: the time; and 20 epochs where the text would be read more often, or has
+      less than a million tokens.
+    * Dropout: 0.1, or none where no sentence is read twice: there is nothing to
+      learn by heart.
+    * Vocabulary: words seen twice, in little text all, in more than 100 million tokens
+      those seen three times; and a hundred tokens for each, or its row learns nothing.
+    * Evaluations: about ten, by an estimate of the speed.
+
+    "the paper" stands for Peters et al. (2018) and bilm-tf, whatever the text.
+
+    budget (Budget): What the run may cost.
+    n_tokens (int): Tokens of the text, about.
+    RETURNS (Choice): The settings.
+    """
+    if budget.is_paper:
+        return _paper()
+    sizes = choose_sizes(budget, n_tokens)
+    batch_size = max(64, min(512, 64 * budget.n_cores + 512 * budget.n_gpus))
+    readable = budget.speed(sizes) * budget.minutes * 60
+    epochs = readable / max(1, n_tokens)
+    is_limited = n_tokens < FEW_TOKENS or epochs > MOST_EPOCHS
+    if is_limited:
+        readable = min(readable, float(MOST_EPOCHS * n_tokens))
+    n_steps = max(1, int(readable / (batch_size * UNROLL_STEPS)))
+    training = TrainingSettings(
+        batch_size=batch_size,
+        unroll_steps=UNROLL_STEPS,
+        n_negatives=sizes.n_negatives,
+        dropout=0.0 if epochs < 1 else 0.1,
+        learn_rate=sizes.learn_rate,
+        warmup_steps=max(1, min(500, n_steps // 10)),
+        max_epochs=MOST_EPOCHS if is_limited else 0,
+        max_minutes=budget.minutes,
+        eval_frequency=_rounded(n_steps / EVALUATIONS),
+    )
+    reasons = [
+        f"lstm_dim {sizes.lstm_dim}, projection_dim {sizes.projection_dim}: the largest sizes "
+        f"that time and text are enough for.",
+        f"eval_frequency: about {EVALUATIONS} evaluations, at an estimated "
+        f"{_rounded(budget.speed(sizes)):,} tokens/s.",
+        f"The text would be read {epochs:,.1f} times in the time"
+        + (f"; max_epochs ends it after {MOST_EPOCHS}." if is_limited else "."),
+    ]
+    return Choice(_model(sizes), InitSettings(), _vocabulary(sizes, n_tokens), training, reasons)
+
+
+def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
+    """RETURNS (Sizes): The largest sizes that budget and text are enough for."""
+    work = budget.work * (1 + 1e-9)  # a GPU-day, however it is written
+    return [sizes for sizes in LADDER if work >= sizes.work and n_tokens >= sizes.n_tokens][-1]
+
+
+def _model(sizes: Sizes) -> BiLMConfig:
+    return BiLMConfig(
+        lstm_dim=sizes.lstm_dim,
+        projection_dim=sizes.projection_dim,
+        filters=sizes.filters,
+        n_highway=sizes.n_highway,
+    )
+
+
+def _vocabulary(sizes: Sizes, n_tokens: int) -> VocabularySettings:
+    min_count = 1 if n_tokens < FEW_TOKENS else 2 if n_tokens < 100_000_000 else 3
+    max_size = max(SMALL.max_size, min(sizes.max_size, n_tokens // 100))
+    return VocabularySettings(min_count=min_count, max_size=max_size)
+
+
+def _paper() -> Choice:
+    training = TrainingSettings(
+        batch_size=3 * 128,
+        unroll_steps=UNROLL_STEPS,
+        directions="different",
+        state_reset=0.0,
+        n_negatives=8192,
+        dropout=0.1,
+        precision="float32",
+        optimizer="adagrad",
+        learn_rate=0.2,
+        warmup_steps=0,
+        decay="none",
+        max_epochs=10,
+        eval_frequency=10_000,
+    )
+    reasons = [
+        "The sizes and settings of Peters et al. (2018) and bilm-tf: 93.6 million weights,",
+        "for big machines. batch_size is that of all processes: 3 of 128 streams there.",
+    ]
+    vocabulary = VocabularySettings(min_count=3, max_size=ORIGINAL.max_size)
+    return Choice(_model(ORIGINAL), InitSettings(), vocabulary, training, reasons)
+
+
+def _rounded(value: float) -> int:
+    """To one digit, and at least 1."""
+    whole = max(1, int(value))
+    unit: int = 10 ** (len(str(whole)) - 1)
+    return whole // unit * unit

@@ -1,0 +1,172 @@
+"""Files of any length, cut into pieces of some megabytes at the ends of lines."""
+
+import codecs
+import gzip
+import hashlib
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Optional
+
+BLOCK = 1 << 20  # bytes read at a time
+MAX_LINE = 1 << 24  # bytes of a line; it has to fit into memory some times over
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some lines of a file.
+
+    file (int): Number of the file.
+    first_line (int): Number of the first line.
+    data (bytes): The lines.
+    n_read (int): Bytes of the file that were read for it.
+    problem (Optional[Tuple[Optional[int], str]]): What is wrong with the file after
+        these lines, and the number of the line, if it is one line.
+    """
+
+    file: int
+    first_line: int
+    data: bytes
+    n_read: int
+    problem: Optional[tuple[Optional[int], str]] = None
+
+
+class ChunkReader:
+    """Reads files in chunks, and takes their checksums on the way.
+
+    files (Sequence[Path]): The files; those that end with `.gz` are unpacked.
+    chunk_size (int): Bytes of a chunk; a longer line is longer.
+    by_paragraph (Sequence[bool]): Whether a file is cut at empty lines, where it has some.
+    """
+
+    def __init__(self, files: Sequence[Path], chunk_size: int, by_paragraph: Sequence[bool]):
+        self.files = files
+        self.chunk_size = chunk_size
+        self.by_paragraph = by_paragraph
+        self.checksums: list[str] = []
+
+    def __iter__(self) -> Iterator[Chunk]:
+        for number, path in enumerate(self.files):
+            try:
+                file = path.open("rb", buffering=0)
+            except OSError as error:
+                yield Chunk(number, 1, b"", 0, (None, f"cannot be read: {error.strerror}"))
+                self.checksums.append("")
+                continue
+            with file:
+                raw = _Counted(file)
+                cutter = _Cutter(number, self.chunk_size, self.by_paragraph[number], raw)
+                with gzip.open(raw) if path.suffix == ".gz" else nullcontext(raw) as stream:
+                    yield from cutter.chunks(stream)
+                with suppress(OSError):
+                    while raw.read(BLOCK):  # what follows a broken place belongs to the file, too
+                        pass
+                self.checksums.append(raw.checksum.hexdigest())
+
+
+class _Counted(io.RawIOBase):
+    """A file that counts what is read of it.
+
+    file (BinaryIO): The file.
+    """
+
+    def __init__(self, file: Any):
+        self.file = file
+        self.checksum = hashlib.sha256()
+        self.n_read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n: int = self.file.readinto(buffer)
+        self.checksum.update(memoryview(buffer)[:n])
+        self.n_read += n
+        return n
+
+
+class _Cutter:
+    """Cuts one file. Where it is cut depends on its content alone."""
+
+    def __init__(self, number: int, chunk_size: int, by_paragraph: bool, raw: _Counted):
+        self.number = number
+        self.chunk_size = chunk_size
+        self.max_line = max(MAX_LINE, chunk_size)
+        self.by_paragraph = by_paragraph
+        self.raw = raw
+        self.line = 1
+        self.n_given = 0
+
+    def chunks(self, stream: Any) -> Iterator[Chunk]:
+        buffer = bytearray()
+        is_blank, problem = True, None
+        try:
+            for block in _blocks(stream):
+                is_blank = is_blank and not block.strip()
+                buffer += block
+                yield from self._whole_chunks(buffer)
+        except (OSError, EOFError, zlib.error) as error:
+            n_whole = buffer.rfind(b"\n") + 1  # what follows was torn off
+            del buffer[n_whole:]
+            line = self.line + buffer.count(b"\n") - 1
+            is_disk = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
+            what = "cannot be read" if is_disk else "not a whole gzip file"
+            problem = f"{what}, from after line {line}: {error}"
+        if problem is None and is_blank:
+            problem = "holds no text"
+        if len(buffer) > self.max_line and buffer.find(b"\n", 0, self.max_line) < 0:
+            yield self._too_long_line(buffer)
+            buffer.clear()
+        yield self._chunk(buffer, len(buffer), None if problem is None else (None, problem))
+
+    def _whole_chunks(self, buffer: bytearray) -> Iterator[Chunk]:
+        while len(buffer) >= self.chunk_size:
+            end = self._end(buffer)
+            first_end = buffer.find(b"\n", 0, self.max_line)
+            if first_end < 0 and len(buffer) > self.max_line:
+                if end == 0:
+                    # The line goes on: what is known of it is enough.
+                    del buffer[self.max_line + 1 :]
+                    return
+                yield self._too_long_line(buffer[:end])
+                del buffer[:end]
+            elif end == 0:
+                return
+            else:
+                yield self._chunk(buffer, end)
+
+    def _end(self, buffer: bytearray) -> int:
+        """The end of the last lines that fit into a chunk, else that of the first."""
+        for mark in (b"\n\n", b"\n\r\n") if self.by_paragraph else ():
+            end = buffer.rfind(mark, 0, self.chunk_size) + len(mark)
+            if end >= len(mark):
+                return end
+        end = buffer.rfind(b"\n", 0, self.chunk_size) + 1
+        return end or buffer.find(b"\n", self.chunk_size) + 1
+
+    def _chunk(
+        self, buffer: bytearray, end: int, problem: Optional[tuple[Optional[int], str]] = None
+    ) -> Chunk:
+        data = bytes(buffer[:end])
+        del buffer[:end]
+        first_line, n_given = self.line, self.n_given
+        self.line += data.count(b"\n")
+        self.n_given = self.raw.n_read
+        if first_line == 1:
+            data = data.removeprefix(codecs.BOM_UTF8)
+        return Chunk(self.number, first_line, data, self.n_given - n_given, problem)
+
+    def _too_long_line(self, line: bytearray) -> Chunk:
+        problem = (self.line, f"a line of more than {self.max_line:,} bytes")
+        self.line += 1
+        return Chunk(self.number, self.line, b"", 0, problem)
+
+
+def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+    # `read` would lose what it has unpacked before a broken place; `read1` gives it first.
+    read = getattr(stream, "read1", stream.read)
+    while block := read(BLOCK):
+        yield block

@@ -1,0 +1,94 @@
+"""The processes of a run: one, or several that `torchrun` started."""
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+# Another process may prepare a corpus, or write a model, while the others wait.
+PATIENCE = timedelta(hours=12)
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """What this process is among those that train together.
+
+    rank (int): Its number, from 0; only 0 writes.
+    size (int): How many there are.
+    device (torch.device): Where it computes.
+    """
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = CPU
+
+    @classmethod
+    def join(cls) -> "Processes":
+        """Join the processes that `torchrun` started, over NCCL on GPUs and gloo
+        otherwise; without it, be the only one.
+
+        RETURNS (Processes): This process's place.
+        """
+        if torch.cuda.is_available():
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+            torch.cuda.set_device(device)
+        else:
+            device = CPU
+        if int(os.environ.get("WORLD_SIZE", 1)) == 1:
+            return cls(device=device)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+        return cls(dist.get_rank(), dist.get_world_size(), device)
+
+    @property
+    def is_first(self) -> bool:
+        """RETURNS (bool): Whether this process writes, and speaks."""
+        return self.rank == 0
+
+    def wait(self) -> None:
+        """Wait for the others."""
+        if self.size > 1:
+            dist.barrier()
+
+    def mean_(self, *tensors: Tensor) -> None:
+        """Replace tensors by their mean over the processes."""
+        if self.size > 1:
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+                tensor /= self.size
+
+    def sum(self, values: list[float]) -> list[float]:
+        """RETURNS (List[float]): The sums over the processes."""
+        if self.size == 1:
+            return values
+        tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(tensor)
+        return [float(value) for value in tensor]
+
+    def agree(self, value: int) -> bool:
+        """RETURNS (bool): Whether all processes gave the same number."""
+        least, most = self._extreme(value, "MIN"), self._extreme(value, "MAX")
+        return least == most
+
+    def _extreme(self, value: int, which: str) -> int:
+        if self.size == 1:
+            return value
+        tensor = torch.tensor(value, dtype=torch.int64, device=self.device)
+        dist.all_reduce(tensor, getattr(dist.ReduceOp, which))
+        return int(tensor)
+
+    def gather_rows(self, tensor: Tensor, dim: int) -> Tensor:
+        """RETURNS (Tensor): All processes' tensors of one shape, joined along `dim`."""
+        if self.size == 1:
+            return tensor
+        parts = [torch.empty_like(tensor) for _ in range(self.size)]
+        dist.all_gather(parts, tensor.contiguous())
+        return torch.cat(parts, dim=dim)
+
+    def leave(self) -> None:
+        """Close the connections."""
+        if self.size > 1:
+            dist.destroy_process_group()

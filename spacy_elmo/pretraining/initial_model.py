@@ -1,0 +1,93 @@
+"""What a run starts from: random weights, or a model that exists."""
+
+from typing import Optional
+
+import torch
+
+from ..bilm.model import BiLM
+from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_softmax
+from ..weights import locate, read_weights
+from .config import PretrainingConfig
+from .corpus import Corpus
+from .language_model import LanguageModel, has_softmax, read_softmax
+from .vocabulary import Vocabulary
+
+
+def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageModel, int]:
+    """Make the model that a run starts from. The sizes of a model to go on from
+    take the place of the config's.
+
+    config (PretrainingConfig): The settings.
+    train (Corpus): The text, for a new vocabulary.
+    RETURNS (Tuple[LanguageModel, int]): The model, and the steps in which its
+        softmax alone is trained, because it is new and the biLM is not.
+    RAISES (ValueError): The model to go on from cannot be read, or its softmax is
+        of another kind.
+    """
+    init, settings = config.pretraining.init, config.pretraining
+    if init is None:
+        bilm = BiLM(config.bilm)
+        softmax, vocabulary = _new_softmax(config, train, bilm.config.projection_dim)
+        return LanguageModel(bilm, softmax, vocabulary), 0
+    bilm = read_weights(init).requires_grad_(True)
+    width = bilm.config.projection_dim
+    folder = locate(init)
+    known = read_softmax(folder, width=width) if has_softmax(folder) else None
+    if known is not None and settings.vocabulary == "keep":
+        _check_kind(init, known[0], config.training.softmax)
+        return LanguageModel(bilm, *known), 0
+    softmax, vocabulary = _new_softmax(config, train, width)
+    if known is not None:
+        _copy_known_words(known, softmax, vocabulary)
+    return LanguageModel(bilm, softmax, vocabulary), settings.softmax_warmup
+
+
+def _new_softmax(
+    config: PretrainingConfig, train: Corpus, width: int
+) -> tuple[Softmax, Vocabulary]:
+    vocabulary = Vocabulary.from_corpus(train, **config.vocabulary.model_dump())
+    kind = config.training.softmax
+    return make_softmax(kind, n_words=len(vocabulary), width=width), vocabulary
+
+
+def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
+    if isinstance(softmax, AdaptiveSoftmax) != (kind == "adaptive"):
+        found = "an adaptive softmax" if kind != "adaptive" else "no adaptive softmax"
+        raise ValueError(
+            f"{init} has {found}, but [training] softmax is '{kind}': change it, or set "
+            f'[pretraining] vocabulary = "new" for a new softmax'
+        )
+
+
+@torch.no_grad()
+def _copy_known_words(
+    known: tuple[Softmax, Vocabulary], softmax: Softmax, vocabulary: Vocabulary
+) -> None:
+    """Words that the old softmax has start from its rows."""
+    old, old_vocabulary = known
+    if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):
+        return
+    sources = torch.from_numpy(old_vocabulary.ids_of(vocabulary.words))
+    is_known = torch.tensor([word in old_vocabulary for word in vocabulary.words])
+    softmax.weight[is_known] = old.weight[sources[is_known]]
+    softmax.bias[is_known] = old.bias[sources[is_known]]
+
+
+def product_dtype(precision: str, device: torch.device) -> Optional[torch.dtype]:
+    """In which type matrix products of the training are computed.
+
+    precision (str): "float32", "bf16" or "auto": bfloat16 where the processor or
+        GPU has instructions for it.
+    device (torch.device): Where the model is trained.
+    RETURNS (Optional[torch.dtype]): The type; None for the weights' own.
+    """
+    wanted = precision == "bf16" or (precision == "auto" and _has_bfloat16(device))
+    return torch.bfloat16 if wanted else None
+
+
+def _has_bfloat16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    # Private, and not in every release: where one is missing, float32 it is.
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in names)

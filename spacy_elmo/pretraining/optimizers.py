@@ -1,0 +1,127 @@
+"""Optimisers and the course of the learning rate."""
+
+import math
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
+from .config import TrainingSettings
+from .language_model import LanguageModel
+
+
+class Optimizers:
+    """One for the biLM, one for the softmax, of whose table only the rows that a
+    step touches are updated. With Adagrad (Duchi et al. 2011) that is exact; with
+    Adam (Kingma & Ba 2015) the moments of the other rows rest meanwhile.
+
+    settings (TrainingSettings): The settings.
+    model (LanguageModel): What is trained.
+    """
+
+    def __init__(self, settings: TrainingSettings, model: LanguageModel):
+        self.settings = settings
+        self.softmax = model.softmax
+        self.bilm_weights = list(model.bilm.parameters())
+        self.of_bilm = _make(settings, self.bilm_weights, rows=False)
+        rows = not isinstance(model.softmax, AdaptiveSoftmax)
+        self.of_softmax = _make(settings, list(model.softmax.parameters()), rows=rows)
+
+    def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
+        """RETURNS (List[Tensor]): All gradients that there are."""
+        return [*self.bilm_gradients(), *self.softmax_gradients(rows)]
+
+    def bilm_gradients(self) -> list[Tensor]:
+        """RETURNS (List[Tensor]): Those of the biLM, none where it is frozen."""
+        return [weight.grad for weight in self.bilm_weights if weight.grad is not None]
+
+    def softmax_gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
+        """RETURNS (List[Tensor]): Those of the softmax, of its rows if there are any;
+        zeros for clusters without a target, so that all processes have as many."""
+        weights = list(self.softmax.parameters()) if rows is None else [rows.weight, rows.bias]
+        for weight in weights:
+            if weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+        return [weight.grad for weight in weights if weight.grad is not None]
+
+    def clip(self, rows: Optional[SoftmaxRows]) -> None:
+        """Bound the norm of all gradients together."""
+        gradients = self.gradients(rows)
+        norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
+        factor = self.settings.grad_clip / (torch.linalg.vector_norm(norms) + 1e-6)
+        torch._foreach_mul_(gradients, factor.clamp(max=1.0))
+
+    def step(self, learn_rate: float, rows: Optional[SoftmaxRows]) -> None:
+        """Update, and drop the gradients.
+
+        learn_rate (float): The learning rate.
+        rows (Optional[SoftmaxRows]): Those of the softmax that have a gradient;
+            None: its own weights have.
+        """
+        if rows is not None:
+            for name, part in (("weight", rows.weight), ("bias", rows.bias)):
+                weight = getattr(self.softmax, name)
+                weight.grad = _as_rows_of(weight, rows.words, part.grad)
+        for optimizer in (self.of_bilm, self.of_softmax):
+            for group in optimizer.param_groups:
+                group["lr"] = learn_rate
+            # Said outright: otherwise PyTorch warns that it does not check.
+            with torch.sparse.check_sparse_tensor_invariants(False):
+                optimizer.step()
+            optimizer.zero_grad()
+        # Fused optimizers do not say that they have changed the weights.
+        for weight in self.bilm_weights:
+            torch.autograd.graph.increment_version(weight)
+
+    def state_dict(self) -> dict[str, Any]:
+        """RETURNS (dict): What `load_state_dict` reads."""
+        return {"bilm": self.of_bilm.state_dict(), "softmax": self.of_softmax.state_dict()}
+
+    def load_state_dict(self, states: dict[str, Any]) -> None:
+        """Go on from another's state."""
+        self.of_bilm.load_state_dict(states["bilm"])
+        self.of_softmax.load_state_dict(states["softmax"])
+
+
+def learn_rate_factor(
+    settings: TrainingSettings, step: int, fraction_done: float, softmax_warmup: int = 0
+) -> float:
+    """The learning rate as a share of `learn_rate`: a linear warm-up, then the decay.
+
+    settings (TrainingSettings): The settings.
+    step (int): Steps done.
+    fraction_done (float): Part of the run that is over, 0 to 1.
+    softmax_warmup (int): Steps in which the softmax alone is trained; the
+        warm-up starts again after them.
+    RETURNS (float): The factor, 0 to 1.
+    """
+    since = step if step < softmax_warmup else step - softmax_warmup
+    warm = min(1.0, (since + 1) / max(1, settings.warmup_steps))
+    if step < softmax_warmup or settings.decay == "none":
+        return warm
+    if settings.decay == "linear":
+        return warm * (1.0 - fraction_done)
+    if settings.decay == "cosine":
+        return warm * 0.5 * (1.0 + math.cos(math.pi * fraction_done))
+    return warm * math.sqrt(max(1, settings.warmup_steps) / max(settings.warmup_steps, since + 1))
+
+
+def _make(
+    settings: TrainingSettings, weights: list[torch.nn.Parameter], *, rows: bool
+) -> torch.optim.Optimizer:
+    if settings.optimizer == "adagrad":
+        return torch.optim.Adagrad(weights, lr=settings.learn_rate, initial_accumulator_value=1.0)
+    if rows:
+        return torch.optim.SparseAdam(weights, lr=settings.learn_rate)
+    if settings.optimizer == "adamw":
+        decay = settings.weight_decay
+        return torch.optim.AdamW(weights, lr=settings.learn_rate, weight_decay=decay, fused=True)
+    return torch.optim.Adam(weights, lr=settings.learn_rate, fused=True)
+
+
+def _as_rows_of(weight: Tensor, index: Tensor, gradient: Optional[Tensor]) -> Tensor:
+    assert gradient is not None
+    return torch.sparse_coo_tensor(
+        index.unsqueeze(0), gradient, weight.shape, is_coalesced=True, check_invariants=False
+    )

@@ -1,0 +1,205 @@
+"""What a run shows, and what it leaves on disk."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Optional
+
+import srsly
+from tqdm import tqdm
+from wasabi import Printer
+
+from .checkpoint import save_checkpoint
+from .loggers import logged_pipeline, make_logger, step_info
+from .model_folder import save_model
+from .perplexity import Perplexity
+from .trainer import Trainer
+
+METRICS = "metrics.jsonl"
+
+
+class Reporter:
+    """Progress bar, metrics, checkpoints and models of a run. Only the first of
+    several processes shows and writes anything.
+
+    trainer (Trainer): The run.
+    output (Path): Folder of the run.
+    corpus (str): Checksum of its text.
+    is_resumed (bool): Whether it goes on from a checkpoint.
+    """
+
+    def __init__(self, trainer: Trainer, output: Path, *, corpus: str, is_resumed: bool):
+        self.trainer = trainer
+        self.output = output
+        self.corpus = corpus
+        self.last_report: dict[str, Any] = {}
+        self.unsaved: set[str] = set()
+        self.saved = trainer.progress.elapsed
+        first = trainer.processes.is_first
+        self.msg = Printer(no_print=not first)
+        if first:
+            self._keep_metrics_up_to(trainer.progress.step if is_resumed else -1)
+        self.info: dict[str, Any] = {}
+        logger = trainer.settings.logger if first else None
+        self.log_step, self.finalize = make_logger(logger, logged_pipeline(trainer.config))
+        self._say_sizes()
+        if is_resumed:
+            self.msg.info(f"Going on from step {trainer.progress.step:,}")
+        self.bar = tqdm(
+            total=1.0,
+            initial=trainer.fraction_done,
+            bar_format="{percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}",
+            mininterval=0.5 if sys.stderr.isatty() else 60.0,
+            disable=not first,
+        )
+
+    def __enter__(self) -> "Reporter":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.bar.close()
+        self.finalize()
+
+    def on_step(self, trainer: Trainer) -> None:
+        """Move the bar, and write a checkpoint when one is due."""
+        progress = trainer.progress
+        self.bar.set_postfix_str(
+            f"step {progress.step:,}, {progress.tokens_per_second:,.0f} tokens/s", refresh=False
+        )
+        self.bar.update(trainer.fraction_done - self.bar.n)
+        if not self._is_evaluated(progress.step):
+            self._log(None)
+        if progress.elapsed - self.saved >= trainer.settings.checkpoint_minutes * 60:
+            self._try(self._save_checkpoint)
+
+    def on_evaluation(self, trainer: Trainer, figures: Perplexity, is_best: bool) -> None:
+        """Note the figures, and write the models."""
+        report = self.last_report = trainer.report(figures)
+        if not trainer.processes.is_first:
+            return
+        self._try(lambda: self._append(report))
+        for name in ("model-last", "model-best") if is_best else ("model-last",):
+            self.unsaved.add(name)
+            self._try(partial(self._save_model, name))
+        if trainer.settings.logger is None:
+            self.bar.write(_line(report, figures))
+        else:
+            self._log(report)
+
+    def end(self) -> None:
+        """Write the last checkpoint and what could not be written before, and say how
+        the run ended, or how to go on.
+
+        RAISES (OSError): Checkpoint or model cannot be written.
+        """
+        self.bar.close()
+        self._save_checkpoint()
+        for name in sorted(self.unsaved):
+            self._save_model(name)
+        progress = self.trainer.progress
+        if self.trainer.stopped:
+            self.msg.warn(
+                f"Stopped at step {progress.step:,}, nothing is lost: the same command with "
+                f"--resume goes on from {self.output / 'checkpoints'}"
+            )
+            return
+        best = f"{progress.best:.2f}" if progress.best is not None else "unknown"
+        self.msg.good(
+            f"Best held-out perplexity {best}, {progress.tokens:,} tokens, "
+            f"{progress.tokens_per_second:,.0f} tokens/s: {self.output / 'model-best'}"
+        )
+        if progress.before is not None:
+            self.msg.info(
+                f"Before this run it was {progress.before:.2f}, on the same text and vocabulary"
+            )
+
+    def _is_evaluated(self, step: int) -> bool:
+        return bool(self.last_report) and self.last_report["step"] == step
+
+    def _save_checkpoint(self) -> None:
+        trainer = self.trainer
+        self.saved = trainer.progress.elapsed
+        folder, keep = self.output / "checkpoints", trainer.settings.keep
+        save_checkpoint(trainer, folder, corpus=self.corpus, keep=keep)
+
+    def _save_model(self, name: str) -> None:
+        config = self.trainer.config
+        provenance = {
+            **self.last_report,
+            "corpus": {**config.corpus.model_dump(), "sha256": self.corpus},
+            "training": config.training.model_dump(),
+            "init": config.pretraining.init,
+            "seed": config.seed,
+        }
+        save_model(self.trainer.model, self.output / name, lang=config.lang, provenance=provenance)
+        self.unsaved.discard(name)
+
+    def _append(self, report: dict[str, Any]) -> None:
+        path = self.output / METRICS
+        _write(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
+
+    def _keep_metrics_up_to(self, step: int) -> None:
+        """Lines after the checkpoint will be written again."""
+        path = self.output / METRICS
+        lines = path.read_text("utf8").splitlines() if path.is_file() else []
+        kept = [line for line in lines if _step_of(line) <= step]
+        _write(path, "".join(f"{line}\n" for line in kept))
+
+    def _try(self, write: Any) -> None:
+        """A full disk does not end a run of days: what was written before stays."""
+        try:
+            write()
+        except OSError as error:
+            self.bar.write(f"{error}; going on without it, free some space", file=sys.stderr)
+
+    def _log(self, report: Optional[dict[str, Any]]) -> None:
+        """A logger that fails, for want of a network perhaps, does not end it either."""
+        try:
+            if report is not None:
+                folder = str(self.output / "model-last")
+                self.info = step_info(report, self.info.get("checkpoints", ()), folder)
+            self.log_step(None if report is None else self.info)
+        except Exception as error:  # loggers are anybody's code
+            self.bar.write(f"the logger failed and is left out: {error!r}", file=sys.stderr)
+            self.log_step = lambda info: None
+
+    def _say_sizes(self) -> None:
+        trainer, batches = self.trainer, self.trainer.batches
+        n_weights = sum(weight.numel() for weight in trainer.model.bilm.parameters())
+        low = trainer.product_dtype is not None
+        self.msg.info(
+            f"{trainer.train_corpus.n_words:,} tokens, {len(trainer.train_corpus.types):,} types, "
+            f"{len(trainer.model.vocabulary):,} words in the softmax; biLM of {n_weights:,} "
+            f"weights; {batches.batch_size} streams x {batches.unroll_steps} steps, "
+            f"{batches.steps_per_epoch:,} steps an epoch; products in "
+            f"{'bfloat16' if low else 'float32'}"
+        )
+
+
+def _line(report: dict[str, Any], figures: Perplexity) -> str:
+    return (
+        f"step {report['step']:>7,}  tokens {report['tokens']:>12,}  "
+        f"{report['elapsed'] / 60:6.1f} min  loss {report['sampled_loss']:.3f}  held-out "
+        f"perplexity {figures.mean:.2f} (forward {figures.forward:.2f}, backward "
+        f"{figures.backward:.2f})"
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_text(text, "utf8")
+    unfinished.replace(path)
+
+
+def _step_of(line: str) -> float:
+    """A line that a kill cut in two counts as later than all."""
+    try:
+        return float(srsly.json_loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

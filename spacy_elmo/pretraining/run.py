@@ -1,0 +1,169 @@
+"""A pretraining from text files to a model on disk."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Optional
+
+from wasabi import msg
+
+from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
+from .config import CorpusSettings, PretrainingConfig
+from .corpus import BLOCK, Corpus, Inputs, find_files, load_text
+from .distributed import Processes
+from .lock import lock
+from .manifest import read_manifest
+from .prepare import is_prepared, open_corpus, prepare
+from .reporting import Reporter
+from .trainer import Trainer
+
+# Less text than this is read by one process: starting others takes longer.
+SMALL = 20_000_000  # bytes
+
+
+def pretrain(
+    config: PretrainingConfig, output: Path, *, resume: bool = False, overwrite: bool = False
+) -> bool:
+    """Run a pretraining, or go on with one.
+
+    config (PretrainingConfig): The settings.
+    output (Path): Folder for models, checkpoints, metrics and the prepared text.
+    resume (bool): Go on from the last checkpoint, if there is one.
+    overwrite (bool): Delete what an earlier run wrote.
+    RETURNS (bool): Whether it came to its end; False if it was stopped.
+    RAISES (ValueError): The text cannot be read, there is another run in the
+        folder, or it cannot be resumed with these settings.
+    RAISES (OSError): The last checkpoint or model cannot be written.
+    """
+    if resume and overwrite:
+        raise ValueError("--resume goes on with a run, --overwrite deletes it: give one of them")
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)):
+        resume, overwrite = True, False
+    processes = Processes.join()
+    try:
+        with _alone(output, processes):
+            if processes.is_first:
+                _make_room(config, output, resume=resume, overwrite=overwrite)
+            train, dev = _texts(config, output, processes)
+            return _train(config, train, dev, output, processes, resume)
+    finally:
+        processes.leave()
+
+
+def _train(
+    config: PretrainingConfig,
+    train: Corpus,
+    dev: Corpus,
+    output: Path,
+    processes: Processes,
+    resume: bool,
+) -> bool:
+    checksum = corpus_checksum(train)
+    content = read_checkpoint(output / "checkpoints") if resume else None
+    model = None
+    if content is not None:
+        check_same_run(content, config, checksum)
+        model = restored_model(content)
+    trainer = Trainer(config, train, dev, model=model, processes=processes)
+    if content is not None:
+        trainer.load_state_dict(content["states"])
+    if not processes.agree(trainer.progress.step) or not processes.agree(int(checksum[:15], 16)):
+        raise ValueError(
+            f"the processes do not see the same text or checkpoints: {output} must be on storage "
+            f"that all machines share"
+        )
+    is_resumed = content is not None
+    with Reporter(trainer, output, corpus=checksum, is_resumed=is_resumed) as reporter:
+        trainer.run(on_step=reporter.on_step, on_evaluation=reporter.on_evaluation)
+        reporter.end()
+    return not trainer.stopped
+
+
+@contextmanager
+def _alone(output: Path, processes: Processes) -> Iterator[None]:
+    """Two runs that write to one folder would destroy one another."""
+    if not processes.is_first:
+        yield
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "checkpoints").mkdir(exist_ok=True)
+    with lock(output / "checkpoints" / "lock"):
+        yield
+
+
+def corpus_checksum(corpus: Corpus) -> str:
+    """RETURNS (str): SHA-256 of types and tokens, in hexadecimal."""
+    digest = hashlib.sha256()
+    for token in corpus.types:
+        digest.update(token.encode("utf8", "surrogatepass") + b"\n")
+    for start in range(0, len(corpus.tokens), BLOCK):
+        digest.update(corpus.tokens[start : start + BLOCK].astype("<i4").tobytes())
+    return digest.hexdigest()
+
+
+def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
+    for inputs in (config.corpus.train, config.corpus.dev):
+        if _prepared(inputs) is None:
+            find_files(inputs)  # that it is there, before anything is deleted
+    if overwrite:
+        for path in checkpoints(output / "checkpoints"):
+            path.unlink()
+        for name in ("model-best", "model-last", "corpus"):
+            shutil.rmtree(output / name, ignore_errors=True)
+        (output / "metrics.jsonl").unlink(missing_ok=True)
+    elif not resume and checkpoints(output / "checkpoints"):
+        raise ValueError(
+            f"{output} holds the checkpoints of a run: --resume goes on with it, "
+            f"--overwrite deletes it and starts anew"
+        )
+
+
+def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:
+    """Training text from disk, prepared by the first process; held-out text in memory."""
+    settings = config.corpus
+    folder = _prepared(settings.train)
+    if folder is None:
+        folder = output / "corpus"
+        if processes.is_first:
+            _prepare(config, settings, output)
+    elif processes.is_first:
+        _compare_vocabulary(config, folder)
+    processes.wait()
+    dev = _prepared(settings.dev)
+    if dev is not None:
+        return open_corpus(folder), open_corpus(dev)
+    return open_corpus(folder), load_text(settings.dev, format=settings.format, lang=config.lang)
+
+
+def _prepared(inputs: Inputs) -> Optional[Path]:
+    """The folder, if it is one that `prepare` wrote."""
+    is_folder = isinstance(inputs, (str, Path)) and is_prepared(inputs)
+    return Path(str(inputs)) if is_folder else None
+
+
+def _prepare(config: PretrainingConfig, settings: CorpusSettings, output: Path) -> None:
+    size = sum(file.stat().st_size for file in find_files(settings.train))
+    prepare(
+        settings.train,
+        output / "corpus",
+        format=settings.format,
+        lang=config.lang,
+        min_count=config.vocabulary.min_count,
+        max_size=config.vocabulary.max_size,
+        n_process=1 if size < SMALL else -1,
+        on_error=settings.on_error,
+        ignore=output,
+    )
+
+
+def _compare_vocabulary(config: PretrainingConfig, folder: Path) -> None:
+    prepared = (read_manifest(folder) or {}).get("settings", {})
+    for name, wanted in config.vocabulary.model_dump().items():
+        if prepared.get(name, wanted) != wanted:
+            msg.warn(
+                f"{folder} was prepared with {name} {prepared[name]}; the softmax has the words "
+                f"that the config asks for, [vocabulary] {name} = {wanted}"
+            )

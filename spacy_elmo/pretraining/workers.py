@@ -1,0 +1,78 @@
+"""The same work on one thing after another, in several processes."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+Label = TypeVar("Label")
+Result = TypeVar("Result")
+
+
+def n_processes(wanted: int) -> int:
+    """How many processes to start.
+
+    wanted (int): Their number, or -1 for one a core.
+    RETURNS (int): Their number.
+    RAISES (ValueError): It is neither.
+    """
+    if wanted == -1:
+        usable = getattr(os, "sched_getaffinity", None)
+        return len(usable(0)) if usable else os.cpu_count() or 1
+    if wanted < 1:
+        raise ValueError(f"n_process must be 1 or more, or -1 for all cores, got {wanted}")
+    return wanted
+
+
+def map_in_order(
+    function: Callable[..., Result], tasks: Iterable[tuple[Label, tuple]], n_process: int
+) -> Generator[tuple[Label, Result], None, None]:
+    """Call a function on each task; only a few are waiting at a time.
+
+    function (Callable): A function of a module, for other processes to import.
+    tasks (Iterable[Tuple[Any, tuple]]): A label and the arguments of each.
+    n_process (int): Processes; 1 starts none.
+    YIELDS (Tuple[Any, Any]): The labels and the results, in the order of the tasks.
+    RAISES (ChildProcessError): A process was ended from outside.
+    """
+    if n_process == 1:
+        yield from ((label, function(*arguments)) for label, arguments in tasks)
+        return
+    # A fork of a process that runs threads, as PyTorch's does, can hang.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(n_process, mp_context=context, initializer=_begin)
+    waiting: deque[tuple[Label, Future[Result]]] = deque()
+    try:
+        for label, arguments in tasks:
+            waiting.append((label, pool.submit(function, *arguments)))
+            if len(waiting) > 2 * n_process:
+                label, future = waiting.popleft()
+                yield label, future.result()
+        while waiting:
+            label, future = waiting.popleft()
+            yield label, future.result()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "a worker process was ended from outside (no memory left?) or could not start "
+            '(a script needs `if __name__ == "__main__":`); fewer processes need less memory'
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the parent, and end when it does, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

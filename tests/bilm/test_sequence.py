@@ -1,0 +1,209 @@
+import copy
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
+from spacy_elmo.bilm.sequence import ProjectedLSTMSequence, SequenceOptions
+
+FALLING = [4, 4, 2, 1, 1]
+SIZES = [(6, 3), (4, 4)]  # with and without projection
+CLIPS = [(None, None), (0.25, 0.2), (0.25, None), (None, 0.2), (50.0, 50.0)]
+
+
+def make(dim, width, clips, seed=0, dtype=torch.float64):
+    torch.manual_seed(seed)
+    config = BiLMConfig(lstm_dim=dim, projection_dim=width, cell_clip=clips[0], proj_clip=clips[1])
+    lstm = ProjectedLSTM(config).to(dtype)
+    for weight in lstm.parameters():
+        weight.data.normal_(std=0.7)
+    return lstm
+
+
+def starts(lstm, batch_sizes, seed=1):
+    """Inputs, hidden and cell state. The state is within the clips, as it is in fact."""
+    generator = torch.Generator().manual_seed(seed)
+    dim, width = len(lstm.bias) // 4, lstm.input_weight.shape[1]
+    shapes = [(sum(batch_sizes), width), (batch_sizes[0], width), (batch_sizes[0], dim)]
+    tensors = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    for tensor, clip in zip(tensors[1:], (lstm.proj_clip, lstm.cell_clip)):
+        tensor.clamp_(-(clip or 1e9), clip or 1e9)
+    return [tensor.to(lstm.bias.dtype).requires_grad_() for tensor in tensors]
+
+
+def weighted(results, seed=2):
+    """A scalar that depends on all numbers of the results, each in its own way."""
+    generator = torch.Generator().manual_seed(seed)
+    return sum(
+        (result * torch.randn(result.shape, generator=generator, dtype=torch.float64)).sum()
+        for result in results
+    )
+
+
+def gradients(lstm, run, batch_sizes, kept=(0, 1, 2), **settings):
+    tensors = starts(lstm, batch_sizes)
+    results = run(tensors[0], batch_sizes, *tensors[1:], **settings)
+    asked = [*tensors, *lstm.parameters()]
+    found = torch.autograd.grad(weighted([results[i] for i in kept]), asked, allow_unused=True)
+    return [result.detach() for result in results], found
+
+
+@pytest.mark.parametrize("batch_sizes", [FALLING, [3, 3, 3], [1], [2, 1]])
+@pytest.mark.parametrize("clips", CLIPS)
+@pytest.mark.parametrize(("dim", "width"), SIZES)
+def test_values_and_gradients_are_those_of_the_loop(dim, width, clips, batch_sizes):
+    lstm = make(dim, width, clips)
+    expected, wanted = gradients(lstm, lstm.loop, batch_sizes)
+    found, got = gradients(lstm, lstm, batch_sizes)
+    for ours, theirs in zip([*found, *got], [*expected, *wanted]):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
+    if clips == (0.25, 0.2) and batch_sizes == FALLING:  # they bite, though not everywhere
+        outputs, _, cell = found
+        assert 0 < (cell.abs() == 0.25).sum() < cell.numel()
+        assert ((outputs.abs() == 0.2).any()) == (width < dim)
+
+
+@pytest.mark.parametrize("kept", [(0,), (1,), (2,), (1, 2)], ids=str)
+@pytest.mark.parametrize(("dim", "width"), SIZES)
+def test_gradient_of_some_results_alone(dim, width, kept):
+    """The state of rows that end early flows back into the middle of the sequence."""
+    lstm = make(dim, width, (0.25, 0.2))
+    _, wanted = gradients(lstm, lstm.loop, FALLING, kept)
+    _, got = gradients(lstm, lstm, FALLING, kept)
+    for ours, theirs in zip(got, wanted):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
+    assert all(gradient.any() for gradient in got)
+
+
+@pytest.mark.parametrize("clips", [(None, None), (0.4, 0.3)], ids=str)
+@pytest.mark.parametrize(("dim", "width"), [(4, 2), (3, 3)])
+def test_gradients_by_finite_differences(dim, width, clips):
+    lstm = make(dim, width, clips, seed=4)
+    options = SequenceOptions([3, 2, 1], *clips)
+    tensors = starts(lstm, options.batch_sizes)
+    weights = [lstm.input_weight, lstm.state_weight, lstm.bias]
+    if lstm.projection is not None:
+        weights.append(lstm.projection)
+
+    def run(*arguments):
+        given = [*arguments, *[None] * (7 - len(arguments))]
+        return ProjectedLSTMSequence.apply(*given, options)
+
+    if clips[0] is not None:
+        _, _, cell = run(*tensors, *weights)
+        assert 0 < (cell.abs() == clips[0]).sum() < cell.numel()
+    assert torch.autograd.gradcheck(run, [*tensors, *weights], eps=1e-7, atol=1e-6)
+
+
+def test_gradient_of_what_is_asked_for():
+    """Frozen weights, frozen inputs, a state that nobody differentiates by."""
+    lstm = make(6, 3, (0.25, 0.2))
+    _, everything = gradients(lstm, lstm, FALLING)
+    tensors = starts(lstm, FALLING)
+    for chosen in ([0], [1], [2], [3], [5], [6], [0, 4]):
+        asked = [*tensors, *lstm.parameters()]
+        for i, tensor in enumerate(asked):
+            tensor.requires_grad_(i in chosen)
+        weights = (lstm.input_weight, lstm.state_weight, lstm._full_bias(), lstm.projection)
+        options = SequenceOptions(FALLING, lstm.cell_clip, lstm.proj_clip)
+        weighted(ProjectedLSTMSequence.apply(*tensors, *weights, options)).backward()
+        for i, tensor in enumerate(asked):
+            assert (tensor.grad is not None) == (i in chosen)
+            if i in chosen:
+                torch.testing.assert_close(tensor.grad, everything[i], rtol=0, atol=0)
+            tensor.grad = None
+
+
+def test_neither_inputs_nor_incoming_gradients_are_changed():
+    lstm = make(6, 3, (0.25, 0.2))
+    tensors = starts(lstm, FALLING)
+    before = [tensor.detach().clone() for tensor in tensors]
+    results = lstm(tensors[0], FALLING, *tensors[1:])
+    incoming = [torch.randn_like(result) for result in results]
+    copies = [gradient.clone() for gradient in incoming]
+    first = torch.autograd.grad(results, tensors, incoming, retain_graph=True)
+    again = torch.autograd.grad(results, tensors, incoming)
+    for a, b in zip([*tensors, *incoming, *first], [*before, *copies, *again]):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(("dim", "width"), [(32, 12), (16, 16)])
+def test_products_in_bfloat16(dim, width):
+    """Within a few roundings of float32; state, gradients and results stay float32."""
+    lstm = make(dim, width, (3.0, 3.0), dtype=torch.float32)
+    for weight in lstm.parameters():
+        weight.data.mul_(0.3)
+    exact, wanted = gradients(lstm, lstm, FALLING)
+    found, got = gradients(lstm, lstm, FALLING, product_dtype=torch.bfloat16)
+    rounding = 2.0**-8
+    for ours, theirs in zip([*found, *got], [*exact, *wanted]):
+        assert ours.dtype == torch.float32
+        error = (ours - theirs).norm() / theirs.norm()
+        assert 0 < error < 4 * rounding
+    # The cell state is no rounded one: float32 numbers that bfloat16 has not.
+    assert (found[2] != found[2].bfloat16().float()).float().mean() > 0.5
+
+
+def test_same_type_of_products_changes_nothing():
+    lstm = make(6, 3, (0.25, 0.2))
+    expected, wanted = gradients(lstm, lstm, FALLING)
+    found, got = gradients(lstm, lstm, FALLING, product_dtype=torch.float64)
+    for ours, theirs in zip([*found, *got], [*expected, *wanted]):
+        assert torch.equal(ours, theirs)
+
+
+def test_without_gradient_the_loop_runs(monkeypatch):
+    lstm = make(6, 3, (0.25, 0.2))
+    calls = []
+    original = ProjectedLSTM.loop
+
+    def loop(self, *args):
+        calls.append(len(args))
+        return original(self, *args)
+
+    monkeypatch.setattr(ProjectedLSTM, "loop", loop)
+    tensors = starts(lstm, FALLING)
+    with torch.no_grad():
+        lstm(tensors[0], FALLING, *tensors[1:])
+    assert len(calls) == 1
+    lstm.requires_grad_(False)
+    lstm(tensors[0].detach(), FALLING, *(tensor.detach() for tensor in tensors[1:]))
+    assert len(calls) == 2
+    lstm(tensors[0], FALLING, *tensors[1:])  # a gradient by the inputs is wanted
+    lstm.requires_grad_(True)(tensors[0].detach(), FALLING, *tensors[1:])
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("batch_sizes", [FALLING, [3, 3, 3]])
+@pytest.mark.parametrize(("dim", "width"), SIZES)
+def test_fused_lstm_is_the_loop_without_clips(dim, width, batch_sizes):
+    lstm = make(dim, width, (None, None))
+    expected, wanted = gradients(lstm, lstm.loop, batch_sizes)
+    run = lambda *arguments: fused_lstm(lstm, *arguments)  # noqa: E731
+    found, got = gradients(lstm, run, batch_sizes)
+    for ours, theirs in zip([*found, *got], [*expected, *wanted]):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
+
+
+def test_a_step_of_training_is_that_of_the_loop(monkeypatch):
+    """In a stack, with several layers on top of one another."""
+    from spacy_elmo.bilm.model import BiLM
+
+    torch.manual_seed(0)
+    config = BiLMConfig(
+        lstm_dim=8, projection_dim=4, cell_clip=0.3, proj_clip=0.2, filters=((1, 4), (2, 4))
+    )
+    bilm = BiLM(config).double()
+    other = copy.deepcopy(bilm)
+    rows = torch.randint(5, (2, sum(FALLING)))
+    found = []
+    for model in (bilm, other):
+        if model is other:
+            monkeypatch.setattr(ProjectedLSTM, "forward", lambda self, *a: self.loop(*a[:4]))
+        vectors = model.token_vectors(["a", "b", "c", "dd", "naïve"])
+        outputs, state = model(vectors, rows, FALLING, model.zero_state(4))
+        weighted([*outputs[0], *outputs[1], state.hidden, state.cell]).backward()
+        found.append([weight.grad for weight in model.parameters()])
+    for ours, theirs in zip(*found):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)

@@ -1,0 +1,55 @@
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.pretraining.corpus import load_text
+from spacy_elmo.pretraining.prepare import open_corpus
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["elmo", "corpus", *map(str, arguments)])
+
+
+def test_corpus(tmp_path):
+    (tmp_path / "a.txt").write_text("a b\n\nb c\n", "utf8")
+    (tmp_path / "b.txt").write_bytes(b"d\n\xff\n")
+    out = tmp_path / "out"
+    inputs = (tmp_path / "a.txt", tmp_path / "b.txt")
+    result = run(*inputs, out, "--max-size", "4", "-n", "1")
+    assert result.exit_code == 0
+    assert "b.txt, line 2: not UTF-8" in result.output
+    rows = dict(line.split() for line in result.output.splitlines() if len(line.split()) == 2)
+    assert (rows["tokens"], rows["sentences"], rows["documents"], rows["types"]) == (
+        ("5", "3", "3", "6")
+    )
+    assert (out / "vocab.txt").read_text("utf8").split() == ["<S>", "</S>", "<UNK>", "b"]
+    (tmp_path / "b.txt").write_text("d\n", "utf8")
+    corpus, expected = open_corpus(out), load_text(inputs)
+    assert sorted(corpus.types) == sorted(expected.types)
+    assert corpus.documents.tolist() == expected.documents.tolist()
+    assert run(*inputs, out, "-n", "1").exit_code == 1
+
+
+def test_what_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"a\n\xff\n")
+    result = run(tmp_path / "a.txt", tmp_path / "out", "--on-error", "refuse")
+    assert result.exit_code == 1
+    assert "line 2: not UTF-8" in " ".join(result.output.split())
+    assert run(tmp_path / "missing.txt", tmp_path / "out").exit_code == 1
+
+
+def test_help():
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "Example" in result.output
+
+
+def test_stopped(tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacy_elmo.pretraining.prepare.prepare", stop)
+    (tmp_path / "a.txt").write_text("a\n", "utf8")
+    result = run(tmp_path / "a.txt", tmp_path / "out")
+    assert result.exit_code == 130
+    assert "the same command" in result.output

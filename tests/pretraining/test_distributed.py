@@ -1,0 +1,221 @@
+"""Two processes over gloo, as `torchrun` starts them, do what one does."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.pretraining.corpus import load_text
+from spacy_elmo.pretraining.distributed import Processes
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.trainer import Trainer
+
+from runs import arrays, metrics, run_config, run_settings, write_texts
+
+TESTS = str(Path(__file__).resolve().parents[1])
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": TESTS}
+
+# What each process does; `observe` is the one process's, too.
+SCRIPT = """
+import sys
+from pathlib import Path
+import torch
+from spacy_elmo.pretraining.distributed import Processes
+
+sys.path.insert(0, {here!r})
+from test_distributed import observe
+
+processes = Processes.join()
+try:
+    found = observe(Path({folder!r}), processes, {variants!r})
+    torch.save(found, Path({folder!r}) / f"{{processes.rank}}.pt")
+finally:
+    processes.leave()
+"""
+VARIANTS = [
+    {"softmax": "sampled"},
+    {"softmax": "sampled", "accumulate_gradient": 2, "directions": "different"},
+    {"softmax": "full", "optimizer": "adagrad"},
+    {"softmax": "adaptive"},
+]
+
+
+def observe(folder, processes, variants):
+    """Of some steps: gradients, losses and what was read; figures and weights after them."""
+    train, dev = (load_text(folder / name) for name in ("train.txt", "dev.txt"))
+    return [observe_one(folder, train, dev, processes, variant) for variant in variants]
+
+
+def observe_one(folder, train, dev, processes, variant):
+    config = run_settings(folder, batch_size=8, **variant)
+    trainer = Trainer(config, train, dev, processes=processes)
+    gradients, read = [], []
+    clip, part_loss = trainer.optimizers.clip, trainer._loss
+
+    def note_gradients(rows):
+        gradients.append([g.clone() for g in trainer.optimizers.gradients(rows)])
+        clip(rows)
+
+    def note_window(window, *rest):
+        read.append(torch.from_numpy(window.inputs))
+        return part_loss(window, *rest)
+
+    trainer.optimizers.clip, trainer._loss = note_gradients, note_window
+    losses = [trainer.step() for _ in range(3)]
+    figures = [trainer.evaluate()[0].to_dict()]
+    states = trainer.state_dict()
+    return {
+        "gradients": gradients,
+        "read": read,
+        "losses": losses,
+        "figures": figures,
+        "weights": [weight.detach() for weight in trainer.model.parameters()],
+        "state": states["hidden"],
+    }
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def on_two_processes(folder, variants, timeout=40):
+    """What `observe` found in each; they are killed where they wait for each other."""
+    here = str(Path(__file__).parent)
+    script = SCRIPT.format(here=here, folder=str(folder), variants=variants)
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", script],
+            env={**ENVIRONMENT, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for process in started:
+            _, errors = process.communicate(timeout=timeout)
+            assert process.returncode == 0, errors
+    except subprocess.TimeoutExpired:
+        pytest.fail("the processes wait for each other")
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+def assert_near(found, expected, tolerance):
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected):
+        assert (ours - theirs).norm() <= tolerance * theirs.norm() + 1e-9
+
+
+def test_two_processes_compute_what_one_does(tmp_path):
+    write_texts(tmp_path)
+    both = on_two_processes(tmp_path, VARIANTS, 120)
+    alone = observe(tmp_path, Processes(), VARIANTS)
+    for variant, *found, one in zip(VARIANTS, *both, alone):
+        for two in found:
+            assert_near(two["gradients"][0], one["gradients"][0], 1e-5)
+            for gradients, expected in zip(two["gradients"], one["gradients"]):
+                assert_near(gradients, expected, 1e-3)
+            assert_near(two["weights"], one["weights"], 1e-3)
+            assert_near([two["state"]], [one["state"]], 1e-3)
+            assert two["figures"] == [pytest.approx(one["figures"][0], rel=1e-4)]
+        # Both have the same numbers, bit by bit, or they would drift apart.
+        for ours, theirs in zip(found[0]["weights"], found[1]["weights"]):
+            assert torch.equal(ours, theirs)
+        n_parts = variant.get("accumulate_gradient", 1)
+        for step in range(3):
+            parts = slice(step * n_parts, (step + 1) * n_parts)
+            shares = [part.view(2, 8, -1) for two in found for part in two["read"][parts]]
+            whole = [part.view(2, 8, -1) for part in one["read"][parts]]
+            # Each stream is read by one process: side by side they are the batch.
+            assert torch.equal(torch.cat(shares, dim=2), torch.cat(whole, dim=2))
+            mean = np.mean([two["losses"][step] for two in found])
+            assert mean == pytest.approx(one["losses"][step], rel=1e-4)
+
+
+def test_cluster_that_only_one_process_meets(tmp_path):
+    """The first half of the text, the first process's, has no rare word: its tail of the
+    adaptive softmax gets no gradient there."""
+    common = [f"c{i}" for i in range(8)]
+    lines = [" ".join(common)] * 30
+    lines += [" ".join([f"r{i}", f"r{i + 1}", *common[:6]]) for i in range(30)]
+    (tmp_path / "train.txt").write_text("".join(line + "\n" for line in lines), "utf8")
+    (tmp_path / "dev.txt").write_text("c1 c2 r3\nc4 c5 r5\n", "utf8")
+    variants = [{"softmax": "adaptive"}]
+    both = on_two_processes(tmp_path, variants)
+    (alone,) = observe(tmp_path, Processes(), variants)
+    for (two,) in both:
+        assert_near(two["gradients"][0], alone["gradients"][0], 1e-5)
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_run_on_two_processes(tmp_path):
+    """The whole command: one process writes and speaks, and one can go on."""
+    write_texts(tmp_path)
+    settings = {"max_steps": 6, "eval_frequency": 2, "checkpoint_minutes": 1e-9, "keep": 10}
+    config = run_config(tmp_path, **settings, state_reset=0.3)
+    config.to_disk(tmp_path / "run.cfg")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*launch, "-m", "spacy", "elmo", "pretrain", "run.cfg", "--output", "two"]
+    result = subprocess.run(
+        [sys.executable, *command],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    assert (result.stdout + result.stderr).count("Best held-out perplexity") == 1
+    assert result.stdout.count("words in the softmax") == 1
+
+    alone = run_settings(tmp_path, **settings, state_reset=0.3)
+    pretrain(alone, tmp_path / "one")
+    assert files(tmp_path / "two") == files(tmp_path / "one")
+
+    def assert_like_one(output):
+        for name, values in arrays(tmp_path / "one").items():
+            np.testing.assert_allclose(arrays(output)[name], values, rtol=0, atol=2e-3)
+        rows, expected = metrics(output), metrics(tmp_path / "one")
+        assert [row["step"] for row in rows] == [row["step"] for row in expected]
+        for row, one in zip(rows, expected):
+            assert row["tokens"] == one["tokens"]
+            assert row["perplexity"] == pytest.approx(one["perplexity"], rel=1e-3)
+            assert row["sampled_loss"] == pytest.approx(one["sampled_loss"], rel=1e-3)
+
+    # A checkpoint of two processes, resumed by one.
+    shutil.copytree(tmp_path / "two", tmp_path / "changed")
+    for path in (tmp_path / "changed" / "checkpoints").glob("*.pt"):
+        if int(path.stem.split("-")[1]) > 3:
+            path.unlink()
+    assert pretrain(alone, tmp_path / "changed", resume=True)
+    assert_like_one(tmp_path / "changed")
+    assert_like_one(tmp_path / "two")
+
+
+def test_alone_nothing_is_exchanged():
+    processes = Processes()
+    tensor = torch.arange(3.0)
+    processes.mean_(tensor)
+    processes.wait()
+    processes.leave()
+    assert tensor.tolist() == [0, 1, 2]
+    assert processes.sum([1.0, 2.0]) == [1.0, 2.0]
+    assert processes.agree(7)
+    assert processes.gather_rows(tensor, 0) is tensor
+    assert processes.is_first

@@ -1,0 +1,221 @@
+"""Runs that go on from a model that exists."""
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.softmax import AdaptiveSoftmax
+from spacy_elmo.pretraining import initial_model as module
+from spacy_elmo.pretraining.corpus import load_text, read_corpus
+from spacy_elmo.pretraining.initial_model import initial_model, product_dtype
+from spacy_elmo.pretraining.language_model import read_language_model
+from spacy_elmo.pretraining.perplexity import perplexity
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.weights import read_weights
+
+import reference
+from models import tiny_options
+from runs import arrays, metrics, run_settings, write_texts
+
+OTHER = read_corpus([["the", "a", "new", "b"], ["words", "the", "new", "the"]] * 20)
+DEV = read_corpus([["the", "a", "unseen", "b"]])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """With a pipeline of each kind of softmax, and weights in AllenNLP's format."""
+    made = tmp_path_factory.mktemp("init")
+    write_texts(made)
+    for kind in ("sampled", "adaptive"):
+        pretrain(run_settings(made, softmax=kind, max_steps=4, seed=3), made / kind)
+    options = tiny_options()
+    reference.write_hdf5(made / "allennlp", options, reference.random_datasets(options, 7))
+    return made
+
+
+def init_of(folder, name="sampled", **settings):
+    path = folder / name
+    return {"init": str(path / "model-last" if name != "allennlp" else path), **settings}
+
+
+def trainer_of(folder, name="sampled", init=(), **training):
+    config = run_settings(folder, init=init_of(folder, name, **dict(init)), **training)
+    return Trainer(config, OTHER, DEV)
+
+
+def run(trainer, **settings):
+    trainer.run(on_evaluation=lambda *args: None, **settings)
+
+
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_pipeline_with_its_softmax(folder, kind):
+    """All weights, the vocabulary, and no time for the softmax alone; the config's sizes
+    are no matter."""
+    config = run_settings(folder, init=init_of(folder, kind), softmax=kind)
+    config = config.model_copy(update={"bilm": read_weights(folder / "allennlp").config})
+    model, softmax_warmup = initial_model(config, OTHER)
+    assert softmax_warmup == 0
+    expected = read_language_model(folder / kind / "model-last")
+    assert model.vocabulary.words == expected.vocabulary.words
+    assert "new" not in model.vocabulary
+    assert model.state_dict().keys() == expected.state_dict().keys()
+    for name, weight in model.named_parameters():
+        assert torch.equal(weight, expected.state_dict()[name]), name
+        assert weight.requires_grad, name
+    assert model.bilm.config == expected.bilm.config
+
+
+def test_sampled_and_full_are_one_kind(folder):
+    config = run_settings(folder, init=init_of(folder, "sampled"), softmax="full")
+    assert initial_model(config, OTHER)[1] == 0
+
+
+@pytest.mark.parametrize(("name", "kind"), [("sampled", "adaptive"), ("adaptive", "full")])
+def test_softmax_of_another_kind_is_refused(folder, name, kind):
+    config = run_settings(folder, init=init_of(folder, name), softmax=kind)
+    with pytest.raises(ValueError, match=rf"softmax is '{kind}': .* vocabulary = \"new\""):
+        initial_model(config, OTHER)
+    config = run_settings(folder, init=init_of(folder, name, vocabulary="new"), softmax=kind)
+    model, _ = initial_model(config, OTHER)
+    assert isinstance(model.softmax, AdaptiveSoftmax) == (kind == "adaptive")
+
+
+def test_new_vocabulary_takes_over_the_words_it_knows(folder):
+    init = init_of(folder, vocabulary="new", softmax_warmup=7)
+    torch.manual_seed(0)
+    model, softmax_warmup = initial_model(run_settings(folder, init=init), OTHER)
+    assert softmax_warmup == 7
+    old = read_language_model(folder / "sampled" / "model-last")
+    words = model.vocabulary.words
+    assert set(words) == {"<S>", "</S>", "<UNK>", "the", "a", "b", "new", "words"}
+    known = {word: old.vocabulary.words.index(word) for word in words if word in old.vocabulary}
+    assert set(known) == set(words) - {"new", "words"}
+    for i, word in enumerate(words):
+        if word in known:
+            assert torch.equal(model.softmax.weight[i], old.softmax.weight[known[word]])
+            assert model.softmax.bias[i] == old.softmax.bias[known[word]]
+        else:
+            assert not (model.softmax.weight[i] == old.softmax.weight[2]).any()
+            assert model.softmax.bias[i] == 0
+    for name, weight in model.bilm.named_parameters():
+        assert torch.equal(weight, old.bilm.state_dict()[name]), name
+
+
+def test_weights_without_a_softmax(folder):
+    model, softmax_warmup = initial_model(
+        run_settings(folder, init=init_of(folder, "allennlp")), OTHER
+    )
+    assert softmax_warmup == 500
+    assert "new" in model.vocabulary
+    expected = read_weights(folder / "allennlp")
+    assert model.bilm.config == expected.config
+    assert model.softmax.weight.shape[1] == expected.config.projection_dim
+    for name, weight in model.bilm.named_parameters():
+        assert torch.equal(weight, expected.state_dict()[name]), name
+        assert weight.requires_grad
+
+
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_new_softmax_is_trained_alone_first(folder, kind):
+    """The biLM stands still for so many steps, then all is trained; the learning rate
+    warms up anew; the figures before are those of the frozen biLM with its softmax."""
+    trainer = trainer_of(
+        folder, "allennlp", {"softmax_warmup": 5}, softmax=kind, max_steps=9, warmup_steps=3
+    )
+    bilm = read_weights(folder / "allennlp").state_dict()
+    softmaxes, still, rates, before = [], [], [], []
+
+    def on_step(trainer):
+        weights = trainer.model.bilm.state_dict()
+        still.append(all(torch.equal(weights[name], bilm[name]) for name in bilm))
+        softmaxes.append(torch.nn.utils.parameters_to_vector(trainer.model.softmax.parameters()))
+        rates.append(trainer.optimizers.of_softmax.param_groups[0]["lr"])
+        if trainer.progress.step == 5:
+            assert trainer.progress.before is None
+            before.append(perplexity(trainer.model, DEV, n_streams=2).mean)
+
+    run(trainer, on_step=on_step)
+    assert still == [True] * 5 + [False] * 4
+    assert all((a != b).any() for a, b in zip(softmaxes, softmaxes[1:]))
+    assert trainer.progress.before == pytest.approx(before[0], rel=1e-6)
+    assert rates[:5] == pytest.approx([0.01 / 3, 0.02 / 3, 0.01, 0.01, 0.01])
+    assert rates[5] < rates[6]
+
+
+def test_figures_before_are_those_of_the_model(folder):
+    trainer = trainer_of(folder, max_steps=3)
+    model = read_language_model(folder / "sampled" / "model-last")
+    expected = perplexity(model, DEV, n_streams=2).mean
+    assert perplexity(trainer.model, DEV, n_streams=2).mean == pytest.approx(expected)
+    run(trainer)
+    assert trainer.progress.before == pytest.approx(expected, rel=1e-6)
+    assert trainer.progress.best != pytest.approx(expected, rel=1e-3)
+
+
+def test_without_init_there_is_nothing_before(folder):
+    trainer = Trainer(run_settings(folder, max_steps=2), OTHER, DEV)
+    run(trainer)
+    assert trainer.progress.before is None
+
+
+@pytest.mark.parametrize("killed_at", [2, 4, 6])
+def test_resumed_in_and_after_the_time_of_the_softmax(folder, tmp_path, monkeypatch, killed_at):
+    """And without the model that it went on from, which may be gone."""
+    from spacy_elmo.pretraining import reporting
+
+    write_texts(tmp_path)
+    init = init_of(folder, "allennlp", softmax_warmup=4)
+    config = run_settings(
+        tmp_path, init=init, max_steps=8, dropout=0.2, checkpoint_minutes=1e-9, eval_frequency=3
+    )
+    pretrain(config, tmp_path / "alone")
+
+    def on_step(self, trainer, original=reporting.Reporter.on_step):
+        original(self, trainer)
+        if trainer.progress.step == killed_at:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reporting.Reporter, "on_step", on_step)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(config, tmp_path / "out")
+    monkeypatch.setattr(module, "read_weights", None)
+    pretrain(config, tmp_path / "out", resume=True)
+    expected = arrays(tmp_path / "alone")
+    for name, values in arrays(tmp_path / "out").items():
+        assert values.tobytes() == expected[name].tobytes(), name
+    assert metrics(tmp_path / "out") == metrics(tmp_path / "alone")
+    model = read_language_model(tmp_path / "out" / "model-last")
+    assert model.bilm.config == read_weights(folder / "allennlp").config
+
+
+@pytest.mark.parametrize("name", ["missing", "train.txt"])
+def test_what_is_no_model(folder, name):
+    config = run_settings(folder, init={"init": str(folder / name)})
+    with pytest.raises(ValueError, match=name):
+        initial_model(config, load_text(folder / "train.txt"))
+
+
+def test_softmax_that_does_not_fit(folder, tmp_path):
+    import shutil
+
+    shutil.copytree(folder / "sampled" / "model-last", tmp_path / "model")
+    with (tmp_path / "model" / "vocab.txt").open("a", encoding="utf8") as file:
+        file.write("more\n")
+    config = run_settings(folder, init={"init": str(tmp_path / "model")})
+    with pytest.raises(ValueError, match=r"softmax.safetensors: does not fit"):
+        initial_model(config, OTHER)
+
+
+def test_types_of_products(monkeypatch):
+    cpu = torch.device("cpu")
+    assert product_dtype("float32", cpu) is None
+    assert product_dtype("bf16", cpu) is torch.bfloat16
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda: False, raising=False)
+    assert product_dtype("auto", cpu) is None
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True, raising=False)
+    assert product_dtype("auto", cpu) is torch.bfloat16
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.delattr(torch.cpu, name)
+    assert product_dtype("auto", cpu) is None

@@ -1,0 +1,82 @@
+"""SIGKILL at any moment: the run that is resumed ends as one that was left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
+
+SETTINGS = {**RANDOM, "checkpoint_minutes": 0.001, "max_steps": 0, "max_epochs": 40}
+
+
+def start(folder, output):
+    """A run, as soon as it trains: what comes before, mostly imports, writes nothing."""
+    words = ["-m", "spacy", "elmo", "pretrain", "run.cfg", "--output", output, "--resume"]
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    shown = ""
+    while "words in the softmax" not in shown:
+        line = process.stdout.readline()
+        assert line, shown
+        shown += line
+    return process
+
+
+def finish(folder, output):
+    """RETURNS (float): How long it trained, in seconds."""
+    process = start(folder, output)
+    started = time.monotonic()
+    shown = process.communicate()[0]
+    assert process.returncode == 0, shown
+    return time.monotonic() - started
+
+
+def is_killed(folder, output, seconds):
+    """Whether it was killed after so long, rather than over before."""
+    process = start(folder, output)
+    try:
+        assert process.wait(seconds) == 0
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        return True
+    finally:
+        process.communicate()
+    return False
+
+
+def check(folder, seed, n_kills, settings):
+    write_texts(folder)
+    run_config(folder, **settings).to_disk(folder / "run.cfg")
+    whole = finish(folder, "alone")
+    moments = np.random.default_rng(seed).uniform(0, whole / n_kills, n_kills)
+    assert sum(is_killed(folder, "out", moment) for moment in moments) > 0.8 * n_kills
+    finish(folder, "out")
+    for name in ("model-last", "model-best"):
+        assert_same_arrays(arrays(folder / "out", name), arrays(folder / "alone", name))
+    assert metrics(folder / "out") == metrics(folder / "alone")
+    names = sorted(path.name for path in (folder / "out").iterdir())
+    assert names == sorted(path.name for path in (folder / "alone").iterdir())
+    assert not list((folder / "out").rglob("*.part"))
+    assert not list((folder / "out").rglob("*.old"))
+
+
+def test_killed_twice(tmp_path):
+    check(tmp_path, 0, 2, {**SETTINGS, "max_epochs": 5})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_killed_at_twenty_random_moments(tmp_path):
+    check(tmp_path, 1, 20, SETTINGS)

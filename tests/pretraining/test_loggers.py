@@ -1,0 +1,204 @@
+import io
+import json
+import sys
+
+import pytest
+import spacy
+from thinc.api import Config
+
+from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.loggers import logged_pipeline, make_logger, step_info
+
+from models import pretraining_config
+
+REPORT = {
+    "step": 400,
+    "epoch": 1.7,
+    "tokens": 12_800,
+    "seconds": 9.87,
+    "tokens_per_second": 1296.9,
+    "learn_rate": 0.002,
+    "sampled_loss": 4.5,
+    "perplexity": {
+        "forward": 200.0,
+        "backward": 225.0,
+        "mean": 212.5,
+        "n_tokens": 99,
+        "unknown": 0.02,
+    },
+}
+SEEN = []
+
+
+@spacy.registry.loggers("test.Recorder.v1")
+def recorder(name: str):
+    def set_up(nlp, stdout, stderr):
+        SEEN.append((name, nlp.pipe_names, nlp.config["training"]))
+        return SEEN.append, lambda: SEEN.append("end")
+
+    return set_up
+
+
+@spacy.registry.loggers("test.NeedsAPackage.v1")
+def needs_a_package():
+    raise ImportError("pip install it")
+
+
+@pytest.fixture
+def nlp():
+    return logged_pipeline(check_config(Config(pretraining_config(eval_frequency=7))))
+
+
+def log(settings, nlp, *reports):
+    """What a logger prints, told of some reports with two steps before each."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    log_step, finalize = make_logger(settings, nlp, stdout, stderr)
+    checkpoints = ()
+    for report in reports:
+        log_step(None)
+        log_step(None)
+        info = step_info(report, checkpoints)
+        checkpoints = info["checkpoints"]
+        log_step(info)
+    finalize()
+    return stdout.getvalue()
+
+
+def test_step_info_has_what_spacys_loop_tells():
+    """The keys of spaCy's own training loop, and values of the same kinds."""
+    from spacy.training.loop import train_while_improving
+
+    other = spacy.blank("en")
+    other.add_pipe("textcat_multilabel").add_label("A")
+    example = spacy.training.Example.from_dict(other.make_doc("a b"), {"cats": {"A": 1.0}})
+    optimizer = other.initialize(lambda: [example])
+    arguments = dict.fromkeys(["accumulate_gradient", "eval_frequency", "max_steps"], 1)
+    lists = {"exclude": [], "annotating_components": [], "before_update": None}
+    steps = train_while_improving(
+        other,
+        optimizer,
+        iter([(0, [example])]),
+        lambda: (0.5, {"cats_score": 0.5}),
+        dropout=0.1,
+        patience=0,
+        **arguments,
+        **lists,
+    )
+    _, theirs, _ = next(iter(steps))
+    ours = step_info(REPORT)
+    assert set(ours) == set(theirs)
+    for name in ("epoch", "step", "score", "seconds", "words"):
+        assert type(ours[name]) is type(theirs[name]), name
+    assert [type(value) for value in ours["checkpoints"][0]] == [float, int]
+
+
+def test_score_is_the_better_the_higher():
+    better = {**REPORT, "step": 800, "perplexity": {**REPORT["perplexity"], "mean": 150.0}}
+    first = step_info(REPORT)
+    second = step_info(better, first["checkpoints"], "out/model-last")
+    assert first["score"] == -212.5
+    assert second["checkpoints"] == [(-212.5, 400), (-150.0, 800)]
+    assert second["score"] == max(second["checkpoints"])[0]
+    assert second["output_path"] == "out/model-last"
+    scores = first["other_scores"]
+    assert (scores["perplexity"], scores["perplexity_forward"]) == (212.5, 200.0)
+    assert (scores["perplexity_backward"], scores["tokens_per_second"]) == (225.0, 1296.9)
+    assert first["losses"] == {"elmo": 4.5}
+
+
+def test_recording_logger(nlp):
+    SEEN.clear()
+    assert log({"@loggers": "test.Recorder.v1", "name": "a"}, nlp, REPORT) == ""
+    (name, pipes, training), *steps, end = SEEN
+    assert (name, pipes, end) == ("a", ["elmo"], "end")
+    assert steps == [None, None, step_info(REPORT)]
+    assert (training["eval_frequency"], training["max_steps"], training["batch_size"]) == (7, 3, 4)
+    assert dict(training["score_weights"]) == {"speed": 0.0}
+
+
+def test_chain_of_spacy_loggers(nlp):
+    SEEN.clear()
+    first, second = ({"@loggers": "test.Recorder.v1", "name": name} for name in "ab")
+    settings = {"@loggers": "spacy.ChainLogger.v1", "logger1": first, "logger2": second}
+    log(settings, nlp, REPORT)
+    assert [entry[0] for entry in SEEN if isinstance(entry, tuple)] == ["a", "b"]
+    assert SEEN.count(step_info(REPORT)) == 2
+
+
+@pytest.mark.parametrize("version", ["v1", "v2", "v3"])
+def test_console(nlp, version):
+    shown = log({"@loggers": f"spacy.ConsoleLogger.{version}"}, nlp, REPORT)
+    header, _, row = (line.split() for line in shown.splitlines())
+    assert header == ["E", "#", "LOSS", "ELMO", "SPEED", "SCORE"]
+    # Nothing times 100 that is no share.
+    assert row == ["1", "400", "4.50", "1296.90", "-212.50"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"@loggers": "spacy.ConsoleLogger.v1", "progress_bar": True},
+        {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": "train"},
+    ],
+)
+def test_console_with_progress_bar(nlp, settings):
+    assert len(log(settings, nlp, REPORT, {**REPORT, "step": 800}).splitlines()) == 4
+
+
+def test_console_writes_a_file(nlp, tmp_path):
+    path = tmp_path / "deep" / "log.jsonl"
+    settings = {"@loggers": "spacy.ConsoleLogger.v3", "output_file": str(path)}
+    log(settings, nlp, REPORT)
+    row = json.loads(path.read_text("utf8"))
+    assert (row["step"], row["score"], row["losses"]) == (400, -212.5, {"elmo": 4.5})
+
+
+def test_config_is_what_loggers_upload(nlp):
+    flat = spacy.util.dict_to_dot(nlp.config.interpolate())
+    assert flat["training.learn_rate"] == 0.01
+    assert flat["components.elmo.model.lstm_dim"] == 16
+    assert flat["elmo.corpus.train"] == "train.txt"
+    assert flat["elmo.vocabulary.min_count"] == 1
+
+
+def test_none(nlp):
+    assert log(None, nlp, REPORT) == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"@loggers": "spacy.NoLogger.v1"}, r"spacy\.NoLogger\.v1"),
+        ({"@loggers": "spacy.ConsoleLogger.v3", "bar": 1}, "bar"),
+        ({"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": "x"}, "x"),
+        ({"progress_bar": True}, "@loggers"),
+        ({}, "@loggers"),
+    ],
+)
+def test_wrong_settings_are_named(nlp, settings, message):
+    with pytest.raises(ValueError, match=rf"(?s)\[training\.logger\].*{message}"):
+        log(settings, nlp, REPORT)
+
+
+def test_missing_package_is_named(nlp):
+    with pytest.raises(ImportError, match="pip install it"):
+        log({"@loggers": "test.NeedsAPackage.v1"}, nlp, REPORT)
+
+
+def test_tensorboard_missing(nlp, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ImportError, match=r"spacy-elmo\[tensorboard\]"):
+        make_logger({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}, nlp)
+
+
+def test_tensorboard(nlp, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    better = {**REPORT, "step": 800, "perplexity": {**REPORT["perplexity"], "mean": 150.0}}
+    log({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": str(tmp_path)}, nlp, REPORT, better)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    found = [(event.step, event.value) for event in events.Scalars("scores/perplexity")]
+    assert found == [(400, 212.5), (800, 150.0)]
+    assert events.Scalars("loss/elmo")[0].value == 4.5
+    assert events.Scalars("score")[1].value == -150.0

@@ -1,0 +1,369 @@
+"""`pretrain` as a whole: what it leaves on disk, however often it is stopped."""
+
+import errno
+import json
+import resource
+
+import pytest
+import srsly
+import torch
+from spacy import registry
+
+from spacy_elmo.pretraining import reporting
+from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
+from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.language_model import read_language_model
+from spacy_elmo.pretraining.lock import lock
+from spacy_elmo.pretraining.perplexity import Perplexity, perplexity
+from spacy_elmo.pretraining.prepare import prepare
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.trainer import Trainer
+
+from runs import (
+    RANDOM,
+    arrays,
+    assert_same_arrays,
+    metrics,
+    run_config,
+    run_settings,
+    write_texts,
+)
+
+VARIANTS = [
+    {"softmax": "sampled", "optimizer": "adam"},
+    {"softmax": "sampled", "optimizer": "adagrad", "accumulate_gradient": 2},
+    {"softmax": "adaptive", "optimizer": "adam", "directions": "different"},
+    {"softmax": "adaptive", "optimizer": "adagrad"},
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_texts(tmp_path)
+    return tmp_path
+
+
+class Killed(BaseException):
+    """No `except Exception` sees it, as none sees a SIGKILL."""
+
+
+def stop_at(monkeypatch, *steps, how="kill", at="step"):
+    """Stop the runs to come at these steps, each one time."""
+    waiting = list(steps)
+    name = "on_step" if at == "step" else "on_evaluation"
+    original = getattr(reporting.Reporter, name)
+
+    def call(self, trainer, *args):
+        original(self, trainer, *args)
+        if waiting and trainer.progress.step == waiting[0]:
+            waiting.pop(0)
+            if how == "kill":
+                raise Killed
+            trainer.stopped = True
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(reporting.Reporter, name, call)
+
+
+def left_alone(folder, **training):
+    assert pretrain(run_settings(folder, **training), folder / "alone")
+    return arrays(folder / "alone"), metrics(folder / "alone")
+
+
+def run_to_the_end(config, output):
+    """Again and again, as a user would; how often it was stopped."""
+    for stops in range(50):
+        try:
+            assert pretrain(config, output, resume=True)
+        except Killed:
+            continue
+        return stops
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: f"{v['softmax']}-{v['optimizer']}")
+def test_killed_and_resumed_is_as_left_alone(folder, monkeypatch, variant):
+    """Weights bit by bit, every evaluation once, the same best model."""
+    settings = {**RANDOM, **variant, "max_steps": 11, "checkpoint_minutes": 1e-9}
+    weights, rows = left_alone(folder, **settings)
+    assert [row["step"] for row in rows] == [3, 6, 9, 11]
+    stop_at(monkeypatch, 2, 3, 7, 10)
+    assert run_to_the_end(run_settings(folder, **settings), folder / "out") == 4
+    assert_same_arrays(arrays(folder / "out"), weights)
+    assert metrics(folder / "out") == rows
+    best = arrays(folder / "alone", "model-best")
+    assert_same_arrays(arrays(folder / "out", "model-best"), best)
+
+
+def test_killed_between_evaluation_and_checkpoint(folder, monkeypatch):
+    """The evaluations since the checkpoint are made, and noted, again."""
+    settings = {**RANDOM, "max_steps": 11, "checkpoint_minutes": 1e-9}
+    weights, rows = left_alone(folder, **settings)
+    stop_at(monkeypatch, 6, 11, at="evaluation")
+    assert run_to_the_end(run_settings(folder, **settings), folder / "out") == 2
+    assert_same_arrays(arrays(folder / "out"), weights)
+    assert metrics(folder / "out") == rows
+
+
+def test_killed_before_the_first_checkpoint(folder, monkeypatch):
+    settings = {**RANDOM, "max_steps": 7}
+    weights, rows = left_alone(folder, **settings)
+    stop_at(monkeypatch, 4)
+    assert run_to_the_end(run_settings(folder, **settings), folder / "out") == 1
+    assert_same_arrays(arrays(folder / "out"), weights)
+    assert metrics(folder / "out") == rows
+
+
+def test_metrics_of_later_steps_and_a_torn_line_are_dropped(folder):
+    config = run_settings(folder, **RANDOM, max_steps=4)
+    pretrain(config, folder / "out")
+    path = folder / "out" / "metrics.jsonl"
+    whole = path.read_text("utf8")
+    later = [srsly.json_dumps({"step": step}) for step in (5, 900)]
+    path.write_text(whole + "\n".join([*later, '{"step": 3, "epo']), "utf8")
+    more = run_settings(folder, **RANDOM, max_steps=7)
+    assert pretrain(more, folder / "out", resume=True)
+    written = path.read_text("utf8")
+    assert written.startswith(whole)
+    assert [json.loads(line)["step"] for line in written.splitlines()] == [3, 4, 6, 7]
+
+
+def test_a_longer_run_goes_on_from_a_finished_one(folder):
+    """Without a decay, it is the longer run from the start."""
+    settings = {**RANDOM, "decay": "none"}
+    weights, rows = left_alone(folder, **settings, max_steps=9)
+    pretrain(run_settings(folder, **settings, max_steps=6), folder / "out")
+    pretrain(run_settings(folder, **settings, max_steps=9), folder / "out", resume=True)
+    assert_same_arrays(arrays(folder / "out"), weights)
+    assert metrics(folder / "out") == rows
+
+
+def test_finished_run_is_resumed_without_a_step(folder, monkeypatch):
+    config = run_settings(folder, **RANDOM, max_steps=3)
+    pretrain(config, folder / "out")
+    before = arrays(folder / "out")
+    monkeypatch.setattr(Trainer, "step", None)
+    assert pretrain(config, folder / "out", resume=True)
+    assert_same_arrays(arrays(folder / "out"), before)
+    assert [row["step"] for row in metrics(folder / "out")] == [3]
+
+
+def test_accumulation_may_change_in_between(folder, monkeypatch):
+    """12 streams fit the text, 8 of them can be shared by 8: the batch may not shrink unseen."""
+    (folder / "train.txt").write_text("a b c d e f g\n" * 12, "utf8")  # 96 items
+    settings = {"batch_size": 16, "unroll_steps": 8, "checkpoint_minutes": 1e-9}
+    stop_at(monkeypatch, 2)
+    with pytest.raises(Killed):
+        pretrain(run_settings(folder, **settings, max_steps=6), folder / "out")
+    changed = run_settings(folder, **settings, max_steps=6, accumulate_gradient=8)
+    with pytest.raises(ValueError, match=r"12.*8|8.*12"):
+        pretrain(changed, folder / "out", resume=True)
+
+
+def test_same_streams_with_another_accumulation(folder, monkeypatch):
+    settings = {"max_steps": 6, "checkpoint_minutes": 1e-9, "eval_frequency": 3}
+    weights, rows = left_alone(folder, **settings)
+    stop_at(monkeypatch, 2)
+    with pytest.raises(Killed):
+        pretrain(run_settings(folder, **settings), folder / "out")
+    pretrain(run_settings(folder, **settings, accumulate_gradient=4), folder / "out", resume=True)
+    for name, values in arrays(folder / "out").items():
+        assert values == pytest.approx(weights[name], abs=2e-4), name
+    for row, expected in zip(metrics(folder / "out"), rows):
+        assert row["perplexity"]["mean"] == pytest.approx(expected["perplexity"]["mean"], rel=1e-3)
+
+
+def test_another_text_is_refused(folder, monkeypatch):
+    prepare(folder / "train.txt", folder / "one", min_count=1, n_process=1)
+    prepare(folder / "dev.txt", folder / "two", min_count=1, n_process=1)
+    config = run_config(folder, max_steps=2)
+    config["corpus"]["train"] = str(folder / "one")
+    pretrain(check_config(config), folder / "out")
+    assert not (folder / "out" / "corpus").exists()
+    config["corpus"]["train"] = str(folder / "two")
+    with pytest.raises(ValueError, match="the training text is another one"):
+        pretrain(check_config(config), folder / "out", resume=True)
+
+
+def test_prepared_text_gives_the_same_model(folder):
+    weights, _ = left_alone(folder, max_steps=2)
+    prepare(folder / "train.txt", folder / "prepared", min_count=1, n_process=1)
+    config = run_config(folder, max_steps=2)
+    config["corpus"]["train"] = str(folder / "prepared")
+    pretrain(check_config(config), folder / "out")
+    assert_same_arrays(arrays(folder / "out"), weights)
+
+
+def test_checkpoints_when_they_are_due(folder, monkeypatch):
+    saved = []
+    original = reporting.save_checkpoint
+
+    def save(trainer, *args, **settings):
+        saved.append(trainer.progress.step)
+        return original(trainer, *args, **settings)
+
+    monkeypatch.setattr(reporting, "save_checkpoint", save)
+    pretrain(run_settings(folder, max_steps=4), folder / "out")
+    assert saved == [4]  # the end, minutes before one is due
+    saved.clear()
+    config = run_settings(folder, max_steps=4, checkpoint_minutes=1e-9, keep=3)
+    pretrain(config, folder / "out", overwrite=True)
+    assert saved == [1, 2, 3, 4, 4]
+    assert len(checkpoints(folder / "out" / "checkpoints")) == 3
+
+
+def test_overwrite_leaves_nothing_of_the_earlier_run(folder):
+    pretrain(run_settings(folder, max_steps=4), folder / "out")
+    (folder / "out" / "mine.txt").touch()
+    pretrain(run_settings(folder, max_steps=2, seed=1), folder / "out", overwrite=True)
+    assert [row["step"] for row in metrics(folder / "out")] == [2]
+    names = [path.name for path in checkpoints(folder / "out" / "checkpoints")]
+    assert names == ["checkpoint-0000000002.pt"]
+    assert (folder / "out" / "mine.txt").exists()
+
+
+def fail_to_write(monkeypatch, name, *numbers):
+    """The calls of these numbers, from 1, find the disk full."""
+    original, calls = getattr(reporting, name), []
+
+    def write(*args, **settings):
+        calls.append(1)
+        if len(calls) in numbers:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return original(*args, **settings)
+
+    monkeypatch.setattr(reporting, name, write)
+
+
+@pytest.mark.parametrize("name", ["save_model", "save_checkpoint"])
+def test_failing_write_is_told_and_the_run_goes_on(folder, monkeypatch, capsys, name):
+    settings = {**RANDOM, "max_steps": 7, "checkpoint_minutes": 1e-9}
+    weights, rows = left_alone(folder, **settings)
+    fail_to_write(monkeypatch, name, 1, 2)
+    assert pretrain(run_settings(folder, **settings), folder / "out")
+    assert "No space left on device" in "".join(capsys.readouterr())
+    assert_same_arrays(arrays(folder / "out"), weights)
+    assert metrics(folder / "out") == rows
+
+
+@pytest.mark.parametrize("name", ["save_model", "save_checkpoint"])
+def test_failing_write_at_the_end_raises(folder, monkeypatch, name):
+    """No success is told where the last model, or the last checkpoint, is not there."""
+    fail_to_write(monkeypatch, name, *range(1, 100))
+    with pytest.raises(OSError, match="No space left on device"):
+        pretrain(run_settings(folder, max_steps=3), folder / "out")
+
+
+@pytest.mark.parametrize("share", [0.05, 0.9])
+def test_models_that_may_not_grow(folder, share, capsys):
+    """The system's own error, in the writer of the weights; what was there before stays."""
+    settings = {"max_steps": 4, "eval_frequency": 2}
+    pretrain(run_settings(folder, max_steps=2), folder / "out")
+    before = arrays(folder / "out")
+    size = (folder / "out" / "model-last" / "elmo" / "model.safetensors").stat().st_size
+    assert size > (folder / "out" / "model-last" / "softmax.safetensors").stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size * share), limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"\S"):
+            pretrain(run_settings(folder, **settings), folder / "out", resume=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert_same_arrays(arrays(folder / "out"), before)
+    assert read_checkpoint(folder / "out" / "checkpoints")["states"]["progress"]["step"] == 2
+    assert pretrain(run_settings(folder, **settings), folder / "out", resume=True)
+    assert [row["step"] for row in metrics(folder / "out")] == [2, 4]
+
+
+def test_hopeless_figures_do_not_end_the_run(folder, monkeypatch):
+    """A perplexity beyond all numbers is no number of JSON."""
+    from spacy_elmo.pretraining import trainer as module
+
+    hopeless = Perplexity(float("inf"), 2.0, float("inf"), n_tokens=3, unknown=0.0)
+    monkeypatch.setattr(module, "perplexity", lambda *args, **settings: hopeless)
+    assert pretrain(run_settings(folder, max_steps=2), folder / "out")
+    row = metrics(folder / "out")[0]
+    assert (row["step"], row["perplexity"]["mean"]) == (2, None)
+
+
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_figures_are_those_of_the_model_on_disk(folder, kind):
+    from spacy_elmo.pretraining.corpus import load_text
+
+    config = run_settings(folder, max_steps=9, eval_frequency=3, learn_rate=0.05, softmax=kind)
+    pretrain(config, folder / "out")
+    figures = perplexity(
+        read_language_model(folder / "out" / "model-last"),
+        load_text(folder / "dev.txt"),
+        n_streams=config.training.eval_streams,
+        max_items=config.training.eval_tokens,
+    )
+    row = metrics(folder / "out")[-1]
+    assert row["perplexity"] == pytest.approx(figures.to_dict(), rel=1e-6)
+
+
+def test_nothing_is_left_of_other_generators(folder):
+    """A run does not depend on what was drawn before it."""
+    weights, _ = left_alone(folder, **RANDOM, max_steps=3)
+    torch.rand(7)
+    pretrain(run_settings(folder, **RANDOM, max_steps=3), folder / "out")
+    assert_same_arrays(arrays(folder / "out"), weights)
+
+
+def test_overwriting_deletes_nothing_before_the_text_is_found(folder):
+    pretrain(run_settings(folder, max_steps=2), folder / "out")
+    before = sorted(path.name for path in (folder / "out").rglob("*"))
+    missing = run_settings(folder, max_steps=2)
+    missing = missing.model_copy(
+        update={"corpus": missing.corpus.model_copy(update={"train": str(folder / "nothing")})}
+    )
+    with pytest.raises(ValueError, match="nothing"):
+        pretrain(missing, folder / "out", overwrite=True)
+    with pytest.raises(ValueError, match="give one of them"):
+        pretrain(run_settings(folder, max_steps=2), folder / "out", overwrite=True, resume=True)
+    assert sorted(path.name for path in (folder / "out").rglob("*")) == before
+
+
+def test_restarted_by_torchrun_it_resumes(folder, monkeypatch):
+    pretrain(run_settings(folder, max_steps=2), folder / "out")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    pretrain(run_settings(folder, max_steps=4, eval_frequency=2), folder / "out", overwrite=True)
+    assert [row["step"] for row in metrics(folder / "out")] == [2, 4]
+
+
+def test_two_runs_do_not_write_to_one_folder(folder):
+    pretrain(run_settings(folder, max_steps=2), folder / "out")
+    with (
+        lock(folder / "out" / "checkpoints" / "lock"),
+        pytest.raises(BlockingIOError, match="another process is writing to .*out"),
+    ):
+        pretrain(run_settings(folder, max_steps=4), folder / "out", resume=True)
+
+
+def test_prepared_text_and_output_in_one_folder_with_the_text(folder):
+    text = folder / "text"
+    text.mkdir()
+    (folder / "train.txt").rename(text / "train.txt")
+    settings = run_settings(folder, max_steps=2)
+    corpus = settings.corpus.model_copy(update={"train": str(text)})
+    settings = settings.model_copy(update={"corpus": corpus})
+    assert pretrain(settings, text / "out")
+    assert pretrain(settings, text / "out", resume=True)
+    prepared = str(text / "out" / "corpus")
+    corpus = corpus.model_copy(update={"train": prepared, "dev": prepared})
+        update={name: str(text / "out" / "corpus") for name in ("train", "dev")}
+    )
+    assert pretrain(settings.model_copy(update={"corpus": corpus}), folder / "again")
+
+
+def test_failing_logger_does_not_end_the_run(folder, capsys):
+    @registry.loggers("failing.v1")
+    def make_failing():
+        def log_step(info):
+            raise ConnectionError("no network")
+
+        return lambda nlp, stdout, stderr: (log_step, lambda: None)
+
+    logger = {"@loggers": "failing.v1"}
+    assert pretrain(run_settings(folder, max_steps=4, logger=logger), folder / "out")
+    assert capsys.readouterr().err.count("no network") == 1

@@ -1,0 +1,57 @@
+"""The example configs of pretraining show every setting."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from thinc.api import Config
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.pretraining import config as settings
+from spacy_elmo.pretraining.budget import choose, parse_budget
+from spacy_elmo.pretraining.config import read_config
+
+ROOT = Path(__file__).parents[2]
+PRETRAIN = ROOT / "project" / "configs" / "pretrain.cfg"
+DEMO = ROOT / "project" / "configs" / "demo_pretrain.cfg"
+PAPER = ROOT / "configs" / "pretrain_paper.cfg"
+FIELDS = {
+    "paths": {"train", "dev"},
+    "system": {"seed"},
+    "nlp": {"lang"},
+    "model": {"@architectures", *(field.name for field in fields(BiLMConfig))},
+    "pretraining": set(settings.InitSettings.model_fields),
+    "corpus": set(settings.CorpusSettings.model_fields),
+    "vocabulary": set(settings.VocabularySettings.model_fields),
+    "training": set(settings.TrainingSettings.model_fields),
+}
+
+
+@pytest.mark.parametrize("path", [PRETRAIN, DEMO, PAPER], ids=lambda path: path.name)
+def test_every_setting_is_visible(path):
+    found = Config().from_disk(path)
+    assert tuple(found) == settings.SECTIONS
+    for section, names in FIELDS.items():
+        assert set(found[section]) == names, section
+    config = read_config(path, {"paths.train": "train.txt", "paths.dev": "dev.txt"})
+    assert (config.corpus.train, config.corpus.dev) == ("train.txt", "dev.txt")
+    assert found["paths"] == {"train": None, "dev": None}
+
+
+@pytest.mark.parametrize(
+    ("path", "budget"),
+    [(PRETRAIN, "2 cores, 60 minutes"), (PAPER, "the paper")],
+    ids=["pretrain", "paper"],
+)
+def test_configs_are_what_init_config_writes(path, budget):
+    found = Config().from_disk(path)
+    for name, section in choose(parse_budget(budget), 13_000_000).sections().items():
+        assert found[name] == section, name
+
+
+def test_demo_keeps_its_sizes():
+    config = read_config(DEMO, {"paths.train": "train.txt", "paths.dev": "dev.txt"})
+    assert (config.bilm.lstm_dim, config.bilm.projection_dim) == (128, 64)
+    training = config.training
+    assert (training.learn_rate, training.decay, training.precision) == (0.008, "linear", "float32")
+    assert (training.eval_tokens, training.max_minutes) == (0, 2)
