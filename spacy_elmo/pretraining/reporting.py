@@ -1,5 +1,6 @@
 """What a run shows, and what it leaves on disk."""
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -7,6 +8,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 import srsly
+import torch
 from tqdm import tqdm
 from wasabi import Printer
 
@@ -180,6 +182,18 @@ class Reporter:
             f"{batches.steps_per_epoch:,} steps an epoch; products in "
             f"{'bfloat16' if low else 'float32'}"
         )
+        if trainer.processes.size == 1 and _is_busy():
+            self.msg.warn(
+                "Other programs keep a core busy; threads that wait for each other then lose much "
+                "time. Steadier: OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m spacy elmo ..."
+            )
+
+
+def _is_busy() -> bool:
+    """Whether others use the cores that this process would compute on."""
+    if torch.get_num_threads() < 2 or not hasattr(os, "getloadavg"):
+        return False
+    return os.getloadavg()[0] > (os.cpu_count() or 1) - torch.get_num_threads() + 0.7
 
 
 def _line(report: dict[str, Any], figures: Perplexity) -> str:

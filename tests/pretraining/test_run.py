@@ -351,8 +351,6 @@ def test_prepared_text_and_output_in_one_folder_with_the_text(folder):
     assert pretrain(settings, text / "out", resume=True)
     prepared = str(text / "out" / "corpus")
     corpus = corpus.model_copy(update={"train": prepared, "dev": prepared})
-        update={name: str(text / "out" / "corpus") for name in ("train", "dev")}
-    )
     assert pretrain(settings.model_copy(update={"corpus": corpus}), folder / "again")
 
 
