@@ -111,7 +111,10 @@ def _make(
     settings: TrainingSettings, weights: list[torch.nn.Parameter], *, rows: bool
 ) -> torch.optim.Optimizer:
     if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(weights, lr=settings.learn_rate, initial_accumulator_value=1.0)
+        fused = None if rows or weights[0].is_cuda else True  # on CPUs, for dense gradients
+        return torch.optim.Adagrad(
+            weights, lr=settings.learn_rate, initial_accumulator_value=1.0, fused=fused
+        )
     if rows:
         return torch.optim.SparseAdam(weights, lr=settings.learn_rate)
     if settings.optimizer == "adamw":
