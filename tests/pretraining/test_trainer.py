@@ -397,7 +397,10 @@ def test_signal_during_the_last_step_stops_nothing():
     assert not trainer.stopped
 
 
-def test_second_interrupt_acts_as_ever():
+def test_second_interrupt_acts_as_ever(request):
+    # A process in the background may have been started with SIGINT ignored.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, previous))
     trainer = make(max_steps=50)
     original = trainer.step
 
