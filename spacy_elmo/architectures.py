@@ -98,6 +98,7 @@ def build_tok2vec_elmo(
     frozen: bool = True,
     max_batch_tokens: int = 4096,
     cache: int = 20_000,
+    precision: str = "float32",
 ) -> Tok2Vec:
     """A language model and a mix inside one component, without an `elmo` pipe:
     what `nlp.replace_listeners` makes. The arguments are those of the pipe.
@@ -115,6 +116,7 @@ def build_tok2vec_elmo(
         max_batch_tokens=max_batch_tokens,
         frozen=frozen,
         cache=cache,
+        precision=precision,
         sizes_may_follow=False,  # the layers around are built for these
     )
     return join_tok2vec(bilm, mix)

@@ -39,6 +39,7 @@ DEFAULTS = {
     "set_vectors": True,
     "max_batch_tokens": 4096,
     "cache": 20_000,
+    "precision": "float32",
 }
 
 if not Doc.has_extension("elmo"):
@@ -59,6 +60,7 @@ def make_elmo(
     set_vectors: bool,
     max_batch_tokens: int,
     cache: int,
+    precision: str,
 ) -> "Elmo":
     """Make an `elmo` pipe. `Elmo` says what the settings mean."""
     return Elmo(
@@ -74,6 +76,7 @@ def make_elmo(
         set_vectors=set_vectors,
         max_batch_tokens=max_batch_tokens,
         cache=cache,
+        precision=precision,
     )
 
 
@@ -99,6 +102,8 @@ class Elmo(Listening, TrainablePipe):
         `.vector` and `.similarity` contextual.
     max_batch_tokens (int): Most tokens that run side by side.
     cache (int): Token strings whose context-free vectors are kept.
+    precision (str): Of the language model's products, except while it is
+        fine-tuned: "float32", "bfloat16", "int8", or "auto" for the fastest good one.
     RAISES (ValueError): A setting is impossible.
     """
 
@@ -117,6 +122,7 @@ class Elmo(Listening, TrainablePipe):
         set_vectors: bool = True,
         max_batch_tokens: int = 4096,
         cache: int = 20_000,
+        precision: str = "float32",
     ):
         if store_layers not in (True, False, "auto"):
             raise ValueError(f"store_layers must be true, false or 'auto', got {store_layers!r}")
@@ -138,6 +144,7 @@ class Elmo(Listening, TrainablePipe):
             "frozen": frozen,
             "max_batch_tokens": max_batch_tokens,
             "cache": cache,
+            "precision": precision,
         }
         configure(model, weights=weights, **settings)
         enable_replacing(model, settings)

@@ -11,34 +11,38 @@ import numpy as np
 import spacy
 from spacy_elmo.vectors import restore_vectors
 
-def main(weights, method):
+TOLERANCE = {"float32": 1e-5, "int8": 0.02}
+
+def main(weights, method, precision):
     warnings.simplefilter("ignore")
     multiprocessing.set_start_method(method)
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": weights, "mix": "top"})
+    nlp.add_pipe("elmo", config={"weights": weights, "mix": "top", "precision": precision})
     texts = [f"The bank {i} of the river . A bank lends money ." for i in range(30)] + [""]
     one = [doc for doc in nlp.pipe(texts)]  # a warm forward pass, with all threads
     two = [restore_vectors(doc) for doc in nlp.pipe(texts, n_process=2, batch_size=4)]
     assert [doc.text for doc in two] == texts
     for a, b in zip(one, two):
-        np.testing.assert_allclose(a.tensor, b.tensor, atol=1e-5)
-    assert abs(two[0][1].similarity(two[0][8]) - one[0][1].similarity(one[0][8])) < 1e-5
-    assert two[0][1].similarity(two[0][8]) < 0.9999
+        np.testing.assert_allclose(a.tensor, b.tensor, atol=TOLERANCE[precision])
+    similar, expected = (docs[0][1].similarity(docs[0][8]) for docs in (two, one))
+    assert abs(similar - expected) < TOLERANCE[precision]
+    assert similar < 0.9999
     print("done")
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])
 """
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_n_process(tiny_weights, tmp_path, method):
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_n_process(tiny_weights, tmp_path, method, precision):
     if method == "fork" and sys.platform != "linux":
         pytest.skip("fork is Linux's start method")
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     run = subprocess.run(
-        [sys.executable, str(script), str(tiny_weights), method],
+        [sys.executable, str(script), str(tiny_weights), method, precision],
         capture_output=True,
         text=True,
         timeout=120,

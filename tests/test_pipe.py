@@ -1,4 +1,6 @@
+import copy
 import gc
+import pickle
 import random
 import threading
 import weakref
@@ -126,10 +128,11 @@ def test_long_doc_without_sentences(make_nlp):
     np.testing.assert_allclose(doc.tensor[4400:4600], part.tensor[400:600], atol=1e-5)
 
 
-def test_threads_share_one_pipeline(make_nlp):
-    nlp = make_nlp()
+@pytest.mark.parametrize("precision", ["float32", "auto"])
+def test_threads_share_one_pipeline(make_nlp, precision):
+    nlp = make_nlp(precision=precision)
     texts = [f"They sat on bank {i} of the river ." for i in range(20)]
-    wanted = [nlp(text).tensor for text in texts]
+    wanted = [make_nlp(precision=precision)(text).tensor for text in texts]
     wrong = []
 
     def work():
@@ -137,7 +140,7 @@ def test_threads_share_one_pipeline(make_nlp):
             if not np.allclose(nlp(text).tensor, tensor, atol=1e-5):
                 wrong.append(text)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -242,6 +245,18 @@ def test_store_layers(make_nlp):
     assert nlp("a b")._.elmo.dtype == np.float32
 
 
+def test_precision_reaches_the_model_and_is_saved(make_nlp, tmp_path):
+    nlp = make_nlp(precision="bfloat16")
+    assert make_nlp().get_pipe("elmo").bilm.precision == "float32"
+    nlp("a b")
+    assert nlp.get_pipe("elmo").bilm.precision == "bfloat16"
+    nlp.to_disk(tmp_path)
+    for loaded in (spacy.load(tmp_path), pickle.loads(pickle.dumps(nlp)), copy.deepcopy(nlp)):
+        assert loaded.get_pipe_config("elmo")["precision"] == "bfloat16"
+        assert loaded.get_pipe("elmo").bilm.precision == "bfloat16"
+        np.testing.assert_array_equal(loaded("a b").tensor, nlp("a b").tensor)
+
+
 def test_set_vectors_off(make_nlp):
     doc = make_nlp(set_vectors=False, store_layers=True)("a b")
     assert doc.tensor.size == 0
@@ -256,6 +271,7 @@ def test_set_vectors_off(make_nlp):
         ({"max_batch_tokens": 0}, "max_batch_tokens"),
         ({"cache": -1}, "cache"),
         ({"store_layers": "never"}, "store_layers"),
+        ({"precision": "float16"}, "precision must be one of float32, bfloat16.*'float16'"),
     ],
 )
 def test_impossible_settings(make_nlp, config, named):

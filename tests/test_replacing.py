@@ -32,7 +32,7 @@ def answers(doc):
 @pytest.mark.parametrize("name", SETUPS)
 def test_replace_save_and_load(make_nlp, name, tmp_path):
     windows = {"@segmenters": "spacy-elmo.windows.v1", "size": 5, "overlap": 2}
-    nlp = make_nlp(segmenter=windows, initial_state="zeros")
+    nlp = make_nlp(segmenter=windows, initial_state="zeros", precision="bfloat16")
     train(nlp, name)
     text = "Maria sat on the bank of the river in Paris ."
     wanted, mixes = answers(nlp(text)), learned_mixes(nlp)
@@ -50,6 +50,7 @@ def test_replace_save_and_load(make_nlp, name, tmp_path):
         block = block["elmo"]
     assert block["segmenter"] == windows
     assert block["initial_state"] == "zeros"
+    assert block["precision"] == "bfloat16"
     assert block["bilm"]["lstm_dim"] == 12
     assert answers(spacy.load(tmp_path / "pipeline", exclude=[])(text)) == wanted
 

@@ -6,6 +6,8 @@ from typing import Any, Optional
 
 Filters = tuple[tuple[int, int], ...]
 
+PRECISIONS = ("float32", "bfloat16", "int8", "auto")
+
 # Where each field stands in options.json.
 _OPTIONS = {
     "lstm_dim": ("lstm", "dim"),
@@ -186,3 +188,13 @@ def _checked_filters(filters: Any, max_characters: int) -> Filters:
                 f"filters: width {width} is larger than max_characters_per_token ({max_characters})"
             )
     return pairs
+
+
+def check_precision(precision: str) -> None:
+    """Check the name of a precision.
+
+    precision (str): In which numbers matrix products are computed.
+    RAISES (ValueError): There is no such precision.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")

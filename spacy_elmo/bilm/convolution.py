@@ -56,6 +56,16 @@ class ConvolutionMaximum(torch.autograd.Function):
         return d_characters, d_weight, grad.sum(dim=0)
 
 
+def largest_of_windows(characters: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """`ConvolutionMaximum` where no gradient is asked for.
+
+    *Shapes:* as there.
+    """
+    windows = _windows(characters, weight.shape[2])
+    values = torch.mm(windows.flatten(0, 1), _as_matrix(weight).t())
+    return values.view(*windows.shape[:2], len(weight)).amax(dim=1).add_(bias)
+
+
 def _windows(characters: Tensor, width: int) -> Tensor:
     """Every window of a token's characters, its vectors one after another.
 

@@ -66,7 +66,7 @@ class ProjectedLSTM(nn.Module):
             return fused_lstm(self, inputs, batch_sizes, hidden, cell)
         if torch.is_grad_enabled() and (inputs.requires_grad or self.bias.requires_grad):
             options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
-            weights = (self.input_weight, self.state_weight, self._full_bias(), self.projection)
+            weights = (self.input_weight, self.state_weight, self.full_bias(), self.projection)
             return ProjectedLSTMSequence.apply(inputs, hidden, cell, *weights, options)
         return self.loop(inputs, batch_sizes, hidden, cell)
 
@@ -75,7 +75,7 @@ class ProjectedLSTM(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The plain loop over the steps, for what needs no gradient. Arguments and
         results as `forward`."""
-        products = F.linear(inputs, self.input_weight, self._full_bias()).split(batch_sizes)
+        products = F.linear(inputs, self.input_weight, self.full_bias()).split(batch_sizes)
         outputs, ended_hidden, ended_cell = [], [], []
         for size, product in zip(batch_sizes, products):
             if size < len(hidden):
@@ -88,7 +88,7 @@ class ProjectedLSTM(nn.Module):
         ended_cell.append(cell)
         return torch.cat(outputs), torch.cat(ended_hidden[::-1]), torch.cat(ended_cell[::-1])
 
-    def _full_bias(self) -> Tensor:
+    def full_bias(self) -> Tensor:
         """The bias as it is used, the forget gates' raised."""
         offset = torch.zeros_like(self.bias)
         lstm_dim = len(offset) // 4
@@ -124,7 +124,7 @@ def fused_lstm(
 
     lstm (ProjectedLSTM): The layer, without clips.
     """
-    bias = lstm._full_bias()
+    bias = lstm.full_bias()
     weights = [_in_pytorch_order(w) for w in (lstm.input_weight, lstm.state_weight, bias)]
     weights.append(torch.zeros_like(bias))
     if lstm.projection is not None:

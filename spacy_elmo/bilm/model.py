@@ -1,5 +1,6 @@
 """The biLM: token encoder, two stacks of LSTMs, explicit state."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, Union, cast
@@ -12,9 +13,11 @@ from torch import Tensor, nn
 from .cache import TokenVectorCache
 from .char_cnn import CharacterCNN
 from .characters import SENTENCE_END, SENTENCE_START, character_ids
-from .config import BiLMConfig
+from .config import BiLMConfig, check_precision
+from .engine import Engine
 from .lstm import ProjectedLSTM
 from .packing import pack, windows
+from .precision import resolve_precision
 
 # Bounds of the working memory: packed items of a window, tokens of one CNN call.
 WINDOW_ITEMS = 2048
@@ -57,6 +60,8 @@ class BiLMState:
         )
 
 
+_packing = threading.Lock()
+
 State = Union[None, Literal["warm"], BiLMState]
 
 
@@ -67,9 +72,13 @@ class BiLM(nn.Module):
 
     config (BiLMConfig): The sizes.
     cache (int): Token strings whose vectors are kept while no gradient is asked for.
+    precision (str): In which numbers matrix products are computed while no
+        gradient is asked for: "float32", "bfloat16", "int8", or "auto" for the
+        fastest whose vectors stay near those of float32. It may be set at any time.
+    RAISES (ValueError): There is no such precision.
     """
 
-    def __init__(self, config: BiLMConfig, *, cache: int = 20_000):
+    def __init__(self, config: BiLMConfig, *, cache: int = 20_000, precision: str = "float32"):
         super().__init__()
         self.config = config
         self.encoder = CharacterCNN(config)
@@ -79,7 +88,20 @@ class BiLM(nn.Module):
         self.cache = TokenVectorCache(cache)
         self.provenance: dict[str, Any] = {}
         self._warm: Optional[BiLMState] = None
+        self._opened: dict[str, BiLMState] = {}
         self._seen_weights: tuple = ()
+        self._packed: Optional[Engine] = None
+        self.precision = precision
+
+    @property
+    def precision(self) -> str:
+        """RETURNS (str): "float32", "bfloat16", "int8" or "auto"."""
+        return self._precision
+
+    @precision.setter
+    def precision(self, precision: str) -> None:
+        check_precision(precision)
+        self._precision = precision
 
     @property
     def device(self) -> torch.device:
@@ -160,9 +182,13 @@ class BiLM(nn.Module):
         marked = [[SENTENCE_START, *sentence, SENTENCE_END] for sentence in sentences]
         flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
         vectors = self.token_vectors(list(types))
-        packed = pack([len(sentence) for sentence in marked])
+        # Where every sentence starts from the same, so does what follows the first mark.
+        is_opened = not isinstance(state, BiLMState) and not self._wants_gradient()
+        if is_opened:
+            start = self._opened_state(state).rows([0] * len(sentences))
+        packed = pack([len(sentence) for sentence in marked], skip=int(is_opened))
         rows = self._to_device(flat[packed.positions])
-        outputs, after = self(vectors, rows, packed.batch_sizes, start.rows(packed.order))
+        outputs, after = self._run(vectors, rows, packed.batch_sizes, start.rows(packed.order))
         kept = _without_marks([len(sentence) for sentence in marked])
         backs = self._to_device(packed.inverse()[:, kept])
         first = vectors.index_select(0, self._to_device(flat[kept]))
@@ -207,6 +233,17 @@ class BiLM(nn.Module):
             self._warm = self.embed([[]])[1]
         return self._warm
 
+    def _opened_state(self, state: State) -> BiLMState:
+        """One row, the state of either direction after its first mark."""
+        name = "zeros" if state is None else "warm"
+        opened = self._opened.get(name)
+        if opened is None:
+            vectors = self.token_vectors([SENTENCE_START, SENTENCE_END])
+            rows = torch.tensor([[0], [1]], device=self.device)
+            _, opened = self._run(vectors, rows, [1], self._initial_state(state, 1))
+            self._opened[name] = opened
+        return opened
+
     def _initial_state(self, state: State, n_sequences: int) -> BiLMState:
         if state is None:
             return self.zero_state(n_sequences)
@@ -224,11 +261,37 @@ class BiLM(nn.Module):
                 )
         return state
 
+    def _run(
+        self, vectors: Tensor, rows: Tensor, batch_sizes: list[int], state: BiLMState
+    ) -> tuple[list[list[Tensor]], BiLMState]:
+        """As `forward`, by the engine where no gradient is asked for."""
+        needs_graph = state.hidden.requires_grad or state.cell.requires_grad
+        engine = None if needs_graph and torch.is_grad_enabled() else self._engine()
+        if engine is None:
+            outputs, after = self(vectors, rows, batch_sizes, state)
+            return outputs, after
+        outputs, hidden, cell = engine.run(vectors, rows, batch_sizes, state.hidden, state.cell)
+        return outputs, BiLMState(hidden, cell)
+
+    def _engine(self) -> Optional[Engine]:
+        """The engine for the weights as they are; None where it is not for them."""
+        weight = self.encoder.embedding.weight
+        if self._wants_gradient() or weight.dtype != torch.float32:
+            return None
+        precision = resolve_precision(self.precision, weight.device)
+        if weight.device.type != "cpu":
+            return None
+        with _packing:  # once, whoever comes at the same time
+            if self._packed is None:
+                self._packed = Engine(self, precision)
+            return self._packed
+
     def _encode(self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None) -> Tensor:
         if not tokens:
             return self.encoder.embedding.weight.new_zeros(0, self.config.projection_dim)
         # Tokens of about the same length together: the CNN reads less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
+        engine = self._engine()
         parts = []
         for start in range(0, len(tokens), ENCODER_TOKENS):
             ids = character_ids(
@@ -236,7 +299,12 @@ class BiLM(nn.Module):
                 max_characters=self.config.max_characters_per_token,
                 widest_filter=self.config.widest_filter,
             )
-            parts.append(self.encoder(self._to_device(ids), product_dtype))
+            on_device = self._to_device(ids)
+            parts.append(
+                self.encoder(on_device, product_dtype)
+                if engine is None
+                else engine.encoder(on_device)
+            )
         return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
 
     def _to_device(self, array: np.ndarray) -> Tensor:
@@ -246,16 +314,26 @@ class BiLM(nn.Module):
         return torch.is_grad_enabled() and any(w.requires_grad for w in self.parameters())
 
     def _drop_stale(self) -> None:
-        """Forget what was computed with other weights: a tensor's version
-        counter rises with every change in place, other changes move its data."""
-        seen = tuple(
+        """Forget what was computed with other weights or in another precision: a
+        tensor's version counter rises with every change in place, other changes
+        move its data."""
+        weights = (
             (weight.data_ptr(), weight.dtype, 0 if weight.is_inference() else weight._version)
             for weight in self.parameters()
         )
-        if seen != self._seen_weights:
-            self._seen_weights = seen
-            self._warm = None
-            self.cache.clear()
+        seen = (self.precision, *weights)
+        if seen == self._seen_weights:
+            return
+        with _packing:
+            if seen != self._seen_weights:
+                self._warm = self._packed = None
+                self._opened = {}
+                self.cache.clear()
+                self._seen_weights = seen
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and other processes get: they lay out the weights for themselves."""
+        return {**self.__dict__, "_packed": None}
 
 
 def _without_marks(lengths: Sequence[int]) -> np.ndarray:

@@ -14,39 +14,43 @@ class PackedOrder:
     order (numpy.ndarray): The sequences, longest first. *Shape:* `(n_sequences,)`
     batch_sizes (List[int]): Sequences that are running at each step.
     positions (numpy.ndarray): Index into the concatenated sequences for every
-        packed item, forwards and backwards. *Shape:* `(2, n_items)`
+        packed item, forwards and backwards. *Shape:* `(2, n_packed)`
+    n_items (int): Items of the concatenated sequences, those that do not run as well.
     """
 
     order: np.ndarray
     batch_sizes: list[int]
     positions: np.ndarray
+    n_items: int
 
     def inverse(self) -> np.ndarray:
         """RETURNS (numpy.ndarray): Index into the packed items for every item of
-        the concatenated sequences, both directions. *Shape:* `(2, n_items)`"""
-        inverse = np.empty_like(self.positions)
+        the concatenated sequences, both directions; 0 for those that do not
+        run. *Shape:* `(2, n_items)`"""
+        inverse = np.zeros((2, self.n_items), dtype=self.positions.dtype)
         for direction in range(2):
             inverse[direction, self.positions[direction]] = np.arange(self.positions.shape[1])
         return inverse
 
 
-def pack(lengths: Sequence[int]) -> PackedOrder:
+def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
     """Lay out sequences of the given lengths, none of them empty.
 
-    lengths (Sequence[int]): Items of each sequence.
+    lengths (Sequence[int]): Items of each sequence, more than `skip`.
+    skip (int): Items that each direction leaves out at its beginning.
     RETURNS (PackedOrder): The order to run them in.
     """
     sizes = np.asarray(lengths, dtype="int64")
-    starts = np.cumsum(sizes) - sizes
+    ends = np.cumsum(sizes)
     order = np.argsort(-sizes, kind="stable")
-    sizes, starts = sizes[order], starts[order]
+    first, last = (ends - sizes)[order] + skip, ends[order] - 1 - skip
+    sizes = sizes[order] - skip
     n_steps = int(sizes[0]) if len(sizes) else 0
     batch_sizes = np.searchsorted(-sizes, -np.arange(n_steps), side="left")
     steps = np.repeat(np.arange(n_steps), batch_sizes)
     rows = np.arange(len(steps)) - np.repeat(np.cumsum(batch_sizes) - batch_sizes, batch_sizes)
-    forward = starts[rows] + steps
-    backward = starts[rows] + sizes[rows] - 1 - steps
-    return PackedOrder(order, batch_sizes.tolist(), np.stack([forward, backward]))
+    positions = np.stack([first[rows] + steps, last[rows] - steps])
+    return PackedOrder(order, batch_sizes.tolist(), positions, sum(lengths))
 
 
 def windows(batch_sizes: Sequence[int], max_items: int) -> Iterator[tuple[slice, slice]]:

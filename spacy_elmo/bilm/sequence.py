@@ -64,11 +64,11 @@ class ProjectedLSTMSequence(torch.autograd.Function):
             size = len(gate)
             products.add_state(gate, previous_hidden[:size])
             o, i, f, j = gate.sigmoid_().split(width, dim=1)
-            _tanh_of_sigmoid(j)
+            tanh_of_sigmoid(j)
             torch.mul(f, previous_cell[:size], out=new_cell).addcmul_(i, j)
             if options.cell_clip is not None:
                 new_cell.clamp_(-options.cell_clip, options.cell_clip)
-            _tanh_of_sigmoid(torch.mul(new_cell, 2.0, out=tanh).sigmoid_())
+            tanh_of_sigmoid(torch.mul(new_cell, 2.0, out=tanh).sigmoid_())
             torch.mul(o, tanh, out=product)
             if projection is not None:
                 products.project(product, output)
@@ -152,12 +152,12 @@ class _ForwardProducts:
     ):
         self.dtype = input_weight.dtype if dtype is None else dtype
         self.is_lower = self.dtype != input_weight.dtype
-        self.input_weight = _doubled_candidate(input_weight).to(self.dtype)
-        self.state_weight = _doubled_candidate(state_weight).to(self.dtype)
+        self.input_weight = doubled_candidate(input_weight).to(self.dtype)
+        self.state_weight = doubled_candidate(state_weight).to(self.dtype)
         self.projection = None if projection is None else projection.to(self.dtype)
 
     def of_inputs(self, inputs: Tensor, bias: Tensor) -> Tensor:
-        bias = _doubled_candidate(bias)
+        bias = doubled_candidate(bias)
         if not self.is_lower:
             return torch.addmm(bias, inputs, self.input_weight.t())
         return torch.mm(inputs.to(self.dtype), self.input_weight.t()).to(bias.dtype).add_(bias)
@@ -230,7 +230,7 @@ def _reordered(weight: Tensor, order: tuple[int, ...]) -> Tensor:
     return torch.cat([blocks[i] for i in order])
 
 
-def _doubled_candidate(weight: Tensor) -> Tensor:
+def doubled_candidate(weight: Tensor) -> Tensor:
     """In the inside order, the block of j twice what it is."""
     blocks = _reordered(weight, _INSIDE)
     blocks[-(len(weight) // 4) :] *= 2.0
@@ -252,7 +252,7 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, clip: Optional[float]
         )
 
 
-def _tanh_of_sigmoid(values: Tensor) -> None:
+def tanh_of_sigmoid(values: Tensor) -> None:
     """In place, from `sigmoid(2x)` to `tanh(x)`."""
     torch.add(_MINUS_ONE, values, alpha=2.0, out=values)
 

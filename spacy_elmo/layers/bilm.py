@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import Floats3d
 
-from ..bilm.config import BiLMConfig
+from ..bilm.config import BiLMConfig, check_precision
 from ..segments import Sentences
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class BiLMShim(Shim):
         self.weights: Weights = None
         self.frozen = True
         self.cache = 20_000
+        self.precision = "float32"
         self.sizes_may_follow = True
         self.version = 0
 
@@ -78,7 +79,7 @@ class BiLMShim(Shim):
     def set(self, bilm: "BiLM") -> None:
         """Take over a module."""
         self.config = bilm.config
-        bilm.cache.capacity = self.cache
+        bilm.cache.capacity, bilm.precision = self.cache, self.precision
         bilm.eval().requires_grad_(not self.frozen)
         self._model = bilm.to(get_torch_default_device())
         self.version += 1
@@ -174,6 +175,7 @@ def configure(
     max_batch_tokens: int,
     frozen: bool,
     cache: int,
+    precision: str,
     sizes_may_follow: bool = True,
 ) -> None:
     """Set what is not a size.
@@ -186,6 +188,7 @@ def configure(
         sequence alone has more.
     frozen (bool): Whether the weights never change.
     cache (int): Token strings whose vectors are kept.
+    precision (str): "float32", "bfloat16", "int8" or "auto".
     sizes_may_follow (bool): Whether default sizes give way to those of the weights.
     RAISES (ValueError): A value is impossible.
     """
@@ -195,11 +198,13 @@ def configure(
         raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}")
     if cache < 0:
         raise ValueError(f"cache must be at least 0, got {cache}")
+    check_precision(precision)
     model.attrs.update(
         segmenter=segmenter, initial_state=initial_state, max_batch_tokens=max_batch_tokens
     )
     shim = get_shim(model)
     shim.weights, shim.frozen, shim.cache = weights, frozen, cache
+    shim.precision = precision
     shim.sizes_may_follow = sizes_may_follow
 
 

@@ -5,6 +5,7 @@ from typing import Optional
 import torch
 
 from ..bilm.model import BiLM
+from ..bilm.precision import has_bfloat16
 from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_softmax
 from ..weights import locate, read_weights
 from .config import PretrainingConfig
@@ -81,13 +82,5 @@ def product_dtype(precision: str, device: torch.device) -> Optional[torch.dtype]
     device (torch.device): Where the model is trained.
     RETURNS (Optional[torch.dtype]): The type; None for the weights' own.
     """
-    wanted = precision == "bf16" or (precision == "auto" and _has_bfloat16(device))
+    wanted = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
     return torch.bfloat16 if wanted else None
-
-
-def _has_bfloat16(device: torch.device) -> bool:
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    # Private, and not in every release: where one is missing, float32 it is.
-    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, name, bool)() for name in names)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.bilm import engine
 from spacy_elmo.bilm import model as module
 from spacy_elmo.bilm.model import BiLMState
 
@@ -64,6 +65,22 @@ def test_warm_is_the_state_after_one_empty_sentence():
         check_state(bilm.requires_grad_(True).warm_state().detach(), warm)
 
 
+def test_the_first_marks_run_once(monkeypatch):
+    """From zeros or warm, every sentence is in the same state after its first mark."""
+    bilm, sizes = tiny_bilm(), []
+    original = engine.Engine.run
+    monkeypatch.setattr(
+        engine.Engine, "run", lambda *args: sizes.append(args[3]) or original(*args)
+    )
+    for state in (None, "warm"):
+        for _ in range(3):
+            bilm.embed([["a", "b"], []], state)
+    # Zeros: a mark, then without it; warm: an empty sentence, a mark, then without it.
+    assert sizes == [[1], *[[2, 1, 1]] * 3, [1], [1], *[[2, 1, 1]] * 3]
+    given = BiLMState(bilm.zero_state(1).hidden, bilm.zero_state(1).cell)
+    torch.testing.assert_close(bilm.embed([["a"]], given)[0], bilm.embed([["a"]])[0])
+
+
 def test_state_rows():
     bilm = tiny_bilm()
     _, state = bilm.embed(SENTENCES, "warm")
@@ -123,13 +140,18 @@ def test_windows_change_nothing(monkeypatch, size):
     data = reference.random_datasets(options)
     _, start = reference.layers(options, data, SENTENCES)
     expected, after = reference.layers(options, data, SENTENCES, start)
-    monkeypatch.setattr(module, "WINDOW_ITEMS", size)
+    for name in ("TOKEN_ITEMS", "LAYER_ITEMS"):
+        monkeypatch.setattr(engine, name, size)
     monkeypatch.setattr(module, "ENCODER_TOKENS", size)
     calls = []
-    original = module.ProjectedLSTM.forward
-    monkeypatch.setattr(
-        module.ProjectedLSTM, "forward", lambda *args: calls.append(1) or original(*args)
-    )
+    original = engine.windows
+
+    def counted(*args):
+        for window in original(*args):
+            calls.append(1)
+            yield window
+
+    monkeypatch.setattr(engine, "windows", counted)
     bilm = make_bilm(options, data)
     _, state = bilm.embed(SENTENCES)
     layers, state = bilm.embed(SENTENCES, state)

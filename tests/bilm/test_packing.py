@@ -24,6 +24,19 @@ def test_pack(lengths):
         np.testing.assert_array_equal(np.array(expected)[back], np.arange(sum(lengths)))
 
 
+@pytest.mark.parametrize("lengths", [[3], [2, 2], [2, 5, 3, 5, 2]])
+def test_each_direction_leaves_out_its_first_item(lengths):
+    packed, whole = pack(lengths, skip=1), pack(lengths)
+    n_first = len(lengths)
+    assert packed.batch_sizes == whole.batch_sizes[1:]
+    np.testing.assert_array_equal(packed.positions, whole.positions[:, n_first:])
+    back = packed.inverse()
+    assert back.shape == (2, sum(lengths))
+    for direction in range(2):
+        found = back[direction, packed.positions[direction]]
+        np.testing.assert_array_equal(found, np.arange(packed.positions.shape[1]))
+
+
 @pytest.mark.parametrize("max_items", [1, 2, 4, 6, 7, 100])
 @pytest.mark.parametrize("batch_sizes", [[1], [3, 3, 2, 1, 1], [5, 1, 1, 1]])
 def test_windows(batch_sizes, max_items):

@@ -105,7 +105,7 @@ def test_gradient_of_what_is_asked_for():
         asked = [*tensors, *lstm.parameters()]
         for i, tensor in enumerate(asked):
             tensor.requires_grad_(i in chosen)
-        weights = (lstm.input_weight, lstm.state_weight, lstm._full_bias(), lstm.projection)
+        weights = (lstm.input_weight, lstm.state_weight, lstm.full_bias(), lstm.projection)
         options = SequenceOptions(FALLING, lstm.cell_clip, lstm.proj_clip)
         weighted(ProjectedLSTMSequence.apply(*tensors, *weights, options)).backward()
         for i, tensor in enumerate(asked):

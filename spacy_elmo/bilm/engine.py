@@ -1,0 +1,209 @@
+"""The forward pass of weights that do not change, near the limit of the machine."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Optional, cast
+
+import torch
+from torch import Tensor, nn
+
+from .char_cnn import CharacterCNN, Highway
+from .convolution import largest_of_windows
+from .lstm import ProjectedLSTM
+from .packing import windows
+from .prepacked import make_product
+from .sequence import doubled_candidate, tanh_of_sigmoid
+
+if TYPE_CHECKING:
+    from .model import BiLM
+
+# Bounds of the working memory: packed items whose different tokens are multiplied
+# at a time, and packed items of a higher layer's inputs.
+TOKEN_ITEMS = 2048
+LAYER_ITEMS = 256
+
+
+class Engine:
+    """A biLM's weights as its forward pass wants them, and this pass. It holds
+    copies: whoever changes the weights makes a new one. It keeps nothing from call
+    to call, so any number of threads may use it.
+
+    bilm (BiLM): The language model.
+    precision (str): "float32", "bfloat16" or "int8"; what `resolve_precision` gave.
+    """
+
+    @torch.no_grad()
+    def __init__(self, bilm: "BiLM", precision: str):
+        self.encoder = PackedEncoder(bilm.encoder, precision)
+        stacks = cast(Sequence[Sequence[ProjectedLSTM]], bilm.stacks)
+        self.stacks = [[PackedLSTM(lstm, precision) for lstm in stack] for stack in stacks]
+        self.use_skip_connections = bilm.config.use_skip_connections
+
+    @torch.no_grad()
+    def run(
+        self, vectors: Tensor, rows: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
+    ) -> tuple[list[list[Tensor]], Tensor, Tensor]:
+        """Run both stacks over packed sequences.
+
+        vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
+        rows (Tensor): Row of `vectors` for every packed item, in the running
+            order of each direction. *Shape:* `(2, n_items)`
+        batch_sizes (List[int]): Sequences running at each step, never rising.
+        hidden (Tensor): State to start from. *Shape:* `(2, L, n_sequences, P)`
+        cell (Tensor): State to start from. *Shape:* `(2, L, n_sequences, D)`
+        RETURNS (Tuple[List[List[Tensor]], Tensor, Tensor]): For both directions
+            the output of each LSTM layer, packed, *Shape:* `(n_items, P)`; hidden
+            and cell state after.
+        """
+        hidden, cell = hidden.clone(), cell.clone()
+        outputs: list[list[Tensor]] = []
+        for direction, stack in enumerate(self.stacks):
+            layers: list[Tensor] = []
+            for i, lstm in enumerate(stack):
+                if i == 0:
+                    gates = lstm.gates_of_tokens(vectors, rows[direction], batch_sizes)
+                else:
+                    gates = lstm.gates_of_layer(layers[-1], batch_sizes)
+                output = vectors.new_empty(rows.shape[1], vectors.shape[1])
+                steps = zip(gates, output.split(batch_sizes))
+                lstm.run(steps, hidden[direction, i], cell[direction, i])
+                if i and self.use_skip_connections:
+                    output += layers[-1]
+                layers.append(output)
+            outputs.append(layers)
+        return outputs, hidden, cell
+
+
+class PackedLSTM:
+    """One `ProjectedLSTM`. As in training, one sigmoid serves all four gates,
+    which stand in the order o, i, f, j, with what belongs to j doubled:
+    tanh(x) = 2 sigmoid(2x) - 1.
+
+    lstm (ProjectedLSTM): The layer.
+    precision (str): "float32", "bfloat16" or "int8".
+    """
+
+    def __init__(self, lstm: ProjectedLSTM, precision: str):
+        self.cell_clip, self.proj_clip = lstm.cell_clip, lstm.proj_clip
+        bias = doubled_candidate(lstm.full_bias())
+        self.of_inputs = make_product(doubled_candidate(lstm.input_weight), bias, precision)
+        self.of_state = make_product(doubled_candidate(lstm.state_weight), None, precision)
+        self.project = None
+        if lstm.projection is not None:
+            self.project = make_product(lstm.projection, None, precision)
+
+    def gates_of_tokens(
+        self, vectors: Tensor, rows: Tensor, batch_sizes: list[int]
+    ) -> Iterator[Tensor]:
+        """The products of tokens, once for those that are the same.
+
+        vectors (Tensor): *Shape:* `(n_types, P)`
+        rows (Tensor): Row of `vectors` for every packed item. *Shape:* `(n_items,)`
+        batch_sizes (List[int]): Sequences running at each step.
+        YIELDS (Tensor): `W x + b` of each step. *Shape:* `(batch_sizes[step], 4D)`
+        """
+        for steps, items in windows(batch_sizes, TOKEN_ITEMS):
+            used, places = torch.unique(rows[items], return_inverse=True)
+            products = self.of_inputs(vectors.index_select(0, used))
+            for place in places.split(batch_sizes[steps]):
+                yield products.index_select(0, place)
+            del products  # before the next are made
+
+    def gates_of_layer(self, inputs: Tensor, batch_sizes: list[int]) -> Iterator[Tensor]:
+        """The products of what a layer gave.
+
+        inputs (Tensor): *Shape:* `(n_items, P)`
+        batch_sizes (List[int]): Sequences running at each step.
+        YIELDS (Tensor): `W x + b` of each step. *Shape:* `(batch_sizes[step], 4D)`
+        """
+        for steps, items in windows(batch_sizes, LAYER_ITEMS):
+            yield from self.of_inputs(inputs[items]).split(batch_sizes[steps])
+
+    def run(self, steps: Iterator[tuple[Tensor, Tensor]], hidden: Tensor, cell: Tensor) -> None:
+        """Run over the steps. The state is changed in place: a row that has ended
+        keeps what it had.
+
+        steps (Iterator[Tuple[Tensor, Tensor]]): `W x + b` of each step, which is
+            overwritten, and where its output goes. *Shapes:* `(n, 4D)`, `(n, P)`
+        hidden (Tensor): *Shape:* `(n_sequences, P)`
+        cell (Tensor): *Shape:* `(n_sequences, D)`
+        """
+        squashed = torch.empty_like(cell)
+        for gates, output in steps:
+            size = len(gates)
+            self.of_state.add_to(gates, hidden[:size])
+            o, i, f, j = gates.sigmoid_().split(cell.shape[1], dim=1)
+            tanh_of_sigmoid(j)
+            now, gated = cell[:size], squashed[:size]
+            now.mul_(f).addcmul_(i, j)
+            _clip(now, self.cell_clip)
+            tanh_of_sigmoid(torch.mul(now, 2.0, out=gated).sigmoid_())
+            gated.mul_(o)
+            if self.project is None:
+                output.copy_(gated)
+            else:
+                output.copy_(_clip(self.project(gated), self.proj_clip))
+            hidden[:size] = output
+
+
+class PackedHighway:
+    """A `Highway`, its two products as one.
+
+    highway (Highway): The layer.
+    precision (str): "float32", "bfloat16" or "int8".
+    """
+
+    def __init__(self, highway: Highway, precision: str):
+        both = (highway.gate, highway.nonlinear)
+        weight = torch.cat([linear.weight for linear in both])
+        bias = torch.cat([linear.bias for linear in both])
+        self.of_inputs = make_product(weight, bias, precision)
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """
+        inputs (Tensor): *Shape:* `(n, F)`
+        RETURNS (Tensor): *Shape:* `(n, F)`
+        """
+        gate, nonlinear = self.of_inputs(inputs).chunk(2, dim=1)
+        return torch.lerp(inputs, nonlinear.relu_(), gate.sigmoid_())
+
+
+class PackedEncoder:
+    """A `CharacterCNN`.
+
+    encoder (CharacterCNN): The token encoder.
+    precision (str): "float32", "bfloat16" or "int8": of highways and projection.
+    """
+
+    def __init__(self, encoder: CharacterCNN, precision: str):
+        self.encoder = encoder
+        self.convolutions = cast(Sequence[nn.Conv1d], encoder.convolutions)
+        highways = cast(Sequence[Highway], encoder.highways)
+        self.highways: Sequence[Callable[[Tensor], Tensor]] = highways
+        if precision != "float32":  # a copy of those would cost more memory than it gains
+            self.highways = [PackedHighway(highway, precision) for highway in highways]
+        self.project = None
+        if encoder.projection is not None:
+            projection = encoder.projection
+            self.project = make_product(projection.weight, projection.bias, precision)
+
+    @torch.no_grad()
+    def __call__(self, character_ids: Tensor) -> Tensor:
+        """
+        character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
+        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
+        """
+        encoder = self.encoder
+        characters = encoder.embedding(character_ids)
+        pooled = [
+            largest_of_windows(characters, convolution.weight, cast(Tensor, convolution.bias))
+            for convolution in self.convolutions
+        ]
+        vectors: Tensor = encoder.activation(torch.cat(pooled, dim=1))
+        for highway in self.highways:
+            vectors = highway(vectors)
+        return vectors if self.project is None else self.project(vectors)
+
+
+def _clip(values: Tensor, clip: Optional[float]) -> Tensor:
+    """In place."""
+    return values if clip is None else values.clamp_(-clip, clip)

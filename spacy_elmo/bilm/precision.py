@@ -1,0 +1,58 @@
+"""In which numbers matrix products are computed, and what this machine offers."""
+
+import logging
+from functools import cache
+
+import torch
+
+from .prepacked import can_multiply_int8
+
+logger = logging.getLogger("spacy")
+
+# Fastest first: where one is missing, the next takes its place.
+_BY_SPEED = ("int8", "bfloat16", "float32")
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """What a precision means on this machine. One that it has no fast operation
+    for gives way to the next slower; the log says so once.
+
+    precision (str): "float32", "bfloat16", "int8", or "auto": the fastest whose
+        vectors stay near those of float32 (cosine above 0.999).
+    device (torch.device): Where the model is.
+    RETURNS (str): "float32", "bfloat16" or "int8".
+    """
+    if precision == "auto":
+        return "bfloat16" if _is_available("bfloat16", device) else "float32"
+    slower = _BY_SPEED[_BY_SPEED.index(precision) :]
+    found = next(name for name in slower if _is_available(name, device))
+    if found != precision:
+        _say_once(precision, found, device.type)
+    return found
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """RETURNS (bool): Whether processor or GPU has instructions for bfloat16."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    # Private, and not in every release: where one is missing, float32 it is.
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in names)
+
+
+def _is_available(precision: str, device: torch.device) -> bool:
+    if precision == "float32":
+        return True
+    if device.type != "cpu":
+        return False  # the engine runs on the processor alone
+    return can_multiply_int8() if precision == "int8" else has_bfloat16(device)
+
+
+@cache
+def _say_once(wanted: str, found: str, device: str) -> None:
+    logger.warning(
+        "precision = '%s' has no fast operation on this machine (%s): using '%s'",
+        wanted,
+        device,
+        found,
+    )
