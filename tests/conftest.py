@@ -1,6 +1,11 @@
 """What the tests share: tiny models on disk, and the corpora beside the checkout."""
 
+import os
 from pathlib import Path
+
+# Tiny models gain nothing from more threads, which wait for each other for long where
+# others use the machine. Before PyTorch is imported, and for the tests' own processes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import spacy

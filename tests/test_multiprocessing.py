@@ -1,5 +1,6 @@
 """Design, facts 3 and 5: own processes, for a hang must not take pytest along."""
 
+import os
 import subprocess
 import sys
 
@@ -46,6 +47,7 @@ def test_n_process(tiny_weights, tmp_path, method, precision):
         capture_output=True,
         text=True,
         timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},  # the hang needs more than one
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "done"
