@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Union
 import typer
 from wasabi import msg
 
+from ..output import write_whole
 from .errors import no_traceback
-from .output import write_whole
 
 if TYPE_CHECKING:
     from ..pretraining.budget import Choice

@@ -10,8 +10,8 @@ import typer
 from tqdm import tqdm
 from wasabi import Printer, msg
 
+from ..output import write_whole
 from .errors import no_traceback
-from .output import write_whole
 
 if TYPE_CHECKING:
     from ..pretraining.language_model import LanguageModel

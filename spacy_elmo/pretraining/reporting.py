@@ -12,6 +12,7 @@ import torch
 from tqdm import tqdm
 from wasabi import Printer
 
+from ..output import write_whole
 from .checkpoint import save_checkpoint
 from .loggers import logged_pipeline, make_logger, step_info
 from .model_folder import save_model
@@ -144,14 +145,14 @@ class Reporter:
 
     def _append(self, report: dict[str, Any]) -> None:
         path = self.output / METRICS
-        _write(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
+        write_whole(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
 
     def _keep_metrics_up_to(self, step: int) -> None:
         """Lines after the checkpoint will be written again."""
         path = self.output / METRICS
         lines = path.read_text("utf8").splitlines() if path.is_file() else []
         kept = [line for line in lines if _step_of(line) <= step]
-        _write(path, "".join(f"{line}\n" for line in kept))
+        write_whole(path, "".join(f"{line}\n" for line in kept))
 
     def _try(self, write: Any) -> None:
         """A full disk does not end a run of days: what was written before stays."""
@@ -203,12 +204,6 @@ def _line(report: dict[str, Any], figures: Perplexity) -> str:
         f"perplexity {figures.mean:.2f} (forward {figures.forward:.2f}, backward "
         f"{figures.backward:.2f})"
     )
-
-
-def _write(path: Path, text: str) -> None:
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(text, "utf8")
-    unfinished.replace(path)
 
 
 def _step_of(line: str) -> float:

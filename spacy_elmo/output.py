@@ -1,4 +1,4 @@
-"""Files that the commands write."""
+"""Files that are whole, or as they were."""
 
 import os
 from pathlib import Path
