@@ -14,7 +14,7 @@ from wasabi import Printer
 
 from ..output import write_whole
 from .checkpoint import save_checkpoint
-from .loggers import logged_pipeline, make_logger, step_info
+from .loggers import Finalize, LogStep, logged_pipeline, make_logger, step_info
 from .model_folder import save_model
 from .perplexity import Perplexity
 from .trainer import Trainer
@@ -44,8 +44,11 @@ class Reporter:
         if first:
             self._keep_metrics_up_to(trainer.progress.step if is_resumed else -1)
         self.info: dict[str, Any] = {}
-        logger = trainer.settings.logger if first else None
-        self.log_step, self.finalize = make_logger(logger, logged_pipeline(trainer.config))
+        self.log_step: LogStep = lambda info: None
+        self.finalize: Finalize = lambda: None
+        if first and trainer.settings.logger is not None:
+            nlp = logged_pipeline(trainer.config)
+            self.log_step, self.finalize = make_logger(trainer.settings.logger, nlp)
         self._say_sizes()
         if is_resumed:
             self.msg.info(f"Going on from step {trainer.progress.step:,}")
@@ -103,9 +106,16 @@ class Reporter:
         """
         self.bar.close()
         self._save_checkpoint()
+        progress = self.trainer.progress
+        is_best = self._is_evaluated(progress.step) and not progress.worse
+        if "model-best" in self.unsaved and not is_best:  # its weights are gone
+            self.unsaved.discard("model-best")
+            self.msg.warn(
+                f"{self.output / 'model-best'} is not the best model: that could not be written "
+                f"when it was found"
+            )
         for name in sorted(self.unsaved):
             self._save_model(name)
-        progress = self.trainer.progress
         if self.trainer.stopped:
             self.msg.warn(
                 f"Stopped at step {progress.step:,}, nothing is lost: the same command with "

@@ -254,6 +254,20 @@ def test_failing_write_at_the_end_raises(folder, monkeypatch, name):
         pretrain(run_settings(folder, max_steps=3), folder / "out")
 
 
+def test_best_model_that_was_not_written_is_not_replaced_by_a_worse_one(
+    folder, monkeypatch, capsys
+):
+    from spacy_elmo.pretraining import trainer as module
+
+    figures = iter([Perplexity(mean, mean, mean, n_tokens=3, unknown=0.0) for mean in (5.0, 9.0)])
+    monkeypatch.setattr(module, "perplexity", lambda *args, **settings: next(figures))
+    fail_to_write(monkeypatch, "save_model", 2)  # model-last, model-best, model-last
+    assert pretrain(run_settings(folder, max_steps=4, eval_frequency=2), folder / "out")
+    assert (folder / "out" / "model-last").is_dir()
+    assert not (folder / "out" / "model-best").exists()
+    assert "is not the best model" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("share", [0.05, 0.9])
 def test_models_that_may_not_grow(folder, share, capsys):
     """The system's own error, in the writer of the weights; what was there before stays."""
