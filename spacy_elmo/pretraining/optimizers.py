@@ -70,6 +70,10 @@ class Optimizers:
             with torch.sparse.check_sparse_tensor_invariants(False):
                 optimizer.step()
             optimizer.zero_grad()
+        # Fused optimizers do not say that they have changed the weights. And no vector kept
+        # from an earlier step may make a resumed run differ in its last bit.
+        for weight in self.bilm_weights:
+            torch.autograd.graph.increment_version(weight)
 
     def state_dict(self) -> dict[str, Any]:
         """RETURNS (dict): What `load_state_dict` reads."""
