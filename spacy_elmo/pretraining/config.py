@@ -58,8 +58,8 @@ class TrainingSettings(_Section):
     start a window from zeros: bilm-tf has none, and its models have never seen a
     zero state again; some of ours, trained so, never recovered from one.
 
-    `decay` of the learning rate runs to the end of the run, "inverse_sqrt" from the
-    end of the warm-up. A limit of 0 is none; the first one reached ends the run.
+    `decay` of the learning rate runs to the end of the run, over its last
+    `decay_share`; "inverse_sqrt" from the end of the warm-up. A limit of 0 is none; the first one reached ends the run.
     `patience` is in evaluations without a better perplexity. `eval_tokens` of the
     held-out text are read at every evaluation, 0 for all. `keep` checkpoints stay."""
 
@@ -77,6 +77,7 @@ class TrainingSettings(_Section):
     weight_decay: float = Field(default=0.01, ge=0.0)
     warmup_steps: int = Field(default=100, ge=0)
     decay: Literal["cosine", "linear", "inverse_sqrt", "none"] = "cosine"
+    decay_share: float = Field(default=1.0, gt=0.0, le=1.0)
     grad_clip: float = Field(default=10.0, gt=0.0)
     max_epochs: int = Field(default=10, ge=0)
     max_steps: int = Field(default=0, ge=0)

@@ -101,10 +101,11 @@ def learn_rate_factor(
     warm = min(1.0, (since + 1) / max(1, settings.warmup_steps))
     if step < softmax_warmup or settings.decay == "none":
         return warm
+    decayed = max(0.0, 1.0 - (1.0 - fraction_done) / settings.decay_share)
     if settings.decay == "linear":
-        return warm * (1.0 - fraction_done)
+        return warm * (1.0 - decayed)
     if settings.decay == "cosine":
-        return warm * 0.5 * (1.0 + math.cos(math.pi * fraction_done))
+        return warm * 0.5 * (1.0 + math.cos(math.pi * decayed))
     return warm * math.sqrt(max(1, settings.warmup_steps) / max(settings.warmup_steps, since + 1))
 
 

@@ -205,6 +205,17 @@ def test_learn_rate(decay, softmax_warmup):
         assert got == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("decay", ["linear", "cosine"])
+def test_learn_rate_decays_over_its_share(decay):
+    """Constant, then the whole decay within the last quarter of the run."""
+    settings = TrainingSettings(decay=decay, decay_share=0.25, warmup_steps=0)
+    for fraction in (0.0, 0.3, 0.75):
+        assert learn_rate_factor(settings, 9, fraction) == 1.0
+    for within in (0.1, 0.5, 1.0):
+        got = learn_rate_factor(settings, 9, 0.75 + within / 4)
+        assert got == pytest.approx(DECAYS[decay](0, within), abs=1e-12)
+
+
 @pytest.mark.parametrize("decay", DECAYS)
 def test_learn_rate_without_warmup(decay):
     settings = TrainingSettings(decay=decay, warmup_steps=0)
