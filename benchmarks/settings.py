@@ -1,15 +1,19 @@
-"""Held-out perplexity of settings of `[training]`, trained in turn on the same text.
+"""Held-out perplexity of settings of `[training]` and `[model]`, trained in turn on the same text.
 
     python benchmarks/settings.py TRAIN DEV --steps 300 \
         --variant precision=float32 --variant precision=bf16
+    python benchmarks/settings.py TRAIN DEV --minutes 10 \
+        --variant model.lstm_dim=512 --variant model.lstm_dim=1024,learn_rate=0.001
 
-Every variant sees the same tokens in the same order from the same initial weights;
-the seconds are those of its training steps alone. With `--minutes` each trains for
-the same time instead. The steps are taken in short turns, so that what else runs on
-the machine disturbs all alike.
+Every variant sees the same tokens in the same order, from the same initial weights
+where sizes are the same; the seconds are those of its training steps alone. With
+`--minutes` each trains for the same time instead. The steps are taken in short turns,
+so that what else runs on the machine disturbs all alike.
 """
 
 import argparse
+import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -26,22 +30,32 @@ from spacy_elmo.pretraining.trainer import Trainer
 TURN = 10  # steps
 
 
-def parse_variant(text: str) -> dict[str, Any]:
-    """Read `name=value,name=value`, the values as in a config."""
-    settings = dict(pair.split("=", 1) for pair in text.split(","))
-    lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
-    return dict(Config().from_str("[training]\n" + "\n".join(lines))["training"])
+def parse_variant(text: str) -> dict[str, dict[str, Any]]:
+    """Read `name=value,model.name=value`, the values as in a config."""
+    sections: dict[str, dict[str, Any]] = {"training": {}, "model": {}}
+    for pair in re.split(r",(?=[a-z_.]+=)", text):
+        name, value = pair.split("=", 1)
+        section, _, name = name.rpartition(".")
+        sections[section or "training"][name] = Config().from_str(f"[x]\ny = {_quoted(value)}")[
+            "x"
+        ]["y"]
+    return sections
 
 
-def make_trainer(settings: dict[str, Any], args: argparse.Namespace, texts: tuple) -> Trainer:
+def make_trainer(
+    sections: dict[str, dict[str, Any]], args: argparse.Namespace, texts: tuple
+) -> Trainer:
     """A trainer of the small model, with what differs from the defaults."""
     limit: dict[str, Any] = {"max_epochs": 0, "max_steps": args.steps}
     if args.minutes:
         limit = {"max_epochs": 0, "max_minutes": args.minutes}
-    training = {"dropout": 0.0, "eval_tokens": 0, **limit, **settings}
+    training = {"dropout": 0.0, "eval_tokens": 0, **limit, **sections["training"]}
     names = {"train": str(args.train), "dev": str(args.dev)}
+    system = {"seed": args.seed}
     config = check_config(
-        Config({"system": {"seed": args.seed}, "corpus": names, "training": training})
+        Config(
+            {"system": system, "model": sections["model"], "corpus": names, "training": training}
+        )
     )
     return Trainer(config, *texts)
 
@@ -90,7 +104,7 @@ def read(path: Path) -> Corpus:
 
 def _quoted(value: str) -> str:
     try:
-        float(value)
+        json.loads(value)
         return value
     except ValueError:
         return f'"{value}"'

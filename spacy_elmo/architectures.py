@@ -8,6 +8,7 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d, Floats3d
 
 from .bilm.config import BiLMConfig
+from .features import FeatureCache
 from .layers.bilm import BiLMLayer, configure
 from .layers.concat import ConcatTok2Vec, MixedConcat
 from .layers.listener import ElmoListener
@@ -99,6 +100,7 @@ def build_tok2vec_elmo(
     max_batch_tokens: int = 4096,
     cache: int = 20_000,
     precision: str = "float32",
+    features: Optional[FeatureCache] = None,
 ) -> Tok2Vec:
     """A language model and a mix inside one component, without an `elmo` pipe:
     what `nlp.replace_listeners` makes. The arguments are those of the pipe.
@@ -117,6 +119,7 @@ def build_tok2vec_elmo(
         frozen=frozen,
         cache=cache,
         precision=precision,
+        features=features,
         sizes_may_follow=False,  # the layers around are built for these
     )
     return join_tok2vec(bilm, mix)

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from torch import Tensor
 
 from .bilm.model import BiLM, BiLMState, State
-from .segments import Segment, Segmenter
+from .segments import Segment
 
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments
 
@@ -17,7 +17,7 @@ def embed_docs(
     bilm: BiLM,
     docs: Sequence[Doc],
     *,
-    segmenter: Segmenter,
+    segments: Sequence[list[Segment]],
     initial_state: str,
     max_batch_tokens: int,
 ) -> list[Tensor]:
@@ -25,7 +25,7 @@ def embed_docs(
 
     bilm (BiLM): The language model.
     docs (Sequence[Doc]): The Docs; they are not changed.
-    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut.
+    segments (Sequence[List[Segment]]): How each Doc is cut.
     initial_state (str): What every sequence starts from: "zeros", "warm" (the
         state after one empty sentence), or "carry" (zeros, and from then on the
         state after the Doc's sequence before).
@@ -34,7 +34,6 @@ def embed_docs(
     RAISES (ValueError): "carry" with segments that overlap.
     """
     words = [[token.text for token in doc] for doc in docs]
-    segments = [segmenter(doc) for doc in docs]
     pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)
     states: dict[int, BiLMState] = {}
     for placed in _rounds(segments, carry=initial_state == "carry"):
@@ -52,7 +51,7 @@ def embed_docs(
     return [_join(bilm, pieces[i]) for i in range(len(docs))]
 
 
-def _rounds(segments: list[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:
+def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:
     """All segments at once or, where state is carried, each Doc's first, second, ..."""
     if not carry:
         yield [(i, segment) for i, cut in enumerate(segments) for segment in cut]

@@ -8,17 +8,16 @@ from spacy import util
 from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer
+from thinc.api import Model
 from thinc.types import Floats3d
 
-from .layers.bilm import BiLMShim, Weights, configure, follow_weights, get_shim
-from .layers.listener import OWNER, ElmoListener, Report, check_owner
-from .listening import Listening
+from .features import FeatureCache
+from .layers.bilm import Weights, configure, follow_weights
 from .replacing import enable_replacing
 from .segments import Segmenter, by_tokens
-from .training_batch import TrainingBatch
+from .training import Training
 from .vectors import Mix, check_mix, mix_layers, set_hooks
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ DEFAULTS = {
     "max_batch_tokens": 4096,
     "cache": 20_000,
     "precision": "float32",
+    "features": {"@feature_caches": "spacy-elmo.memory.v1"},
 }
 
 if not Doc.has_extension("elmo"):
@@ -61,6 +61,7 @@ def make_elmo(
     max_batch_tokens: int,
     cache: int,
     precision: str,
+    features: Optional[FeatureCache],
 ) -> "Elmo":
     """Make an `elmo` pipe. `Elmo` says what the settings mean."""
     return Elmo(
@@ -77,10 +78,11 @@ def make_elmo(
         max_batch_tokens=max_batch_tokens,
         cache=cache,
         precision=precision,
+        features=features,
     )
 
 
-class Elmo(Listening, TrainablePipe):
+class Elmo(Training, TrainablePipe):
     """Sets contextual vectors, and gives the layers of the language model to
     the components that listen to it.
 
@@ -104,6 +106,8 @@ class Elmo(Listening, TrainablePipe):
     cache (int): Token strings whose context-free vectors are kept.
     precision (str): Of the language model's products, except while it is
         fine-tuned: "float32", "bfloat16", "int8", or "auto" for the fastest good one.
+    features (Optional[FeatureCache]): Where the layers of Docs are kept in training,
+        so that a frozen language model computes them once; None for nowhere.
     RAISES (ValueError): A setting is impossible.
     """
 
@@ -123,6 +127,7 @@ class Elmo(Listening, TrainablePipe):
         max_batch_tokens: int = 4096,
         cache: int = 20_000,
         precision: str = "float32",
+        features: Optional[FeatureCache] = None,
     ):
         if store_layers not in (True, False, "auto"):
             raise ValueError(f"store_layers must be true, false or 'auto', got {store_layers!r}")
@@ -135,9 +140,7 @@ class Elmo(Listening, TrainablePipe):
         self.frozen = frozen
         self.store_layers = store_layers
         self.set_vectors = set_vectors
-        Listening.__init__(self)
-        self._losses: dict[str, float] = {}
-        self._batch: Optional[TrainingBatch] = None
+        Training.__init__(self)
         settings: dict[str, Any] = {
             "segmenter": segmenter,
             "initial_state": initial_state,
@@ -145,6 +148,7 @@ class Elmo(Listening, TrainablePipe):
             "max_batch_tokens": max_batch_tokens,
             "cache": cache,
             "precision": precision,
+            "features": features,
         }
         configure(model, weights=weights, **settings)
         enable_replacing(model, settings)
@@ -154,6 +158,11 @@ class Elmo(Listening, TrainablePipe):
         """RETURNS (BiLM): The language model, a torch.nn.Module.
         RAISES (ValueError): It has no weights, or they cannot be read."""
         return self._shim.bilm
+
+    @property
+    def features(self) -> Optional[FeatureCache]:
+        """RETURNS (Optional[FeatureCache]): Where layers are kept in training, if anywhere."""
+        return self._shim.features
 
     def set_bilm(self, bilm: "BiLM") -> None:
         """Take over a language model.
@@ -167,10 +176,6 @@ class Elmo(Listening, TrainablePipe):
     def width(self) -> int:
         """RETURNS (int): Width of the vectors, 2P."""
         return self._shim.config.width
-
-    @property
-    def _shim(self) -> BiLMShim:
-        return get_shim(self.model)
 
     # Applying
 
@@ -218,15 +223,6 @@ class Elmo(Listening, TrainablePipe):
             else:
                 yield from docs
 
-    def _store(self, doc: Doc, layers: Floats3d) -> None:
-        doc._.elmo = layers
-        doc.user_data[OWNER] = self._owner
-
-    @property
-    def _owner(self) -> str:
-        """The pipe and its weights, for layers must not outlive them."""
-        return f"{self.name} {self._shim.id}.{self._shim.version}"
-
     # Training
 
     def initialize(
@@ -248,108 +244,6 @@ class Elmo(Listening, TrainablePipe):
         if weights is not None:
             self._shim.read(weights)
         self.model.initialize()
-
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[dict[str, float]] = None,
-    ) -> dict[str, float]:
-        """Compute the layers of a batch for the listeners. Unless the language
-        model is frozen, the backward pass runs once for all of them: when the
-        last one has reported, in `finish_update`, or before the next update.
-
-        examples (Iterable[Example]): The batch.
-        drop (float): Not used.
-        sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): The losses by pipe; ours is the sum
-            of the squares of the reported gradients.
-        RETURNS (Dict[str, float]): The losses.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "Elmo.update")
-        self._finish_batch()
-        if not self._known_listeners:
-            return losses
-        docs = [example.predicted for example in examples]
-        layers, backprop = self.model(docs, is_train=not self.frozen)
-        for doc, values in zip(docs, layers):
-            self._store(doc, values)
-        if not self.frozen:
-            self._batch = TrainingBatch(docs, layers, backprop)
-            self._losses = losses
-            if sgd not in (None, False):
-                self.finish_update(sgd)
-        return losses
-
-    def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass, if any listener reported, and update the
-        weights. `Language.update` calls this before the listeners have run:
-        then it waits for them.
-
-        sgd (Optimizer): The optimizer.
-        """
-        if self.frozen:
-            return
-        if self._batch is not None:
-            self._batch.optimizer = sgd
-        self._finish_reported()
-        self.model.finish_update(sgd)  # for what earlier batches have accumulated
-
-    def annotate(self, docs: Sequence[Doc]) -> None:
-        """Set `doc._.elmo` where it is missing or of other weights.
-
-        docs (Sequence[Doc]): The Docs.
-        RAISES (ValueError): Another pipe set it.
-        """
-        for doc in docs:
-            check_owner(doc, self.name)
-        missing = [
-            doc for doc in docs if doc._.elmo is None or doc.user_data.get(OWNER) != self._owner
-        ]
-        for doc, layers in zip(missing, self.model.predict(missing) if missing else []):
-            self._store(doc, layers)
-
-    def training_layers(
-        self, docs: Sequence[Doc], listener: ElmoListener
-    ) -> tuple[Layers, Optional[Report]]:
-        """Answer a listener in an update. Docs of the current batch of a pipe
-        that is fine-tuned take part in the gradient; for others the layers are
-        those that they have, or are computed now, once for all listeners.
-
-        docs (Sequence[Doc]): What the listener reads.
-        listener (ElmoListener): The listener.
-        RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and where
-            to report their gradient, if anywhere.
-        """
-        batch = self._batch
-        if batch is None or not batch.holds(docs):
-            self.annotate(docs)
-            return [doc._.elmo for doc in docs], None
-
-        def report(gradients: Layers) -> None:
-            self._losses[self.name] += batch.add(docs, gradients)
-            if batch.optimizer is not None and batch.is_complete(self.listeners):
-                self._finish_batch()
-
-        return batch.layers_of(docs, listener), report
-
-    def _finish_batch(self) -> None:
-        """Run the backward pass that is due before the layers are computed anew."""
-        batch, self._batch = self._batch, None
-        if batch is not None and batch.has_gradient:
-            batch.run_backward()
-            if batch.optimizer is not None:
-                self.model.finish_update(batch.optimizer)
-
-    def _finish_reported(self) -> None:
-        """As `_finish_batch`, but a batch that the listeners have yet to read stays."""
-        if self._batch is not None and self._batch.has_gradient:
-            self._finish_batch()
 
     # Serialisation
 

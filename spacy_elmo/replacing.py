@@ -59,6 +59,7 @@ class ReplacedConfig:
             something that contains it.
         RETURNS (dict): The config in place of the listener's.
         """
+        features = self.settings["features"]
         return {
             "@architectures": "spacy-elmo.Tok2VecElmo.v1",
             "bilm": {**bilm, **self.shim.bilm.config.to_dict()},
@@ -66,6 +67,7 @@ class ReplacedConfig:
             "weights": None,
             **self.settings,
             "segmenter": segmenter_config(self.settings["segmenter"]),
+            "features": None if features is None else features.config(),
         }
 
     def __deepcopy__(self, memo: object) -> "ReplacedConfig":

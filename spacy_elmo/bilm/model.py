@@ -1,5 +1,7 @@
 """The biLM: token encoder, two stacks of LSTMs, explicit state."""
 
+import hashlib
+import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,6 +93,7 @@ class BiLM(nn.Module):
         self._opened: dict[str, BiLMState] = {}
         self._seen_weights: tuple = ()
         self._packed: Optional[Engine] = None
+        self._checksum: Optional[str] = None
         self.precision = precision
 
     @property
@@ -216,6 +219,19 @@ class BiLM(nn.Module):
         known = self.cache.lookup(tokens, lambda missing: self._encode(missing).cpu().numpy())
         return torch.from_numpy(known).to(self.device)
 
+    def checksum(self) -> str:
+        """RETURNS (str): SHA-256 of sizes and weights, in hexadecimal: equal for models
+        that give the same vectors."""
+        self._drop_stale()
+        if self._checksum is None:
+            digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
+            for name, weight in self.state_dict().items():
+                values = weight.detach().cpu().contiguous()
+                digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
+                digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
+            self._checksum = digest.hexdigest()
+        return self._checksum
+
     def zero_state(self, n_sequences: int) -> BiLMState:
         """RETURNS (BiLMState): Zeros for so many sequences."""
         weight, sizes = self.encoder.embedding.weight, (2, self.config.n_layers, n_sequences)
@@ -326,7 +342,7 @@ class BiLM(nn.Module):
             return
         with _packing:
             if seen != self._seen_weights:
-                self._warm = self._packed = None
+                self._warm = self._packed = self._checksum = None
                 self._opened = {}
                 self.cache.clear()
                 self._seen_weights = seen

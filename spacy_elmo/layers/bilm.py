@@ -5,16 +5,19 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import Floats3d
 
 from ..bilm.config import BiLMConfig, check_precision
-from ..segments import Sentences
+from ..features import FeatureCache, features_of
+from ..segments import Segment, Sentences
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ..bilm.model import BiLM
 
 Layers = list[Floats3d]
@@ -37,8 +40,16 @@ class BiLMShim(Shim):
         self.frozen = True
         self.cache = 20_000
         self.precision = "float32"
+        self.features: Optional[FeatureCache] = None
+        self.in_training = False
         self.sizes_may_follow = True
         self.version = 0
+
+    @property
+    def keeps_features(self) -> bool:
+        """RETURNS (bool): Whether the layers of Docs are kept: while something is
+        trained, and the weights stay as they are."""
+        return self.frozen and self.in_training and self.features is not None
 
     @property
     def is_loaded(self) -> bool:
@@ -146,7 +157,8 @@ class BiLMShim(Shim):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_model": self.to_bytes() if self.is_loaded else b""}
+        model = self.to_bytes() if self.is_loaded else b""
+        return {**self.__dict__, "_model": model, "in_training": False}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data = state.pop("_model")
@@ -176,6 +188,7 @@ def configure(
     frozen: bool,
     cache: int,
     precision: str,
+    features: Optional[FeatureCache],
     sizes_may_follow: bool = True,
 ) -> None:
     """Set what is not a size.
@@ -189,6 +202,7 @@ def configure(
     frozen (bool): Whether the weights never change.
     cache (int): Token strings whose vectors are kept.
     precision (str): "float32", "bfloat16", "int8" or "auto".
+    features (Optional[FeatureCache]): Where layers are kept in training, if frozen.
     sizes_may_follow (bool): Whether default sizes give way to those of the weights.
     RAISES (ValueError): A value is impossible.
     """
@@ -204,7 +218,7 @@ def configure(
     )
     shim = get_shim(model)
     shim.weights, shim.frozen, shim.cache = weights, frozen, cache
-    shim.precision = precision
+    shim.precision, shim.features = precision, features
     shim.sizes_may_follow = sizes_may_follow
 
 
@@ -225,20 +239,14 @@ def forward(
 ) -> tuple[Layers, Callable]:
     import torch
 
-    from ..embedding import embed_docs
-
     _limit_threads_after_fork()
     shim = get_shim(model)
     bilm = _loaded(model)
-    attrs = model.attrs
+    shim.in_training = shim.in_training or is_train
+    if shim.keeps_features:
+        return _kept_features(model, docs), lambda d_layers: []
     with torch.set_grad_enabled(is_train and not shim.frozen):
-        layers = embed_docs(
-            bilm,
-            docs,
-            segmenter=attrs["segmenter"],
-            initial_state=attrs["initial_state"],
-            max_batch_tokens=attrs["max_batch_tokens"],
-        )
+        layers = _embed(model, docs, _segments(model, docs))
 
     def backprop(d_layers: Layers) -> list[Doc]:
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
@@ -250,6 +258,50 @@ def forward(
         return []
 
     return [values.detach().cpu().numpy() for values in layers], backprop
+
+
+def _segments(model: Model[list[Doc], Layers], docs: Sequence[Doc]) -> list[list[Segment]]:
+    return [model.attrs["segmenter"](doc) for doc in docs]
+
+
+def _embed(
+    model: Model[list[Doc], Layers], docs: Sequence[Doc], segments: list[list[Segment]]
+) -> "list[Tensor]":
+    from ..embedding import embed_docs
+
+    return embed_docs(
+        get_shim(model).bilm,
+        docs,
+        segments=segments,
+        initial_state=model.attrs["initial_state"],
+        max_batch_tokens=model.attrs["max_batch_tokens"],
+    )
+
+
+def _kept_features(model: Model[list[Doc], Layers], docs: Sequence[Doc]) -> Layers:
+    """Layers of Docs from what is kept, or computed and kept."""
+    import torch
+
+    from ..bilm.precision import resolve_precision
+
+    shim = get_shim(model)
+    assert shim.features is not None
+    segments = _segments(model, docs)
+
+    def compute(missing: list[int]) -> Layers:
+        with torch.no_grad():
+            layers = _embed(model, [docs[i] for i in missing], [segments[i] for i in missing])
+        return [values.cpu().numpy() for values in layers]
+
+    precision = resolve_precision(shim.precision, shim.bilm.device)
+    return features_of(
+        shim.features,
+        docs,
+        segments,
+        model=f"{shim.bilm.checksum()} {precision} {model.attrs['initial_state']}",
+        sizes=(shim.config.n_layers + 1, shim.config.width),
+        compute=compute,
+    )
 
 
 def init(model: Model[list[Doc], Layers], X: object = None, Y: object = None) -> None:

@@ -59,9 +59,10 @@ class TrainingSettings(_Section):
     zero state again; some of ours, trained so, never recovered from one.
 
     `decay` of the learning rate runs to the end of the run, over its last
-    `decay_share`; "inverse_sqrt" from the end of the warm-up. A limit of 0 is none; the first one reached ends the run.
-    `patience` is in evaluations without a better perplexity. `eval_tokens` of the
-    held-out text are read at every evaluation, 0 for all. `keep` checkpoints stay."""
+    `decay_share`; "inverse_sqrt" from the end of the warm-up. A limit of 0 is none; the
+    first one reached ends the run. `patience` is in evaluations without a better
+    perplexity. `eval_tokens` of the held-out text are read at every evaluation, 0 for
+    all. `keep` checkpoints stay."""
 
     batch_size: int = Field(default=128, ge=1)
     unroll_steps: int = Field(default=20, ge=1)
