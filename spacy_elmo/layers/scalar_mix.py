@@ -1,7 +1,7 @@
 """The learned mix of a language model's layers."""
 
 from collections.abc import Callable, Sequence
-from typing import Optional
+from typing import Any, Optional, cast
 
 import numpy as np
 from thinc.api import Model
@@ -62,12 +62,33 @@ def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[V
             dY = [d * mask for d, mask in zip(dY, masks)]
         if model.attrs["trainable"]:
             _accumulate(model, mixable, mixed, weights, dY)
-        dX = [gamma * weights[:, None, None] * d[None] for d in dY]
-        if normed is not None:
-            dX = [_backprop_norm(xp, d, *values) for d, values in zip(dX, normed)]
-        return dX
+
+        def gradient(i: int) -> Floats3d:
+            d_mixable: Floats3d = gamma * weights[:, None, None] * dY[i][None]
+            return d_mixable if normed is None else _backprop_norm(xp, d_mixable, *normed[i])
+
+        return cast(Layers, _OnDemand(len(dY), gradient))
 
     return outputs, backprop
+
+
+class _OnDemand(Sequence[Floats3d]):
+    """Gradients that are computed when they are read: nobody reads those of the
+    layers of a frozen language model."""
+
+    def __init__(self, length: int, compute: Callable[[int], Floats3d]):
+        self._length = length
+        self._compute = compute
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self._compute(j) for j in range(*i.indices(self._length))]
+        if not -self._length <= i < self._length:
+            raise IndexError(i)
+        return self._compute(i % self._length)
 
 
 def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
