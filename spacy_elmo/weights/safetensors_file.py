@@ -110,6 +110,9 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         raise ValueError(f"{source}: {error}") from error
     _check_tensors(tensors, bilm, source)
     tensors = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise ValueError(f"{source}: tensor '{name}' holds values that are not finite")
     bilm.load_state_dict(tensors, assign=True)
     bilm.provenance = provenance
     return bilm.eval().requires_grad_(False)
@@ -150,5 +153,3 @@ def _check_tensors(tensors: dict[str, torch.Tensor], bilm: BiLM, source: str) ->
             raise ValueError(f"{source}: tensor '{name}' has shape {got}, its config says {want}")
         if not tensor.is_floating_point():
             raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not floats")
-        if not tensor.isfinite().all():
-            raise ValueError(f"{source}: tensor '{name}' holds values that are not finite")
