@@ -301,7 +301,8 @@ def _check_token_encoder(config: BiLMConfig) -> None:
     if config.word_embed_dim != (wanted if config.n_words else 0):
         raise ValueError(
             f"word_embed_dim ({config.word_embed_dim}) does not go with n_words "
-            f"({config.n_words}): it is projection_dim ({config.projection_dim}) in bilm-tf, and 0 without words"
+            f"({config.n_words}): it is projection_dim ({config.projection_dim}) in bilm-tf, "
+            f"and 0 without words"
         )
 
 
