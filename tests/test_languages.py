@@ -5,7 +5,6 @@ import random
 
 import numpy as np
 import pytest
-import reference_manylangs
 import spacy
 import srsly
 from spacy.tokens import Doc
@@ -20,6 +19,7 @@ from spacy_elmo.vectors import mix_layers
 from spacy_elmo.weights import read_weights
 
 import reference
+import reference_manylangs
 from components import ner, tagger
 from models import tiny_options
 

@@ -249,7 +249,7 @@ def _check_int(name: str, value: Any, least: int, most: int = LARGEST_SIZE) -> N
 def _check_clip(name: str, value: Any) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1e30:
         raise ValueError(f"{name} must be null or a number above 0, got {shortened(value)}")
 
 

@@ -4,12 +4,13 @@ import copy
 
 import numpy as np
 import pytest
-import reference_manylangs as reference
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.spelling import make_spelling
 from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabularies
+
+import reference_manylangs as reference
 
 CHARACTERS = InputVocabulary(["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>", "a", "é", "漢"])
 WORDS = InputVocabulary(["<oov>", "<bos>", "<eos>", "a", "漢é", "aaaa"])
