@@ -241,8 +241,8 @@ class BiLM(nn.Module):
         return torch.from_numpy(known).to(self.device)
 
     def checksum(self) -> str:
-        """RETURNS (str): SHA-256 of sizes and weights, in hexadecimal: equal for models
-        that give the same vectors."""
+        """RETURNS (str): SHA-256 of sizes, weights and vocabularies, in hexadecimal: equal
+        for models that give the same vectors."""
         self._drop_stale()
         if self._checksum is None:
             digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
@@ -250,6 +250,9 @@ class BiLM(nn.Module):
                 values = weight.detach().cpu().contiguous()
                 digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
                 digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
+            for name, vocabulary in self.encoder.spelling.vocabularies._asdict().items():
+                if vocabulary is not None:
+                    digest.update(f"{name} ".encode() + vocabulary.to_bytes())
             self._checksum = digest.hexdigest()
         return self._checksum
 

@@ -80,7 +80,7 @@ def read_parameters(
     for name in stored:
         if name not in entries and name.startswith(accounted):
             raise ValueError(
-                f"{stored.source}: {stored.kind} '{name}' {stored.shape(name)} has no place in "
+                f"{stored.source}: {stored.kind} {name!r} {stored.shape(name)} has no place in "
                 f"the model that {sizes_from} describes"
             )
     parameters = {}
