@@ -53,9 +53,8 @@ def write_hdf5(folder: Path) -> Path:
 
 def write_word_ids(folder: Path) -> Path:
     options = {"lstm": tiny_options()["lstm"]}
-    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), "utf8")
     data = reference.random_datasets(options, n_words=len(WORDS))
-    return reference.write_hdf5(folder, options, data).parent
+    return reference.write_hdf5(folder, options, data, WORDS).parent
 
 
 def mutate_hdf5(folder: Path, rng: Random) -> Mutation:

@@ -80,9 +80,15 @@ def random_datasets(options: Options, seed: int = 0, n_words: int = 0) -> Datase
     return data
 
 
-def write_hdf5(folder: Path, options: Options, datasets: Datasets) -> Path:
-    """Write ``options.json`` and ``weights.hdf5`` as bilm-tf does; return the latter's path."""
+def write_hdf5(
+    folder: Path, options: Options, datasets: Datasets, words: list[str] | None = None
+) -> Path:
+    """Write ``options.json`` and ``weights.hdf5`` as bilm-tf does, and words as its
+    ``vocab.txt``; return the path of the weights."""
     folder.mkdir(parents=True, exist_ok=True)
+    if words is not None:
+        text = "".join(f"{word}\n" for word in words)
+        (folder / "vocab.txt").write_text(text, encoding="utf8")
     (folder / "options.json").write_text(json.dumps(options), encoding="utf8")
     path = folder / "weights.hdf5"
     with h5py.File(path, "w") as file:

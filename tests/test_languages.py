@@ -204,7 +204,6 @@ def test_other_models_of_bilm_tf_in_a_pipeline(tmp_path, kind):
     options = tiny_options()
     if kind == "words":
         del options["char_cnn"]
-        (tmp_path / "vocab.txt").write_text("\n".join(words), "utf8")
         data = written = reference.random_datasets(options, n_words=len(words))
     else:
         options["bidirectional"] = False
@@ -213,7 +212,7 @@ def test_other_models_of_bilm_tf_in_a_pipeline(tmp_path, kind):
         written = dict(data)
         for theirs, ours in names.items():
             written = {name.replace(theirs, ours): values for name, values in written.items()}
-    path = reference.write_hdf5(tmp_path, options, written)
+    path = reference.write_hdf5(tmp_path, options, written, words)
     nlp = pipeline(path, "en", initial_state="zeros", store_layers=True)
     expected = reference.layers(
         options, data, [["They", "swim", "."]], words=words if kind == "words" else None

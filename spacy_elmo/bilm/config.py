@@ -39,9 +39,8 @@ _OPTIONAL = {
     "n_highway": 0,
     "activation": "relu",
 }
-
-
 _NO_CHARACTERS = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
+# Files of the package's first models, of bytes, know nothing of these.
 _LATER = ("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim")
 
 
@@ -164,9 +163,8 @@ class BiLMConfig:
         return cls(**sizes)
 
     def to_dict(self) -> dict[str, Any]:
-        """RETURNS (dict): The sizes in JSON's types; `from_dict` reads them. Those of
-        other models than bilm-tf's of characters are left out where they say nothing:
-        files of this package's first models have none of them."""
+        """RETURNS (dict): The sizes in JSON's types; `from_dict` reads them. Those that
+        came later than the first files are left out where they have their default."""
         sizes = {**asdict(self), "filters": [list(pair) for pair in self.filters]}
         later = {field.name: field.default for field in fields(self) if field.name in _LATER}
         return {name: size for name, size in sizes.items() if later.get(name, ...) != size}
