@@ -1,18 +1,20 @@
 """Weights on disk: any readable format in, the biLM out."""
 
 from pathlib import Path
-from typing import Union
+from typing import Optional, Union
 
 from ..bilm.model import BiLM
 from . import allennlp, safetensors_file
+from .named import NAMED, NamedModel, obtain
 
 BUNDLED = "en_small"
 _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
 HOW_TO_GIVE_WEIGHTS = (
     "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
     "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is "
-    "what `python -m spacy elmo pretrain` wrote, a .safetensors file, or an AllenNLP or bilm-tf "
-    "model (a folder or a .hdf5 file with its options.json)."
+    "what `python -m spacy elmo pretrain` wrote, a .safetensors file, an AllenNLP or bilm-tf "
+    "model (a folder or a .hdf5 file with its options.json), or the name of a published model "
+    "(`python -m spacy elmo download --list`)."
 )
 
 
@@ -21,7 +23,7 @@ def read_weights(path: Union[str, Path]) -> BiLM:
     with an `elmo` pipe, or AllenNLP's and bilm-tf's HDF5 with its options (a
     folder, the `.hdf5` file, or the common beginning of both names).
 
-    path (Union[str, Path]): Where it is, or the name of the model in the package.
+    path (Union[str, Path]): Where it is, or a model's name, as `locate` says.
     RETURNS (BiLM): The model, in evaluation mode, its weights frozen.
     RAISES (ValueError): There is no such model, or its files are broken.
     """
@@ -41,13 +43,19 @@ def read_weights(path: Union[str, Path]) -> BiLM:
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:
-    """Find a model by name or path.
+    """Find a model by name or path. A published model that is not in the cache yet is
+    downloaded.
 
-    name_or_path (Union[str, Path]): "en_small" or a path.
+    name_or_path (Union[str, Path]): A path; "en_small", the model in this package; or
+        a published model: "small", "original", "german", "manylangs-fr" and others.
     RETURNS (Path): Where it is.
-    RAISES (ValueError): The named model is not in this package.
+    RAISES (ValueError): The model is not in this package.
+    RAISES (OSError): The model cannot be downloaded.
     """
     path = Path(name_or_path)
+    named = find_named(name_or_path)
+    if named is not None:
+        return obtain(named)
     if str(name_or_path) != BUNDLED or path.exists():
         return path
     if not _BUNDLED_FILE.exists():
@@ -55,6 +63,15 @@ def locate(name_or_path: Union[str, Path]) -> Path:
             f"the model '{BUNDLED}' is not in this version of spacy-elmo. {HOW_TO_GIVE_WEIGHTS}"
         )
     return _BUNDLED_FILE
+
+
+def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
+    """RETURNS (Optional[NamedModel]): The published model that is meant; None for a
+    path. Something on disk that has the name of a model goes first."""
+    path = Path(name_or_path)
+    named = NAMED.get(str(name_or_path))
+    is_on_disk = path.exists() or allennlp.find(path) is not None
+    return None if named is None or is_on_disk else named
 
 
 def is_available(weights: object) -> bool:
@@ -65,4 +82,4 @@ def is_available(weights: object) -> bool:
     return weights is not None
 
 
-__all__ = ["BUNDLED", "HOW_TO_GIVE_WEIGHTS", "is_available", "locate", "read_weights"]
+__all__ = ["BUNDLED", "HOW_TO_GIVE_WEIGHTS", "find_named", "is_available", "locate", "read_weights"]
