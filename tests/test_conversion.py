@@ -258,7 +258,9 @@ def test_other_components_settings_and_names(tmp_path, tiny_weights):
     nlp.add_pipe("ner", config=ner({"@architectures": "spacy.HashEmbedCNN.v2", **CNN}))
     nlp.to_disk(tmp_path / "others")
     stops(
-        r"the other components \(sentencizer, ner\)", tmp_path / "others", tmp_path / "b.safetensors"
+        r"the other components \(sentencizer, ner\)",
+        tmp_path / "others",
+        tmp_path / "b.safetensors",
     )
     nlp = spacy.blank("en", meta={"name": "mine", "license": "MIT"})
     nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})

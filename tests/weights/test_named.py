@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import spacy_elmo
-from spacy_elmo.weights import find_named, read_weights
 from spacy_elmo.weights import download as download_module
+from spacy_elmo.weights import find_named, read_weights
 from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED, NamedModel, RemoteFile, cache_folder, get_named, obtain
 
