@@ -1,6 +1,9 @@
-"""Files that are whole, or as they were."""
+"""Files and folders that are whole, or as they were."""
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -17,3 +20,29 @@ def write_whole(path: Path, text: str) -> None:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Write a folder so that it is whole, or as it was: what stood there before is
+    there until the new one is whole.
+
+    folder (Path): Where it is to stand.
+    YIELDS (Path): Where to write it.
+    """
+    unfinished = folder.with_name(folder.name + ".part")
+    previous = folder.with_name(folder.name + ".old")
+    if previous.exists() and not folder.exists():  # a kill between the two renames
+        previous.rename(folder)
+    for leftover in (unfinished, previous):
+        shutil.rmtree(leftover, ignore_errors=True)
+    try:
+        yield unfinished
+        if folder.exists():
+            folder.rename(previous)
+        unfinished.rename(folder)
+    finally:
+        if previous.exists() and not folder.exists():
+            previous.rename(folder)
+        for leftover in (unfinished, previous):
+            shutil.rmtree(leftover, ignore_errors=True)

@@ -74,6 +74,16 @@ def test_entry_points_import_no_torch_of_their_own():
     assert run.stdout.strip() == "ok", run.stderr
 
 
+def test_importing_the_package_imports_nothing_else():
+    code = (
+        "import sys; before = set(sys.modules); import spacy_elmo;"
+        "names = {name.partition('.')[0] for name in set(sys.modules) - before};"
+        "print(sorted(names - set(sys.stdlib_module_names)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout.strip() == "['spacy_elmo']", run.stderr
+
+
 def test_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", spacy_elmo.__version__)
     assert metadata.version("spacy-elmo") == spacy_elmo.__version__

@@ -3,7 +3,11 @@
 import typer
 from spacy.cli._util import app
 
+from .convert import convert_cli
 from .corpus import corpus_cli
+from .download import download_cli
+from .errors import command
+from .info import info_cli
 from .init_config import init_config_cli
 from .mix import mix_cli
 from .perplexity import perplexity_cli
@@ -12,11 +16,14 @@ from .pretrain import pretrain_cli
 elmo_cli = typer.Typer(
     name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
 )
-elmo_cli.command("corpus")(corpus_cli)
-elmo_cli.command("init-config")(init_config_cli)
-elmo_cli.command("mix")(mix_cli)
-elmo_cli.command("perplexity")(perplexity_cli)
+elmo_cli.command("convert")(command(convert_cli))
+elmo_cli.command("corpus")(command(corpus_cli))
+elmo_cli.command("download")(command(download_cli))
+elmo_cli.command("info")(command(info_cli))
+elmo_cli.command("init-config")(command(init_config_cli))
+elmo_cli.command("mix")(command(mix_cli))
+elmo_cli.command("perplexity")(command(perplexity_cli))
 elmo_cli.command(
     "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)(pretrain_cli)
+)(command(pretrain_cli))
 app.add_typer(elmo_cli)

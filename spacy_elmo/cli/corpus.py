@@ -6,8 +6,6 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from .errors import no_traceback
-
 
 def corpus_cli(
     inputs: list[str] = typer.Argument(..., help="Text: files, folders or globs"),
@@ -32,7 +30,7 @@ def corpus_cli(
     from ..pretraining.manifest import read_manifest
     from ..pretraining.prepare import prepare
 
-    with no_traceback(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_: msg.warn(str(message))
         try:

@@ -7,7 +7,6 @@ import typer
 from wasabi import msg
 
 from ..output import write_whole
-from .errors import no_traceback
 
 if TYPE_CHECKING:
     from ..pretraining.budget import Choice
@@ -44,23 +43,22 @@ def init_config_cli(
     from ..pretraining.text_size import estimate_tokens
 
     to_stdout = str(output) == "-"
-    with no_traceback():
-        if not to_stdout and output.exists() and not force:
-            raise ValueError(f"{output} exists already: give another name, or --force")
-        check_format(format)
-        parsed = parse_budget(budget)
-        n_tokens = estimate_tokens(corpus, format=format)
-        if not n_tokens or not estimate_tokens(dev, format=format):
-            name, inputs = ("--dev", dev) if n_tokens else ("--corpus", corpus)
-            raise ValueError(f"{name} {', '.join(inputs)} holds no text")
-        choice = choose(parsed, n_tokens)
-        n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # it is an estimate
-        about = f"Budget: {budget}. Text: about {n_tokens:,} tokens."
-        text = render_config(
-            choice, train=corpus, dev=dev, format=format, lang=lang, header=[about, *choice.reasons]
-        )
-        if not to_stdout:
-            write_whole(output, text)
+    if not to_stdout and output.exists() and not force:
+        raise ValueError(f"{output} exists already: give another name, or --force")
+    check_format(format)
+    parsed = parse_budget(budget)
+    n_tokens = estimate_tokens(corpus, format=format)
+    if not n_tokens or not estimate_tokens(dev, format=format):
+        name, inputs = ("--dev", dev) if n_tokens else ("--corpus", corpus)
+        raise ValueError(f"{name} {', '.join(inputs)} holds no text")
+    choice = choose(parsed, n_tokens)
+    n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # it is an estimate
+    about = f"Budget: {budget}. Text: about {n_tokens:,} tokens."
+    text = render_config(
+        choice, train=corpus, dev=dev, format=format, lang=lang, header=[about, *choice.reasons]
+    )
+    if not to_stdout:
+        write_whole(output, text)
     if to_stdout:
         print(text, end="")
         return

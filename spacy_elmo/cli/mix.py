@@ -9,8 +9,6 @@ from spacy.language import Language
 from thinc.api import Model
 from wasabi import msg
 
-from .errors import no_traceback
-
 
 def mix_cli(
     pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
@@ -20,8 +18,7 @@ def mix_cli(
 
     Example: python -m spacy elmo mix training/model-best
     """
-    with no_traceback():
-        rows = learned_mixes(spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline))
+    rows = learned_mixes(spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline))
     if as_json:
         print(srsly.json_dumps(rows, indent=2))
         return

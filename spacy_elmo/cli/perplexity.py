@@ -11,7 +11,6 @@ from tqdm import tqdm
 from wasabi import Printer, msg
 
 from ..output import write_whole
-from .errors import no_traceback
 
 if TYPE_CHECKING:
     from ..pretraining.language_model import LanguageModel
@@ -40,17 +39,16 @@ def perplexity_cli(
     from ..pretraining.corpus import check_format, find_files
     from ..pretraining.language_model import read_language_model
 
-    with no_traceback():
-        check_format(format)
-        files = list(dict.fromkeys(find_files(inputs)))
-        evaluations = _evaluate(read_language_model(model), files, format, lang)
-        total = _total(evaluations)
-        figures = {
-            "files": {name: one.to_dict() for name, (one, _) in evaluations.items()},
-            "total": total.to_dict(),
-        }
-        if output is not None:
-            write_whole(output, srsly.json_dumps(figures, indent=2) + "\n")
+    check_format(format)
+    files = list(dict.fromkeys(find_files(inputs)))
+    evaluations = _evaluate(read_language_model(model), files, format, lang)
+    total = _total(evaluations)
+    figures = {
+        "files": {name: one.to_dict() for name, (one, _) in evaluations.items()},
+        "total": total.to_dict(),
+    }
+    if output is not None:
+        write_whole(output, srsly.json_dumps(figures, indent=2) + "\n")
     if as_json:
         print(srsly.json_dumps(figures, indent=2))
         return

@@ -6,8 +6,6 @@ import typer
 from spacy.cli._util import parse_config_overrides
 from wasabi import msg
 
-from .errors import no_traceback
-
 
 def pretrain_cli(
     ctx: typer.Context,
@@ -30,12 +28,11 @@ def pretrain_cli(
     from ..pretraining.config import read_config
     from ..pretraining.run import pretrain
 
-    with no_traceback():
-        config = read_config(config_path, parse_config_overrides(ctx.args))
-        try:
-            finished = pretrain(config, output, resume=resume, overwrite=overwrite)
-        except KeyboardInterrupt:
-            msg.warn("Stopped: the same command, with --resume, goes on")
-            raise typer.Exit(130) from None
+    config = read_config(config_path, parse_config_overrides(ctx.args))
+    try:
+        finished = pretrain(config, output, resume=resume, overwrite=overwrite)
+    except KeyboardInterrupt:
+        msg.warn("Stopped: the same command, with --resume, goes on")
+        raise typer.Exit(130) from None
     if not finished:
         raise typer.Exit(130)

@@ -83,13 +83,6 @@ class LanguageModel(torch.nn.Module):
         """RETURNS (torch.device): Where the weights are."""
         return self.bilm.device
 
-    def to_disk(self, folder: Path) -> None:
-        """Write softmax and vocabulary into an existing folder."""
-        weights = {name: value.contiguous() for name, value in self.softmax.state_dict().items()}
-        # Not by `save_file`: its errors are no OSError, and others may not read its file.
-        (folder / SOFTMAX_FILE).write_bytes(save(weights))
-        self.vocabulary.to_disk(folder / VOCABULARY_FILE)
-
 
 def read_language_model(path: Union[str, Path]) -> LanguageModel:
     """Read a model that `pretrain` wrote.
@@ -108,6 +101,14 @@ def read_language_model(path: Union[str, Path]) -> LanguageModel:
             )
     softmax, vocabulary = read_softmax(folder, width=bilm.config.projection_dim)
     return LanguageModel(bilm, softmax, vocabulary).eval().requires_grad_(False)
+
+
+def write_softmax(softmax: Softmax, vocabulary: Vocabulary, folder: Path) -> None:
+    """Write softmax and vocabulary into an existing folder."""
+    weights = {name: value.contiguous() for name, value in softmax.state_dict().items()}
+    # Not by `save_file`: its errors are no OSError, and others may not read its file.
+    (folder / SOFTMAX_FILE).write_bytes(save(weights))
+    vocabulary.to_disk(folder / VOCABULARY_FILE)
 
 
 def has_softmax(folder: Path) -> bool:

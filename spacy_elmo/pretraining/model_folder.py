@@ -1,14 +1,19 @@
 """Models as spaCy pipelines on disk, each whole or not at all."""
 
 import copy
-import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import spacy
 
 from ..bilm.model import BiLM
-from .language_model import LanguageModel
+from ..bilm.softmax import Softmax
+from ..output import whole_folder
+from .language_model import LanguageModel, write_softmax
+from .vocabulary import Vocabulary
+
+PIPE = "elmo"
+DESCRIPTION = "An ELMo language model for spacy-elmo"
 
 
 def save_model(
@@ -22,32 +27,40 @@ def save_model(
     lang (str): Language of the pipeline.
     provenance (dict): How the model came about, as JSON.
     """
-    unfinished = folder.with_name(folder.name + ".part")
-    previous = folder.with_name(folder.name + ".old")
-    if previous.exists() and not folder.exists():  # a kill between the two renames
-        previous.rename(folder)
-    for leftover in (unfinished, previous):
-        shutil.rmtree(leftover, ignore_errors=True)
-    try:
-        _pipeline(model.bilm, lang, provenance).to_disk(unfinished)
-        model.to_disk(unfinished)
-        if folder.exists():
-            folder.rename(previous)
-        unfinished.rename(folder)
-    finally:
-        if previous.exists() and not folder.exists():
-            previous.rename(folder)
-        for leftover in (unfinished, previous):
-            shutil.rmtree(leftover, ignore_errors=True)
+    with whole_folder(folder) as unfinished:
+        prediction = (model.softmax, model.vocabulary)
+        write_pipeline(model.bilm, unfinished, prediction, lang=lang, provenance=provenance)
+
+
+def write_pipeline(
+    bilm: BiLM,
+    folder: Path,
+    prediction: Optional[tuple[Softmax, Vocabulary]],
+    *,
+    lang: str,
+    provenance: dict[str, Any],
+) -> None:
+    """Write a spaCy pipeline with the single pipe `elmo` into a new folder.
+
+    bilm (BiLM): The layers.
+    folder (Path): The folder.
+    prediction (Optional[Tuple[Softmax, Vocabulary]]): Softmax and vocabulary, to
+        stand beside it.
+    lang (str): Language of the pipeline.
+    provenance (dict): How the model came about, as JSON.
+    """
+    _pipeline(bilm, lang, provenance).to_disk(folder)
+    if prediction is not None:
+        write_softmax(*prediction, folder)
 
 
 def _pipeline(bilm: BiLM, lang: str, provenance: dict[str, Any]) -> spacy.Language:
     nlp = spacy.blank(lang)
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()}
-    pipe = nlp.add_pipe("elmo", config={"model": sizes, "weights": None})
+    pipe = nlp.add_pipe("elmo", name=PIPE, config={"model": sizes, "weights": None})
     snapshot = copy.deepcopy(bilm)  # the pipe freezes what it holds
     snapshot.provenance = provenance
     pipe.set_bilm(snapshot)  # type: ignore[attr-defined]
-    nlp.meta["description"] = "A language model pretrained by spacy-elmo"
+    nlp.meta["description"] = DESCRIPTION
     nlp.meta["performance"] = provenance.get("perplexity", {})
     return nlp

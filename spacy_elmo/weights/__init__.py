@@ -5,6 +5,7 @@ from typing import Optional, Union
 
 from ..bilm.model import BiLM
 from . import allennlp, archives, manylangs, safetensors_file
+from .named import NAMED, NamedModel, obtain
 
 BUNDLED = "en_small"
 _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
@@ -13,7 +14,8 @@ HOW_TO_GIVE_WEIGHTS = (
     "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is "
     "what `python -m spacy elmo pretrain` wrote, a .safetensors file, an AllenNLP or bilm-tf "
     "model (a folder or a .hdf5 file with its options.json), or an ELMoForManyLangs model; of "
-    "the last two also the .zip archive."
+    "the last two also the .zip archive; or the name of a published model "
+    "(`python -m spacy elmo download --list`)."
 )
 
 
@@ -23,7 +25,7 @@ def read_weights(path: Union[str, Path]) -> BiLM:
     the `.hdf5` file, or the common beginning of both names), a folder of
     ELMoForManyLangs, or a zip archive with one of the last two.
 
-    path (Union[str, Path]): Where it is, or the name of the model in the package.
+    path (Union[str, Path]): Where it is, or a model's name, as `locate` says.
     RETURNS (BiLM): The model, in evaluation mode, its weights frozen.
     RAISES (ValueError): There is no such model, or its files are broken.
     """
@@ -53,13 +55,19 @@ def _read_found(place: archives.File) -> Optional[BiLM]:
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:
-    """Find a model by name or path.
+    """Find a model by name or path. A published model that is not in the cache yet is
+    downloaded.
 
-    name_or_path (Union[str, Path]): "en_small" or a path.
+    name_or_path (Union[str, Path]): A path; "en_small", the model in this package; or
+        a published model: "small", "original", "german", "manylangs-fr" and others.
     RETURNS (Path): Where it is.
-    RAISES (ValueError): The named model is not in this package.
+    RAISES (ValueError): The model is not in this package.
+    RAISES (OSError): The model cannot be downloaded.
     """
     path = Path(name_or_path)
+    named = find_named(name_or_path)
+    if named is not None:
+        return obtain(named)
     if str(name_or_path) != BUNDLED or path.exists():
         return path
     if not _BUNDLED_FILE.exists():
@@ -67,6 +75,15 @@ def locate(name_or_path: Union[str, Path]) -> Path:
             f"the model '{BUNDLED}' is not in this version of spacy-elmo. {HOW_TO_GIVE_WEIGHTS}"
         )
     return _BUNDLED_FILE
+
+
+def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
+    """RETURNS (Optional[NamedModel]): The published model that is meant; None for a
+    path. Something on disk that has the name of a model goes first."""
+    path = Path(name_or_path)
+    named = NAMED.get(str(name_or_path))
+    is_on_disk = path.exists() or allennlp.find(path) is not None
+    return None if named is None or is_on_disk else named
 
 
 def is_available(weights: object) -> bool:
@@ -77,4 +94,4 @@ def is_available(weights: object) -> bool:
     return weights is not None
 
 
-__all__ = ["BUNDLED", "HOW_TO_GIVE_WEIGHTS", "is_available", "locate", "read_weights"]
+__all__ = ["BUNDLED", "HOW_TO_GIVE_WEIGHTS", "find_named", "is_available", "locate", "read_weights"]

@@ -50,34 +50,46 @@ def read(path: Path) -> BiLM:
     return from_bytes(path.read_bytes(), str(path))
 
 
-def write(bilm: BiLM, path: Path) -> None:
+def write(bilm: BiLM, path: Path, dtype: torch.dtype = torch.float32) -> None:
     """Write a file, whole or not at all.
 
     bilm (BiLM): The model.
     path (Path): The file to write.
+    dtype (torch.dtype): Type of the weights on disk; they are read as float32.
+    RAISES (ValueError): A weight is too large for the type.
     """
     unfinished = path.with_name(path.name + ".part")
     try:
-        unfinished.write_bytes(to_bytes(bilm))
+        unfinished.write_bytes(to_bytes(bilm, dtype))
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def to_bytes(bilm: BiLM) -> bytes:
-    """RETURNS (bytes): The content of a file."""
+def to_bytes(bilm: BiLM, dtype: torch.dtype = torch.float32) -> bytes:
+    """RETURNS (bytes): The content of a file; the arguments are those of `write`."""
     metadata = {
         "format": FORMAT,
         "config": srsly.json_dumps(bilm.config.to_dict()),
         "provenance": srsly.json_dumps(bilm.provenance),
     }
-    state = {name: value.contiguous() for name, value in bilm.state_dict().items()}
+    state = {name: _cast(name, value, dtype) for name, value in bilm.state_dict().items()}
     for name, vocabulary in bilm.encoder.spelling.vocabularies._asdict().items():
         if vocabulary is not None:
             array = np.frombuffer(vocabulary.to_bytes(), dtype="uint8")
             state[VOCABULARY + name] = torch.from_numpy(array.copy())
     data: bytes = save(state, metadata=metadata)
     return data
+
+
+def _cast(name: str, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    cast = value.to(dtype).contiguous()
+    if dtype != value.dtype and (cast.isinf() & value.isfinite()).any():
+        raise ValueError(
+            f"'{name}' holds {value.abs().max():.3g}, which is too large for {dtype}: "
+            f"use bfloat16 or float32"
+        )
+    return cast
 
 
 def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:

@@ -1,0 +1,66 @@
+"""`python -m spacy elmo convert`"""
+
+from pathlib import Path
+from typing import Optional
+
+import srsly
+import typer
+from wasabi import msg
+
+
+def convert_cli(
+    source: str = typer.Argument(..., help="Model: a file, a folder, or a published model's name"),
+    target: Path = typer.Argument(
+        ..., help="What to write: NAME.safetensors, NAME.hdf5, or the folder of a pipeline"
+    ),
+    dtype: str = typer.Option(
+        "float32", help="Type of the weights on disk: 'float32', 'float16' or 'bfloat16'"
+    ),
+    format: Optional[str] = typer.Option(
+        None, help="'safetensors', 'allennlp' or 'pipeline'; default: what the target's name says"
+    ),
+    softmax: bool = typer.Option(
+        True, help="Keep softmax and vocabulary, for which pipelines and HDF5 have room"
+    ),
+    lang: Optional[str] = typer.Option(None, help="Language of the model, if it does not say"),
+    provenance: Optional[Path] = typer.Option(
+        None, help="JSON file to merge into the provenance; null takes an entry away"
+    ),
+    allow_loss: bool = typer.Option(
+        False, "--allow-loss", help="Go on although something is lost; it is named"
+    ),
+    force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing model"),
+) -> None:
+    """Convert a language model: between .safetensors, AllenNLP's and bilm-tf's HDF5 with
+    options.json, and spaCy pipelines. Where the new format has no room for something,
+    that is named, and nothing is written (exit code 3), unless --allow-loss is given.
+
+    Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
+    """
+    from ..conversion import convert
+
+    content, lost = convert(
+        source,
+        target,
+        format=format,
+        dtype=dtype,
+        keep_softmax=softmax,
+        lang=lang,
+        provenance=None if provenance is None else _read_object(provenance),
+        allow_loss=allow_loss,
+        force=force,
+    )
+    for what in lost:
+        msg.warn(f"Lost: {what}")
+    n_weights = sum(weight.numel() for weight in content.bilm.parameters())
+    msg.good(f"Wrote {target}", f"{n_weights:,} parameters in {dtype}")
+
+
+def _read_object(path: Path) -> dict:
+    try:
+        value = srsly.read_json(path)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} holds no JSON object")
+    return value

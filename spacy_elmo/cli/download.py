@@ -1,0 +1,49 @@
+"""`python -m spacy elmo download`"""
+
+from typing import Optional
+
+import typer
+from wasabi import msg
+
+
+def download_cli(
+    names: Optional[list[str]] = typer.Argument(None, help="Names of published models"),
+    show: bool = typer.Option(False, "--list", help="Print the names, and what is in the cache"),
+    force: bool = typer.Option(False, "--force", "-F", help="Download again what is there"),
+) -> None:
+    """Download published models into the cache: the folder that SPACY_ELMO_CACHE names, or
+    ~/.cache/spacy-elmo. What broke off goes on when it is run again. What is there is
+    checked, without the network. A download that fails has the exit code 4.
+
+    Example: python -m spacy elmo download small manylangs-fr
+    """
+    from ..weights.named import get_named, obtain
+
+    if show:
+        _print_list()
+        return
+    if not names:
+        raise ValueError("give the name of a model; --list shows all")
+    for model in [get_named(name) for name in names]:
+        if model.is_cached and not force:
+            from ..weights.download import check
+
+            for file, path in zip(model.files, model.paths):
+                check(file, path)
+        try:
+            path = obtain(model, force=force)
+        except KeyboardInterrupt:
+            msg.warn("Stopped; the same command goes on from here")
+            raise typer.Exit(130) from None
+        msg.good(f"{model.name}: {path}", f"Licence: {model.licence}")
+
+
+def _print_list() -> None:
+    from ..weights.named import NAMED, cache_folder
+
+    rows = [
+        (model.name, model.lang, model.format, "yes" if model.is_cached else "", model.licence)
+        for model in NAMED.values()
+    ]
+    msg.table(rows, header=("name", "language", "format", "in the cache", "licence"), divider=True)
+    msg.info(f"The cache is {cache_folder()}")

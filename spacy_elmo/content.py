@@ -1,0 +1,147 @@
+"""A model and all that stands with it, whatever the format."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import spacy
+import srsly
+import torch
+from spacy.util import load_config
+
+from .bilm.model import BiLM
+from .bilm.softmax import LanguageModelSoftmax, Softmax
+from .pretraining.language_model import VOCABULARY_FILE, has_softmax, read_softmax
+from .pretraining.vocabulary import Vocabulary
+from .weights import allennlp, allennlp_extras, find_named, locate, read_weights, safetensors_file
+
+SAFETENSORS, ALLENNLP, PIPELINE, MANYLANGS = FORMATS = (
+    "safetensors",
+    "allennlp",
+    "pipeline",
+    "manylangs",
+)
+# What spaCy writes into meta.json where nobody named a pipeline.
+_UNNAMED = {
+    "name": "pipeline",
+    "version": "0.0.0",
+    "author": "",
+    "email": "",
+    "url": "",
+    "license": "",
+}
+
+
+@dataclass
+class Content:
+    """A model and all that stands with it.
+
+    format (str): One of `FORMATS`.
+    place (Path): The file or folder that it was read from.
+    bilm (BiLM): The layers; their provenance is in it.
+    prediction (Optional[Tuple[Softmax, Vocabulary]]): Softmax and vocabulary.
+    lang (Optional[str]): The language, if it is known.
+    rest (List[str]): What no other place has room for, in words.
+    """
+
+    format: str
+    place: Path
+    bilm: BiLM
+    prediction: Optional[tuple[Softmax, Vocabulary]] = None
+    lang: Optional[str] = None
+    rest: list[str] = field(default_factory=list)
+
+
+def read_content(source: Union[str, Path]) -> Content:
+    """Read a model and all that stands with it, but no other component of a pipeline.
+
+    source (Union[str, Path]): The model, by name or path.
+    RETURNS (Content): The model.
+    RAISES (ValueError): It cannot be read.
+    """
+    named = find_named(source)
+    place = locate(source)
+    bilm = read_weights(place)
+    if not isinstance(bilm.provenance, dict):
+        raise ValueError(f"{place}: its provenance is no JSON object")
+    content = Content(_format_of(place), place, bilm, lang=bilm.provenance.get("lang"))
+    if content.format == PIPELINE:
+        _add_pipeline(content)
+    elif content.format == ALLENNLP:
+        _add_extras(content)
+    if named is not None:
+        content.lang = named.lang
+        urls = [file.url for file in named.files]
+        known = {"name": named.name, "urls": urls, "licence": named.licence}
+        bilm.provenance = {**known, **bilm.provenance}
+    return content
+
+
+def _format_of(place: Path) -> str:
+    """The format of what could be read."""
+    if (place / "config.cfg").is_file():
+        return PIPELINE
+    if place.exists() and safetensors_file.find(place) is not None:
+        return SAFETENSORS
+    return ALLENNLP if allennlp.find(place) is not None else MANYLANGS
+
+
+def _add_pipeline(content: Content) -> None:
+    """Language, softmax and vocabulary of a pipeline, and what else it holds."""
+    place, file = content.place, safetensors_file.find(content.place)
+    assert file is not None
+    pipe = file.parent.name
+    config = load_config(place / "config.cfg", interpolate=False)
+    content.lang = config.get("nlp", {}).get("lang")
+    others = [name for name in config.get("nlp", {}).get("pipeline", ()) if name != pipe]
+    if others:
+        content.rest.append(f"the other components ({', '.join(others)})")
+    settings, defaults = config.get("components", {}).get(pipe, {}), _default_settings()
+    changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
+    if changed:
+        content.rest.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
+    meta = srsly.read_json(place / "meta.json") if (place / "meta.json").is_file() else {}
+    names = [name for name, default in _UNNAMED.items() if meta.get(name, default) != default]
+    if names:
+        content.rest.append(f"entries of meta.json ({', '.join(names)})")
+    if has_softmax(place):
+        width = content.bilm.config.projection_dim
+        content.prediction = read_softmax(place, width=width)
+
+
+def _default_settings() -> dict[str, Any]:
+    """The settings of a new pipe, as spaCy writes them: with those of registered functions."""
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("elmo", config={"weights": None})
+    settings = nlp.config["components"]["elmo"]
+    return {name: value for name, value in settings.items() if name not in ("model", "weights")}
+
+
+def _add_extras(content: Content) -> None:
+    """Provenance, softmax and vocabulary of an HDF5 file, and what else it holds."""
+    files = allennlp.find(content.place)
+    assert files is not None
+    weights, bilm = files[1], content.bilm
+    provenance = allennlp_extras.read_provenance(weights)
+    if provenance is not None:
+        bilm.provenance, content.lang = provenance, provenance.get("lang")
+    unknown = allennlp_extras.unknown_datasets(weights)
+    if unknown:
+        content.rest.append(f"datasets that are no part of a biLM ({', '.join(unknown)})")
+    arrays = allennlp_extras.read_softmax(weights)
+    if arrays is None:
+        return
+    path = allennlp_extras.find_beside(weights, VOCABULARY_FILE)
+    if path is None:
+        content.rest.append(f"the softmax, which has no {VOCABULARY_FILE} beside it")
+        return
+    vocabulary, width = Vocabulary.from_disk(path), bilm.config.projection_dim
+    softmax = LanguageModelSoftmax(n_words=len(vocabulary), width=width)
+    try:
+        softmax.load_state_dict(dict(zip(("weight", "bias"), map(torch.from_numpy, arrays))))
+    except RuntimeError as error:
+        raise ValueError(
+            f"{weights}: the softmax does not fit the {len(vocabulary)} words of {path} and "
+            f"projection_dim {width}: {error}"
+        ) from error
+    content.prediction = softmax, vocabulary

@@ -1,0 +1,199 @@
+"""From one format of weights to another, and what that would lose."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import torch
+
+from .bilm.model import BiLM
+from .bilm.softmax import LanguageModelSoftmax
+from .content import ALLENNLP, FORMATS, MANYLANGS, PIPELINE, SAFETENSORS, Content, read_content
+from .output import whole_folder
+from .pretraining.language_model import VOCABULARY_FILE
+from .pretraining.model_folder import PIPE, write_pipeline
+from .weights import allennlp, allennlp_extras, safetensors_file
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+class LossError(ValueError):
+    """A conversion would lose something, and nobody said that it may."""
+
+    exit_code = 3
+
+
+def convert(
+    source: Union[str, Path],
+    target: Path,
+    *,
+    format: Optional[str] = None,
+    dtype: str = "float32",
+    keep_softmax: bool = True,
+    lang: Optional[str] = None,
+    provenance: Optional[dict[str, Any]] = None,
+    allow_loss: bool = False,
+    force: bool = False,
+) -> tuple[Content, list[str]]:
+    """Write a model in another format, whole or not at all.
+
+    source (Union[str, Path]): The model, by name or path.
+    target (Path): Where to write it.
+    format (Optional[str]): One of `FORMATS`; None for the one that the target's name says.
+    dtype (str): Type of the biLM's weights on disk: "float32", "float16" or "bfloat16".
+    keep_softmax (bool): Whether softmax and vocabulary are wanted; if not, they are no loss.
+    lang (Optional[str]): Language of the model, if the source does not say.
+    provenance (Optional[dict]): Changes of the provenance, a JSON merge patch (RFC 7386).
+    allow_loss (bool): Go on although something is lost.
+    force (bool): Overwrite a model that is there.
+    RETURNS (Tuple[Content, List[str]]): What was written, and what was lost.
+    RAISES (LossError): Something would be lost.
+    RAISES (ValueError): The source cannot be read, or the target not be written so.
+    """
+    format = _checked_format(target, format)
+    if dtype not in DTYPES:
+        raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
+    if format == ALLENNLP and dtype != "float32":
+        raise ValueError(f"AllenNLP and bilm-tf read float32 alone: {target} cannot be {dtype}")
+    _check_room(target, format, force)
+    content = read_content(source)
+    content.lang = lang or content.lang
+    if format == PIPELINE and not content.lang:
+        raise ValueError("a pipeline has a language, and that of the model is not known: --lang en")
+    known = {**content.bilm.provenance, **({"lang": content.lang} if content.lang else {})}
+    content.bilm.provenance = _patched(known, provenance or {})
+    if not keep_softmax:
+        content.prediction = None
+    lost = losses(content, format, dtype)
+    if lost and not allow_loss:
+        raise LossError(
+            f"{target} would lose: {'; '.join(lost)}. Nothing was written; --allow-loss goes on"
+        )
+    if not _has_softmax_room(content, format):
+        content.prediction = None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if format == SAFETENSORS:
+        safetensors_file.write(content.bilm, target, DTYPES[dtype])
+    elif format == ALLENNLP:
+        _write_allennlp(content, target)
+    else:
+        _write_pipeline(content, target, DTYPES[dtype])
+    return content, lost
+
+
+def losses(content: Content, format: str, dtype: str) -> list[str]:
+    """Find what a format has no room for.
+
+    content (Content): The model.
+    format (str): The format to write.
+    dtype (str): Type of the biLM's weights on disk.
+    RETURNS (List[str]): What would be lost, in words.
+    """
+    lost = list(content.rest)
+    if content.prediction is not None and not _has_softmax_room(content, format):
+        softmax, vocabulary = content.prediction
+        kind = "" if isinstance(softmax, LanguageModelSoftmax) else "adaptive "
+        lost.append(
+            f"the {kind}softmax and its vocabulary of {len(vocabulary):,} words (--no-softmax if "
+            f"they are not wanted)"
+        )
+    n_changed, largest = _rounding(content.bilm, DTYPES[dtype])
+    if n_changed:
+        lost.append(f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})")
+    return lost
+
+
+def _has_softmax_room(content: Content, format: str) -> bool:
+    if content.prediction is None or format == PIPELINE:
+        return True
+    return format == ALLENNLP and isinstance(content.prediction[0], LanguageModelSoftmax)
+
+
+def _rounding(bilm: BiLM, dtype: torch.dtype) -> tuple[int, float]:
+    """How many weights another type changes, and by how much at most."""
+    n_changed, largest = 0, 0.0
+    for weight in bilm.state_dict().values():
+        errors = (weight.to(dtype).to(weight.dtype) - weight).abs()
+        n_changed += int(errors.count_nonzero())
+        largest = max(largest, float(errors.max()))
+    return n_changed, largest
+
+
+def _checked_format(target: Path, format: Optional[str]) -> str:
+    """The format to write; a file's name must say it, or it would not be read."""
+    by_suffix = {safetensors_file.SUFFIX: SAFETENSORS}
+    by_suffix.update(dict.fromkeys(allennlp.WEIGHTS_SUFFIXES, ALLENNLP))
+    said = by_suffix.get(target.suffix)
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"the format must be one of {', '.join(FORMATS)}, got '{format}'")
+    if format == MANYLANGS:
+        raise ValueError("ELMoForManyLangs' format can be read, but not be written yet")
+    if format is None and said is None and target.suffix[1:2].isalpha():
+        raise ValueError(
+            f"{target}: no format of files ends in '{target.suffix}', but .safetensors and .hdf5. "
+            f"If it is to be the folder of a pipeline: --format {PIPELINE}"
+        )
+    if format in (SAFETENSORS, ALLENNLP) and format != said:
+        ends = " or ".join(suffix for suffix, kind in by_suffix.items() if kind == format)
+        raise ValueError(f"{target}: the name of such a file ends in {ends}")
+    return format or said or PIPELINE
+
+
+def _check_room(target: Path, format: str, force: bool) -> None:
+    """That nothing is overwritten which nobody meant."""
+    files = [target]
+    if format == ALLENNLP:
+        names = ("options.json", VOCABULARY_FILE)
+        files += [allennlp_extras.beside(target, name) for name in names]
+    for path in files:
+        is_folder = path.is_dir()
+        if is_folder and format == PIPELINE and not any(path.iterdir()):
+            continue
+        if path.exists() and is_folder != (format == PIPELINE):
+            raise ValueError(f"{path} is a {'folder' if is_folder else 'file'}: give another name")
+        if is_folder and not (path / "config.cfg").is_file():
+            raise ValueError(f"{path} holds something else than a pipeline: give another name")
+        if path.exists() and not force:
+            raise ValueError(f"{path} exists already: give another name, or --force")
+
+
+def _write_pipeline(content: Content, target: Path, dtype: torch.dtype) -> None:
+    bilm, lang = content.bilm, content.lang
+    assert lang is not None
+    with whole_folder(target) as folder:
+        write_pipeline(bilm, folder, content.prediction, lang=lang, provenance=bilm.provenance)
+        if dtype != torch.float32:
+            safetensors_file.write(bilm, folder / PIPE / safetensors_file.MODEL_FILE, dtype)
+
+
+def _write_allennlp(content: Content, target: Path) -> None:
+    """All files are written elsewhere first, and the weights get their name last."""
+    softmax = None
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        folder = Path(name)
+        allennlp.write(content.bilm, folder)
+        if content.prediction is not None:
+            weights = content.prediction[0].state_dict()
+            softmax = weights["weight"].numpy(), weights["bias"].numpy()
+            content.prediction[1].to_disk(folder / VOCABULARY_FILE)
+        allennlp_extras.write_extras(
+            folder / "weights.hdf5", softmax=softmax, provenance=content.bilm.provenance
+        )
+        for file in ("options.json", VOCABULARY_FILE):
+            if (folder / file).is_file():
+                os.replace(folder / file, allennlp_extras.beside(target, file))
+        os.replace(folder / "weights.hdf5", target)
+
+
+def _patched(value: Any, patch: Any) -> Any:
+    """A JSON merge patch, applied."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(value) if isinstance(value, dict) else {}
+    for key, change in patch.items():
+        if change is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _patched(merged.get(key), change)
+    return merged

@@ -1,0 +1,233 @@
+"""One file over HTTP, whole or not at all, resumed where it broke off."""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import requests
+from tqdm import tqdm
+
+from .. import __version__
+from .named import RemoteFile
+
+TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a single byte
+PAUSE = 1.0  # seconds before the second attempt, then twice as long each time
+ATTEMPTS = 5  # without anything new
+ATTEMPTS_TO_REACH = 2  # the server at all
+CHUNK = 1 << 14  # bytes; at most so many are lost when a connection breaks
+TEMPORARY = (408, 425, 429, 500, 502, 503, 504)  # HTTP status: worth another attempt
+
+
+class DownloadError(OSError):
+    """A file cannot be had, or what arrived is not that file."""
+
+    exit_code = 4
+
+
+class _BrokenOff(Exception):
+    """An attempt failed; another one may not."""
+
+
+_ANOTHER_ATTEMPT = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,  # the end is missing
+    _BrokenOff,
+)
+
+
+def download(file: RemoteFile, target: Path) -> None:
+    """Fetch a file. It takes its name when it is whole, has the right checksum and
+    opens. What an earlier attempt fetched stands beside it, and is gone on with if the
+    server says that the file is still the same.
+
+    file (RemoteFile): The file.
+    target (Path): Where to write it; the folder is made if need be.
+    RAISES (DownloadError): It cannot be reached, or is not what it should be.
+    RAISES (OSError): It cannot be written.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = _Part(target)
+    with (
+        requests.Session() as session,
+        tqdm(desc=file.name, unit="B", unit_scale=True, disable=None, leave=False) as bar,
+    ):
+        _fetch(session, file, part, bar)
+    try:
+        check(file, part.path)
+    except ValueError as error:
+        part.delete()
+        raise DownloadError(f"{file.url}: {error}") from error
+    os.replace(part.path, target)
+    part.delete()
+
+
+def check(file: RemoteFile, path: Path) -> None:
+    """Check that a file on disk is the one on the server, as far as can be known.
+
+    file (RemoteFile): What it should be.
+    path (Path): Where it is.
+    RAISES (ValueError): Its size or checksum is wrong, or it does not open.
+    """
+    size = path.stat().st_size
+    if file.size is not None and size != file.size:
+        raise ValueError(f"{path} has {size:,} bytes, it should have {file.size:,}")
+    if file.md5 is not None and _md5(path) != file.md5:
+        raise ValueError(f"{path} has the MD5 {_md5(path)}, it should be {file.md5}")
+    try:
+        _open(path, Path(file.name).suffix)
+    except Exception as error:  # of whichever library
+        raise ValueError(f"{path} is no {Path(file.name).suffix} file: {error}") from error
+
+
+class _Part:
+    """What has arrived of a file, and by which mark the server knows its version.
+
+    target (Path): The file that it will be.
+    """
+
+    def __init__(self, target: Path):
+        self.path = target.with_name(target.name + ".part")
+        self.version_path = target.with_name(target.name + ".part.version")
+
+    @property
+    def size(self) -> int:
+        """RETURNS (int): Bytes that can be gone on from; 0 if the version is not known."""
+        is_known = self.path.is_file() and self.version_path.is_file()
+        return self.path.stat().st_size if is_known else 0
+
+    @property
+    def version(self) -> str:
+        return self.version_path.read_text("utf8")
+
+    def start(self, reply: requests.Response) -> None:
+        """Begin anew, with the version of a reply."""
+        self.delete()
+        # A weak ETag is no promise of the same bytes, and RFC 9110 forbids it here.
+        etag = reply.headers.get("ETag", "W/")
+        version = reply.headers.get("Last-Modified", "") if etag.startswith("W/") else etag
+        if version:
+            self.version_path.write_text(version, "utf8")
+
+    def delete(self) -> None:
+        for path in (self.path, self.version_path):
+            path.unlink(missing_ok=True)
+
+
+def _fetch(session: requests.Session, file: RemoteFile, part: _Part, bar: Any) -> None:
+    """Make attempts, as long as they bring something new."""
+    failures, furthest, was_reached = 0, part.size, False
+    while True:
+        try:
+            with _request(session, file, part) as reply:
+                was_reached = True
+                _receive(reply, file, part, bar)
+            return
+        except _ANOTHER_ATTEMPT as error:
+            reason = error
+        except requests.RequestException as error:
+            raise DownloadError(f"{file.url}: {error}") from error
+        size = part.path.stat().st_size if part.path.is_file() else 0
+        failures = 0 if size > furthest else failures + 1
+        furthest = max(size, furthest)
+        if failures >= (ATTEMPTS if was_reached else ATTEMPTS_TO_REACH):
+            kept = f"; the same command goes on after the {size:,} bytes that arrived"
+            raise DownloadError(
+                f"{file.url} cannot be {'fetched' if was_reached else 'reached'}: "
+                f"{_short(reason)}{kept if size else ''}"
+            ) from reason
+        time.sleep(PAUSE * 2 ** max(0, failures - 1))
+
+
+def _short(error: Exception) -> str:
+    """The cause alone, of what `requests` says."""
+    cause = getattr(error.args[0], "reason", None) if error.args else None
+    return str(cause or error)
+
+
+def _request(session: requests.Session, file: RemoteFile, part: _Part) -> requests.Response:
+    headers = {"User-Agent": f"spacy-elmo/{__version__}", "Accept-Encoding": "identity"}
+    if part.size:
+        headers.update({"Range": f"bytes={part.size}-", "If-Range": part.version})
+    return session.get(file.url, headers=headers, stream=True, timeout=TIMEOUT)
+
+
+def _receive(reply: requests.Response, file: RemoteFile, part: _Part, bar: Any) -> None:
+    """Write what comes.
+
+    RAISES (_BrokenOff): It is not all.
+    """
+    _check_status(reply, file)
+    goes_on = reply.status_code == 206
+    if reply.status_code == 416:  # nothing comes after what is there: it is whole, or wrong
+        if reply.headers.get("Content-Range", "") == f"bytes */{part.size}":
+            return
+        part.delete()
+        raise _BrokenOff("the server has less than what had arrived")
+    if goes_on and not reply.headers.get("Content-Range", "").startswith(f"bytes {part.size}-"):
+        part.delete()
+        raise _BrokenOff("the server sent another part than the one asked for")
+    if not goes_on:
+        part.start(reply)
+    have = part.size if goes_on else 0
+    length = reply.headers.get("Content-Length", "")
+    total = have + int(length) if length.isdecimal() else None
+    if total is not None:
+        _check_total(total, have, file, part)
+    bar.total = total
+    bar.n = have
+    bar.refresh()
+    with part.path.open("ab" if goes_on else "wb") as stream:
+        for chunk in reply.iter_content(CHUNK):
+            stream.write(chunk)
+            bar.update(len(chunk))
+    size = part.path.stat().st_size
+    if total is not None and size != total:
+        raise _BrokenOff(f"{size:,} of {total:,} bytes arrived")
+
+
+def _check_status(reply: requests.Response, file: RemoteFile) -> None:
+    ways = [hop.url for hop in (*reply.history, reply)]
+    if file.url.startswith("https:") and not all(url.startswith("https:") for url in ways):
+        raise DownloadError(f"{file.url} leads to an address without encryption: {ways[-1]}")
+    if reply.status_code in TEMPORARY:
+        raise _BrokenOff(f"HTTP status {reply.status_code}")
+    if reply.status_code not in (200, 206, 416):
+        raise DownloadError(f"{file.url} cannot be fetched: HTTP status {reply.status_code}")
+
+
+def _check_total(total: int, have: int, file: RemoteFile, part: _Part) -> None:
+    if file.size is not None and total != file.size:
+        part.delete()
+        raise DownloadError(f"{file.url} has {total:,} bytes, it should have {file.size:,}")
+    free = shutil.disk_usage(part.path.parent).free
+    if total - have > free:
+        raise OSError(f"{part.path.parent}: {total - have:,} bytes are to come, {free:,} are free")
+
+
+def _md5(path: Path) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _open(path: Path, suffix: str) -> None:
+    if suffix == ".json":
+        json.loads(path.read_text("utf8"))
+    elif suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            broken = archive.testzip()
+        if broken:
+            raise ValueError(f"{broken} in it is broken")
+    elif suffix == ".hdf5":
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            file.visit(lambda name: None)

@@ -1,0 +1,82 @@
+import pytest
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.weights import download as download_module
+from spacy_elmo.weights import named
+from spacy_elmo.weights.named import NAMED, NamedModel, RemoteFile
+
+from file_server import FileServer
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    monkeypatch.setattr(download_module, "PAUSE", 0.001)
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    server = FileServer()
+    server.files["/o.json"] = b"{}"
+    file = RemoteFile(f"{server.url}/o.json")
+    monkeypatch.setitem(NAMED, "tiny", NamedModel("tiny", "allennlp", "en", "CC0-1.0", (file,)))
+    yield server
+    server.close()
+
+
+def run(*arguments, status=0):
+    result = CliRunner().invoke(app, ["elmo", "download", *arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return " ".join(result.output.split())
+
+
+def test_download(server, tmp_path):
+    output = run("tiny")
+    assert "CC0-1.0" in output
+    assert (tmp_path / "cache" / "tiny" / "o.json").read_bytes() == b"{}"
+    run("tiny")
+    assert len(server.requests) == 1
+    run("tiny", "--force")
+    assert len(server.requests) == 2
+
+
+def test_what_lies_in_the_cache_is_checked(server, tmp_path):
+    path = tmp_path / "cache" / "tiny" / "o.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"{")
+    output = run("tiny", status=1)
+    assert "o.json is no .json file" in output
+    assert not server.requests
+    run("tiny", "--force")
+    assert path.read_bytes() == b"{}"
+
+
+def test_no_network_has_a_status_of_its_own(server):
+    server.close()
+    output = run("tiny", status=4)
+    assert "cannot be reached" in output
+    assert f"put {server.url}/o.json at" in output
+    assert "Traceback" not in output
+
+
+def test_stopped(server, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(named, "obtain", stop)
+    assert "the same command goes on" in run("tiny", status=130)
+
+
+def test_list(server):
+    rows = run("--list")
+    for model in NAMED.values():
+        assert f"{model.name} {model.lang} {model.format} {model.licence}" in rows
+    run("tiny")
+    assert "tiny en allennlp yes CC0-1.0" in run("--list")
+
+
+def test_wrong_names(server):
+    assert "Did you mean german?" in run("germen", status=1)
+    assert "--list shows all" in run(status=1)
+    assert not server.requests

@@ -1,0 +1,73 @@
+"""What all commands have in common."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from spacy.cli._util import app
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import spacy_elmo.cli
+from spacy_elmo.cli.errors import command
+
+COMMANDS = sorted(get_command(spacy_elmo.cli.elmo_cli).commands)
+
+
+def fail(error):
+    def run(
+        number: int = typer.Argument(..., help="A number"),
+        name: str = typer.Option("x", help="A name"),
+    ) -> None:
+        """Fail."""
+        assert (number, name) == (3, "y")
+        raise error
+
+    other = typer.Typer()
+    other.command()(command(run))
+    return other
+
+
+class OwnStatus(ValueError):
+    exit_code = 7
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(ValueError("oh"), 1), (OSError("oh"), 1), (OwnStatus("oh"), 7), (KeyboardInterrupt(), 130)],
+)
+def test_a_line_and_a_status(error, status):
+    result = CliRunner().invoke(fail(error), ["3", "--name", "y"])
+    assert result.exit_code == status
+    assert isinstance(result.exception, SystemExit)
+    assert ("oh" in result.output) == (status != 130)
+
+
+def test_verbose_lets_the_error_through():
+    error = ValueError("oh")
+    result = CliRunner().invoke(fail(error), ["3", "--name", "y", "--verbose"])
+    assert result.exception is error
+    result = CliRunner().invoke(fail(error), ["3", "--name", "y"])  # the next one has none
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_our_own_mistakes_are_no_input_errors():
+    error = AssertionError("bug")
+    assert CliRunner().invoke(fail(error), ["3", "--name", "y"]).exception is error
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(name):
+    result = CliRunner().invoke(app, ["elmo", name, "--help"])
+    assert result.exit_code == 0
+    words = " ".join(result.output.split())
+    assert f"Example: python -m spacy elmo {name} " in words
+    assert "--verbose" in words
+
+
+def test_readme_lists_every_command():
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf8")
+    table = re.search(r"## Commands\n(.*?)\n## ", readme, re.DOTALL)[1]
+    listed = re.findall(r"^\| `python -m spacy elmo ([\w-]+)", table, re.MULTILINE)
+    assert sorted(listed) == COMMANDS

@@ -1,0 +1,116 @@
+import hashlib
+import json
+import shutil
+
+import pytest
+import spacy
+from safetensors.numpy import load_file
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.conversion import convert
+from spacy_elmo.weights import safetensors_file
+from spacy_elmo.weights.named import NAMED
+
+from models import tiny_bilm
+
+PROVENANCE = {"tokens": 12345, "perplexity": {"mean": 9.5}}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    bilm = tiny_bilm()
+    bilm.provenance = PROVENANCE
+    safetensors_file.write(bilm, tmp_path / "x.safetensors")
+    convert(tmp_path / "x.safetensors", tmp_path / "weights.hdf5", lang="sv")
+    convert(tmp_path / "weights.hdf5", tmp_path / "pipeline")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, status=0):
+    result = CliRunner().invoke(app, ["elmo", "info", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "files", "languages"),
+    [
+        ("x.safetensors", "safetensors", ["x.safetensors"], []),
+        ("weights.hdf5", "allennlp", ["weights.hdf5", "options.json"], ["sv"]),
+        ("pipeline", "pipeline", ["elmo/model.safetensors"], ["sv"]),
+    ],
+)
+def test_every_format(folder, name, format, files, languages):
+    told = json.loads(run(name, "--json"))
+    assert (told["path"], told["format"], told["languages"]) == (name, format, languages)
+    n_weights = sum(values.size for values in load_file("x.safetensors").values())
+    assert (told["parameters"], told["layers"], told["width"]) == (n_weights, 3, 10)
+    assert told["sizes"]["lstm_dim"] == 12
+    assert told["dtype"] == "float32"
+    assert told["softmax"] is None
+    assert told["provenance"] == {**PROVENANCE, **({"lang": "sv"} if languages else {})}
+    assert told["checksum"] == tiny_bilm().checksum()  # the same in every format
+    base = folder / name if format == "pipeline" else folder
+    contents = [(base / file).read_bytes() for file in files]
+    assert told["files"] == [
+        {
+            "name": file.rpartition("/")[2],
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        for file, content in zip(files, contents)
+    ]
+
+
+def test_table(folder):
+    rows = dict(line.split(maxsplit=1) for line in run("pipeline").splitlines() if line.strip())
+    assert rows["provenance.tokens"].strip() == "12,345"
+    assert rows["provenance.perplexity.mean"].strip() == "9.5"
+    assert rows["format"].strip() == "pipeline"
+    assert tiny_bilm().checksum() in rows["checksum"]
+
+
+def test_half_precision(folder):
+    settings = {"dtype": "bfloat16", "allow_loss": True}
+    convert(folder / "x.safetensors", folder / "half.safetensors", **settings)
+    assert json.loads(run("half.safetensors", "--json"))["dtype"] == "bfloat16"
+
+
+def test_pipeline_without_its_other_components(folder):
+    nlp = spacy.load("pipeline")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk("two")
+    (folder / "two" / "sentencizer" / "cfg").unlink(missing_ok=True)
+    shutil.rmtree(folder / "two" / "vocab")
+    told = json.loads(run("two", "--json"))
+    assert told["also"] == ["the other components (sentencizer)"]
+    assert told["checksum"] == tiny_bilm().checksum()
+
+
+def test_named_model_is_not_downloaded(folder, monkeypatch):
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(folder / "cache"))
+    told = json.loads(run("german", "--json"))
+    assert (told["downloaded"], told["languages"], told["licence"]) == (
+        (False, ["de"], "BSD-2-Clause")
+    )
+    assert told["urls"] == [file.url for file in NAMED["german"].files]
+    assert "weights.hdf5" in run("german")
+    model = NAMED["small"]
+    model.path.parent.mkdir(parents=True)
+    for name, path in zip(("options.json", "weights.hdf5"), model.paths):
+        shutil.copy(folder / name, path)
+    told = json.loads(run("small", "--json"))
+    assert (told["name"], told["path"]) == ("small", str(model.path))
+    assert told["checksum"] == tiny_bilm().checksum()
+    assert told["provenance"]["licence"] == told["licence"] == model.licence
+
+
+def test_nothing_there(folder):
+    output = " ".join(run("nowhere", status=1).split())
+    assert "no weights at 'nowhere'" in output
+    assert "Traceback" not in output

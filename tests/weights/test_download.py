@@ -1,0 +1,295 @@
+import hashlib
+import re
+import subprocess
+import sys
+import time
+import types
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from spacy_elmo.weights import download as module
+from spacy_elmo.weights.download import DownloadError, check, download
+from spacy_elmo.weights.named import RemoteFile
+
+import reference
+from file_server import FileServer
+from models import tiny_options
+
+SIZE = 300_000
+BYTES = bytes(hashlib.shake_256(b"content").digest(SIZE))
+
+
+@pytest.fixture
+def server():
+    server = FileServer()
+    server.files["/a/model.bin"] = BYTES
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch):
+    monkeypatch.setattr(module, "PAUSE", 0.001)
+    monkeypatch.setattr(module, "CHUNK", 1000)
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "cache" / "model.bin"
+
+
+def fetch(server, target, **known):
+    download(RemoteFile(f"{server.url}/a/model.bin", **known), target)
+
+
+def assert_whole(target, content=BYTES):
+    assert target.read_bytes() == content
+    assert [path.name for path in target.parent.iterdir()] == [target.name]
+
+
+def fails(server, target, message, **known):
+    with pytest.raises(DownloadError, match=message):
+        fetch(server, target, **known)
+    assert not target.exists()
+
+
+def test_whole(server, target):
+    fetch(server, target, size=SIZE, md5=hashlib.md5(BYTES).hexdigest())
+    assert_whole(target)
+    assert server.ranges == [None]
+
+
+def test_connection_that_breaks_goes_on_where_it_broke(server, target):
+    server.script = [{"cut": 100_000}, {"cut": 50_000}]
+    fetch(server, target)
+    assert_whole(target)
+    assert server.ranges == [None, "bytes=100000-", "bytes=150000-"]
+    etag = f'"{hash(BYTES)}"'
+    assert [headers.get("If-Range") for _, headers in server.requests] == [None, etag, etag]
+
+
+def test_many_breaks_are_borne_while_something_comes(server, target):
+    server.script = [{"cut": 10_000} for _ in range(3 * module.ATTEMPTS)]
+    fetch(server, target)
+    assert_whole(target)
+    assert len(server.requests) == 3 * module.ATTEMPTS + 1
+
+
+def test_given_up_and_gone_on_with_by_another_call(server, target):
+    server.script = [{"cut": 70_000}, *({"cut": 0} for _ in range(module.ATTEMPTS))]
+    fails(server, target, "cannot be fetched.* goes on after the 70,000 bytes")
+    assert len(server.requests) == module.ATTEMPTS + 1
+    fetch(server, target)
+    assert_whole(target)
+    assert server.ranges[-1] == "bytes=70000-"
+
+
+def test_file_that_changed_meanwhile_is_not_mixed(server, target):
+    server.script = [{"cut": 70_000}, *({"cut": 0} for _ in range(module.ATTEMPTS))]
+    fails(server, target, "cannot be fetched")
+    other = server.files["/a/model.bin"] = BYTES[::-1]
+    fetch(server, target)
+    assert server.ranges[-1] == "bytes=70000-"
+    assert_whole(target, other)
+
+
+@pytest.mark.parametrize("act", [{"ignore_range": True}, {"status": 416, "cut": 0}])
+def test_server_without_ranges(server, target, act):
+    server.script = [{"cut": 70_000}, act]
+    fetch(server, target)
+    assert_whole(target)
+
+
+def test_another_range_than_the_one_asked_for(server, target):
+    server.script = [{"cut": 70_000}, {"headers": {"Content-Range": "bytes 5-299999/300000"}}]
+    fetch(server, target)
+    assert_whole(target)
+    assert server.ranges == [None, "bytes=70000-", None]
+
+
+@pytest.mark.parametrize("etag", [None, 'W/"1"'])
+def test_without_a_promise_of_the_version_it_starts_anew(server, target, etag):
+    server.script = [{"cut": 70_000, "headers": {"ETag": etag}}]
+    fetch(server, target)
+    assert_whole(target)
+    assert server.ranges == [None, None]
+
+
+def test_last_modified_is_a_promise_too(server, target):
+    date = "Wed, 21 Oct 2015 07:28:00 GMT"
+    server.script = [{"cut": 70_000, "headers": {"ETag": None, "Last-Modified": date}}]
+    fetch(server, target)
+    assert_whole(target)
+    assert server.requests[1][1]["If-Range"] == date
+
+
+def test_part_that_is_whole_already(server, target):
+    """A kill between the last byte and the renaming."""
+    target.parent.mkdir()
+    (target.parent / "model.bin.part").write_bytes(BYTES)
+    (target.parent / "model.bin.part.version").write_text(f'"{hash(BYTES)}"')
+    fetch(server, target)
+    assert_whole(target)
+    assert server.ranges == [f"bytes={SIZE}-"]
+
+
+def test_slow_replies(server, target):
+    server.script = [{"pause": 0.002}]
+    fetch(server, target)
+    assert_whole(target)
+    assert len(server.requests) == 1
+
+
+def test_replies_that_stall(server, target, monkeypatch):
+    monkeypatch.setattr(module, "TIMEOUT", (5, 0.3))
+    server.script = [{"stall": 0}, {"stall": 200_000}]
+    fetch(server, target)
+    assert_whole(target)
+    # At most a chunk is lost of what had come.
+    going_on = re.fullmatch(r"bytes=(\d+)-", server.ranges[-1])
+    assert 200_000 - module.CHUNK <= int(going_on[1]) <= 200_000
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirected(server, target, status):
+    server.files["/elsewhere"] = server.files.pop("/a/model.bin")
+    server.script = [{"status": status, "headers": {"Location": "/elsewhere"}}]
+    fetch(server, target)
+    assert_whole(target)
+    assert [path for path, _ in server.requests] == ["/a/model.bin", "/elsewhere"]
+
+
+def test_redirected_for_ever(server, target):
+    server.script = [{"status": 302, "headers": {"Location": "/a/model.bin"}}] * 100
+    fails(server, target, "redirects")
+    assert len(server.requests) < 50
+
+
+def test_redirected_out_of_encryption():
+    reply = types.SimpleNamespace(
+        status_code=200,
+        url="https://b/x",
+        history=[types.SimpleNamespace(url=url) for url in ("https://a/x", "http://a/x")],
+    )
+    with pytest.raises(DownloadError, match="without encryption"):
+        module._check_status(reply, RemoteFile("https://a/x"))
+    module._check_status(reply, RemoteFile("http://a/x"))
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+def test_refused(server, target, status):
+    server.script = [{"status": status}]
+    fails(server, target, f"HTTP status {status}")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_refused_for_now(server, target, status):
+    server.script = [{"status": status}] * 2
+    fetch(server, target)
+    assert_whole(target)
+    server.script = [{"status": status}] * module.ATTEMPTS
+    fails(server, target.with_name("other.bin"), f"HTTP status {status}")
+
+
+def test_truncated_without_a_length(server, tmp_path):
+    """Only the file itself can tell."""
+    datasets = reference.random_datasets(tiny_options())
+    content = reference.write_hdf5(tmp_path, tiny_options(), datasets).read_bytes()
+    server.files["/w.hdf5"] = content
+    target = tmp_path / "cache" / "w.hdf5"
+    server.script = [{"cut": len(content) - 100, "headers": {"Content-Length": None}}]
+    with pytest.raises(DownloadError, match=r"no .hdf5 file: .*truncated"):
+        download(RemoteFile(f"{server.url}/w.hdf5"), target)
+    assert not any(target.parent.iterdir())
+    download(RemoteFile(f"{server.url}/w.hdf5"), target)
+    assert_whole(target, content)
+
+
+def zipped(data):
+    stream = BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("encoder.pkl", data)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["o.json", "w.hdf5", "m.zip"])
+@pytest.mark.parametrize("content", [b"<html>Log in to the network</html>", b"", b"\xff\xfe"])
+def test_a_page_in_place_of_the_file(server, tmp_path, name, content):
+    server.files[f"/{name}"] = content
+    with pytest.raises(DownloadError, match=rf"no \.{name[2:]} file"):
+        download(RemoteFile(f"{server.url}/{name}"), tmp_path / name)
+    assert not any(tmp_path.iterdir())
+
+
+def test_broken_archive(tmp_path):
+    content = zipped(b"1234567890" * 10)
+    path = tmp_path / "m.zip"
+    path.write_bytes(content)
+    check(RemoteFile("http://x/m.zip"), path)
+    path.write_bytes(content.replace(b"12345", b"12346", 1))
+    with pytest.raises(ValueError, match="encoder.pkl in it is broken"):
+        check(RemoteFile("http://x/m.zip"), path)
+
+
+def test_wrong_size(server, target):
+    fails(server, target, "has 300,000 bytes, it should have 5", size=5)
+    assert not any(target.parent.iterdir())
+
+
+def test_wrong_checksum(server, target):
+    fails(server, target, "MD5", md5="0" * 32)
+    assert not any(target.parent.iterdir())
+
+
+def test_no_server(server, target):
+    server.close()
+    started = time.monotonic()
+    fails(server, target, "cannot be reached")
+    assert time.monotonic() - started < 5
+
+
+def test_full_disk_is_said_before(server, target, monkeypatch):
+    usage = types.SimpleNamespace(free=SIZE - 1)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(OSError, match="300,000 bytes are to come, 299,999 are free") as error:
+        fetch(server, target)
+    assert not isinstance(error.value, DownloadError)
+    assert not target.exists()
+
+
+def test_what_was_there_stays_until_the_new_one_is_whole(server, target):
+    target.parent.mkdir()
+    target.write_bytes(b"old")
+    server.script = [{"cut": 1000}, *({"cut": 0} for _ in range(module.ATTEMPTS))]
+    with pytest.raises(DownloadError):
+        fetch(server, target)
+    assert target.read_bytes() == b"old"
+    fetch(server, target)
+    assert_whole(target)
+
+
+def test_killed(server, target):
+    server.script = [{"stall": 200_000}]
+    code = (
+        "import sys; from pathlib import Path;"
+        "from spacy_elmo.weights.download import download;"
+        "from spacy_elmo.weights.named import RemoteFile;"
+        "download(RemoteFile(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, f"{server.url}/a/model.bin", str(target)],
+        stderr=subprocess.DEVNULL,
+    )
+    part = target.parent / "model.bin.part"
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not (part.is_file() and part.stat().st_size):
+        time.sleep(0.05)
+    process.kill()
+    process.wait(30)
+    assert not target.exists()
+    fetch(server, target)
+    assert_whole(target)
+    assert server.ranges[-1].startswith("bytes=")
