@@ -1,4 +1,4 @@
-"""One run of an experiment: train, evaluate on dev and test, write one JSON file."""
+"""One trial of an experiment: train, evaluate on dev and test, write one JSON file."""
 
 import hashlib
 import io
@@ -6,7 +6,9 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
 
@@ -26,10 +28,12 @@ from spacy_elmo.output import write_whole
 from spacy_elmo.weights import read_weights
 
 from evaluate import evaluate
-from experiment_config import LIMITS, PLACES, LanguageModel, Limits, build_config
-from experiment_runs import SCORES, Run, check_run
+from experiment_config import PLACES, LanguageModel, build_config
+from heads import LIMITS, Limits
+from trials import SCORES, Trial, check_trial
 
 LOGGER = "spacy-elmo-project.progress.v1"
+SPLITS = ("train", "dev", "test")
 
 
 class TimeIsUp(Exception):
@@ -65,13 +69,17 @@ class Progress:
             raise TimeIsUp
 
 
+@lru_cache(maxsize=1)
 def describe_model(path: str) -> LanguageModel:
-    """Read what a run must know of a language model."""
+    """Read what a config must know of a language model.
+
+    RAISES (ValueError): There is none, or it cannot be read.
+    """
     bilm = read_weights(path)
     digest = hashlib.sha256()
     for name, values in sorted(bilm.state_dict().items()):
         digest.update(name.encode())
-        digest.update(values.contiguous().numpy().tobytes())
+        digest.update(values.float().contiguous().numpy().tobytes())
     return LanguageModel(
         weights=path,
         sizes={"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()},
@@ -82,39 +90,95 @@ def describe_model(path: str) -> LanguageModel:
     )
 
 
-def settings_of(
-    config: Config, run: Run, corpus: Path, model: Optional[LanguageModel], limits: Limits
+@dataclass
+class Job:
+    """A trial with all that its result depends on.
+
+    corpus (Dict[str, Path]): The data by "train", "dev" and "test".
+    path (Path): The result's file.
+    settings (str): A checksum of config, data and language model, wherever they lie: what has
+        the same one need not be done again, whatever experiment it is for.
+    """
+
+    trial: Trial
+    limits: Limits
+    model: Optional[LanguageModel]
+    config: Config
+    corpus: dict[str, Path]
+    path: Path
+    settings: str
+
+    def find_result(self) -> Optional[dict[str, Any]]:
+        """RETURNS (Optional[dict]): The result, if this or an equal trial has been done."""
+        for path in (self.path, *sorted(self.path.parent.glob("*.json"))):
+            result = srsly.read_json(path) if path.exists() else None
+            if isinstance(result, dict) and result.get("settings") == self.settings:
+                return result
+        return None
+
+    def write(self, result: dict[str, Any]) -> None:
+        """Write the file, whole."""
+        model = self.model and {n: getattr(self.model, n) for n in ("checksum", "perplexity")}
+        own = {**asdict(self.trial), "model": model or {}, "settings": self.settings}
+        write_whole(self.path, srsly.json_dumps({**result, **own}, indent=2) + "\n")
+
+
+def prepare(trial: Trial, corpus: Path, weights: str, folder: Path, changed: dict[str, Any]) -> Job:
+    """Build a trial's config.
+
+    trial (Trial): The trial.
+    corpus (Path): Folder of DATA-train.spacy and so on.
+    weights (str): The language model; trials without ELMo do not look at it.
+    folder (Path): Of the results.
+    changed (dict): Limits other than those of heads.py.
+    RAISES (ValueError): The trial is impossible; corpus or language model cannot be read.
+    """
+    check_trial(trial)
+    files = {split: corpus / f"{trial.data}-{split}.spacy" for split in SPLITS}
+    for path in files.values():
+        if not path.is_file():
+            raise ValueError(f"{path} is missing: convert the corpora first")
+    limits = replace(LIMITS[trial.task], **changed)
+    model = describe_model(weights) if PLACES[trial.variant] else None
+    config = build_config(trial, files["train"], files["dev"], model, limits)
+    settings = checksum(config, files, model, limits)
+    path = folder / f"{trial.name}.json"
+    return Job(trial, limits, model, config, files, path, settings)
+
+
+def checksum(
+    config: Config, files: dict[str, Path], model: Optional[LanguageModel], limits: Limits
 ) -> str:
-    """RETURNS (str): A checksum of all that the result depends on: a run with the same one need
-    not be repeated, wherever corpora and language model lie."""
-    copied = config.copy()
-    copied["corpora"]["train"]["path"] = copied["paths"]["dev"] = None
+    """RETURNS (str): Of all that a result depends on."""
+    placeless = config.copy()
+    placeless["corpora"]["train"]["path"] = placeless["paths"]["dev"] = None
     if model is not None:
-        copied["components"]["elmo"]["weights"] = model.checksum
-    digest = hashlib.sha256(copied.to_str(interpolate=False).encode())
+        placeless["components"]["elmo"]["weights"] = model.checksum
+    digest = hashlib.sha256(placeless.to_str(interpolate=False).encode())
     digest.update(f"{limits.max_minutes:g}".encode())
-    for split in ("train", "dev", "test"):
-        digest.update((corpus / f"{run.data}-{split}.spacy").read_bytes())
+    for split in SPLITS:
+        digest.update(files[split].read_bytes())
     return digest.hexdigest()
 
 
-def train_and_evaluate(config: Config, run: Run, corpus: Path, limits: Limits) -> dict[str, Any]:
-    """RETURNS (dict): Scores, time and mixes of the best model on the dev set."""
-    progress = Progress(run.name, limits.max_steps, limits.max_minutes)
+def do(job: Job) -> dict[str, Any]:
+    """Train and evaluate.
+
+    RETURNS (dict): Scores, time and mixes of what was best on the dev set.
+    """
+    progress = Progress(job.trial.name, job.limits.max_steps, job.limits.max_minutes)
     spacy.registry.loggers(LOGGER, func=progress.make_logger)
-    config["training"]["logger"] = {"@loggers": LOGGER}
-    nlp = init_nlp(config)
+    job.config["training"]["logger"] = {"@loggers": LOGGER}
+    nlp = init_nlp(job.config)
     with tempfile.TemporaryDirectory() as folder:
-        try:
+        with suppress(TimeIsUp):
             train(nlp, Path(folder), stdout=io.StringIO())
-        except TimeIsUp:
-            pass
         seconds = progress.seconds
-        # The language model was frozen: it, and what is known of the dev set, stay.
+        # The language model was frozen: it stays, with what it has computed of the dev set.
         nlp.from_disk(Path(folder) / "model-best", exclude=["elmo"])
     return {
-        "scores": scores_of(nlp, corpus / f"{run.data}-test.spacy"),
-        "dev_scores": scores_of(nlp, corpus / f"{run.data}-dev.spacy"),
+        "scores": scores_of(nlp, job.corpus["test"]),
+        "dev_scores": scores_of(nlp, job.corpus["dev"]),
         "seconds": seconds,
         "epochs": progress.epochs,
         "mixes": mixes_of(nlp),
@@ -128,52 +192,11 @@ def scores_of(nlp: Language, path: Path) -> dict[str, float]:
 
 
 def mixes_of(nlp: Language) -> dict[str, list[dict[str, Any]]]:
-    """RETURNS (dict): The mixes that each component learned."""
+    """RETURNS (dict): The mixes that each component learned, that at the input first."""
     mixes = defaultdict(list)
-    for row in learned_mixes(nlp):
+    for row in reversed(learned_mixes(nlp)):  # which has that at the output first
         mixes[row["component"]].append({"weights": row["weights"], "gamma": row["gamma"]})
     return dict(mixes)
-
-
-def find_done(folder: Path, settings: str) -> Optional[dict[str, Any]]:
-    """RETURNS (Optional[dict]): The result of a run with these settings, for any experiment."""
-    for path in sorted(folder.glob("*.json")):
-        result = srsly.read_json(path)
-        if result.get("settings") == settings:
-            return result
-    return None
-
-
-def run_once(
-    run: Run, corpus: Path, weights: str, folder: Path, limits: Limits, *, force: bool
-) -> dict[str, Any]:
-    """Do a run, unless it has been done, and write its file.
-
-    RETURNS (dict): The result.
-    RAISES (ValueError): Corpus or language model cannot be read.
-    """
-    for split in ("train", "dev", "test"):
-        path = corpus / f"{run.data}-{split}.spacy"
-        if not path.is_file():
-            raise ValueError(f"{path} is missing: convert the corpora first")
-    model = describe_model(weights) if PLACES[run.variant] else None
-    config = build_config(run, corpus, model, limits)
-    settings = settings_of(config, run, corpus, model, limits)
-    result = None if force else find_done(folder, settings)
-    if result is None:
-        result = train_and_evaluate(config, run, corpus, limits)
-    result = {
-        **result,
-        "experiment": run.experiment,
-        "data": run.data,
-        "variant": run.variant,
-        "seed": run.seed,
-        "share": run.share,
-        "model": model and {"checksum": model.checksum, "perplexity": model.perplexity},
-        "settings": settings,
-    }
-    write_whole(folder / f"{run.name}.json", srsly.json_dumps(result, indent=2) + "\n")
-    return result
 
 
 def main(
@@ -202,17 +225,19 @@ def main(
         "eval_frequency": eval_frequency,
     }
     with no_traceback():
-        run = Run(experiment, data, variant, seed, share)
-        check_run(run)
+        trial = Trial(experiment, data, variant, seed, share)
         changed = {name: value for name, value in given.items() if value is not None}
-        limits = replace(LIMITS[run.task], **changed)
-        result = run_once(run, corpus, model, runs, limits, force=force)
-    msg.good(f"{runs / run.name}.json: {headline(run, result)}")
+        job = prepare(trial, corpus, model, runs, changed)
+        result = None if force else job.find_result()
+        if result is None:
+            result = do(job)
+        job.write(result)
+    msg.good(f"{job.path}: {headline(trial, result)}")
 
 
-def headline(run: Run, result: dict[str, Any]) -> str:
+def headline(trial: Trial, result: dict[str, Any]) -> str:
     """RETURNS (str): The scores that matter, on test and dev."""
-    names = SCORES[run.task]
+    names = SCORES[trial.task]
     return ", ".join(
         f"{name} {100 * result['scores'][name]:.2f} (dev {100 * result['dev_scores'][name]:.2f})"
         for name in names

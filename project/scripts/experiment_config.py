@@ -1,8 +1,9 @@
-"""The config of a run: a plain config of configs/, with the head that was chosen for the task and
+"""The config of a trial: a plain config of configs/, with the head that was chosen for the task and
 with what the variant changes in it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from random import Random
 from typing import Any, Optional
@@ -12,7 +13,10 @@ from spacy.language import Language
 from spacy.training import Corpus, Example
 from thinc.api import Config
 
-from experiment_runs import Run
+from spacy_elmo.pipe import make_elmo
+
+from heads import Head, Limits, head_of
+from trials import Trial
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 COMPONENTS = {"ner": "ner", "textcat": "textcat", "tagger": "tok2vec"}  # where the encoder is
@@ -35,6 +39,7 @@ PLACES = {
     "elmo": ("alone",),
     **dict.fromkeys(MIXES, ("input",)),
 }
+CACHE_MB = 1024  # of the language model's vectors, that are kept in training
 Block = dict[str, Any]
 
 
@@ -49,48 +54,6 @@ class LanguageModel:
     width: int
     checksum: str
     perplexity: Optional[float]
-
-
-@dataclass(frozen=True)
-class Head:
-    """A task's model and how it is trained: chosen on the dev set, with the same number of tries
-    with ELMo and without (README.md)."""
-
-    encoder: str = "cnn"
-    width: int = 96
-    depth: int = 4
-    hidden_width: int = 64
-    dropout: float = 0.1
-    elmo_dropout: float = 0.0
-    learn_rate: float = 0.001
-    batch_words: int = 500
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When a training ends: at the first of these, 0 being none. `patience` is in steps."""
-
-    max_steps: int
-    max_minutes: float
-    patience: int
-    eval_frequency: int
-
-
-HEADS = {
-    "ner": Head(),
-    "textcat": Head(),
-    "tagger": Head(),
-}
-ELMO_HEADS = {
-    "ner": Head(),
-    "textcat": Head(),
-    "tagger": Head(),
-}
-LIMITS = {
-    "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
-    "textcat": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
-    "tagger": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
-}
 
 
 @spacy.registry.readers("spacy-elmo-project.share.v1")
@@ -115,35 +78,32 @@ def choose(n_examples: int, share: float, seed: int) -> list[int]:
 
 
 def build_config(
-    run: Run, corpus: Path, model: Optional[LanguageModel], limits: Limits
+    trial: Trial, train: Path, dev: Path, model: Optional[LanguageModel], limits: Limits
 ) -> Config:
-    """Build the config of a run.
+    """Build the config of a trial.
 
-    run (Run): The run.
-    corpus (Path): Folder of DATA-train.spacy and DATA-dev.spacy.
-    model (Optional[LanguageModel]): The language model; runs without ELMo need none.
+    trial (Trial): What is trained.
+    train (Path): The training data, of which the trial may take a share.
+    dev (Path): The data that choose the best model.
+    model (Optional[LanguageModel]): The language model; trials without ELMo need none.
     limits (Limits): When training ends.
     RETURNS (Config): For `spacy.training.initialize.init_nlp`.
-    RAISES (ValueError): There is no such variant.
     """
-    if run.variant not in PLACES:
-        raise ValueError(f"no variant '{run.variant}': expected one of {', '.join(PLACES)}")
-    places = PLACES[run.variant]
-    head = (ELMO_HEADS if places else HEADS)[run.task]
-    config = Config().from_disk(CONFIGS / f"{run.task}.cfg", interpolate=False)
-    config["components"] = _components(run, config["components"], head, model)
+    head = head_of(trial)
+    config = Config().from_disk(CONFIGS / f"{trial.task}.cfg", interpolate=False)
+    config["components"] = _components(trial, config["components"], head, model)
     pipeline = list(config["components"])
     config["nlp"]["pipeline"] = pipeline
     gold_preproc = config["corpora"]["train"]["gold_preproc"]
     config["corpora"]["train"] = {
         "@readers": "spacy-elmo-project.share.v1",
-        "path": str(corpus / f"{run.data}-train.spacy"),
-        "share": run.share,
-        "seed": run.seed,
+        "path": str(train),
+        "share": trial.share,
+        "seed": trial.seed,
         "gold_preproc": gold_preproc,
     }
-    config["paths"]["dev"] = str(corpus / f"{run.data}-dev.spacy")
-    config["system"]["seed"] = run.seed
+    config["paths"]["dev"] = str(dev)
+    config["system"]["seed"] = trial.seed
     training = config["training"]
     training["dropout"] = head.dropout
     training["max_steps"] = limits.max_steps
@@ -154,24 +114,22 @@ def build_config(
     return config
 
 
-def _components(
-    run: Run, plain: Block, head: Head, model: Optional[LanguageModel]
-) -> Block:
+def _components(trial: Trial, plain: Block, head: Head, model: Optional[LanguageModel]) -> Block:
     """The components of a plain config with another encoder, behind an `elmo` pipe if need be."""
     components = dict(plain)
-    if run.task == "ner":
+    if trial.task == "ner":
         components["ner"]["model"]["hidden_width"] = head.hidden_width
-    if run.variant == "elmo" and run.task == "tagger":  # each component listens for itself
+    if trial.variant == "elmo" and trial.task == "tagger":  # each component listens for itself
         assert model is not None
         del components["tok2vec"]
         for name in components:
-            components[name]["model"]["tok2vec"] = _listener(run, head, model)
-    elif run.task == "tagger":
-        components["tok2vec"]["model"] = _tok2vec(run, head, model)
+            components[name]["model"]["tok2vec"] = _listener(trial, head, model)
+    elif trial.task == "tagger":
+        components["tok2vec"]["model"] = _tok2vec(trial, head, model)
         for name in ("tagger", "morphologizer"):
             components[name]["model"]["tok2vec"]["width"] = head.width
     else:
-        components[run.task]["model"]["tok2vec"] = _tok2vec(run, head, model)
+        components[trial.task]["model"]["tok2vec"] = _tok2vec(trial, head, model)
     if model is None:
         return components
     return {"elmo": _elmo(model), **components}
@@ -179,19 +137,21 @@ def _components(
 
 def _elmo(model: LanguageModel) -> Block:
     """The pipe: it keeps what it computed of a sentence for the next epochs."""
-    return {
+    pipe: Block = {
         "factory": "elmo",
         "weights": model.weights,
         "model": model.sizes,
         "set_vectors": False,
-        "features": {"@feature_caches": "spacy-elmo.memory.v1", "size": CACHE_MB},
     }
+    if "features" in signature(make_elmo).parameters:
+        pipe["features"] = {"@feature_caches": "spacy-elmo.memory.v1", "size": CACHE_MB}
+    return pipe
 
 
-def _tok2vec(run: Run, head: Head, model: Optional[LanguageModel]) -> Block:
-    places = PLACES[run.variant]
+def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
+    places = PLACES[trial.variant]
     if model is not None and places == ("alone",):
-        return _listener(run, head, model)
+        return _listener(trial, head, model)
     embed: Block = {
         "@architectures": "spacy.MultiHashEmbed.v2",
         "width": head.width,
@@ -205,18 +165,18 @@ def _tok2vec(run: Run, head: Head, model: Optional[LanguageModel]) -> Block:
             "width": head.width,
             "maxout_pieces": 3,
             "embed": embed,
-            "elmo": _listener(run, head, model),
+            "elmo": _listener(trial, head, model),
         }
     tok2vec: Block = {
         "@architectures": "spacy.Tok2Vec.v2",
         "embed": embed,
-        "encode": _encoder("bilstm" if run.variant == "bilstm" else head.encoder, head),
+        "encode": _encoder("bilstm" if trial.variant == "bilstm" else head.encoder, head),
     }
     if model is not None and "output" in places:
         return {
             "@architectures": "spacy-elmo.OutputConcat.v1",
             "tok2vec": tok2vec,
-            "elmo": _listener(run, head, model),
+            "elmo": _listener(trial, head, model),
         }
     return tok2vec
 
@@ -238,9 +198,8 @@ def _encoder(kind: str, head: Head) -> Block:
     }
 
 
-def _listener(run: Run, head: Head, model: LanguageModel) -> Block:
-    mix = {"l2": 0.001}
-    mix.update(MIXES.get(run.variant, MIXES["lambda_0.001"])(model.n_layers))
+def _listener(trial: Trial, head: Head, model: LanguageModel) -> Block:
+    mix = MIXES.get(trial.variant, MIXES["lambda_0.001"])
     return {
         "@architectures": "spacy-elmo.ElmoListener.v1",
         "width": model.width,
@@ -249,6 +208,6 @@ def _listener(run: Run, head: Head, model: LanguageModel) -> Block:
             "n_layers": model.n_layers,
             "layer_norm": True,
             "dropout": head.elmo_dropout,
-            **mix,
+            **mix(model.n_layers),
         },
     }

@@ -1,7 +1,7 @@
-"""What is run in the experiments: one `Run` is one training, the plans are lists of them."""
+"""What is run in the experiments: one `Trial` is one training, the plans are lists of them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TASKS = {
     "wnut17": "ner",
@@ -11,13 +11,19 @@ TASKS = {
     "ud_ewt": "tagger",
 }
 SCORES = {"ner": ("ents_f",), "textcat": ("accuracy",), "tagger": ("tag_acc", "pos_acc")}
+VARIANTS = (
+    *("tok2vec", "bilstm", "elmo", "input", "output", "input_output"),
+    *("top", "average", "lambda_1", "lambda_0.001"),
+)
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
-EXPERIMENTS = ("ner", "textcat", "tagger", "sample_efficiency", "mix", "place")
+GAINS = ("ner", "textcat", "tagger")
+DETAILS = ("sample_efficiency", "place", "mix")
+EXPERIMENTS = GAINS + DETAILS
 SEEDS = (0, 1, 2)
 
 
 @dataclass(frozen=True)
-class Run:
+class Trial:
     """One training.
 
     experiment (str): Which table or figure it is for.
@@ -44,42 +50,49 @@ class Run:
         return f"{self.experiment}-{self.data}-{self.variant}-{self.share:g}-{self.seed}"
 
 
-def check_run(run: Run) -> None:
+def check_trial(trial: Trial) -> None:
     """Check what a user typed.
 
-    RAISES (ValueError): No such experiment or data, or a share that is none.
+    RAISES (ValueError): No such experiment, data or variant, or a share that is none.
     """
     for what, name, known in (
-        ("experiment", run.experiment, EXPERIMENTS),
-        ("data", run.data, tuple(TASKS)),
+        ("experiment", trial.experiment, EXPERIMENTS),
+        ("data", trial.data, tuple(TASKS)),
+        ("variant", trial.variant, VARIANTS),
     ):
         if name not in known:
             raise ValueError(f"no {what} '{name}': expected one of {', '.join(known)}")
-    if not 0.0 < run.share <= 1.0:
-        raise ValueError(f"share must be above 0 and at most 1, got {run.share}")
+    if not 0.0 < trial.share <= 1.0:
+        raise ValueError(f"share must be above 0 and at most 1, got {trial.share}")
 
 
-def full_plan() -> list[Run]:
-    """RETURNS (List[Run]): All experiments, the most telling first: all tables with one seed,
-    then with the next."""
-    return [run for seed in SEEDS for experiment in EXPERIMENTS for run in runs(experiment, seed)]
-
-
-def quick_plan() -> list[Run]:
-    """RETURNS (List[Run]): Every experiment with one seed and few shares."""
-    shares = (0.1, 1.0)
+def full_plan() -> list[Trial]:
+    """RETURNS (List[Trial]): All experiments: first the tables of what ELMo gains, then the
+    rest, and in both all with one seed before the next."""
     return [
-        run
+        trial
+        for experiments in (GAINS, DETAILS)
+        for seed in SEEDS
+        for experiment in experiments
+        for trial in trials(experiment, seed)
+    ]
+
+
+def quick_plan() -> list[Trial]:
+    """RETURNS (List[Trial]): Every experiment with one seed, a tenth of the training sentences
+    and, where that is compared, a hundredth."""
+    return [
+        trial if trial.share == 0.01 else replace(trial, share=0.1)
         for experiment in EXPERIMENTS
-        for run in runs(experiment, 0)
-        if experiment != "sample_efficiency" or run.share in shares
+        for trial in trials(experiment, 0)
+        if trial.share in (0.01, 1.0)
     ]
 
 
 PLANS = {"full": full_plan, "quick": quick_plan}
 
 
-def runs(experiment: str, seed: int) -> Iterator[Run]:
+def trials(experiment: str, seed: int) -> Iterator[Trial]:
     """Yield the runs of an experiment with one seed."""
     if experiment == "ner":
         variants = ("tok2vec", "input", "bilstm", "input_output", "elmo")
@@ -104,7 +117,7 @@ def runs(experiment: str, seed: int) -> Iterator[Run]:
 
 def _cross(
     experiment: str, data: Sequence[str], variants: Sequence[str], seed: int, share: float = 1.0
-) -> Iterator[Run]:
+) -> Iterator[Trial]:
     for name in data:
         for variant in variants:
-            yield Run(experiment, name, variant, seed, share)
+            yield Trial(experiment, name, variant, seed, share)
