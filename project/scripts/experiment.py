@@ -76,16 +76,12 @@ def describe_model(path: str) -> LanguageModel:
     RAISES (ValueError): There is none, or it cannot be read.
     """
     bilm = read_weights(path)
-    digest = hashlib.sha256()
-    for name, values in sorted(bilm.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(values.float().contiguous().numpy().tobytes())
     return LanguageModel(
         weights=path,
         sizes={"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()},
         n_layers=bilm.config.n_layers + 1,
         width=bilm.config.width,
-        checksum=digest.hexdigest(),
+        checksum=bilm.checksum(),
         perplexity=bilm.provenance.get("perplexity", {}).get("mean"),
     )
 

@@ -3,7 +3,6 @@ with what the variant changes in it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from random import Random
 from typing import Any, Optional
@@ -12,8 +11,6 @@ import spacy
 from spacy.language import Language
 from spacy.training import Corpus, Example
 from thinc.api import Config
-
-from spacy_elmo.pipe import make_elmo
 
 from heads import Head, Limits, head_of
 from trials import Trial
@@ -39,7 +36,6 @@ PLACES = {
     "elmo": ("alone",),
     **dict.fromkeys(MIXES, ("input",)),
 }
-CACHE_MB = 1024  # of the language model's vectors, that are kept in training
 Block = dict[str, Any]
 
 
@@ -136,16 +132,13 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
 
 
 def _elmo(model: LanguageModel) -> Block:
-    """The pipe: it keeps what it computed of a sentence for the next epochs."""
-    pipe: Block = {
+    """The pipe, which keeps the layers of a sentence for the next epochs."""
+    return {
         "factory": "elmo",
         "weights": model.weights,
         "model": model.sizes,
         "set_vectors": False,
     }
-    if "features" in signature(make_elmo).parameters:
-        pipe["features"] = {"@feature_caches": "spacy-elmo.memory.v1", "size": CACHE_MB}
-    return pipe
 
 
 def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
