@@ -16,6 +16,33 @@ Experiment = Literal[
     "ner", "textcat", "tagger", "sample_efficiency", "mix", "place", "probe", "senses"
 ]
 
+# The scores that are shown, the first that there is as the one that counts.
+SCORES = {
+    "ents_f": "entity F",
+    "ents_p": "precision",
+    "ents_r": "recall",
+    "accuracy": "accuracy",
+    "cats_macro_f": "macro F",
+    "tag_acc": "tag accuracy",
+    "pos_acc": "POS accuracy",
+    "macro_f": "macro F",
+    "word_accuracy": "mean of words",
+}
+NAMES = {
+    "wnut17": "WNUT17",
+    "uner_ewt": "UNER EWT",
+    "sst5": "SST-5",
+    "trec": "TREC",
+    "ud_ewt": "UD EWT",
+    "homograph": "homographs",
+    "tok2vec": "without ELMo",
+    "bilstm": "BiLSTM without ELMo",
+    "elmo": "ELMo alone",
+    "input": "ELMo at the input",
+    "output": "ELMo at the output",
+    "input_output": "ELMo at input and output",
+}
+
 
 class Mix(BaseModel):
     """What a component learned: the layers' weights, which sum to 1, and gamma."""
@@ -72,7 +99,7 @@ class Summary(NamedTuple):
 
 
 def load(folder: Path) -> list[Run]:
-    """Read all runs of a folder.
+    """Read all runs of a folder, in the order of NAMES, and what is not there as in the files.
 
     RAISES (ValueError): A file holds no run, or two files hold the same one.
     """
@@ -84,7 +111,8 @@ def load(folder: Path) -> list[Run]:
                 raise ValueError(f"{path} and {found[run.name]} both hold the run {run.name}")
             found[run.name] = path
             runs.append(run)
-    return runs
+    order = {name: place for place, name in enumerate(NAMES)}
+    return sorted(runs, key=lambda run: [order.get(n, len(order)) for n in (run.data, run.variant)])
 
 
 def save(runs: Iterable[Run], path: Path) -> None:
@@ -113,6 +141,25 @@ def summary(values: list[float]) -> Optional[Summary]:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
     return Summary(statistics.fmean(values), deviation, len(values))
+
+
+def shown_scores(runs: Iterable[Run]) -> list[str]:
+    """The scores that are shown, of those that the runs have."""
+    runs = list(runs)
+    return [score for score in SCORES if any(score in run.scores for run in runs)]
+
+
+def spoken(name: str) -> str:
+    """A name for readers."""
+    return NAMES.get(name, name)
+
+
+def in_percent(found: Optional[Summary]) -> str:
+    """Mean and standard deviation of a score, times 100; "-" of none."""
+    if found is None:
+        return "-"
+    spread = "" if found.deviation is None else f" ± {100 * found.deviation:.1f}"
+    return f"{100 * found.mean:.1f}{spread}"
 
 
 def _read(path: Path) -> list[Run]:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
+from spacy.language import Language
 from tqdm import tqdm
 
 from .classifier import require_sklearn
 from .items import parse_task
-from .models import elmo_pipe, read_pipeline
+from .models import elmo_pipe
 from .probes import probe_labels
 from .report import Report
 from .sample import check_inputs, input_names, read_sample
@@ -17,7 +18,7 @@ from .senses import probe_senses
 
 
 def probe(
-    model: str,
+    nlp: Language,
     train: Path,
     test: Path,
     task: str,
@@ -30,7 +31,7 @@ def probe(
 ) -> Report:
     """Train probes on the layers of a language model, and evaluate them.
 
-    model (str): A pipeline with a pipe `elmo`, or what `read_weights` reads.
+    nlp (Language): A pipeline with a pipe `elmo`; `read_pipeline` makes one of weights.
     train (Path): Labelled Docs to train on: a .spacy file, or a folder of them.
     test (Path): Labelled Docs to predict.
     task (str): "tag", "pos", "dep", "ent", "cats", "spans:NAME" or "senses:NAME".
@@ -46,7 +47,6 @@ def probe(
     """
     require_sklearn()
     parsed = parse_task(task)
-    nlp = read_pipeline(model)
     n_layers = elmo_pipe(nlp).bilm.config.n_layers
     inputs = input_names(n_layers) if inputs is None else inputs
     check_inputs(inputs, n_layers)

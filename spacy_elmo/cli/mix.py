@@ -61,8 +61,7 @@ def learned_mixes(nlp: Language) -> list[dict]:
     rows = []
     for name, pipe in nlp.pipeline:
         model = getattr(pipe, "model", None)
-        # Depth first: the mix at the input of a component's encoder before that at its output.
-        nodes = list(model.walk(order="dfs_pre")) if isinstance(model, Model) else []
+        nodes = list(model.walk()) if isinstance(model, Model) else []
         for number, node in enumerate(node for node in nodes if node.name == "elmo_scalar_mix"):
             rows.append(
                 {

@@ -43,11 +43,12 @@ def probe_cli(
 
     Example: python -m spacy elmo probe pretraining/model-best train.spacy test.spacy --task tag
     """
+    from ..analysis.models import read_pipeline
     from ..analysis.run import probe
 
     with no_traceback():
         report = probe(
-            model,
+            read_pipeline(model),
             train,
             test,
             task,
