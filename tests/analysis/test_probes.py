@@ -69,6 +69,14 @@ def test_scores_counted_by_hand():
     assert fitted.scores == pytest.approx(expected)  # the vectors say nothing
 
 
+def test_labels_that_the_test_data_lacks_are_no_part_of_the_mean():
+    layers = np.zeros((1, 2, 2), dtype="float32")
+    train = Sample(layers, ["x", "y"], ["a", "b"], 2)
+    test = Sample(layers, ["y", "y"], ["a", "b"], 2)
+    (by_word,) = (row for row in probe_labels(train, test, []) if row.method.endswith("word"))
+    assert by_word.scores == pytest.approx({"accuracy": 1 / 2, "macro_f": 2 / 3})
+
+
 def test_a_single_label():
     layers = np.ones((1, 3, 2), dtype="float32")
     train = Sample(layers, ["x"] * 3, [""] * 3, 3)
