@@ -4,11 +4,9 @@ import re
 from collections import Counter
 
 import pytest
-import srsly
 
 import trials
 from experiment_config import choose
-from project_scripts import PROJECT
 
 NER = ["tok2vec", "bilstm", "elmo", "input", "input_output"]
 # The tables, line by line: experiment, corpora, variants, shares.
@@ -102,25 +100,3 @@ def test_shares_differ_by_seed():
     assert choose(1000, 0.1, seed=0) == choose(1000, 0.1, seed=0)
     both = set(choose(1000, 0.1, seed=0)) & set(choose(1000, 0.1, seed=1))
     assert len(both) < 40  # 10 would be chance
-
-
-def test_project_runs_the_plans():
-    """The workflows do what the tables need, and every script is there."""
-    project = srsly.read_yaml(PROJECT / "project.yml")
-    commands = {command["name"]: command for command in project["commands"]}
-    assert not set(commands) & set(project["workflows"])
-    for steps in project["workflows"].values():
-        assert set(steps) <= set(commands)
-    for command in project["commands"]:
-        for name in re.findall(r"python (scripts/\w+\.py)", " ".join(command["script"])):
-            assert (PROJECT / name).is_file(), name
-    for task in ("ner", "textcat", "tagger"):
-        made: set[str] = set()
-        for step in project["workflows"][task]:
-            needed = set(commands[step].get("deps", ()))
-            assets = {asset["dest"] for asset in project["assets"] if "dest" in asset}
-            assert needed <= made | assets, needed - made - assets
-            made |= set(commands[step]["outputs"])
-        corpora = [name for name, its in trials.TASKS.items() if its == task]
-        splits = ("train", "dev", "test")
-        assert {f"corpus/{name}-{split}.spacy" for name in corpora for split in splits} <= made
