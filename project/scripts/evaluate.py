@@ -1,6 +1,7 @@
 """Test scores of the trained pipelines, without and with ELMo, and the layer mixes they learned."""
 
 from pathlib import Path
+from typing import Optional
 
 import spacy
 import srsly
@@ -11,16 +12,24 @@ from wasabi import msg
 
 from spacy_elmo.cli.mix import learned_mixes, print_mixes
 
-TASKS = {"ner": ("ents_p", "ents_r", "ents_f"), "textcat": ("accuracy", "cats_macro_f")}
+TASKS = {
+    "ner": ("ents_p", "ents_r", "ents_f"),
+    "textcat": ("accuracy", "cats_macro_f"),
+    "tagger": ("tag_acc", "pos_acc"),
+}
 
 
 def main(
     corpus_dir: Path = typer.Argument(..., help="Folder of TASK-test.spacy", exists=True),
     training_dir: Path = typer.Argument(..., help="Folder of TASK and TASK_elmo", exists=True),
     metrics_dir: Path = typer.Argument(..., help="Folder for the scores"),
+    data: Optional[list[str]] = typer.Option(
+        None, help="TASK=NAME: the task is evaluated on NAME-test.spacy; can be repeated"
+    ),
 ) -> None:
     """Evaluate what is there, write a JSON file each and print one table a task."""
     metrics_dir.mkdir(parents=True, exist_ok=True)
+    names = dict(pair.split("=", 1) for pair in data or ())
     mixes = []
     for task, columns in TASKS.items():
         rows = []
@@ -29,7 +38,7 @@ def main(
             if not folder.is_dir():
                 continue
             nlp = spacy.load(folder)
-            scores = evaluate(nlp, corpus_dir / f"{task}-test.spacy")
+            scores = evaluate(nlp, corpus_dir / f"{names.get(task, task)}-test.spacy")
             srsly.write_json(metrics_dir / f"{name}.json", scores)
             cells = [f"{100 * scores[column]:.2f}" for column in columns]
             rows.append((name, *cells, f"{scores['speed']:,.0f}"))
@@ -42,8 +51,10 @@ def main(
 
 
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
-    """The scores of `spacy evaluate`, and the accuracy of exclusive classes."""
-    examples = list(Corpus(path)(nlp))
+    """The scores of `spacy evaluate`, and the accuracy of exclusive classes. The tokens are the
+    corpus's if they were so in training."""
+    gold_preproc = nlp.config["corpora"]["dev"]["gold_preproc"]
+    examples = list(Corpus(path, gold_preproc=gold_preproc)(nlp))
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:
         # Figures for SST-5 in the literature are accuracies.

@@ -12,6 +12,7 @@ from .init_config import init_config_cli
 from .mix import mix_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
+from .probe import probe_cli
 
 elmo_cli = typer.Typer(
     name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
@@ -26,4 +27,5 @@ elmo_cli.command("perplexity")(command(perplexity_cli))
 elmo_cli.command(
     "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
 )(command(pretrain_cli))
+elmo_cli.command("probe")(command(probe_cli))
 app.add_typer(elmo_cli)

@@ -1,0 +1,47 @@
+"""Sentences with BIO tags as spaCy's training data: what the converters of named entities share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from spacy.tokens import Doc, DocBin, Span
+from spacy.vocab import Vocab
+from wasabi import msg
+
+Sentence = list[tuple[int, str, str]]  # (line number, token, tag) each
+
+
+def make_doc(vocab: Vocab, sentence: Sentence, path: Path) -> Doc:
+    """Make a Doc of one sentence.
+
+    The Doc does not claim to know where the text had spaces: it is trained and evaluated on the
+    tokens of the corpus, not on those of spaCy's tokenizer.
+    """
+    doc = Doc(vocab, words=[token for _, token, _ in sentence])
+    spans: list[tuple[int, int, str]] = []
+    previous = "O"
+    for i, (number, _, tag) in enumerate(sentence):
+        prefix, _, label = tag.partition("-")
+        if tag != "O" and (prefix not in ("B", "I") or not label):
+            raise ValueError(f"{path}:{number}: expected the tag O, B-... or I-..., found {tag!r}")
+        if prefix == "B":
+            spans.append((i, i + 1, label))
+        elif prefix == "I":
+            if previous not in (f"B-{label}", f"I-{label}"):
+                raise ValueError(f"{path}:{number}: {tag} follows {previous}, no entity")
+            spans[-1] = (spans[-1][0], i + 1, label)
+        previous = tag
+    doc.ents = [Span(doc, start, end, label) for start, end, label in spans]
+    return doc
+
+
+def convert(sentences: Iterator[Sentence], input_path: Path, output_path: Path) -> None:
+    """Write the sentences of a file as a .spacy file, one Doc a sentence."""
+    vocab = Vocab()
+    try:
+        docs = [make_doc(vocab, sentence, input_path) for sentence in sentences]
+    except ValueError as error:
+        msg.fail("Can't convert the file", str(error), exits=1)
+    output_path.parent.mkdir(parents=True, exist_ok=True)
+    DocBin(docs=docs).to_disk(output_path)
+    tokens, ents = sum(map(len, docs)), sum(len(doc.ents) for doc in docs)
+    msg.good(f"{output_path}: {len(docs):,} sentences, {tokens:,} tokens, {ents:,} entities")

@@ -1,0 +1,84 @@
+"""Convert the Wikipedia Homograph Data (a TSV file a homograph: homograph, wordid, sentence, start,
+end) to spaCy's training data: a Doc a sentence, whose span group "senses" holds the homograph,
+labelled with its wordid.
+
+A few offsets are wrong, and a few homographs are only a part of a token: those sentences are left
+out.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import spacy
+import typer
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from wasabi import msg
+
+GROUP = "senses"
+COLUMNS = ("homograph", "wordid", "sentence", "start", "end")
+USED, WRONG, PART = "used", "the offsets are not those of the homograph", "a part of a token"
+
+
+def read_rows(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each row and where it stands. The files begin with a byte-order mark."""
+    files = sorted(folder.glob("*.tsv"))
+    if not files:
+        raise ValueError(f"{folder} holds no .tsv file")
+    for path in files:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, delimiter="\t")
+            if tuple(rows.fieldnames or ()) != COLUMNS:
+                raise ValueError(f"{path}: expected the columns {COLUMNS}, got {rows.fieldnames}")
+            for row in rows:
+                place = f"{path}:{rows.line_num}"
+                if None in row or None in row.values():
+                    raise ValueError(f"{place}: expected {len(COLUMNS)} columns")
+                yield place, row
+
+
+def make_doc(nlp: Language, place: str, row: dict[str, str]) -> tuple[Doc, str]:
+    """Make a Doc of a row; USED, or why it is left out."""
+    try:
+        start, end = int(row["start"]), int(row["end"])
+    except ValueError:
+        raise ValueError(f"{place}: start and end must be numbers") from None
+    doc = nlp.make_doc(row["sentence"])
+    if doc.text[start:end].lower() != row["homograph"].lower():
+        return doc, WRONG
+    span = doc.char_span(start, end)
+    if span is None:
+        return doc, PART
+    doc.spans[GROUP] = [Span(doc, span.start, span.end, row["wordid"])]
+    return doc, USED
+
+
+def main(
+    input_dir: Path = typer.Argument(..., help="Folder of .tsv files", exists=True),
+    output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
+) -> None:
+    """Convert the files of a folder to a .spacy file."""
+    nlp = spacy.blank("en")
+    counts = {USED: 0, WRONG: 0, PART: 0}
+    senses: Counter[str] = Counter()
+    docs = DocBin()
+    try:
+        for place, row in read_rows(input_dir):
+            doc, outcome = make_doc(nlp, place, row)
+            counts[outcome] += 1
+            if outcome == USED:
+                docs.add(doc)
+                senses[row["wordid"]] += 1
+    except (ValueError, csv.Error) as error:
+        msg.fail("Can't convert the files", str(error), exits=1)
+    output_path.parent.mkdir(parents=True, exist_ok=True)
+    docs.to_disk(output_path)
+    msg.good(f"{output_path}: {counts[USED]:,} sentences, {len(senses):,} senses")
+    for reason in (WRONG, PART):
+        msg.text(f"left out, {reason}: {counts[reason]:,}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,52 @@
+"""The heads: a task's model on top of its vectors, and how it is trained."""
+
+from dataclasses import dataclass
+
+from trials import Trial
+
+
+@dataclass(frozen=True)
+class Head:
+    """A task's model and how it is trained: chosen on the dev set, with the same number of tries
+    with ELMo and without (README.md)."""
+
+    encoder: str = "cnn"
+    width: int = 96
+    depth: int = 4
+    hidden_width: int = 64
+    dropout: float = 0.1
+    elmo_dropout: float = 0.0
+    learn_rate: float = 0.001
+    batch_words: int = 500
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a training ends: at the first of these, 0 being none. `patience` is in steps."""
+
+    max_steps: int
+    max_minutes: float
+    patience: int
+    eval_frequency: int
+
+
+HEADS = {
+    "ner": Head(),
+    "textcat": Head(),
+    "tagger": Head(),
+}
+ELMO_HEADS = {
+    "ner": Head(),
+    "textcat": Head(),
+    "tagger": Head(),
+}
+LIMITS = {
+    "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
+    "textcat": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
+    "tagger": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
+}
+
+
+def head_of(trial: Trial) -> Head:
+    """RETURNS (Head): What was chosen for a task and a variant."""
+    return HEADS[trial.task]

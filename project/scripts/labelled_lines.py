@@ -1,0 +1,53 @@
+"""Lines of a label's number, a space and a text as spaCy's training data: SST-5 and TREC."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+from wasabi import msg
+
+
+def read_docs(path: Path, labels: Sequence[str], encoding: str = "utf8") -> list[Doc]:
+    """Read one Doc a line, or end the program and say which line is wrong.
+
+    The texts come in tokens separated by spaces. The Docs do not claim to know where the original
+    text had spaces, and so are trained and evaluated on these tokens as they are.
+    """
+    vocab = Vocab()
+    try:
+        with path.open(encoding=encoding, newline="\n") as file:
+            lines = [(number, line.rstrip("\r\n")) for number, line in enumerate(file, 1)]
+        docs = [
+            make_doc(vocab, line, labels, f"{path}:{number}")
+            for number, line in lines
+            if line.strip()
+        ]
+        if not docs:
+            raise ValueError(f"{path} is empty")
+        return docs
+    except ValueError as error:
+        msg.fail("Can't convert the file", str(error), exits=1)
+
+
+def make_doc(vocab: Vocab, line: str, labels: Sequence[str], place: str) -> Doc:
+    """Make the Doc of a line; `place` is what an error calls it."""
+    label, _, text = line.partition(" ")
+    if label not in map(str, range(len(labels))):
+        raise ValueError(f"{place}: expected a label from 0 to {len(labels) - 1}, found {label!r}")
+    # Not split(): a few tokens hold a no-break space, as in "2 1/2".
+    words = [word for word in text.split(" ") if word.strip()]
+    if not words:
+        raise ValueError(f"{place}: no text behind the label")
+    doc = Doc(vocab, words=words)
+    doc.cats = {name: float(i == int(label)) for i, name in enumerate(labels)}
+    return doc
+
+
+def write_docs(docs: Sequence[Doc], path: Path) -> None:
+    """Write a .spacy file and say how many texts have which label."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    DocBin(docs=docs).to_disk(path)
+    msg.good(f"{path}: {len(docs):,} sentences, {sum(map(len, docs)):,} tokens")
+    counts = {name: int(sum(doc.cats[name] for doc in docs)) for name in docs[0].cats}
+    msg.text(", ".join(f"{name} {count:,}" for name, count in counts.items()))

@@ -1,0 +1,82 @@
+"""How the pictures look: on white, on a dark page, and in print, where colours are greys. Drawn
+again from the same figures a picture is the same, byte for byte."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from itertools import cycle
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wasabi import msg
+
+try:  # all of matplotlib that the scripts need: one place says that it is missing
+    import matplotlib
+    from matplotlib import ticker
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError:
+    msg.fail("matplotlib draws the pictures: pip install 'spacy-elmo[analysis]'", exits=1)
+
+# Each has a contrast of at least 4 to white and to a page of #0d1117.
+TEXT = "#787878"
+COLOURS = ("#1f83c4", "#c8550a", "#0b8f68", "#a558a0", "#a07800")
+# Without colours these tell the lines and bars from each other.
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v")
+HATCHES = ("", "///", "..", "xx", "--")
+STYLE = {
+    **{f"{name}.color": TEXT for name in ("text", "xtick", "ytick", "grid")},
+    **{f"axes.{name}": TEXT for name in ("edgecolor", "labelcolor", "titlecolor")},
+    **{f"{name}.facecolor": "none" for name in ("figure", "axes", "legend")},
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.3,
+    "lines.markersize": 4,
+    "hatch.linewidth": 0.6,
+    "svg.hashsalt": "spacy-elmo",  # otherwise ids are drawn anew
+}
+WITHOUT_DATE = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
+
+__all__ = ["TEXT", "Axes", "looks", "picture", "ticker"]
+
+
+class Look(NamedTuple):
+    """Colour, line, marker and hatch of one line or bar."""
+
+    colour: str
+    line: Any
+    marker: str
+    hatch: str
+
+    @property
+    def of_line(self) -> dict[str, Any]:
+        """The arguments of a plotted line."""
+        return {"color": self.colour, "linestyle": self.line, "marker": self.marker}
+
+    @property
+    def of_bar(self) -> dict[str, Any]:
+        """The arguments of a bar."""
+        face = (self.colour, 0.35)
+        return {"facecolor": face, "edgecolor": self.colour, "hatch": self.hatch}
+
+
+def looks() -> Iterator[Look]:
+    """One look after the other, without end."""
+    return cycle(Look(*look) for look in zip(COLOURS, LINES, MARKERS, HATCHES))
+
+
+@contextmanager
+def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
+    """A figure to draw in (width and height in inches), written at the end: .svg, .png or .pdf."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        kind = path.suffix.lstrip(".")
+        content = BytesIO()
+        figure.savefig(content, format=kind, dpi=150, metadata=WITHOUT_DATE.get(kind))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.getvalue())
+    msg.good(f"Wrote {path}")

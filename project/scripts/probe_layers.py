@@ -1,0 +1,59 @@
+"""Probes of the language model's layers, by task and seed, written down as runs."""
+
+from pathlib import Path
+from typing import Optional
+
+import typer
+from wasabi import msg
+
+from spacy_elmo.analysis.models import elmo_pipe, read_pipeline
+from spacy_elmo.analysis.report import Report
+from spacy_elmo.analysis.run import probe
+from spacy_elmo.cli.errors import no_traceback
+
+from results import Run, save
+
+
+def to_runs(report: Report, *, data: str, seed: int, perplexity: Optional[float]) -> list[Run]:
+    """A run a row: of senses the task is the method; of other tasks the baselines, which read
+    nothing, are variants by their name."""
+    is_senses = report.task.startswith("senses:")
+    return [
+        Run(
+            experiment="senses" if is_senses else "probe",
+            data=data,
+            task=row.method if is_senses else report.task,
+            variant=row.input if is_senses or row.input else row.method,
+            seed=seed,
+            scores=row.scores,
+            seconds=round(row.seconds, 1),
+            model={"perplexity": perplexity},
+        )
+        for row in report.rows
+    ]
+
+
+def main(
+    model: str = typer.Argument(..., help="Pipeline with an elmo pipe, or weights"),
+    data: str = typer.Argument(..., help="Name of the corpus in the results"),
+    train: Path = typer.Argument(..., help="Corpus to train on", exists=True),
+    test: Path = typer.Argument(..., help="Corpus to predict", exists=True),
+    output: Path = typer.Argument(..., help="Folder for the runs"),
+    task: list[str] = typer.Option(..., help="As of `spacy elmo probe`; can be repeated"),
+    seed: list[int] = typer.Option([0], help="Seed of the draw; can be repeated"),
+    limit: int = typer.Option(50_000, help="Most items of each corpus, 0 for all"),
+) -> None:
+    """Probe each task with each seed."""
+    with no_traceback():
+        nlp = read_pipeline(model)
+        perplexity = elmo_pipe(nlp).bilm.provenance.get("perplexity", {}).get("mean")
+        for name in task:
+            for number in seed:
+                report = probe(nlp, train, test, name, limit=limit, seed=number, progress=True)
+                path = output / f"probe-{data}-{name.replace(':', '_')}-{number}.json"
+                save(to_runs(report, data=data, seed=number, perplexity=perplexity), path)
+                msg.good(f"Wrote {path}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,1 @@
+"""What the layers know: probes that predict labels from them."""

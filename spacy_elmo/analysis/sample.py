@@ -1,0 +1,167 @@
+"""Vectors and labels of a corpus, as many as fit."""
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training.corpus import FILE_TYPE, walk_corpus
+from spacy.vocab import Vocab
+from thinc.types import Floats2d, Floats3d
+from tqdm import tqdm
+
+from ..segments import by_tokens
+from ..vectors import mix_layers
+from .items import Task
+from .models import elmo_pipe
+
+DOCS_AT_A_TIME = 128
+TOKENS_AT_A_TIME = 16_384
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Labelled items and the layers of the language model.
+
+    layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`, float32; of an item of several
+        tokens their mean.
+    labels (List[str]): A label an item.
+    words (List[str]): What stands there; a sense's in lower case, a Doc's "".
+    n_labelled (int): All labelled items that the corpus has.
+    """
+
+    layers: Floats3d
+    labels: list[str]
+    words: list[str]
+    n_labelled: int
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def read_sample(
+    nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: int = 0, progress: bool = False
+) -> Sample:
+    """Read labelled items and compute their layers. The Docs are taken as they are
+    annotated, tokens and sentences too. Of a corpus with more items than the limit,
+    Docs are drawn until it is reached, so that memory is bounded by
+    `limit * (L + 1) * 2P * 4` bytes.
+
+    nlp (Language): A pipeline with a pipe `elmo`.
+    path (Path): A .spacy file, or a folder of them.
+    task (Task): What is labelled.
+    limit (int): Most items, 0 for all.
+    seed (int): Seed of the draw.
+    progress (bool): Whether to show a progress bar.
+    RETURNS (Sample): The items, in the order of the corpus.
+    RAISES (ValueError): The corpus cannot be read, or nothing in it is labelled.
+    """
+    if limit < 0:
+        raise ValueError(f"the limit must be at least 0, got {limit}")
+    pipe = elmo_pipe(nlp)
+    n_items, n_labelled = _choose(nlp.vocab, path, task, limit, seed)
+    docs = (doc for doc, n in zip(_read_docs(path, nlp.vocab), n_items) if n)
+    counts = filter(None, n_items)
+    config = pipe.bilm.config
+    vectors = np.empty((config.n_layers + 1, sum(n_items), config.width), dtype="float32")
+    labels: list[str] = []
+    words: list[str] = []
+    shown = {"total": sum(n_items), "unit": f" {task.unit}s", "desc": path.name}
+    with tqdm(**shown, leave=False, disable=None if progress else True) as bar:
+        for batch in by_tokens(docs, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
+            for doc, layers, n in zip(batch, pipe.predict(batch), counts):
+                for item in task.items(doc)[:n]:
+                    vectors[:, len(labels)] = layers[:, item.start : item.end].mean(axis=1)
+                    labels.append(item.label)
+                    words.append(item.word)
+                bar.update(n)
+    return Sample(vectors, labels, words, n_labelled)
+
+
+def input_names(n_layers: int) -> list[str]:
+    """RETURNS (List[str]): What a probe reads by default: each of the
+    `n_layers + 1` layers and their average."""
+    return [*map(str, range(n_layers + 1)), "average"]
+
+
+def check_inputs(names: Sequence[str], n_layers: int) -> None:
+    """Check what a probe is to read.
+
+    names (List[str]): Layer numbers, "average" or "concat".
+    n_layers (int): LSTM layers of the language model.
+    RAISES (ValueError): There is no such input, or it is named twice.
+    """
+    known = [*input_names(n_layers), "concat"]
+    wrong = [name for name in names if name not in known]
+    if wrong or not names:
+        raise ValueError(
+            f"no layer '{', '.join(wrong)}' to probe: this model has {', '.join(known[:-2])}, and "
+            f"'average' and 'concat' of them"
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"layer '{twice[0]}' is named twice")
+
+
+def select_input(layers: Floats3d, name: str) -> Floats2d:
+    """What a probe reads.
+
+    layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`
+    name (str): Number of a layer, "average", or "concat" for all side by side.
+    RETURNS (Floats2d): *Shape:* `(n_items, 2P)`, of "concat" `(n_items, (L + 1) * 2P)`
+    """
+    if name == "concat":
+        side_by_side: Floats2d = np.concatenate(list(layers), axis=1)
+        return side_by_side
+    if name == "average":
+        return mix_layers(layers, name)
+    one: Floats2d = layers[int(name)]
+    return one
+
+
+def describe_input(name: str) -> str:
+    """RETURNS (str): What a probe reads, in words: "layer 1"."""
+    return f"layer {name}" if name.isdecimal() else name
+
+
+def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> tuple[list[int], int]:
+    """How many items to take from each Doc, and how many there are in all."""
+    counts: list[int] = []
+    groups: set[str] = set()
+    for doc in _read_docs(path, vocab):
+        try:
+            counts.append(len(task.items(doc)))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        groups.update(doc.spans)
+    total = sum(counts)
+    if not counts:
+        raise ValueError(f"{path} holds no Doc")
+    if not total:
+        known = f". Its span groups: {', '.join(sorted(groups))}" if groups else ""
+        raise ValueError(f"{path}: no {task.unit} has a label for the task '{task.name}'{known}")
+    if not 0 < limit < total:
+        return counts, total
+    taken = [0] * len(counts)
+    left = limit
+    for number in np.random.default_rng(seed).permutation(len(counts)).tolist():
+        taken[number] = min(counts[number], left)
+        left -= taken[number]
+    return taken, total
+
+
+def _read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
+    if not path.exists():
+        raise ValueError(f"there is no corpus at {path}")
+    if path.is_file() and path.suffix != FILE_TYPE:
+        raise ValueError(f"{path} is no .spacy file: `python -m spacy convert` makes one")
+    for file in walk_corpus(path, FILE_TYPE):
+        try:
+            docs = DocBin().from_disk(file)
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
+            raise ValueError(f"{file} is not a readable .spacy file: {error}") from None
+        yield from docs.get_docs(vocab)

@@ -1,0 +1,90 @@
+"""`python -m spacy elmo probe`"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+import srsly
+import typer
+from wasabi import msg
+
+from ..output import write_whole
+from .errors import no_traceback
+
+if TYPE_CHECKING:
+    from ..analysis.report import Report
+
+COLUMNS = {"accuracy": "accuracy", "macro_f": "macro F1", "word_accuracy": "mean of words"}
+
+
+def probe_cli(
+    model: str = typer.Argument(
+        ..., help="Pipeline with an elmo pipe (folder or package), or weights"
+    ),
+    train: Path = typer.Argument(..., help="Labelled Docs to train on: .spacy file or folder"),
+    test: Path = typer.Argument(..., help="Labelled Docs to predict: .spacy file or folder"),
+    task: str = typer.Option(
+        ...,
+        help="Labels: 'tag', 'pos', 'dep', 'ent' (IOB), 'cats', 'spans:NAME' or 'senses:NAME' "
+        "(NAME is a span group; a sense is a label of the span's own word)",
+    ),
+    layers: Optional[str] = typer.Option(
+        None, help="What to read, as '0,2,average,concat'; default: each layer and their average"
+    ),
+    limit: int = typer.Option(
+        50_000, help="Most tokens, spans or Docs of each corpus, drawn Doc by Doc; 0 for all"
+    ),
+    seed: int = typer.Option(0, help="Seed of that draw"),
+    neighbours: int = typer.Option(1, help="Neighbours that vote for a sense"),
+    json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
+) -> None:
+    """Show what each layer of a language model knows: train a logistic regression on
+    its vectors, and evaluate it. For senses also the nearest neighbour among the
+    training occurrences of the same word (lower case).
+
+    Example: python -m spacy elmo probe pretraining/model-best train.spacy test.spacy --task tag
+    """
+    from ..analysis.models import read_pipeline
+    from ..analysis.run import probe
+
+    with no_traceback():
+        report = probe(
+            read_pipeline(model),
+            train,
+            test,
+            task,
+            inputs=None if layers is None else [name.strip() for name in layers.split(",")],
+            limit=limit,
+            seed=seed,
+            neighbours=neighbours,
+            progress=True,
+        )
+        content = srsly.json_dumps(report.to_dict(), indent=2)
+        if json is not None and str(json) != "-":
+            write_whole(json, content + "\n")
+    if str(json) == "-":
+        print(content)
+    else:
+        _print(report)
+
+
+def _print(report: "Report") -> None:
+    scores = list(report.rows[0].scores)
+    table = [
+        (
+            row.method,
+            row.input or "-",
+            *(f"{row.scores[score]:.2%}" for score in scores),
+            f"{row.seconds:.1f}",
+        )
+        for row in report.rows
+    ]
+    header = ("", "reads", *(COLUMNS[score] for score in scores), "seconds")
+    msg.table(table, header=header, divider=True, aligns=("l", "l", *"r" * (len(header) - 2)))
+    msg.text(
+        f"{report.task}: {report.n_labels:,} labels; trained on {report.n_train:,}, tested on "
+        f"{report.n_test:,}, of which {report.n_unseen:,} have a label that training did not "
+        f"have; {report.embedding_seconds:.0f} seconds for the vectors"
+    )
+    for row in report.rows:
+        if not row.converged:
+            msg.warn(f"{row.method}, {row.input}: did not converge")

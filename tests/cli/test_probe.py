@@ -1,0 +1,115 @@
+import json
+import shutil
+from itertools import product
+
+import pytest
+import spacy
+from spacy.cli._util import app
+from spacy.tokens import Doc, DocBin, Span
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+
+TAGS = {"the": "DT", "a": "DT", "cat": "NN", "dog": "NN", "sat": "VB", "ran": "VB"}
+SENTENCES = [" ".join(words) for words in product(("the", "a"), ("cat", "dog"), ("sat", "ran"))]
+
+
+def write(path, sentences):
+    vocab = spacy.blank("en").vocab
+    docs = []
+    for sentence in sentences:
+        words = sentence.split()
+        doc = Doc(vocab, words=words, tags=[TAGS[word] for word in words])
+        doc.spans["senses"] = [Span(doc, 1, 2, f"{words[1]}_{words[2]}")]
+        docs.append(doc)
+    DocBin(docs=docs).to_disk(path)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, tiny_weights):
+    write(tmp_path / "train.spacy", SENTENCES[:6])
+    write(tmp_path / "test.spacy", SENTENCES[6:])
+    shutil.copytree(tiny_weights.parent, tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, fails=False):
+    given = ("model", "train.spacy", "test.spacy", *map(str, arguments))
+    result = CliRunner().invoke(app, ["elmo", "probe", *given])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert (result.exit_code != 0) == fails, result.output
+    return result
+
+
+def test_tags(folder):
+    result = run("--task", "tag", "--json", "out/tag.json")
+    report = json.loads((folder / "out" / "tag.json").read_text())
+    assert (report["task"], report["n_labels"]) == ("tag", 3)
+    assert (report["n_train"], report["n_test"], report["n_unseen"]) == (18, 6, 0)
+    rows = report["rows"]
+    reads = ["", "", "layer 0", "layer 1", "layer 2", "average"]
+    assert [row["input"] for row in rows] == reads
+    assert rows[0]["scores"]["accuracy"] == pytest.approx(1 / 3)
+    assert rows[1]["scores"]["accuracy"] == 1.0  # a word has one tag
+    assert rows[2]["scores"] == {"accuracy": 1.0, "macro_f": 1.0}
+    lines = [line.split() for line in result.stdout.splitlines()]
+    shown = next(line for line in lines if line[2:4] == ["layer", "1"])
+    assert shown[4] == f"{rows[3]['scores']['accuracy']:.2%}"
+    assert "3 labels; trained on 18, tested on 6" in " ".join(result.stdout.split())
+
+
+def test_senses_and_layers(folder):
+    result = run("--task", "senses:senses", "--layers", "1, concat", "--json", "-")
+    report = json.loads(result.stdout)
+    assert [(row["method"], row["input"]) for row in report["rows"]] == [
+        ("most frequent sense", ""),
+        ("nearest neighbour", "layer 1"),
+        ("nearest neighbour", "concat"),
+        ("logistic regression", "layer 1"),
+        ("logistic regression", "concat"),
+    ]
+    assert set(report["rows"][0]["scores"]) == {"accuracy", "word_accuracy"}
+
+
+def test_limit_and_seed(folder):
+    reports = [
+        json.loads(run("--task", "tag", "--limit", 5, "--seed", seed, "--json", "-").stdout)
+        for seed in (0, 0, 1)
+    ]
+    assert [report["n_train"] for report in reports] == [5, 5, 5]
+    first, second, third = ([row["scores"] for row in report["rows"]] for report in reports)
+    assert first == second
+    assert first != third
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "tags"], "no task 'tags': give tag, pos"),
+        (["--task", "pos"], "train.spacy: no token has a label for the task 'pos'"),
+        (["--task", "spans:x"], "Its span groups: senses"),
+        (["--task", "tag", "--layers", "7"], "no layer '7' to probe: this model has 0, 1, 2"),
+        (["--task", "tag", "--limit", "-2"], "at least 0, got -2"),
+        (["--task", "senses:senses", "--neighbours", "0"], "at least 1 neighbour"),
+    ],
+)
+def test_errors_have_no_traceback(folder, arguments, message):
+    shown = " ".join(run(*arguments, "--json", "no.json", fails=True).output.split())
+    assert message in shown
+    assert not (folder / "no.json").exists()
+
+
+def test_no_such_model(folder):
+    result = CliRunner().invoke(
+        app, ["elmo", "probe", "nothing", "train.spacy", "test.spacy", "--task", "tag"]
+    )
+    assert result.exit_code == 1
+    assert "no weights at 'nothing'" in " ".join(result.output.split())
+
+
+def test_help():
+    result = CliRunner().invoke(app, ["elmo", "probe", "--help"])
+    assert result.exit_code == 0
+    assert "Example" in result.output

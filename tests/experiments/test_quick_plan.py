@@ -1,0 +1,69 @@
+"""Every experiment of the project in minutes, on the real corpora."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import srsly
+
+from spacy_elmo.weights import BUNDLED, is_available
+
+import trials
+from project_scripts import PROJECT, SCRIPTS
+
+ASSETS = {  # the folders of the corpora, by those of the project's assets
+    "wnut17": "ner/wnut17",
+    "uner_ewt": "ner/uner_ewt",
+    "sst5": "textcat/sst5",
+    "trec": "textcat/trec",
+    "ud_ewt": "ud/en_ewt",
+}
+
+
+@pytest.fixture(scope="session")
+def real_corpus(shared, tmp_path_factory):
+    """The folder `corpus` of a copy of the project, made by its own commands."""
+    folder = tmp_path_factory.mktemp("project")
+    project = srsly.read_yaml(PROJECT / "project.yml")
+    for name, place in ASSETS.items():
+        for asset in project["assets"]:
+            if asset.get("dest", "").startswith(f"assets/{name}/"):
+                source = shared / "data" / place / asset["url"].rsplit("/", 1)[1]
+                target = folder / asset["dest"]
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(source.read_bytes())
+    for command in project["commands"]:
+        if command["name"] in ("corpus-ner", "corpus-textcat", "corpus-tagger"):
+            for line in command["script"]:
+                words = line.replace("scripts/", f"{SCRIPTS}/").split()
+                subprocess.run([sys.executable, *words[1:]], cwd=folder, check=True)
+            assert all((folder / path).is_file() for path in command["outputs"])
+    return folder / "corpus"
+
+
+@pytest.fixture
+def language_model(tiny_weights):
+    """That of the package, if this version carries one, or a tiny one of random weights."""
+    return BUNDLED if is_available(BUNDLED) else tiny_weights
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("experiment", trials.EXPERIMENTS)
+def test_experiment(experiment, real_corpus, language_model, tmp_path):
+    command = [sys.executable, str(SCRIPTS / "experiments.py"), "--plan", "quick"]
+    command += ["--experiment", experiment, "--jobs", "2", "--model", str(language_model)]
+    command += ["--corpus", str(real_corpus), "--runs", str(tmp_path / "runs")]
+    subprocess.run([*command, "--logs", str(tmp_path / "logs")], check=True)
+    plan = [trial for trial in trials.quick_plan() if trial.experiment == experiment]
+    assert len(plan) == len(list((tmp_path / "runs").iterdir()))
+    for trial in plan:
+        result = json.loads((tmp_path / "runs" / f"{trial.name}.json").read_text("utf8"))
+        for scores in (result["scores"], result["dev_scores"]):
+            for name in trials.SCORES[trial.task]:
+                assert 0.0 <= scores[name] <= 1.0, trial.name
+        if trial.task == "tagger" and trial.share == 0.1:
+            assert result["scores"]["pos_acc"] > 0.3  # punctuation alone is a tenth
+        if trial.task == "textcat":
+            assert result["scores"]["accuracy"] > 0.15

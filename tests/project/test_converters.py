@@ -1,0 +1,146 @@
+"""The converters of the corpora, on hand-written samples."""
+
+import pytest
+from spacy.cli.convert import convert
+
+from project_scripts import call, docs
+
+
+def entities(path):
+    """The entities of each Doc of a .spacy file."""
+    return [[(ent.text, ent.label_) for ent in doc.ents] for doc in docs(path)]
+
+
+def test_convert_wnut17(tmp_path):
+    """A line with a single TAB separates sentences, too."""
+    source = tmp_path / "train.conll"
+    source.write_text("In\tO\nNew\tB-location\nYork\tI-location\n\t\nBob\tB-person\n.\tO\n", "utf8")
+    call("convert_wnut17", source, tmp_path / "train.spacy")
+    one, two = docs(tmp_path / "train.spacy")
+    assert [(ent.text, ent.label_) for ent in one.ents] == [("New York", "location")]
+    assert [(ent.text, ent.label_) for ent in two.ents] == [("Bob", "person")]
+
+
+def test_convert_wnut17_names_a_bad_line(tmp_path):
+    source = tmp_path / "train.conll"
+    source.write_text("In\tO\nNew\tX-location\n", "utf8")
+    assert "2" in call("convert_wnut17", source, tmp_path / "train.spacy", fails=True)
+
+
+def test_convert_sst5(tmp_path):
+    source = tmp_path / "stsa.fine.dev"
+    source.write_text("0 awful .\n4 a wonder of a film\n", "utf8")
+    call("convert_sst5", source, tmp_path / "dev.spacy")
+    one, two = docs(tmp_path / "dev.spacy")
+    assert one.cats["very negative"] == 1.0
+    assert two.cats["very positive"] == 1.0
+    assert sum(two.cats.values()) == 1.0
+    assert [token.text for token in two] == ["a", "wonder", "of", "a", "film"]
+
+
+UNER = """# newdoc id = one
+# sent_id = one-1
+# text = New York is Swiss .
+1\tNew\tB-LOC\t-\tsomebody
+2\tYork\tI-LOC\t-\tsomebody
+3\tis\tO\t-\t-
+4\tSwiss\tB-OTH\t-\tsomebody
+5\tcheese\tI-OTH\t-\tsomebody
+6\t.\tB-O\t-\tsomebody
+
+# sent_id = one-2
+1\t#\tO\t-\t-
+2\tBob\tB-PER\t-\tsomebody
+3\tAnn\tB-PER\t-\tsomebody
+"""
+
+
+def test_convert_uner(tmp_path):
+    """Comments are none of the text, OTH and the slip B-O are no entities."""
+    (tmp_path / "dev.iob2").write_text(UNER, "utf8")
+    call("convert_uner", tmp_path / "dev.iob2", tmp_path / "dev.spacy")
+    one, two = docs(tmp_path / "dev.spacy")
+    assert [token.text for token in one] == ["New", "York", "is", "Swiss", "cheese", "."]
+    assert [token.text for token in two] == ["#", "Bob", "Ann"]
+    assert entities(tmp_path / "dev.spacy") == [
+        [("New York", "LOC")],
+        [("Bob", "PER"), ("Ann", "PER")],
+    ]
+
+
+@pytest.mark.parametrize("line", ["1\tBob", "Bob\t1\tB-PER", "2\tBob\tX-PER", "2\tBob\tI-PER"])
+def test_convert_uner_names_a_bad_line(tmp_path, line):
+    source = tmp_path / "dev.iob2"
+    source.write_text(f"# text = A Bob\n1\tA\tO\t-\t-\n{line}\n", "utf8")
+    assert "dev.iob2:3:" in call(
+        "convert_uner", source, tmp_path / "dev.spacy", fails=True
+    ).replace(" ", "")
+    assert not (tmp_path / "dev.spacy").exists()
+
+
+def write_trec(path, n_questions):
+    """Questions that differ, with labels by turns; one letter is Latin-1."""
+    lines = [f"{i % 6} What is caf\u00e9 {i} ?" for i in range(n_questions)]
+    path.write_text("\n".join(lines) + "\n", "latin-1")
+
+
+def test_convert_trec(tmp_path):
+    write_trec(tmp_path / "TREC.test", 12)
+    call("convert_trec", tmp_path / "TREC.test", tmp_path / "test.spacy")
+    found = docs(tmp_path / "test.spacy")
+    assert [token.text for token in found[7]] == ["What", "is", "caf\u00e9", "7", "?"]
+    labels = ["description", "entity", "abbreviation", "human", "location", "number"]
+    assert [max(doc.cats, key=doc.cats.get) for doc in found] == labels * 2
+    assert all(sorted(doc.cats.values()) == [0.0] * 5 + [1.0] for doc in found)
+
+
+def test_convert_trec_keeps_a_tenth_apart(tmp_path):
+    """Chosen by the seed, in no other file, nothing lost."""
+    write_trec(tmp_path / "TREC.train", 100)
+    chosen = []
+    for seed in (0, 0, 1):
+        train, dev = tmp_path / "train.spacy", tmp_path / "dev.spacy"
+        call("convert_trec", tmp_path / "TREC.train", train, "--dev", dev, "--seed", seed)
+        texts, dev_texts = ([doc.text for doc in docs(path)] for path in (train, dev))
+        assert len(dev_texts) == 10
+        numbers = [int(text.split()[3]) for text in texts + dev_texts]
+        assert sorted(numbers) == list(range(100))
+        assert numbers[:90] == sorted(numbers[:90])
+        chosen.append(dev_texts)
+    assert chosen[0] == chosen[1] != chosen[2]
+
+
+@pytest.mark.parametrize("line", ["6 Who ?", "Who ?", "1 "])
+def test_convert_trec_names_a_bad_line(tmp_path, line):
+    source = tmp_path / "TREC.test"
+    source.write_text(f"0 How ?\n{line}\n", "latin-1")
+    printed = call("convert_trec", source, tmp_path / "test.spacy", fails=True)
+    assert "TREC.test:2:" in printed.replace(" ", "")
+    assert not (tmp_path / "test.spacy").exists()
+
+
+CONLLU = """# text = She won't go.
+1\tShe\tshe\tPRON\tPRP\tCase=Nom|Number=Sing\t4\tnsubj\t_\t_
+2-3\twon't\t_\t_\t_\t_\t_\t_\t_\t_
+2\two\twill\tAUX\tMD\t_\t4\taux\t_\t_
+3\tn't\tnot\tPART\tRB\t_\t4\tadvmod\t_\t_
+4\tgo\tgo\tVERB\tVB\tVerbForm=Inf\t0\troot\t_\tSpaceAfter=No
+4.1\tgone\tgo\tVERB\tVB\t_\t_\t_\t_\t_
+5\t.\t.\tPUNCT\t.\t_\t4\tpunct\t_\t_
+
+# text = Go
+1\tGo\tgo\tVERB\tVB\tVerbForm=Inf\t0\troot\t_\t_
+
+"""
+
+
+def test_universal_dependencies(tmp_path):
+    """The project has spaCy convert them: a Doc a sentence, its words, both kinds of tags."""
+    (tmp_path / "ud_ewt-dev.conllu").write_text(CONLLU, "utf8")
+    convert(tmp_path / "ud_ewt-dev.conllu", tmp_path, file_type="spacy", converter="conllu")
+    one, two = docs(tmp_path / "ud_ewt-dev.spacy")
+    assert [token.text for token in one] == ["She", "wo", "n't", "go", "."]
+    assert [token.tag_ for token in one] == ["PRP", "MD", "RB", "VB", "."]
+    assert [token.pos_ for token in one] == ["PRON", "AUX", "PART", "VERB", "PUNCT"]
+    assert str(one[0].morph) == "Case=Nom|Number=Sing"
+    assert [len(list(doc.sents)) for doc in (one, two)] == [1, 1]

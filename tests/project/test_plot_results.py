@@ -1,0 +1,198 @@
+"""The pictures show the means of the runs, and can be read on any page."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import srsly
+from matplotlib.figure import Figure
+
+import plot_results
+import plotting
+from results import Run, save
+
+SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
+
+
+def luminance(colour):
+    """Relative luminance of WCAG 2."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return np.dot([0.2126, 0.7152, 0.0722], linear)
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#0d1117"])
+def test_contrast(page):
+    for colour in (plotting.TEXT, *plotting.COLOURS):
+        dark, light = sorted((luminance(colour), luminance(page)))
+        assert (light + 0.05) / (dark + 0.05) > 4
+
+
+def efficiency():
+    return [
+        Run(
+            experiment="sample_efficiency",
+            data="uner_ewt",
+            variant=variant,
+            share=share,
+            seed=seed,
+            scores={"ents_f": base + share / 10 + seed / 100, "speed": 1000.0},
+            mixes={"ner": [{"weights": [1, 0], "gamma": 1}]},
+        )
+        for variant, base in (("tok2vec", 0.2), ("input", 0.3))
+        for share in (1.0, 0.1)
+        for seed in (0, 1, 3)
+    ]
+
+
+def learned():
+    def make(variant, seed, *weights):
+        mixes = {"ner": [{"weights": one, "gamma": 1.0} for one in weights]}
+        return Run(
+            experiment="ner", data="wnut17", variant=variant, seed=seed, scores={}, mixes=mixes
+        )
+
+    return [
+        make("input", 0, [0.2, 0.3, 0.5]),
+        make("input", 1, [0.4, 0.3, 0.3]),
+        make("input_output", 0, [0.1, 0.8, 0.1], [0.6, 0.2, 0.2]),
+        make("average", 0, [1 / 3] * 3),
+    ]
+
+
+def probes():
+    rows = {"most frequent label": 0.1, "most frequent label of the word": 0.7}
+    rows |= {"layer 0": 0.72, "layer 1": 0.9, "layer 2": 0.86, "average": 0.91}
+    probe = {"experiment": "probe", "data": "ud_ewt", "task": "tag", "seed": 0}
+    senses = {"experiment": "senses", "data": "homograph", "seed": 0}
+    baseline = {"task": "most frequent sense", "variant": ""}
+    return [
+        *(Run(**probe, variant=name, scores={"accuracy": score}) for name, score in rows.items()),
+        Run(**senses, **baseline, scores={"accuracy": 0.8}),
+        Run(**senses, task="nearest neighbour", variant="layer 1", scores={"accuracy": 0.95}),
+        Run(**senses, task="logistic regression", variant="layer 1", scores={"accuracy": 0.96}),
+    ]
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """What is drawn, in place of files."""
+    drawn = []
+
+    @contextmanager
+    def keep(path, width, height):
+        drawn.append(Figure())
+        yield drawn[-1]
+
+    monkeypatch.setattr(plot_results, "picture", keep)
+    return drawn
+
+
+def test_sample_efficiency(figures):
+    plot_results.draw_sample_efficiency(efficiency(), Path("a.svg"))
+    (axes,) = figures[0].axes
+    assert (axes.get_title(), axes.get_ylabel()) == ("UNER EWT", "entity F")
+    handles, labels = axes.get_legend_handles_labels()
+    assert labels == ["without ELMo", "ELMo at the input"]
+    deviation = np.std([0, 0.01, 0.03], ddof=1)
+    for (line, _, (spread,)), base in zip(handles, (0.2, 0.3)):
+        means = [base + share / 10 + 0.04 / 3 for share in (0.1, 1.0)]
+        np.testing.assert_allclose(line.get_xydata(), np.c_[[0.1, 1.0], means])
+        ends = [segment[:, 1] for segment in spread.get_segments()]
+        np.testing.assert_allclose(ends, [[mean - deviation, mean + deviation] for mean in means])
+
+
+def test_layer_weights(figures):
+    plot_results.draw_layer_weights(learned()[:3], Path("a.svg"))
+    (axes,) = figures[0].axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [
+        "WNUT17\nELMo at the input",
+        "WNUT17\nELMo at input and output: input",
+        "WNUT17\nELMo at input and output: output",
+    ]
+    bars = [container for container in axes.containers if hasattr(container, "patches")]
+    expected = [[0.3, 0.1, 0.6], [0.3, 0.8, 0.2], [0.4, 0.1, 0.2]]  # by layer, then by bar
+    widths = [[patch.get_width() for patch in layer] for layer in bars]
+    np.testing.assert_allclose(widths, expected)
+
+
+def test_layer_probes(figures):
+    plot_results.draw_layer_probes(probes(), Path("a.svg"))
+    tag, senses = figures[0].axes
+    assert (tag.get_title(), senses.get_title()) == ("tag, UD EWT", "senses, homographs")
+    assert [label.get_text() for label in tag.get_xticklabels()][2:] == ["layer 2", "average"]
+    # No line leads from the last layer to the average; of the baselines the better one is drawn.
+    means = [container[0].get_xydata() for container in tag.containers]
+    np.testing.assert_allclose(means[0], [[0, 0.72], [1, 0.9], [2, 0.86]])
+    np.testing.assert_allclose(means[1], [[3, 0.91]])
+    assert tag.containers[1][0].get_linestyle() == "None"
+    assert list(tag.get_lines()[-1].get_ydata()) == [0.7, 0.7]
+    assert tag.get_legend_handles_labels()[1] == [
+        "most frequent label of the word",
+        "logistic regression",
+    ]
+    assert senses.get_legend_handles_labels()[1] == [
+        "most frequent sense",
+        "nearest neighbour",
+        "logistic regression",
+    ]
+
+
+def test_pictures_are_the_same_again(tmp_path, capsys):
+    """Without a background, a date, or anything that is drawn anew."""
+    save([*efficiency(), *learned(), *probes()], tmp_path / "runs" / "all.json")
+    evaluation = {"perplexity": {"forward": 90.0, "backward": 80.0, "mean": 85.0}, "tokens": 1000}
+    speed = {"tokens_per_second": 10.0, "elapsed": 100.0}
+    srsly.write_jsonl(tmp_path / "metrics.jsonl", [{**evaluation, **speed}])
+    contents = []
+    for _ in range(2):
+        plot_results.main(tmp_path, tmp_path / "metrics.jsonl")
+        pictures = sorted(tmp_path.glob("*.svg"))
+        contents.append([path.read_bytes() for path in pictures])
+        for path in pictures:
+            path.unlink()
+    assert [path.stem for path in pictures] == [
+        "layer_probes",
+        "layer_weights",
+        "learning_curve",
+        "sample_efficiency",
+    ]
+    assert contents[0] == contents[1]
+    for content in contents[0]:
+        assert b"date" not in content
+        assert b"#ffffff" not in content
+        assert plotting.TEXT.encode() in content
+
+
+def test_what_there_are_no_figures_for(tmp_path, capsys):
+    save(learned()[-1:], tmp_path / "runs" / "a.json")
+    plot_results.main(tmp_path, None)
+    assert list(tmp_path.glob("*.svg")) == []
+    shown = " ".join(capsys.readouterr().out.split())
+    for name in plot_results.PICTURES:
+        assert f"{name}: no figures in" in shown
+    (tmp_path / "runs" / "b.json").write_text("{}")
+    with pytest.raises(SystemExit):
+        plot_results.main(tmp_path, None)
+    assert "b.json" in capsys.readouterr().out
+
+
+def test_without_matplotlib(tmp_path):
+    (tmp_path / "matplotlib.py").write_text("raise ImportError")
+    run = subprocess.run(
+        [sys.executable, str(SCRIPTS / "plot_results.py"), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 1
+    assert "pip install 'spacy-elmo[analysis]'" in run.stdout + run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,54 @@
+"""project.yml: its commands fit together, and README.md says what it holds."""
+
+import re
+import shutil
+
+import pytest
+import srsly
+from weasel.cli.document import project_document
+
+import trials
+from project_scripts import PROJECT
+
+
+@pytest.fixture(scope="module")
+def project():
+    return srsly.read_yaml(PROJECT / "project.yml")
+
+
+def test_documentation(tmp_path):
+    """`python -m spacy project document project --output project/README.md` changes nothing."""
+    shutil.copy(PROJECT / "README.md", tmp_path)
+    project_document(PROJECT, tmp_path / "README.md")
+    assert (tmp_path / "README.md").read_text("utf8") == (PROJECT / "README.md").read_text("utf8")
+
+
+def test_assets_have_checksums(project):
+    assert all(len(asset["checksum"]) == 32 for asset in project["assets"])
+
+
+def test_commands(project):
+    """A workflow and a command of one name would be refused."""
+    commands = {command["name"]: command for command in project["commands"]}
+    assert len(commands) == len(project["commands"])
+    assert not set(commands) & set(project["workflows"])
+    for steps in project["workflows"].values():
+        assert set(steps) <= set(commands)
+    for command in project["commands"]:
+        for name in re.findall(r"python (scripts/\S+)", " ".join(command["script"])):
+            assert (PROJECT / name).is_file(), name
+
+
+@pytest.mark.parametrize("workflow", ["ner", "textcat", "tagger", "experiments"])
+def test_workflows_make_what_they_need(project, workflow):
+    """From the assets alone, in their order, for all data of their trials."""
+    commands = {command["name"]: command for command in project["commands"]}
+    made = {asset["dest"] for asset in project["assets"]}
+    for step in project["workflows"][workflow]:
+        needed = set(commands[step].get("deps", ()))
+        assert needed <= made, needed - made
+        made |= set(commands[step].get("outputs", ()))
+    tasks = {"ner", "textcat", "tagger"} if workflow == "experiments" else {workflow}
+    for data, task in trials.TASKS.items():
+        for split in ("train", "dev", "test"):
+            assert task not in tasks or f"corpus/{data}-{split}.spacy" in made

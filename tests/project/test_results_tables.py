@@ -1,0 +1,114 @@
+import pytest
+
+from results import Run, save
+from results_tables import fill, main, table_of
+
+NER = {"experiment": "ner", "data": "wnut17"}
+NOTE = "\n\nIn percent; mean and standard deviation over the seeds."
+
+
+def test_a_column_a_score():
+    runs = [
+        Run(**NER, variant="tok2vec", seed=0, scores={"ents_f": 0.1, "ents_p": 0.25, "speed": 9}),
+        Run(**NER, variant="input", seed=0, scores={"ents_f": 0.2}),
+        Run(**NER, variant="input", seed=1, scores={"ents_f": 0.3}),
+    ]
+    # The deviation of 20 and 30 is 10 / sqrt(2).
+    assert table_of(runs) == (
+        "| data | variant | entity F | precision | seeds |\n"
+        "| --- | --- | ---: | ---: | ---: |\n"
+        "| WNUT17 | without ELMo | 10.0 | 25.0 | 1 |\n"
+        "| WNUT17 | ELMo at the input | 25.0 ± 7.1 | - | 2 |" + NOTE
+    )
+
+
+def test_a_column_a_share():
+    efficiency = {"experiment": "sample_efficiency", "data": "ud_ewt", "variant": "new"}
+    runs = [
+        Run(**efficiency, seed=seed, share=share, scores={"tag_acc": share / 2})
+        for share, seeds in ((1.0, 2), (0.03, 1))
+        for seed in range(seeds)
+    ]
+    assert table_of(runs) == (
+        "| data | variant | score | 3 % | 100 % | seeds |\n"
+        "| --- | --- | --- | ---: | ---: | ---: |\n"
+        "| UD EWT | new | tag accuracy | 1.5 | 50.0 ± 0.0 | 1 to 2 |" + NOTE
+    )
+
+
+def test_a_column_a_layer():
+    probe = {"experiment": "probe", "data": "ud_ewt", "seed": 0}
+    runs = [
+        Run(**probe, task=task, variant=variant, scores={"accuracy": score, "macro_f": 0.1})
+        for task, variant, score in (
+            ("tag", "most frequent label", 0.1),
+            ("tag", "layer 0", 0.8),
+            ("dep", "layer 0", 0.7),
+        )
+    ]
+    assert table_of(runs) == (
+        "| data | task | score | most frequent label | layer 0 | seeds |\n"
+        "| --- | --- | --- | ---: | ---: | ---: |\n"
+        "| UD EWT | tag | accuracy | 10.0 | 80.0 | 1 |\n"
+        "| UD EWT | dep | accuracy | - | 70.0 | 1 |" + NOTE
+    )
+
+
+def test_senses():
+    senses = {"experiment": "senses", "data": "homograph", "seed": 0}
+    scores = {"accuracy": 0.845, "word_accuracy": 0.84}
+    runs = [
+        Run(**senses, task="most frequent sense", variant="", scores=scores),
+        Run(**senses, task="nearest neighbour", variant="layer 1", scores=scores),
+    ]
+    assert table_of(runs) == (
+        "| data | method | reads | accuracy | mean of words | seeds |\n"
+        "| --- | --- | --- | ---: | ---: | ---: |\n"
+        "| homographs | most frequent sense | - | 84.5 | 84.0 | 1 |\n"
+        "| homographs | nearest neighbour | layer 1 | 84.5 | 84.0 | 1 |" + NOTE
+    )
+
+
+PAGE = (
+    "a\n<!-- results:ner -->\nold\n<!-- /results:ner -->\n"
+    "b\n<!-- results:mix -->kept<!-- /results:mix -->"
+)
+
+
+def test_fill():
+    filled = fill(PAGE, {"ner": "| new |"})
+    assert filled == PAGE.replace("\nold\n", "\n\n| new |\n\n")
+    assert fill(filled, {"ner": "| new |"}) == filled
+    assert fill("no marks", {"ner": "| new |"}) == "no marks"
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("<!-- results:nr --><!-- /results:nr -->", "no such experiment"),
+        ("<!-- results:ner -->", "not followed by its end"),
+        ("<!-- /results:ner --><!-- results:ner -->", "no pair"),
+        ("<!-- results:ner --><!-- /results:mix -->", "no pair"),
+        ("<!-- results:ner --><!-- results:ner -->", "no pair"),
+    ],
+)
+def test_marks_that_are_wrong(page, message):
+    with pytest.raises(ValueError, match=message):
+        fill(page, {"ner": "| new |"})
+
+
+def test_pages(tmp_path, capsys):
+    page = tmp_path / "README.md"
+    page.write_text(PAGE, "utf8")
+    run = Run(**NER, variant="input", seed=0, scores={"ents_f": 0.2})
+    save([run], tmp_path / "runs" / "a.json")
+    main([page], tmp_path)
+    assert "| WNUT17 | ELMo at the input | 20.0 | 1 |" in page.read_text("utf8")
+    assert ">kept<" in page.read_text("utf8")
+    capsys.readouterr()
+    main([page], tmp_path)
+    assert "nothing is new" in " ".join(capsys.readouterr().out.split())
+    page.write_text("<!-- results:ner -->", "utf8")
+    with pytest.raises(SystemExit):
+        main([page], tmp_path)
+    assert page.read_text("utf8") == "<!-- results:ner -->"
