@@ -28,6 +28,7 @@ from models import (
 CPU = torch.device("cpu")
 # What the cosine of every token's mix with float32 is above.
 COSINES = {"float32": 0.9999999, "bfloat16": 0.999, "int8": 0.99}
+PRODUCT_ATOL = {"float32": 1e-5, "bfloat16": 0.2, "int8": 0.3}
 
 
 @pytest.fixture(params=["private", "public"])
@@ -140,11 +141,36 @@ def test_products(kind):
     weight.zero_()  # it holds a copy
     sums = torch.ones(7, 40)
     product.add_to(sums, inputs)
-    atol = {"float32": 1e-5, "bfloat16": 0.2, "int8": 0.3}[kind]
+    atol = PRODUCT_ATOL[kind]
     torch.testing.assert_close(product(inputs), expected, rtol=0, atol=atol)
     torch.testing.assert_close(sums - 1, expected, rtol=0, atol=atol)
     torch.testing.assert_close(with_bias(inputs) - bias, expected, rtol=0, atol=atol)
     assert torch.equal(product(inputs)[2], torch.zeros(40))
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "int8"])
+def test_few_numbers_of_rows(monkeypatch, kind):
+    """oneDNN keeps what it compiles for each: memory grew with every new one."""
+    dtype = torch.float32 if kind == "float32" else torch.bfloat16
+    if not (prepacked.can_multiply_int8() if kind == "int8" else prepacked.can_prepack(dtype)):
+        pytest.skip("this PyTorch or machine has no such operation")
+    original, seen = prepacked.pad_rows, set()
+
+    def counted(inputs):
+        padded = original(inputs)
+        assert 0 <= len(padded) - len(inputs) <= max(3, len(inputs) / 8)
+        assert not padded[len(inputs) :].any()
+        seen.add(len(padded))
+        return padded
+
+    monkeypatch.setattr(prepacked, "pad_rows", counted)
+    torch.manual_seed(0)
+    weight, inputs = torch.randn(4, 3), torch.randn(4200, 3)
+    product, expected = prepacked.make_product(weight, None, kind), inputs @ weight.t()
+    for n in [*range(200), *range(200, 4200, 37)]:
+        result = product(inputs[:n])
+        torch.testing.assert_close(result, expected[:n], rtol=0, atol=PRODUCT_ATOL[kind])
+    assert len(seen) < 70
 
 
 def test_both_ways_are_taken(operations):
