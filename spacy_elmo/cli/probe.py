@@ -8,7 +8,6 @@ import typer
 from wasabi import msg
 
 from ..output import write_whole
-from .errors import no_traceback
 
 if TYPE_CHECKING:
     from ..analysis.report import Report
@@ -46,21 +45,20 @@ def probe_cli(
     from ..analysis.models import read_pipeline
     from ..analysis.run import probe
 
-    with no_traceback():
-        report = probe(
-            read_pipeline(model),
-            train,
-            test,
-            task,
-            inputs=None if layers is None else [name.strip() for name in layers.split(",")],
-            limit=limit,
-            seed=seed,
-            neighbours=neighbours,
-            progress=True,
-        )
-        content = srsly.json_dumps(report.to_dict(), indent=2)
-        if json is not None and str(json) != "-":
-            write_whole(json, content + "\n")
+    report = probe(
+        read_pipeline(model),
+        train,
+        test,
+        task,
+        inputs=None if layers is None else [name.strip() for name in layers.split(",")],
+        limit=limit,
+        seed=seed,
+        neighbours=neighbours,
+        progress=True,
+    )
+    content = srsly.json_dumps(report.to_dict(), indent=2)
+    if json is not None and str(json) != "-":
+        write_whole(json, content + "\n")
     if str(json) == "-":
         print(content)
     else:

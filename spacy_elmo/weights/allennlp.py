@@ -14,7 +14,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
-from .archives import File, read_json, stem, suffix
+from .archives import AnyFile, File, read_json, stem, suffix
 from .hdf5_file import HDF5Arrays, open_hdf5
 from .layout import Entry, build, plain, read_parameters, transposed
 from .vocabulary_files import read_vocab
@@ -28,7 +28,7 @@ OUR_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
 Files = tuple[File, File]  # options, weights
 
 
-def find(path: File) -> Optional[Files]:
+def find(path: AnyFile) -> Optional[tuple[AnyFile, AnyFile]]:
     """Find options and weights: in a folder, beside a weights file, or by a prefix.
 
     path (Union[Path, zipfile.Path]): A folder, a `.hdf5` file, or the common
@@ -265,8 +265,8 @@ def _lstm(
         yield transposed(f"{group}/{projection}", (lstm_dim, width), f"{name}.projection")
 
 
-def _weights_in(folder: File) -> Optional[File]:
-    files = sorted(
+def _weights_in(folder: AnyFile) -> Optional[AnyFile]:
+    files: list[Any] = sorted(
         (file for file in folder.iterdir() if suffix(file) in WEIGHTS_SUFFIXES),
         key=lambda file: file.name,
     )
@@ -279,7 +279,7 @@ def _weights_in(folder: File) -> Optional[File]:
     return choice[0] if choice else None
 
 
-def _options_beside(weights: File) -> File:
+def _options_beside(weights: AnyFile) -> AnyFile:
     beside = _beside(weights, "options.json")
     for candidate in beside:
         if candidate.is_file():
@@ -287,7 +287,7 @@ def _options_beside(weights: File) -> File:
     raise ValueError(f"{weights}: no options beside it; expected {' or '.join(map(str, beside))}")
 
 
-def _beside(weights: File, name: str) -> list[File]:
+def _beside(weights: AnyFile, name: str) -> list[AnyFile]:
     """Where a file that belongs to the weights may be, most special first."""
     folder: Any = weights.parent
     return [folder / (stem(weights).removesuffix("weights") + name), folder / name]

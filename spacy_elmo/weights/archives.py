@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Union
+from typing import Any, BinaryIO, TypeVar, Union
 
 import srsly
 
 File = Union[Path, zipfile.Path]
+AnyFile = TypeVar("AnyFile", bound=Union[Path, zipfile.Path])
 
 SUFFIX = ".zip"
 # Weights cannot be packed further: what claims more is broken, or a trap.
