@@ -1,5 +1,6 @@
 """All pictures of the project's results, from the files in metrics/."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Optional
@@ -78,7 +79,7 @@ def draw_layer_probes(runs: list[Run], output: Path) -> None:
             ).items()
         },
     }
-    n_columns = min(3, len(panels))
+    n_columns = math.ceil(math.sqrt(len(panels)))
     n_rows = -(-len(panels) // n_columns)
     with picture(output, 3.8 * n_columns, 3.2 * n_rows) as figure:
         all_axes = figure.subplots(n_rows, n_columns, squeeze=False).flat

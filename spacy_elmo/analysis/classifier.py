@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from thinc.types import Floats2d
 
-STRENGTH = 1.0  # scikit-learn's C: the inverse of the penalty on the weights
-TOLERANCE = 1e-4  # at 1e-3 layer 0 lost 0.7 points, the others none
+# scikit-learn's C, the inverse of the penalty. Of 1, 0.1, 0.01 and 0.001 the best for senses, and
+# for tags within 0.2 points of it; for whole sentences (SST-5) 1 to 5 points below the best.
+STRENGTH = 1.0
+TOLERANCE = 1e-4  # at 1e-3 the tags by layer 0 lost 0.7 points, those by layer 2 less than 0.1
 MAX_ITERATIONS = 1000  # 50,000 vectors of width 256 with 50 labels took 250 to 500
 
 

@@ -31,13 +31,11 @@ class Sample:
         tokens their mean.
     labels (List[str]): A label an item.
     words (List[str]): What stands there; a sense's in lower case, a Doc's "".
-    n_labelled (int): All labelled items that the corpus has.
     """
 
     layers: Floats3d
     labels: list[str]
     words: list[str]
-    n_labelled: int
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -63,7 +61,7 @@ def read_sample(
     if limit < 0:
         raise ValueError(f"the limit must be at least 0, got {limit}")
     pipe = elmo_pipe(nlp)
-    n_items, n_labelled = _choose(nlp.vocab, path, task, limit, seed)
+    n_items = _choose(nlp.vocab, path, task, limit, seed)
     docs = (doc for doc, n in zip(_read_docs(path, nlp.vocab), n_items) if n)
     counts = filter(None, n_items)
     config = pipe.bilm.config
@@ -79,7 +77,7 @@ def read_sample(
                     labels.append(item.label)
                     words.append(item.word)
                 bar.update(n)
-    return Sample(vectors, labels, words, n_labelled)
+    return Sample(vectors, labels, words)
 
 
 def input_names(n_layers: int) -> list[str]:
@@ -128,8 +126,8 @@ def describe_input(name: str) -> str:
     return f"layer {name}" if name.isdecimal() else name
 
 
-def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> tuple[list[int], int]:
-    """How many items to take from each Doc, and how many there are in all."""
+def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list[int]:
+    """How many items to take from each Doc."""
     counts: list[int] = []
     groups: set[str] = set()
     for doc in _read_docs(path, vocab):
@@ -145,13 +143,13 @@ def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> tupl
         known = f". Its span groups: {', '.join(sorted(groups))}" if groups else ""
         raise ValueError(f"{path}: no {task.unit} has a label for the task '{task.name}'{known}")
     if not 0 < limit < total:
-        return counts, total
+        return counts
     taken = [0] * len(counts)
     left = limit
     for number in np.random.default_rng(seed).permutation(len(counts)).tolist():
         taken[number] = min(counts[number], left)
         left -= taken[number]
-    return taken, total
+    return taken
 
 
 def _read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:

@@ -19,7 +19,7 @@ def sample(n, seed):
     layers = rng.normal(size=(3, n, 8))
     labels = NAMES[(layers[1] @ DIRECTIONS).argmax(axis=1)].tolist()
     layers = layers * np.logspace(-2, 2, 8) + 50
-    return Sample(layers.astype("float32"), labels, [str(i % 7) for i in range(n)], n)
+    return Sample(layers.astype("float32"), labels, [str(i % 7) for i in range(n)])
 
 
 TRAIN, TEST = sample(1000, 1), sample(1000, 2)
@@ -58,8 +58,8 @@ def test_the_same_every_time():
 def test_scores_counted_by_hand():
     """Of labels x, x, y, w the most frequent is x. w is unknown to training."""
     layers = np.zeros((1, 4, 2), dtype="float32")
-    train = Sample(layers, ["x", "x", "x", "y"], ["a", "a", "b", "b"], 4)
-    test = Sample(layers, ["x", "x", "y", "w"], ["a", "b", "b", "c"], 4)
+    train = Sample(layers, ["x", "x", "x", "y"], ["a", "a", "b", "b"])
+    test = Sample(layers, ["x", "x", "y", "w"], ["a", "b", "b", "c"])
     first, by_word, fitted = probe_labels(train, test, ["0"])
     # x: precision 2/4, recall 2/2, F1 2/3; y and w: 0.
     expected = {"accuracy": 2 / 4, "macro_f": (2 / 3) / 3}
@@ -71,16 +71,16 @@ def test_scores_counted_by_hand():
 
 def test_labels_that_the_test_data_lacks_are_no_part_of_the_mean():
     layers = np.zeros((1, 2, 2), dtype="float32")
-    train = Sample(layers, ["x", "y"], ["a", "b"], 2)
-    test = Sample(layers, ["y", "y"], ["a", "b"], 2)
+    train = Sample(layers, ["x", "y"], ["a", "b"])
+    test = Sample(layers, ["y", "y"], ["a", "b"])
     (by_word,) = (row for row in probe_labels(train, test, []) if row.method.endswith("word"))
     assert by_word.scores == pytest.approx({"accuracy": 1 / 2, "macro_f": 2 / 3})
 
 
 def test_a_single_label():
     layers = np.ones((1, 3, 2), dtype="float32")
-    train = Sample(layers, ["x"] * 3, [""] * 3, 3)
-    test = Sample(layers, ["x", "y", "x"], [""] * 3, 3)
+    train = Sample(layers, ["x"] * 3, [""] * 3)
+    test = Sample(layers, ["x", "y", "x"], [""] * 3)
     rows = list(probe_labels(train, test, ["0"]))
     assert [row.method for row in rows] == ["most frequent label", "logistic regression"]
     assert [row.scores["accuracy"] for row in rows] == pytest.approx([2 / 3, 2 / 3])

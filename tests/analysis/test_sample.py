@@ -40,7 +40,7 @@ def test_items_and_their_vectors(tmp_path, nlp):
         expected = np.stack([layers[doc.text][:, i:j].mean(axis=1) for doc, i, j in units], 1)
         assert sample.layers.dtype == np.float32
         np.testing.assert_allclose(sample.layers, expected, atol=1e-5)
-        assert len(sample) == sample.n_labelled == len(units)
+        assert len(sample) == len(units)
     assert sample.labels == ["long", "short", "long", "short"]
     assert read_sample(nlp, tmp_path, parse_task("tag")).words[:4] == ["the", "cat", "sat", "."]
 
@@ -54,7 +54,7 @@ def test_limit(tmp_path, nlp):
             read_sample(nlp, tmp_path / "a.spacy", parse_task("tag"), limit=10, seed=seed)
             for _ in range(2)
         )
-        assert (len(one), one.n_labelled) == (10, 120)
+        assert len(one) == 10
         assert one.layers.tobytes() == two.layers.tobytes()
         assert one.words == two.words
         whole = {doc.text for doc in docs if doc[-1].text in one.words}

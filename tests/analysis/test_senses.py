@@ -64,7 +64,7 @@ def words_in_context(n, seed):
         layers[0, i] = place + np.arange(8)
         layers[2, i] += (8.0 if number[i] else -8.0) * np.eye(8)[place]
     labels = [f"{word}_{sense}" for word, sense in zip(words, number)]
-    return Sample(layers.astype("float32"), labels, words, n)
+    return Sample(layers.astype("float32"), labels, words)
 
 
 def test_the_layer_that_disambiguates():
@@ -85,12 +85,11 @@ def test_the_layer_that_disambiguates():
 
 def test_only_the_same_word_is_asked():
     layers = np.array([[[1.0, 0.0], [0.9, 0.1], [1.0, 0.0]]], dtype="float32")
-    train = Sample(layers, ["lead_metal", "bass_fish", "bass_fish"], ["lead", "bass", "bass"], 3)
+    train = Sample(layers, ["lead_metal", "bass_fish", "bass_fish"], ["lead", "bass", "bass"])
     test = Sample(
         layers[:, [1, 0, 0, 0]],
         ["lead_metal", "bass_fish", "bass_tone", "bass_fish"],
         ["lead", "bass", "bass", "wind"],
-        4,
     )
     for row in probe_senses(train, test, ["0"]):
         # lead: right; bass: one of two, for a sense that training lacks; wind: unknown to
