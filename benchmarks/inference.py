@@ -1,6 +1,6 @@
 """Vectors a second: the package beside a plain loop that works as AllenNLP does.
 
-    python benchmarks/inference.py TEXT --size original --threads 2 --rounds 3
+    python benchmarks/inference.py TEXT --size small medium original --threads 2 --rounds 3
 
 TEXT has a sentence a line, tokens separated by spaces. The variants take turns on
 the same batches, sentences of about the same length together; a batch of 1 is one
@@ -16,22 +16,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import torch
+from language_models import SIZES, make_model, memory, read_sentences
 from plain_inference import PlainForward
 from torch import Tensor
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.weights import read_weights
 
-FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-SIZES = {
-    "small": BiLMConfig(lstm_dim=1024, projection_dim=128, filters=FILTERS, n_highway=1),
-    "medium": BiLMConfig(lstm_dim=2048, projection_dim=256, filters=FILTERS, n_highway=1),
-    "original": BiLMConfig(lstm_dim=4096, projection_dim=512, filters=FILTERS, n_highway=2),
-}
 PLAIN = "plain loop"
 VARIANTS = (PLAIN, "float32", "bfloat16", "int8")
 N_SENTENCES = {1: 1, 8: 16, 32: 64, 128: 128}
@@ -40,21 +34,12 @@ Batch = list[list[str]]
 Forward = Callable[[Batch], list[Tensor]]
 
 
-def make_model(args: argparse.Namespace) -> BiLM:
-    """Random weights of the wanted size, or those of a file."""
-    if args.weights:
-        return read_weights(args.weights)
-    torch.manual_seed(0)
-    return BiLM(SIZES[args.size]).requires_grad_(False).eval()
-
-
 def make_batches(path: Path, batch_size: int) -> list[Batch]:
     """Sentences from the beginning of the text, the longest of a batch first."""
-    lines = path.read_text("utf8").splitlines()
-    sentences = [line.split() for line in lines if len(line.split()) >= 3]
+    sentences = read_sentences(path)
     if batch_size == 1:
         return [[next(sentence[:20] for sentence in sentences if len(sentence) >= 20)]]
-    chosen = sorted(sentences[: N_SENTENCES[batch_size]], key=len, reverse=True)
+    chosen = sorted(islice(sentences, N_SENTENCES[batch_size]), key=len, reverse=True)
     return [chosen[start : start + batch_size] for start in range(0, len(chosen), batch_size)]
 
 
@@ -101,9 +86,9 @@ def compare(got: list[Tensor], expected: list[Tensor]) -> tuple[float, float, fl
     return difference.max().item(), difference.mean().item(), cosines.min().item()
 
 
-def peak_memory(args: argparse.Namespace, batch_size: int, variant: str) -> float:
+def peak_memory(args: argparse.Namespace, size: str, batch_size: int, variant: str) -> float:
     """MB beyond the weights of a process that does nothing else."""
-    command = [sys.executable, __file__, str(args.text), "--size", args.size]
+    command = [sys.executable, __file__, str(args.text), "--size", size]
     command += ["--threads", str(args.threads), "--memory", variant, "--batch", str(batch_size)]
     command += ["--weights", args.weights] if args.weights else []
     result = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -112,38 +97,18 @@ def peak_memory(args: argparse.Namespace, batch_size: int, variant: str) -> floa
 
 def print_memory(args: argparse.Namespace) -> None:
     """What `peak_memory` asks for. Two turns, but of the plain loop, which keeps nothing."""
-    bilm = make_model(args)
+    bilm = make_model(args.size[0], args.weights)
     forward = make_forward(bilm, args.memory)
     batches = make_batches(args.text, args.batch[0])[:2]
-    before = _memory("VmRSS")
+    before = memory()
     for _ in range(1 if args.memory == PLAIN else 2):
         run(bilm, args.memory, forward, batches)
-    print(_memory("VmHWM") - before)
+    print(memory("VmHWM") - before)
 
 
-def _memory(name: str) -> float:
-    """MB. Not from `getrusage`, whose peak is also that of the parent's."""
-    lines = Path("/proc/self/status").read_text("utf8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("text", type=Path)
-    parser.add_argument("--size", choices=SIZES, default="original")
-    parser.add_argument("--weights", help="in place of random weights of a size")
-    parser.add_argument("--batch", type=int, nargs="+", default=list(N_SENTENCES))
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--memory", choices=VARIANTS, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    if args.memory:
-        print_memory(args)
-        return
-    models = {variant: make_model(args) for variant in VARIANTS}
-    print(f"{args.weights or args.size}, {args.threads} threads, load {os.getloadavg()[0]:.1f}")
-    print("batch  variant     tokens/s  ratio  peak MB   max diff  mean diff  min cosine")
+def print_rows(args: argparse.Namespace, size: str) -> None:
+    """All batches and variants of one size."""
+    models = {variant: make_model(size, args.weights) for variant in VARIANTS}
     for batch_size in args.batch:
         batches = make_batches(args.text, batch_size)
         rates = measure(models, batches, args.rounds)
@@ -155,11 +120,34 @@ def main() -> None:
             largest, mean, cosine = compare(vectors, expected)
             ratio = statistics.median(a / b for a, b in zip(rates[variant], rates[PLAIN]))
             print(
-                f"{batch_size:5d}  {variant:10s} {statistics.median(rates[variant]):9,.0f} "
-                f"{ratio:6.2f} {peak_memory(args, batch_size, variant):8,.0f} "
+                f"{'file' if args.weights else size:8s} {batch_size:5d}  {variant:10s} "
+                f"{statistics.median(rates[variant]):9,.0f} {ratio:6.2f} "
+                f"{peak_memory(args, size, batch_size, variant):8,.0f} "
                 f"{largest:10.1e} {mean:10.1e}  {cosine:.6f}",
                 flush=True,
             )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--size", choices=SIZES, nargs="+", default=["small", "medium", "original"])
+    parser.add_argument("--weights", help="in place of random weights of these sizes")
+    parser.add_argument("--batch", type=int, nargs="+", default=list(N_SENTENCES))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", choices=VARIANTS, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if args.memory:
+        print_memory(args)
+        return
+    print(
+        f"{args.weights or 'random weights'}, {args.threads} threads, load {os.getloadavg()[0]:.1f}"
+    )
+    print("size     batch  variant     tokens/s  ratio  peak MB   max diff  mean diff  min cosine")
+    for size in args.size[:1] if args.weights else args.size:
+        print_rows(args, size)
 
 
 if __name__ == "__main__":

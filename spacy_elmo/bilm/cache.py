@@ -49,4 +49,5 @@ class TokenVectorCache:
         while len(kept) > self.capacity:
             with suppress(KeyError):
                 kept.popitem(last=False)
-        return np.stack([found[token] for token in tokens])
+        # Several times as fast as `np.stack`.
+        return np.concatenate([found[token] for token in tokens]).reshape(len(tokens), -1)

@@ -1,0 +1,56 @@
+"""The language models that the benchmarks of inference run, and the text they read."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+from spacy.language import Language
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.pipe import Elmo
+from spacy_elmo.weights import read_weights
+
+FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+# The package's own small one, and those of the published models.
+SIZES = {
+    "default": BiLMConfig(),
+    "small": BiLMConfig(lstm_dim=1024, projection_dim=128, filters=FILTERS, n_highway=1),
+    "medium": BiLMConfig(lstm_dim=2048, projection_dim=256, filters=FILTERS, n_highway=1),
+    "original": BiLMConfig(lstm_dim=4096, projection_dim=512, filters=FILTERS, n_highway=2),
+}
+
+
+def make_model(size: str, weights: Optional[str] = None) -> BiLM:
+    """Random weights of a size, or those of a file."""
+    if weights:
+        return read_weights(weights)
+    torch.manual_seed(0)
+    return BiLM(SIZES[size]).requires_grad_(False).eval()
+
+
+def add_elmo(nlp: Language, bilm: BiLM, **settings: Any) -> Elmo:
+    """Add an `elmo` pipe with a language model."""
+    sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()}
+    pipe = nlp.add_pipe("elmo", config={"model": sizes, "weights": None, **settings})
+    pipe.set_bilm(bilm)
+    return pipe
+
+
+def read_sentences(path: Path) -> Iterator[list[str]]:
+    """Sentences of at least three tokens, a line each, of a `.txt` or `.txt.gz` file."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf8") as file:
+        for line in file:
+            tokens = line.split()
+            if len(tokens) >= 3:
+                yield tokens
+
+
+def memory(name: str = "VmRSS") -> float:
+    """MB of this process: "VmRSS" now, "VmHWM" at most so far. Not from `getrusage`,
+    whose peak is also that of the parent's."""
+    lines = Path("/proc/self/status").read_text("utf8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
