@@ -176,7 +176,14 @@ def _write_allennlp(content: Content, target: Path) -> None:
         if content.prediction is not None:
             weights = content.prediction[0].state_dict()
             softmax = weights["weight"].numpy(), weights["bias"].numpy()
-            content.prediction[1].to_disk(folder / VOCABULARY_FILE)
+            words = folder / VOCABULARY_FILE
+            read = words.read_bytes() if words.is_file() else None
+            content.prediction[1].to_disk(words)
+            if read not in (None, words.read_bytes()):
+                raise ValueError(
+                    f"{target}: the model reads other words than it predicts, and one "
+                    f"{VOCABULARY_FILE} cannot hold both: --no-softmax"
+                )
         allennlp_extras.write_extras(
             folder / "weights.hdf5", softmax=softmax, provenance=content.bilm.provenance
         )

@@ -1,5 +1,6 @@
 """A server of one folder of bytes on this machine, which fails on demand."""
 
+import contextlib
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,7 +65,8 @@ class FileServer:
             if value is not None:
                 handler.send_header(name, value)
         handler.end_headers()
-        self._send(handler, body, act)
+        with contextlib.suppress(ConnectionError):  # who asked may have been killed
+            self._send(handler, body, act)
 
     def _send(self, handler: BaseHTTPRequestHandler, body: bytes, act: dict[str, Any]) -> None:
         some = body[: act.get("cut", act.get("stall", len(body)))]
