@@ -12,8 +12,10 @@ import torch
 from tqdm import tqdm
 from wasabi import Printer
 
+from .. import __version__
 from ..output import write_whole
 from .checkpoint import save_checkpoint
+from .config import Inputs
 from .loggers import Finalize, LogStep, logged_pipeline, make_logger, step_info
 from .model_folder import save_model
 from .perplexity import Perplexity
@@ -145,7 +147,13 @@ class Reporter:
         config = self.trainer.config
         provenance = {
             **self.last_report,
-            "corpus": {**config.corpus.model_dump(), "sha256": self.corpus},
+            "version": __version__,
+            "corpus": {
+                **config.corpus.model_dump(),
+                "train": _names(config.corpus.train),
+                "dev": _names(config.corpus.dev),
+                "sha256": self.corpus,
+            },
             "training": config.training.model_dump(),
             "init": config.pretraining.init,
             "seed": config.seed,
@@ -222,3 +230,8 @@ def _step_of(line: str) -> float:
         return float(srsly.json_loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return float("inf")
+
+
+def _names(inputs: Inputs) -> list[str]:
+    """Names of files without their folders, which are nobody's business in a published model."""
+    return [Path(name).name for name in ([inputs] if isinstance(inputs, str) else inputs)]
