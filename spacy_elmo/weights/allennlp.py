@@ -150,7 +150,7 @@ def _read_words(path: File, vocabulary: Optional[File]) -> tuple[torch.Tensor, I
     """The word embeddings of a file, and their words."""
     with open_hdf5(path) as stored:
         shape = stored.shape(EMBEDDING)
-        if shape is None or len(shape) != 2:
+        if shape is None or len(shape) != 2 or not shape[0]:
             raise ValueError(
                 f"{path}: no dataset '{EMBEDDING}' with a row a word, which ready-made vectors "
                 f"have, and models without 'char_cnn' in their options"

@@ -210,6 +210,7 @@ def test_vocabulary_that_does_not_fit(tmp_path, words, named):
     [
         (None, ("no dataset 'embedding'", "char_cnn")),
         (np.zeros(8), ("no dataset 'embedding' with a row a word",)),
+        (np.zeros((0, 5)), ("no dataset 'embedding' with a row a word",)),
         (np.zeros((8, 6)), ("'embedding'", (8, 6), (8, 5))),
         (np.full((8, 5), np.inf), ("'embedding'", "not finite")),
     ],
