@@ -1,10 +1,12 @@
-"""What the demo's language model knows: one word in three sentences."""
+"""What a language model knows: one word in three sentences."""
 
 from pathlib import Path
 
 import spacy
 import typer
 from wasabi import msg
+
+import spacy_elmo
 
 WORD = "bank"
 SENTENCES = {
@@ -14,14 +16,18 @@ SENTENCES = {
 }
 
 
-def main(model: Path = typer.Argument(..., help="The pretrained pipeline", exists=True)) -> None:
+def main(model: str = typer.Argument(..., help="A pipeline, or the name of a model")) -> None:
     """Print the similarity of the word with itself, sentence by sentence."""
-    nlp = spacy.load(model)
+    if Path(model).exists():
+        nlp = spacy.load(model)
+    else:
+        nlp = spacy.blank("en")
+        nlp.add_pipe("elmo", config=spacy_elmo.pretrained(model))
     tokens = {}
     for sense, sentence in SENTENCES.items():
         doc = spacy.tokens.Doc(nlp.vocab, sentence.split())
         tokens[sense] = next(token for token in nlp(doc) if token.text == WORD)
-    msg.divider(f"'{WORD}' in three sentences: similarity of its vectors")
+    msg.divider(f"'{WORD}' in three sentences: similarity of its vectors, {model}")
     for sense, sentence in SENTENCES.items():
         print(f"  {sense:<12}{sentence}")
     rows = [
