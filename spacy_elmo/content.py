@@ -100,13 +100,23 @@ def _add_pipeline(content: Content) -> None:
     changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
     if changed:
         content.rest.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
-    meta = srsly.read_json(place / "meta.json") if (place / "meta.json").is_file() else {}
+    meta = _read_meta(place / "meta.json")
     names = [name for name, default in _UNNAMED.items() if meta.get(name, default) != default]
     if names:
         content.rest.append(f"entries of meta.json ({', '.join(names)})")
+    if meta["vectors"].get("vectors"):
+        content.rest.append("static vectors")
     if has_softmax(place):
         width = content.bilm.config.projection_dim
         content.prediction = read_softmax(place, width=width)
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    try:
+        meta = srsly.read_json(path) if path.is_file() else {}
+        return {**meta, "vectors": dict(meta.get("vectors", {}))}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ValueError(f"{path} is no meta.json of a pipeline: {error}") from error
 
 
 def _default_settings() -> dict[str, Any]:

@@ -266,7 +266,12 @@ def test_other_components_settings_and_names(tmp_path, tiny_weights):
     nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
     nlp.to_disk(tmp_path / "named")
     stops(r"meta.json \(name, license\)", tmp_path / "named", tmp_path / "c")
-    for name in ("a.safetensors", "b.safetensors", "c"):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
+    nlp.vocab.set_vector("bank", np.ones(3, dtype="float32"))
+    nlp.to_disk(tmp_path / "vectors")
+    stops("static vectors", tmp_path / "vectors", tmp_path / "d")
+    for name in ("a.safetensors", "b.safetensors", "c", "d"):
         assert_same_vectors(tmp_path / name, tiny_weights)
 
 
@@ -279,6 +284,13 @@ CNN = {
     "subword_features": False,
     "pretrained_vectors": None,
 }
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "3", '{"vectors": 3}'])
+def test_broken_meta(tmp_path, source, content):
+    (source / "meta.json").write_text(content)
+    with pytest.raises(ValueError, match=r"meta.json is no meta.json"):
+        convert(source, tmp_path / "weights.hdf5")
 
 
 def test_no_other_component_is_loaded(tmp_path, tiny_weights):

@@ -182,7 +182,7 @@ def _receive(reply: requests.Response, file: RemoteFile, part: _Part, bar: Any) 
     bar.total = total
     bar.n = have
     bar.refresh()
-    with part.path.open("ab" if goes_on else "wb") as stream:
+    with part.path.open("ab") as stream:
         for chunk in reply.iter_content(CHUNK):
             stream.write(chunk)
             bar.update(len(chunk))

@@ -8,6 +8,7 @@ import zipfile
 from io import BytesIO
 
 import pytest
+from tqdm import tqdm
 
 from spacy_elmo.weights import download as module
 from spacy_elmo.weights.download import DownloadError, check, download
@@ -192,6 +193,22 @@ def test_refused_for_now(server, target, status):
     assert_whole(target)
     server.script = [{"status": status}] * module.ATTEMPTS
     fails(server, target.with_name("other.bin"), f"HTTP status {status}")
+
+
+def test_less_than_the_length_that_was_said(target):
+    """urllib3 2 sees it itself, urllib3 1 does not."""
+    target.parent.mkdir()
+    reply = types.SimpleNamespace(
+        status_code=200,
+        url="http://a/x",
+        history=[],
+        headers={"Content-Length": "10"},
+        iter_content=lambda size: [b"123", b"4567"],
+    )
+    part = module._Part(target)
+    with pytest.raises(module._BrokenOff, match="7 of 10 bytes"):
+        module._receive(reply, RemoteFile("http://a/x"), part, tqdm(disable=True))
+    assert part.path.read_bytes() == b"1234567"
 
 
 def test_truncated_without_a_length(server, tmp_path):
