@@ -21,7 +21,7 @@ TASKS = {
 
 def main(
     corpus_dir: Path = typer.Argument(..., help="Folder of TASK-test.spacy", exists=True),
-    training_dir: Path = typer.Argument(..., help="Folder of TASK, TASK_elmo, TASK_en_small", exists=True),
+    training_dir: Path = typer.Argument(..., help="Folder of TASK and TASK_elmo", exists=True),
     metrics_dir: Path = typer.Argument(..., help="Folder for the scores"),
     data: Optional[list[str]] = typer.Option(
         None, help="TASK=NAME: the task is evaluated on NAME-test.spacy; can be repeated"
