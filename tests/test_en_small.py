@@ -1,0 +1,102 @@
+"""The English model that the package carries."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from safetensors import safe_open
+
+import spacy_elmo
+from spacy_elmo.weights import BUNDLED, locate, read_weights
+
+MOST_BYTES = 16_000_000
+SENTENCES = {
+    "river": "The otters slept on the muddy bank beside the stream .",
+    "river, too": "Two herons nested on the grassy bank of the lake .",
+    "money": "The accountant opened an account at the bank last week .",
+    "money, too": "She asked the bank for a loan to buy a house .",
+}
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    return nlp
+
+
+def word(doc, text="bank"):
+    return next(token for token in doc if token.text == text)
+
+
+def test_it_is_small_and_says_where_it_comes_from():
+    path = locate(BUNDLED)
+    assert path.stat().st_size <= MOST_BYTES
+    assert "english-open" in path.with_name("en_small-ATTRIBUTION.md").read_text("utf8")
+    with safe_open(path, framework="numpy") as file:
+        dtypes = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+    assert dtypes == {"F16"}
+    provenance = read_weights(BUNDLED).provenance
+    for key in ("commit", "licence", "training", "tokens", "perplexity", "seed"):
+        assert provenance[key] or key == "seed"
+    assert len(provenance["corpus"]["sha256"]) == 64
+    assert not [name for name in provenance["corpus"]["train"] if "/" in name]
+
+
+def test_no_other_step_and_no_network(tmp_path):
+    """In a process where every connection fails."""
+    script = (
+        "import socket\n"
+        "def refuse(*args, **options): raise AssertionError('a connection')\n"
+        "socket.socket.connect = refuse\n"
+        "import spacy; nlp = spacy.blank('en'); nlp.add_pipe('elmo')\n"
+        "doc = nlp('Vectors at once.'); print(doc[1].vector.shape, abs(doc[1].vector).sum() > 0)\n"
+        "nlp.to_disk('pipeline'); again = spacy.load('pipeline')('Vectors at once.')\n"
+        "print((again[1].vector == doc[1].vector).all())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout.splitlines() == ["(256,) True", "True"], done.stderr
+
+
+def test_vectors_know_their_sentence(nlp):
+    """Two of one sense are nearer than two of different senses, on average; the token
+    layer is the same everywhere."""
+    pipe = nlp.get_pipe("elmo")
+    docs = [nlp.make_doc(sentence) for sentence in SENTENCES.values()]
+    found = [layers[:, word(doc).i] for doc, layers in zip(docs, pipe.predict(docs))]
+    for layers in found[1:]:
+        np.testing.assert_allclose(layers[0], found[0][0], atol=1e-6)
+    units = [(v / np.linalg.norm(v, axis=1, keepdims=True))[1:].ravel() for v in found]
+    same = [units[0] @ units[1], units[2] @ units[3]]
+    other = [units[i] @ units[j] for i in (0, 1) for j in (2, 3)]
+    assert np.mean(same) > np.mean(other) + 0.01
+
+
+def test_unknown_words_are_near_what_they_are_meant_for(nlp):
+    """It reads characters: a typo's nearest word is the word."""
+    words = ["government", "beautiful", "university", "yesterday", "children", "important"]
+    typos = ["goverment", "beautifull", "univeristy", "yesterdy", "childern", "importent"]
+    vectors = nlp.get_pipe("elmo").bilm.token_vectors([*words, *typos]).numpy()
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    nearest = (vectors[len(words) :] @ vectors[: len(words)].T).argmax(axis=1)
+    assert (nearest == np.arange(len(words))).sum() >= 5
+
+
+def test_pretrained_and_sizes():
+    config = spacy_elmo.pretrained("en_small")
+    sizes = {name: value for name, value in config["model"].items() if name[0] != "@"}
+    assert sizes == spacy_elmo.bilm.config.BiLMConfig().to_dict()
+    assert config["weights"] == "en_small"
+
+
+def test_the_wheel_carries_it():
+    """The files that setuptools is told to take."""
+    lines = (Path(__file__).parents[1] / "setup.cfg").read_text("utf8")
+    for name in ("weights/en_small.safetensors", "weights/en_small-ATTRIBUTION.md"):
+        assert name in lines
+        assert (Path(spacy_elmo.__file__).parent / name).is_file()
