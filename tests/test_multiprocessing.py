@@ -12,7 +12,7 @@ import numpy as np
 import spacy
 from spacy_elmo.vectors import restore_vectors
 
-TOLERANCE = {"float32": 1e-5, "int8": 0.02}
+TOLERANCE = {"float32": 1e-5, "bfloat16": 0.01, "int8": 0.02}
 
 def main(weights, method, precision):
     warnings.simplefilter("ignore")
@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 def test_n_process(tiny_weights, tmp_path, method, precision):
     if method == "fork" and sys.platform != "linux":
         pytest.skip("fork is Linux's start method")
