@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 import h5py
 import numpy as np
@@ -67,7 +67,9 @@ class HDF5Arrays:
         with _named_errors(self.source), np.errstate(over="ignore"):
             return np.asarray(self._datasets[name][()], dtype="float32")
 
-    def _add(self, name: str, item: object) -> None:
+    def _add(self, name: Union[str, bytes], item: object) -> None:
+        if isinstance(name, bytes):  # not UTF-8
+            name = name.decode("utf8", "backslashreplace")
         if isinstance(item, h5py.Dataset):
             self._datasets[name] = item
 

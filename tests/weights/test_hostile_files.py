@@ -126,6 +126,17 @@ def test_dataset_that_claims_what_is_not_there(tmp_path):
     fails(path, path, "claims to hold", "in a file of")
 
 
+def test_names_that_are_no_text(tmp_path):
+    options = tiny_options()
+    path = write(tmp_path, options, reference.random_datasets(options))
+    with h5py.File(path, "a") as file:
+        file[b"more\xff"] = 1.0
+    assert read_weights(path).config.n_layers == 2
+    with h5py.File(path, "a") as file:
+        file[b"CNN/\xff"] = 1.0
+    fails(path, r"CNN/\\xff", "has no place")
+
+
 def test_dataset_of_another_file(tmp_path):
     options = tiny_options()
     data = reference.random_datasets(options)
