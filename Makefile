@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 endif
 STAMP := $(VENV)/installed
 
-.PHONY: demo test slow lint clean
+.PHONY: demo test slow fuzz lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
@@ -19,6 +19,9 @@ test: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+fuzz: $(STAMP)
+	$(BIN)/python tests/fuzz.py
 
 lint: $(STAMP)
 	$(BIN)/python -m ruff check .

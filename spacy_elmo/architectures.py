@@ -35,6 +35,11 @@ def build_bilm(
     n_highway: int = BiLMConfig.n_highway,
     activation: str = BiLMConfig.activation,
     max_characters_per_token: int = BiLMConfig.max_characters_per_token,
+    bidirectional: bool = BiLMConfig.bidirectional,
+    token_encoder: str = BiLMConfig.token_encoder,
+    n_characters: int = BiLMConfig.n_characters,
+    n_words: int = BiLMConfig.n_words,
+    word_embed_dim: int = BiLMConfig.word_embed_dim,
 ) -> Model[list[Doc], Layers]:
     """The language model (Peters et al. 2018, section 3.4), without weights.
     `spacy_elmo.bilm.config.BiLMConfig` says what each size is.

@@ -93,6 +93,6 @@ def _start(bilm: BiLM, docs: list[int], initial_state: str, states: dict[int, Bi
 
 def _join(bilm: BiLM, pieces: dict[int, Tensor]) -> Tensor:
     if not pieces:
-        weight = bilm.encoder.embedding.weight.detach()
-        return weight.new_zeros(bilm.config.n_layers + 1, 0, bilm.config.width)
+        shape = (bilm.config.n_layers + 1, 0, bilm.config.width)
+        return torch.zeros(shape, dtype=bilm.dtype, device=bilm.device)
     return torch.cat([pieces[start] for start in sorted(pieces)], dim=1)

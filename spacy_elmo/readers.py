@@ -23,14 +23,33 @@ def make_safetensors_reader(path: str) -> Callable[[], "BiLM"]:
 
 
 @registry.weights_readers("spacy-elmo.allennlp.v1")
-def make_allennlp_reader(path: str, options: Optional[str] = None) -> Callable[[], "BiLM"]:
+def make_allennlp_reader(
+    path: str,
+    options: Optional[str] = None,
+    embeddings: Optional[str] = None,
+    vocabulary: Optional[str] = None,
+) -> Callable[[], "BiLM"]:
     """Read an AllenNLP or bilm-tf model.
 
-    path (str): The HDF5 file; without `options` also a folder or a prefix.
+    path (str): The HDF5 file; without `options` also a folder, a zip archive or a prefix.
     options (Optional[str]): The options file, if it is not beside the weights.
+    embeddings (Optional[str]): An HDF5 file of ready-made token vectors, which words
+        of its vocabulary get in place of the character CNN's.
+    vocabulary (Optional[str]): Their words, or those of a model without characters,
+        if they are not in a `vocab.txt` beside them.
     RETURNS (Callable[[], BiLM]): The reader.
     """
-    return partial(_read_allennlp, path, options)
+    return partial(_read_allennlp, path, options, embeddings, vocabulary)
+
+
+@registry.weights_readers("spacy-elmo.manylangs.v1")
+def make_manylangs_reader(path: str) -> Callable[[], "BiLM"]:
+    """Read an ELMoForManyLangs model.
+
+    path (str): Its folder, or its zip archive.
+    RETURNS (Callable[[], BiLM]): The reader.
+    """
+    return partial(_read_manylangs, path)
 
 
 def _read_safetensors(path: str) -> "BiLM":
@@ -39,10 +58,29 @@ def _read_safetensors(path: str) -> "BiLM":
     return safetensors_file.read(Path(path))
 
 
-def _read_allennlp(path: str, options: Optional[str]) -> "BiLM":
-    from .weights import allennlp
+def _read_allennlp(
+    path: str, options: Optional[str], embeddings: Optional[str], vocabulary: Optional[str]
+) -> "BiLM":
+    from .weights import allennlp, archives
 
-    files = (Path(options), Path(path)) if options else allennlp.find(Path(path))
-    if files is None:
-        raise ValueError(f"no AllenNLP or bilm-tf weights at '{path}'")
-    return allennlp.read(files)
+    given = {
+        name: None if file is None else Path(file)
+        for name, file in (("embeddings", embeddings), ("vocabulary", vocabulary))
+    }
+    if options is not None:
+        return allennlp.read((Path(options), Path(path)), **given)
+    with archives.opened_place(Path(path)) as place:
+        files = allennlp.find(place)
+        if files is None:
+            raise ValueError(f"no AllenNLP or bilm-tf weights at '{path}'")
+        return allennlp.read(files, **given)
+
+
+def _read_manylangs(path: str) -> "BiLM":
+    from .weights import archives, manylangs
+
+    with archives.opened_place(Path(path)) as place:
+        folder = manylangs.find(place)
+        if folder is None:
+            raise ValueError(f"no ELMoForManyLangs model at '{path}'")
+        return manylangs.read(folder)

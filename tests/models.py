@@ -2,10 +2,12 @@
 
 import copy
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM, BiLMState
@@ -86,6 +88,15 @@ def check_layers(got: list[torch.Tensor], expected: list[np.ndarray], atol: floa
     for ours, theirs in zip(got, expected):
         assert tuple(ours.shape) == theirs.shape
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=0, atol=atol)
+
+
+def check_refused(read: Callable[[], Any], *parts: Any) -> str:
+    """Reading fails with a ValueError whose message has every part; the message."""
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        read()
+    for part in parts:
+        assert str(part) in str(error.value)
+    return str(error.value)
 
 
 def pretraining_config(train: str = "train.txt", dev: str = "dev.txt", **training: Any) -> Any:

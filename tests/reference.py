@@ -36,29 +36,40 @@ def _n_highway(options: Options) -> int:
     return int(options["char_cnn"].get("n_highway", 0))
 
 
-def random_datasets(options: Options, seed: int = 0) -> Datasets:
-    """Random weights under bilm-tf's dataset names and shapes; clips of about 3 do act on them."""
+def _n_directions(options: Options) -> int:
+    return 1 if options.get("bidirectional") is False else 2
+
+
+def random_datasets(options: Options, seed: int = 0, n_words: int = 0) -> Datasets:
+    """Random weights under bilm-tf's dataset names and shapes; clips of about 3 do act on them.
+
+    Without `char_cnn` in the options, `n_words` words have an embedding in place of characters.
+    """
     rng = np.random.default_rng(seed)
     dim, projection_dim = options["lstm"]["dim"], options["lstm"]["projection_dim"]
-    char_dim, filters = options["char_cnn"]["embedding"]["dim"], options["char_cnn"]["filters"]
-    n_filters = sum(count for _, count in filters)
     assert projection_dim <= dim, "the layout has no projection for lstm.projection_dim > lstm.dim"
 
     def normal(shape: tuple[int, ...], scale: float) -> NDArray[np.float32]:
         return (scale * rng.standard_normal(shape)).astype(np.float32)
 
-    data = {"char_embed": rng.uniform(-1, 1, (261, char_dim)).astype(np.float32)}
-    for i, (width, count) in enumerate(filters):
-        data[f"CNN/W_cnn_{i}"] = normal((1, width, char_dim, count), (width * char_dim) ** -0.5)
-        data[f"CNN/b_cnn_{i}"] = normal((count,), 0.5)
-    for k in range(_n_highway(options)):
-        for part in ("carry", "transform"):
-            data[f"CNN_high_{k}/W_{part}"] = normal((n_filters, n_filters), n_filters**-0.5)
-            data[f"CNN_high_{k}/b_{part}"] = normal((n_filters,), 0.5)
-    if n_filters != projection_dim:
-        data["CNN_proj/W_proj"] = normal((n_filters, projection_dim), n_filters**-0.5)
-        data["CNN_proj/b_proj"] = normal((projection_dim,), 0.5)
-    for direction in range(2):
+    data: Datasets = {}
+    if "char_cnn" in options:
+        char_dim, filters = options["char_cnn"]["embedding"]["dim"], options["char_cnn"]["filters"]
+        n_filters = sum(count for _, count in filters)
+        data["char_embed"] = rng.uniform(-1, 1, (261, char_dim)).astype(np.float32)
+        for i, (width, count) in enumerate(filters):
+            data[f"CNN/W_cnn_{i}"] = normal((1, width, char_dim, count), (width * char_dim) ** -0.5)
+            data[f"CNN/b_cnn_{i}"] = normal((count,), 0.5)
+        for k in range(_n_highway(options)):
+            for part in ("carry", "transform"):
+                data[f"CNN_high_{k}/W_{part}"] = normal((n_filters, n_filters), n_filters**-0.5)
+                data[f"CNN_high_{k}/b_{part}"] = normal((n_filters,), 0.5)
+        if n_filters != projection_dim:
+            data["CNN_proj/W_proj"] = normal((n_filters, projection_dim), n_filters**-0.5)
+            data["CNN_proj/b_proj"] = normal((projection_dim,), 0.5)
+    else:
+        data["embedding"] = normal((n_words, projection_dim), 1.0)
+    for direction in range(_n_directions(options)):
         for layer in range(_n_layers(options)):
             name = _cell_name(direction, layer)
             weight = normal((2 * projection_dim, 4 * dim), 0.7 * projection_dim**-0.5)
@@ -69,9 +80,15 @@ def random_datasets(options: Options, seed: int = 0) -> Datasets:
     return data
 
 
-def write_hdf5(folder: Path, options: Options, datasets: Datasets) -> Path:
-    """Write ``options.json`` and ``weights.hdf5`` as bilm-tf does; return the latter's path."""
+def write_hdf5(
+    folder: Path, options: Options, datasets: Datasets, words: list[str] | None = None
+) -> Path:
+    """Write ``options.json`` and ``weights.hdf5`` as bilm-tf does, and words as its
+    ``vocab.txt``; return the path of the weights."""
     folder.mkdir(parents=True, exist_ok=True)
+    if words is not None:
+        text = "".join(f"{word}\n" for word in words)
+        (folder / "vocab.txt").write_text(text, encoding="utf8")
     (folder / "options.json").write_text(json.dumps(options), encoding="utf8")
     path = folder / "weights.hdf5"
     with h5py.File(path, "w") as file:
@@ -109,8 +126,16 @@ def _clip(x: Array, limit: float | None) -> Array:
     return x if limit is None else np.clip(x, -limit, limit)
 
 
-def token_vector(options: Options, datasets: Datasets, token: str) -> Array:
-    """Characters, filters over all positions (PAD too), max, activation, highways, projection."""
+def token_vector(
+    options: Options, datasets: Datasets, token: str, words: list[str] | None = None
+) -> Array:
+    """Characters, filters over all positions (PAD too), max, activation, highways, projection.
+
+    With `words`, those have the row of `embedding`; without characters, others that of `<UNK>`.
+    """
+    if words is not None and (token in words or "char_cnn" not in options):
+        row = words.index(token if token in words else "<UNK>")
+        return datasets["embedding"][row].astype(np.float64)
     cnn = options["char_cnn"]
     data = {k: v.astype(np.float64) for k, v in datasets.items() if k.startswith(("char", "CNN"))}
     activation = {"relu": _relu, "tanh": _tanh}[cnn["activation"]]
@@ -158,7 +183,11 @@ def _run_layer(
 
 
 def layers(
-    options: Options, datasets: Datasets, sentences: list[list[str]], state: State | None = None
+    options: Options,
+    datasets: Datasets,
+    sentences: list[list[str]],
+    state: State | None = None,
+    words: list[str] | None = None,
 ) -> tuple[list[Array], State]:
     """(L + 1, n_tokens, 2P) a sentence, each run alone, and the state to carry to the next call.
 
@@ -167,17 +196,19 @@ def layers(
     """
     lstm = options["lstm"]
     skip, n_layers = lstm.get("use_skip_connections", False), _n_layers(options)
+    directions = range(_n_directions(options))
     if state is None:
         zero = (np.zeros(lstm["dim"]), np.zeros(lstm["projection_dim"]))
-        state = [[[zero] * n_layers for _ in range(2)] for _ in sentences]
+        state = [[[zero] * n_layers for _ in directions] for _ in sentences]
     assert len(state) == len(sentences), "the state needs one row a sentence"
     results: list[Array] = []
     new_state: State = []
     for number, sentence in enumerate(sentences):
-        vectors = [token_vector(options, datasets, t) for t in ["<S>", *sentence, "</S>"]]
+        marked = ["<S>", *sentence, "</S>"]
+        vectors = [token_vector(options, datasets, token, words) for token in marked]
         halves: list[list[list[Array]]] = []  # halves[direction][layer][position], text order
         new_row: list[list[Cell]] = []
-        for direction in range(2):
+        for direction in directions:
             x = vectors[::-1] if direction == 1 else vectors
             stack, cells = [vectors], []
             for layer in range(n_layers):

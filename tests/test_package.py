@@ -29,6 +29,7 @@ GROUPS = {
     ],
     "spacy_weights_readers": [
         "spacy-elmo.allennlp.v1",
+        "spacy-elmo.manylangs.v1",
         "spacy-elmo.safetensors.v1",
         "spacy-elmo.untrained.v1",
     ],

@@ -1,4 +1,4 @@
-"""The token encoder: a character CNN, highways and a projection."""
+"""The character CNN with its highways, and the projection of the token encoder."""
 
 import math
 from typing import Optional
@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .characters import N_CHARACTERS
 from .config import BiLMConfig
 from .convolution import ConvolutionMaximum
 from .linear import linear
@@ -40,7 +39,7 @@ class CharacterCNN(nn.Module):
     """Token vectors from characters (Kim et al. 2016; Jozefowicz et al. 2016):
     every filter is convolved with all positions, padding included, and its
     maximum over positions goes through the activation; the concatenation goes
-    through the highways and, unless it has the right width, a projection.
+    through the highways and, where the sizes ask for one, a projection.
 
     Starting values are bilm-tf's.
     """
@@ -48,7 +47,13 @@ class CharacterCNN(nn.Module):
     def __init__(self, config: BiLMConfig):
         super().__init__()
         self.activation = torch.tanh if config.activation == "tanh" else F.relu
-        self.embedding = nn.Embedding(N_CHARACTERS, config.char_embed_dim, padding_idx=0)
+        self.embedding: Optional[nn.Embedding] = None
+        if config.n_characters:
+            # The first row of bytes is a masked position; code points have no such.
+            masked = 0 if config.token_encoder == "bilm-tf" else None
+            self.embedding = nn.Embedding(
+                config.n_characters, config.char_embed_dim, padding_idx=masked
+            )
         convolutions = [
             nn.Conv1d(config.char_embed_dim, number, width) for width, number in config.filters
         ]
@@ -56,11 +61,13 @@ class CharacterCNN(nn.Module):
         self.highways = nn.ModuleList(
             Highway(width=config.n_filters) for _ in range(config.n_highway)
         )
-        self.projection = None
-        if config.n_filters != config.projection_dim:
-            self.projection = nn.Linear(config.n_filters, config.projection_dim)
-        with torch.no_grad():
-            self.embedding.weight[1:].uniform_(-1.0, 1.0)
+        self.projection: Optional[nn.Linear] = None
+        if config.projected_width:
+            self.projection = nn.Linear(config.projected_width, config.projection_dim)
+        if self.embedding is not None:
+            with torch.no_grad():
+                first = 0 if self.embedding.padding_idx is None else 1
+                self.embedding.weight[first:].uniform_(-1.0, 1.0)
         for convolution in convolutions:
             if config.activation == "relu":
                 nn.init.uniform_(convolution.weight, -0.05, 0.05)
@@ -69,16 +76,19 @@ class CharacterCNN(nn.Module):
                 nn.init.normal_(convolution.weight, std=math.sqrt(1.0 / fan_in))
             convolution.bias.data.zero_()  # type: ignore[union-attr]
         if self.projection is not None:
-            nn.init.normal_(self.projection.weight, std=math.sqrt(1.0 / config.n_filters))
+            nn.init.normal_(self.projection.weight, std=math.sqrt(1.0 / config.projected_width))
             nn.init.zeros_(self.projection.bias)
 
-    def forward(self, character_ids: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
+    def of_characters(
+        self, character_ids: Tensor, product_dtype: Optional[torch.dtype] = None
+    ) -> Tensor:
         """
         character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
-        product_dtype (Optional[torch.dtype]): Type of the products of highways and
-            projection, if not the weights' own.
-        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
+        product_dtype (Optional[torch.dtype]): Type of the highways' products, if not
+            the weights' own.
+        RETURNS (Tensor): *Shape:* `(n_tokens, F)`
         """
+        assert self.embedding is not None
         characters = self.embedding(character_ids)
         pooled = [
             ConvolutionMaximum.apply(characters, convolution.weight, convolution.bias)
@@ -87,6 +97,15 @@ class CharacterCNN(nn.Module):
         vectors = self.activation(torch.cat(pooled, dim=1))
         for highway in self.highways:
             vectors = highway(vectors, product_dtype)
+        return vectors
+
+    def project(self, vectors: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
+        """
+        vectors (Tensor): *Shape:* `(n_tokens, projected_width)`, or `(n_tokens, P)`
+            where there is no projection.
+        product_dtype (Optional[torch.dtype]): Type of the product, if not the weights' own.
+        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
+        """
         if self.projection is None:
             return vectors
         return linear(vectors, self.projection, product_dtype)

@@ -1,16 +1,21 @@
-"""From token strings to character ids: UTF-8 bytes between word marks."""
+"""From token strings to character ids: UTF-8 bytes or code points between word marks."""
 
 from collections.abc import Sequence
 from typing import Optional
 
 import numpy as np
 
+from .vocabulary import InputVocabulary
+
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"
 
 # Ids as in AllenNLP: one more than bilm-tf's, 0 is a masked position.
-N_CHARACTERS = 262
 BOS, EOS, BOW, EOW, PAD = 257, 258, 259, 260, 261
+
+# ELMoForManyLangs' names of the marks.
+CODE_POINT_MARKS = ("<bos>", "<eos>")
+CODE_POINT_SPECIAL = ("<oov>", "<pad>", "<bow>", "<eow>", *CODE_POINT_MARKS)
 
 
 def character_ids(
@@ -28,21 +33,65 @@ def character_ids(
     """
     spelled = [token.encode("utf8", "ignore")[: max_characters - 2] for token in tokens]
     lengths = np.array([len(word) for word in spelled], dtype="int64")
-    n_columns = max_characters
-    if widest_filter is not None:
-        # One window of padding alone is kept for every filter: it takes part in the maximum.
-        longest = int(lengths.max(initial=1)) + 2
-        n_columns = min(max_characters, longest + widest_filter)
-    ids = np.full((len(tokens), n_columns), PAD, dtype="int32")
-    rows = np.arange(len(tokens))
-    flat_rows = np.repeat(rows, lengths)
-    starts = np.cumsum(lengths) - lengths
-    columns = np.arange(lengths.sum()) - np.repeat(starts, lengths) + 1
-    ids[flat_rows, columns] = np.frombuffer(b"".join(spelled), dtype="uint8") + np.int32(1)
-    ids[:, 0] = BOW
-    ids[rows, lengths + 1] = EOW
+    flat = np.frombuffer(b"".join(spelled), dtype="uint8") + np.int32(1)
+    n_columns = _n_columns(lengths, max_characters, widest_filter)
+    ids = _between_marks(flat, lengths, (BOW, EOW, PAD), n_columns)
     for mark, mark_id in ((SENTENCE_START, BOS), (SENTENCE_END, EOS)):
         for row in (i for i, token in enumerate(tokens) if token == mark):
             ids[row, 1:] = PAD
             ids[row, 1:3] = mark_id, EOW
+    return ids
+
+
+def code_point_ids(
+    tokens: Sequence[str],
+    vocabulary: InputVocabulary,
+    *,
+    max_characters: int = 50,
+    widest_filter: Optional[int] = None,
+) -> np.ndarray:
+    """Spell tokens as ELMoForManyLangs' models were trained to read them: Unicode
+    code points, cut to `max_characters - 2`. A word begins with `<eow>` and ends
+    with `<bow>`: the names were swapped in their training. `<bos>` and `<eos>` are
+    the sentence marks.
+
+    tokens (Sequence[str]): The tokens.
+    vocabulary (InputVocabulary): The code points; others are `<oov>`.
+    max_characters (int): As in `character_ids`.
+    widest_filter (Optional[int]): As in `character_ids`.
+    RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32.
+    """
+    unknown = vocabulary["<oov>"]
+    spelled = [
+        [vocabulary[token]]
+        if token in CODE_POINT_MARKS
+        else vocabulary.ids_of(token[: max_characters - 2], unknown)
+        for token in tokens
+    ]
+    lengths = np.array([len(word) for word in spelled], dtype="int64")
+    flat = np.array([number for word in spelled for number in word], dtype="int32")
+    n_columns = _n_columns(lengths, max_characters, widest_filter)
+    marks = (vocabulary["<eow>"], vocabulary["<bow>"], vocabulary["<pad>"])
+    return _between_marks(flat, lengths, marks, n_columns)
+
+
+def _n_columns(lengths: np.ndarray, max_characters: int, widest_filter: Optional[int]) -> int:
+    if widest_filter is None:
+        return max_characters
+    # One window of padding alone is kept for every filter: it takes part in the maximum.
+    return min(max_characters, int(lengths.max(initial=1)) + 2 + widest_filter)
+
+
+def _between_marks(
+    flat: np.ndarray, lengths: np.ndarray, marks: tuple[int, int, int], n_columns: int
+) -> np.ndarray:
+    """Words, one after another in `flat`, as rows: first mark, word, last mark, padding."""
+    first, last, pad = marks
+    rows = np.arange(len(lengths))
+    ids = np.full((len(lengths), n_columns), pad, dtype="int32")
+    starts = np.cumsum(lengths) - lengths
+    columns = np.arange(lengths.sum()) - np.repeat(starts, lengths) + 1
+    ids[np.repeat(rows, lengths), columns] = flat
+    ids[:, 0] = first
+    ids[rows, lengths + 1] = last
     return ids

@@ -7,6 +7,14 @@ from typing import Any, Optional
 Filters = tuple[tuple[int, int], ...]
 
 PRECISIONS = ("float32", "bfloat16", "int8", "auto")
+TOKEN_ENCODERS = ("bilm-tf", "manylangs")
+
+# UTF-8 bytes, the marks and a masked position: ids as in AllenNLP.
+N_BYTE_CHARACTERS = 262
+# Sizes come from files that anybody may have written: these are beyond any model.
+LARGEST_SIZE = 2**20
+LARGEST_VOCABULARY = 2**28
+MOST_LAYERS = 100
 
 # Where each field stands in options.json.
 _OPTIONS = {
@@ -31,12 +39,20 @@ _OPTIONAL = {
     "n_highway": 0,
     "activation": "relu",
 }
+_NO_CHARACTERS = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
+# Files of the package's first models, of bytes, know nothing of these.
+_LATER = ("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMConfig:
     """Every size of a biLM (Peters et al. 2018, section 3.4). The defaults are
     those of the small English model.
+
+    A token is read by its characters, by a word embedding, or by both. As in
+    bilm-tf, words take the place of characters: those of the vocabulary have a
+    ready-made vector, which others get from their characters, if there are any. As
+    in ELMoForManyLangs, they stand beside them: `[word ; characters]`, projected.
 
     lstm_dim (int): Cell size of each LSTM, D.
     projection_dim (int): Size of a token vector and of each LSTM's output, P.
@@ -45,11 +61,19 @@ class BiLMConfig:
     cell_clip (Optional[float]): Bound of the cell state, at every step.
     proj_clip (Optional[float]): Bound of the projected output, at every step.
     use_skip_connections (bool): Add a layer's input to its output, from the second layer on.
-    char_embed_dim (int): Size of a character embedding.
-    filters (Tuple[Tuple[int, int], ...]): `(width, number)` of each convolution.
+    char_embed_dim (int): Size of a character embedding; 0 for words alone.
+    filters (Tuple[Tuple[int, int], ...]): `(width, number)` of each convolution;
+        none for words alone.
     n_highway (int): Highway layers over the convolutions' output.
     activation (str): "relu" or "tanh", of the convolutions.
-    max_characters_per_token (int): Bytes of a token that are read, marks included.
+    max_characters_per_token (int): Characters of a token that are read, marks included.
+    bidirectional (bool): Whether there is a backward stack beside the forward one.
+    token_encoder (str): "bilm-tf", where characters are UTF-8 bytes, or "manylangs",
+        where they are Unicode code points.
+    n_characters (int): Rows of the character embedding: 262 for bytes, the size of
+        the vocabulary for code points, 0 for words alone.
+    n_words (int): Words that have an embedding of their own.
+    word_embed_dim (int): Size of a word embedding; P in bilm-tf, 0 without words.
     RAISES (ValueError): A size is impossible; the message names it.
     """
 
@@ -64,18 +88,27 @@ class BiLMConfig:
     n_highway: int = 1
     activation: str = "relu"
     max_characters_per_token: int = 50
+    bidirectional: bool = True
+    token_encoder: str = "bilm-tf"
+    n_characters: int = N_BYTE_CHARACTERS
+    n_words: int = 0
+    word_embed_dim: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("lstm_dim", "projection_dim", "n_layers", "char_embed_dim"):
+        for name in ("lstm_dim", "projection_dim"):
             _check_int(name, getattr(self, name), 1)
-        _check_int("n_highway", self.n_highway, 0)
+        for name in ("char_embed_dim", "word_embed_dim"):
+            _check_int(name, getattr(self, name), 0)
+        for name in ("n_characters", "n_words"):
+            _check_int(name, getattr(self, name), 0, LARGEST_VOCABULARY)
+        _check_int("n_layers", self.n_layers, 1, MOST_LAYERS)
+        _check_int("n_highway", self.n_highway, 0, MOST_LAYERS)
         _check_int("max_characters_per_token", self.max_characters_per_token, 3)
         for name in ("cell_clip", "proj_clip"):
             _check_clip(name, getattr(self, name))
-        if not isinstance(self.use_skip_connections, bool):
-            raise ValueError(
-                f"use_skip_connections must be true or false, got {self.use_skip_connections!r}"
-            )
+        for name in ("use_skip_connections", "bidirectional"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
         if self.activation not in ("relu", "tanh"):
             raise ValueError(f"activation must be 'relu' or 'tanh', got {self.activation!r}")
         if self.projection_dim > self.lstm_dim:
@@ -86,11 +119,17 @@ class BiLMConfig:
         object.__setattr__(
             self, "filters", _checked_filters(self.filters, self.max_characters_per_token)
         )
+        _check_token_encoder(self)
+
+    @property
+    def n_directions(self) -> int:
+        """RETURNS (int): Stacks of LSTMs."""
+        return 2 if self.bidirectional else 1
 
     @property
     def width(self) -> int:
-        """RETURNS (int): Width of a layer's output, both directions: 2P."""
-        return 2 * self.projection_dim
+        """RETURNS (int): Width of a layer's output, all directions: 2P."""
+        return self.n_directions * self.projection_dim
 
     @property
     def n_filters(self) -> int:
@@ -100,7 +139,15 @@ class BiLMConfig:
     @property
     def widest_filter(self) -> int:
         """RETURNS (int): Width in characters of the widest convolution."""
-        return max(width for width, _ in self.filters)
+        return max((width for width, _ in self.filters), default=0)
+
+    @property
+    def projected_width(self) -> int:
+        """RETURNS (int): Width of what the token encoder's projection reads; 0 if it
+        has none."""
+        if self.token_encoder == "manylangs":
+            return self.word_embed_dim + self.n_filters
+        return self.n_filters if self.n_filters != self.projection_dim else 0
 
     @classmethod
     def from_dict(cls, sizes: Mapping[str, Any]) -> "BiLMConfig":
@@ -116,37 +163,66 @@ class BiLMConfig:
         return cls(**sizes)
 
     def to_dict(self) -> dict[str, Any]:
-        """RETURNS (dict): The sizes in JSON's types; `from_dict` reads them."""
-        return {**asdict(self), "filters": [list(pair) for pair in self.filters]}
+        """RETURNS (dict): The sizes in JSON's types; `from_dict` reads them. Those that
+        came later than the first files are left out where they have their default."""
+        sizes = {**asdict(self), "filters": [list(pair) for pair in self.filters]}
+        later = {field.name: field.default for field in fields(self) if field.name in _LATER}
+        return {name: size for name, size in sizes.items() if later.get(name, ...) != size}
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> "BiLMConfig":
+    def from_options(
+        cls, options: Mapping[str, Any], *, n_words: int = 0, bidirectional: bool = True
+    ) -> "BiLMConfig":
         """Read bilm-tf's and AllenNLP's `options.json`. Unknown keys are ignored.
 
         options (Mapping[str, Any]): The parsed file.
+        n_words (int): Words that have a ready-made vector, of which the options say
+            nothing. Without characters, all that there are.
+        bidirectional (bool): Whether there are two directions.
         RETURNS (BiLMConfig): The config.
         RAISES (ValueError): A key is missing or its value impossible.
         """
         if not isinstance(options, Mapping) or "lstm" not in options:
             raise ValueError("the options have no 'lstm': are they those of an ELMo model?")
-        if "char_cnn" not in options:
+        has_characters = "char_cnn" in options
+        if not has_characters and not n_words:
             raise ValueError(
-                "the options have no 'char_cnn': models of word ids are not supported, "
-                "only models that read characters"
+                "the options have no 'char_cnn': the model reads word ids, and needs its "
+                "'embedding' and a vocabulary"
             )
-        sizes = {name: _lookup(options, name, path) for name, path in _OPTIONS.items()}
-        return cls(**sizes)
+        sizes = {
+            name: _lookup(options, name, path)
+            for name, path in _OPTIONS.items()
+            if has_characters or path[0] == "lstm"
+        }
+        if not has_characters:
+            sizes.update(_NO_CHARACTERS)
+        if n_words:
+            sizes.update(n_words=n_words, word_embed_dim=sizes["projection_dim"])
+        return cls(**sizes, bidirectional=bidirectional)
 
     def to_options(self) -> dict[str, Any]:
         """RETURNS (dict): The content of an `options.json` that AllenNLP reads
-        (which asks for `n_characters` 262)."""
-        options: dict[str, Any] = {"lstm": {}, "char_cnn": {"n_characters": 262}}
-        for name, value in self.to_dict().items():
-            *parents, key = _OPTIONS[name]
-            section = options
+        (which asks for `n_characters` 262).
+        RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder."""
+        if self.token_encoder != "bilm-tf":
+            raise ValueError(
+                f"an options.json has no place for the token encoder '{self.token_encoder}': "
+                f"only models that read bytes, or words alone, can be written so"
+            )
+        options: dict[str, Any] = {"lstm": {}}
+        if self.n_characters:
+            options["char_cnn"] = {"n_characters": self.n_characters}
+        if not self.bidirectional:
+            options["bidirectional"] = False
+        sizes = self.to_dict()
+        for name, (section, *parents, key) in _OPTIONS.items():
+            if section not in options:
+                continue
+            place = options[section]
             for parent in parents:
-                section = section.setdefault(parent, {})
-            section[key] = value
+                place = place.setdefault(parent, {})
+            place[key] = sizes[name]
         return options
 
 
@@ -161,25 +237,29 @@ def _lookup(options: Mapping[str, Any], name: str, path: tuple[str, ...]) -> Any
     return value
 
 
-def _check_int(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+def _check_int(name: str, value: Any, least: int, most: int = LARGEST_SIZE) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(
+            f"{name} must be a whole number from {least} to {most}, got {shortened(value)}"
+        )
 
 
 def _check_clip(name: str, value: Any) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ValueError(f"{name} must be null or a number above 0, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1e30:
+        raise ValueError(f"{name} must be null or a number above 0, got {shortened(value)}")
 
 
 def _checked_filters(filters: Any, max_characters: int) -> Filters:
     try:
         pairs = tuple((width, number) for width, number in filters)
     except (TypeError, ValueError):
-        raise ValueError(f"filters must be pairs [width, number], got {filters!r}") from None
-    if not pairs:
-        raise ValueError("filters must hold at least one pair [width, number]")
+        raise ValueError(
+            f"filters must be pairs [width, number], got {shortened(filters)}"
+        ) from None
+    if len(pairs) > MOST_LAYERS:
+        raise ValueError(f"filters must be at most {MOST_LAYERS} pairs, got {len(pairs)}")
     for width, number in pairs:
         _check_int("filters: width", width, 1)
         _check_int("filters: number", number, 1)
@@ -188,6 +268,46 @@ def _checked_filters(filters: Any, max_characters: int) -> Filters:
                 f"filters: width {width} is larger than max_characters_per_token ({max_characters})"
             )
     return pairs
+
+
+def _check_token_encoder(config: BiLMConfig) -> None:
+    """That the sizes of characters and words fit one another."""
+    if config.token_encoder not in TOKEN_ENCODERS:
+        raise ValueError(
+            f"token_encoder must be one of {', '.join(TOKEN_ENCODERS)}, "
+            f"got {shortened(config.token_encoder)}"
+        )
+    is_bilm_tf = config.token_encoder == "bilm-tf"
+    if config.char_embed_dim:
+        if not config.filters:
+            raise ValueError("filters must hold at least one pair [width, number]")
+        if is_bilm_tf and config.n_characters != N_BYTE_CHARACTERS:
+            raise ValueError(
+                f"n_characters must be {N_BYTE_CHARACTERS} where characters are bytes, "
+                f"got {config.n_characters}"
+            )
+        if not config.n_characters:
+            raise ValueError(f"n_characters is 0, but char_embed_dim is {config.char_embed_dim}")
+    elif config.filters or config.n_highway or config.n_characters:
+        raise ValueError(
+            "char_embed_dim is 0, for words alone: there can be no filters, n_highway or "
+            "n_characters then"
+        )
+    elif not config.n_words:
+        raise ValueError("char_embed_dim and n_words are 0: a token needs one of the two")
+    wanted = config.projection_dim if is_bilm_tf else max(1, config.word_embed_dim)
+    if config.word_embed_dim != (wanted if config.n_words else 0):
+        raise ValueError(
+            f"word_embed_dim ({config.word_embed_dim}) does not go with n_words "
+            f"({config.n_words}): it is projection_dim ({config.projection_dim}) in bilm-tf, "
+            f"and 0 without words"
+        )
+
+
+def shortened(value: Any) -> str:
+    """RETURNS (str): What stands in a message for a value from a file."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def check_precision(precision: str) -> None:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Optional, cast
 import torch
 from torch import Tensor, nn
 
-from .char_cnn import CharacterCNN, Highway
+from .char_cnn import Highway
 from .convolution import largest_of_windows
 from .lstm import ProjectedLSTM
 from .packing import windows
 from .prepacked import make_product
 from .sequence import doubled_candidate, tanh_of_sigmoid
+from .spelling import TokenIds
+from .token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
     from .model import BiLM
@@ -42,15 +44,15 @@ class Engine:
     def run(
         self, vectors: Tensor, rows: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
     ) -> tuple[list[list[Tensor]], Tensor, Tensor]:
-        """Run both stacks over packed sequences.
+        """Run the stacks over packed sequences.
 
         vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
         rows (Tensor): Row of `vectors` for every packed item, in the running
-            order of each direction. *Shape:* `(2, n_items)`
+            order of each direction. *Shape:* `(n_directions, n_items)`
         batch_sizes (List[int]): Sequences running at each step, never rising.
-        hidden (Tensor): State to start from. *Shape:* `(2, L, n_sequences, P)`
-        cell (Tensor): State to start from. *Shape:* `(2, L, n_sequences, D)`
-        RETURNS (Tuple[List[List[Tensor]], Tensor, Tensor]): For both directions
+        hidden (Tensor): State to start from. *Shape:* `(n_directions, L, n_sequences, P)`
+        cell (Tensor): State to start from. *Shape:* `(n_directions, L, n_sequences, D)`
+        RETURNS (Tuple[List[List[Tensor]], Tensor, Tensor]): For every direction
             the output of each LSTM layer, packed, *Shape:* `(n_items, P)`; hidden
             and cell state after.
         """
@@ -168,40 +170,43 @@ class PackedHighway:
 
 
 class PackedEncoder:
-    """A `CharacterCNN`.
+    """A `TokenEncoder`.
 
-    encoder (CharacterCNN): The token encoder.
+    encoder (TokenEncoder): The token encoder.
     precision (str): "float32", "bfloat16" or "int8": of highways and projection.
     """
 
-    def __init__(self, encoder: CharacterCNN, precision: str):
+    def __init__(self, encoder: TokenEncoder, precision: str):
         self.encoder = encoder
         self.convolutions = cast(Sequence[nn.Conv1d], encoder.convolutions)
         highways = cast(Sequence[Highway], encoder.highways)
         self.highways: Sequence[Callable[[Tensor], Tensor]] = highways
         if precision != "float32":  # a copy of those would cost more memory than it gains
             self.highways = [PackedHighway(highway, precision) for highway in highways]
-        self.project = None
+        self.project: Callable[[Tensor], Tensor] = encoder.project
         if encoder.projection is not None:
             projection = encoder.projection
             self.project = make_product(projection.weight, projection.bias, precision)
 
     @torch.no_grad()
-    def __call__(self, character_ids: Tensor) -> Tensor:
+    def __call__(self, ids: TokenIds) -> Tensor:
         """
-        character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
+        ids (TokenIds): What the encoder's spelling gives, as tensors.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
-        encoder = self.encoder
-        characters = encoder.embedding(character_ids)
+        return self.encoder.combine(ids, self._of_characters, self.project)
+
+    def _of_characters(self, character_ids: Tensor) -> Tensor:
+        assert self.encoder.embedding is not None
+        characters = self.encoder.embedding(character_ids)
         pooled = [
             largest_of_windows(characters, convolution.weight, cast(Tensor, convolution.bias))
             for convolution in self.convolutions
         ]
-        vectors: Tensor = encoder.activation(torch.cat(pooled, dim=1))
+        vectors: Tensor = self.encoder.activation(torch.cat(pooled, dim=1))
         for highway in self.highways:
             vectors = highway(vectors)
-        return vectors if self.project is None else self.project(vectors)
+        return vectors
 
 
 def _clip(values: Tensor, clip: Optional[float]) -> Tensor:

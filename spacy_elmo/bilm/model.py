@@ -13,13 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .cache import TokenVectorCache
-from .char_cnn import CharacterCNN
-from .characters import SENTENCE_END, SENTENCE_START, character_ids
 from .config import BiLMConfig, check_precision
 from .engine import Engine
 from .lstm import ProjectedLSTM
 from .packing import pack, windows
 from .precision import resolve_precision
+from .spelling import TokenIds
+from .token_encoder import TokenEncoder
+from .vocabulary import Vocabularies
 
 # Bounds of the working memory: packed items of a window, tokens of one CNN call.
 WINDOW_ITEMS = 2048
@@ -30,8 +31,8 @@ ENCODER_TOKENS = 256
 class BiLMState:
     """What the LSTMs remember: one row a sequence, forward stack first.
 
-    hidden (Tensor): *Shape:* `(2, L, n_sequences, P)`
-    cell (Tensor): *Shape:* `(2, L, n_sequences, D)`
+    hidden (Tensor): *Shape:* `(n_directions, L, n_sequences, P)`
+    cell (Tensor): *Shape:* `(n_directions, L, n_sequences, D)`
     """
 
     hidden: Tensor
@@ -73,19 +74,29 @@ class BiLM(nn.Module):
     tokens and its state alone.
 
     config (BiLMConfig): The sizes.
+    vocabularies (Vocabularies): Words and code points that the token encoder looks up.
     cache (int): Token strings whose vectors are kept while no gradient is asked for.
     precision (str): In which numbers matrix products are computed while no
         gradient is asked for: "float32", "bfloat16", "int8", or "auto" for the
         fastest whose vectors stay near those of float32. It may be set at any time.
-    RAISES (ValueError): There is no such precision.
+    RAISES (ValueError): There is no such precision, or the vocabularies do not fit
+        the sizes.
     """
 
-    def __init__(self, config: BiLMConfig, *, cache: int = 20_000, precision: str = "float32"):
+    def __init__(
+        self,
+        config: BiLMConfig,
+        vocabularies: Vocabularies = Vocabularies(),
+        *,
+        cache: int = 20_000,
+        precision: str = "float32",
+    ):
         super().__init__()
         self.config = config
-        self.encoder = CharacterCNN(config)
+        self.encoder = TokenEncoder(config, vocabularies)
         self.stacks = nn.ModuleList(
-            nn.ModuleList(ProjectedLSTM(config) for _ in range(config.n_layers)) for _ in range(2)
+            nn.ModuleList(ProjectedLSTM(config) for _ in range(config.n_layers))
+            for _ in range(config.n_directions)
         )
         self.cache = TokenVectorCache(cache)
         self.provenance: dict[str, Any] = {}
@@ -109,7 +120,16 @@ class BiLM(nn.Module):
     @property
     def device(self) -> torch.device:
         """RETURNS (torch.device): Where the weights are."""
-        return self.encoder.embedding.weight.device
+        return self._a_weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """RETURNS (torch.dtype): Type of weights and layers."""
+        return self._a_weight.dtype
+
+    @property
+    def _a_weight(self) -> Tensor:
+        return cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
 
     def forward(
         self,
@@ -121,18 +141,18 @@ class BiLM(nn.Module):
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[list[list[Tensor]], BiLMState]:
-        """Run both stacks over packed sequences, in windows with carried state,
+        """Run the stacks over packed sequences, in windows with carried state,
         which is exact and bounds the working memory.
 
         vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
         rows (Tensor): Row of `vectors` for every packed item, in the running
-            order of each direction. *Shape:* `(2, n_items)`
+            order of each direction. *Shape:* `(n_directions, n_items)`
         batch_sizes (List[int]): Sequences running at each step, never rising.
         state (BiLMState): State to start from, a row a sequence.
         dropout (float): Rate on each LSTM's input, in training mode.
         product_dtype (Optional[torch.dtype]): Type of the matrix products where a
             gradient is asked for, if not the weights' own.
-        RETURNS (Tuple[List[List[Tensor]], BiLMState]): For both directions the
+        RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction the
             output of each LSTM layer, packed, *Shape:* `(n_items, P)`; the state after.
         """
         # Autograd keeps every step anyway: windows would only cost time.
@@ -168,13 +188,13 @@ class BiLM(nn.Module):
     ) -> tuple[list[Tensor], BiLMState]:
         """Layers of the language model for tokenised sentences, of any lengths,
         empty ones included. Each is fed between its two sentence marks, whose
-        vectors are dropped. Layer 0 is the token vector, twice.
+        vectors are dropped. Layer 0 is the token vector, once for each direction.
 
         sentences (Sequence[Sequence[str]]): The tokens.
         state (Union[None, str, BiLMState]): None starts from zeros, "warm" from
             the state after one empty sentence, a state (one row a sentence) from it.
         RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence,
-            *Shape:* `(L + 1, n_tokens, 2P)`, and the state after each sentence.
+            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence.
         RAISES (ValueError): The state's shapes do not fit.
         """
         self._drop_stale()
@@ -182,7 +202,8 @@ class BiLM(nn.Module):
         if not sentences:
             return [], start
         types: dict[str, int] = {}
-        marked = [[SENTENCE_START, *sentence, SENTENCE_END] for sentence in sentences]
+        start_mark, end_mark = self.encoder.spelling.marks
+        marked = [[start_mark, *sentence, end_mark] for sentence in sentences]
         flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
         vectors = self.token_vectors(list(types))
         # Where every sentence starts from the same, so does what follows the first mark.
@@ -195,17 +216,17 @@ class BiLM(nn.Module):
         kept = _without_marks([len(sentence) for sentence in marked])
         backs = self._to_device(packed.inverse()[:, kept])
         first = vectors.index_select(0, self._to_device(flat[kept]))
-        layers = [torch.cat([first, first], dim=1)]
-        for forward, backward in zip(*outputs):
-            both = [forward.index_select(0, backs[0]), backward.index_select(0, backs[1])]
-            layers.append(torch.cat(both, dim=1))
+        layers = [torch.cat([first] * self.config.n_directions, dim=1)]
+        for each_direction in zip(*outputs):
+            aligned = [output.index_select(0, back) for output, back in zip(each_direction, backs)]
+            layers.append(torch.cat(aligned, dim=1))
         each = torch.stack(layers).split([len(sentence) for sentence in sentences], dim=1)
         return list(each), after.rows(np.argsort(packed.order))
 
     def token_vectors(
         self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Context-free vectors, the character CNN's.
+        """Context-free vectors, the token encoder's.
 
         tokens (Sequence[str]): Different token strings.
         product_dtype (Optional[torch.dtype]): Type of the matrix products where a
@@ -220,8 +241,8 @@ class BiLM(nn.Module):
         return torch.from_numpy(known).to(self.device)
 
     def checksum(self) -> str:
-        """RETURNS (str): SHA-256 of sizes and weights, in hexadecimal: equal for models
-        that give the same vectors."""
+        """RETURNS (str): SHA-256 of sizes, weights and vocabularies, in hexadecimal: equal
+        for models that give the same vectors."""
         self._drop_stale()
         if self._checksum is None:
             digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
@@ -229,12 +250,16 @@ class BiLM(nn.Module):
                 values = weight.detach().cpu().contiguous()
                 digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
                 digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
+            for name, vocabulary in self.encoder.spelling.vocabularies._asdict().items():
+                if vocabulary is not None:
+                    digest.update(f"{name} ".encode() + vocabulary.to_bytes())
             self._checksum = digest.hexdigest()
         return self._checksum
 
     def zero_state(self, n_sequences: int) -> BiLMState:
         """RETURNS (BiLMState): Zeros for so many sequences."""
-        weight, sizes = self.encoder.embedding.weight, (2, self.config.n_layers, n_sequences)
+        weight = self._a_weight
+        sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
         return BiLMState(
             weight.new_zeros(*sizes, self.config.projection_dim),
             weight.new_zeros(*sizes, self.config.lstm_dim),
@@ -254,7 +279,7 @@ class BiLM(nn.Module):
         name = "zeros" if state is None else "warm"
         opened = self._opened.get(name)
         if opened is None:
-            vectors = self.token_vectors([SENTENCE_START, SENTENCE_END])
+            vectors = self.token_vectors(self.encoder.spelling.marks)
             rows = torch.tensor([[0], [1]], device=self.device)
             _, opened = self._run(vectors, rows, [1], self._initial_state(state, 1))
             self._opened[name] = opened
@@ -291,11 +316,10 @@ class BiLM(nn.Module):
 
     def _engine(self) -> Optional[Engine]:
         """The engine for the weights as they are; None where it is not for them."""
-        weight = self.encoder.embedding.weight
-        if self._wants_gradient() or weight.dtype != torch.float32:
+        if self._wants_gradient() or self.dtype != torch.float32:
             return None
-        precision = resolve_precision(self.precision, weight.device)
-        if weight.device.type != "cpu":
+        precision = resolve_precision(self.precision, self.device)
+        if self.device.type != "cpu":
             return None
         with _packing:  # once, whoever comes at the same time
             if self._packed is None:
@@ -304,18 +328,16 @@ class BiLM(nn.Module):
 
     def _encode(self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None) -> Tensor:
         if not tokens:
-            return self.encoder.embedding.weight.new_zeros(0, self.config.projection_dim)
+            return self._a_weight.new_zeros(0, self.config.projection_dim)
         # Tokens of about the same length together: the CNN reads less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
         engine = self._engine()
         parts = []
         for start in range(0, len(tokens), ENCODER_TOKENS):
-            ids = character_ids(
-                [tokens[i] for i in order[start : start + ENCODER_TOKENS]],
-                max_characters=self.config.max_characters_per_token,
-                widest_filter=self.config.widest_filter,
+            ids = self.encoder.spelling([tokens[i] for i in order[start : start + ENCODER_TOKENS]])
+            on_device = TokenIds(
+                *(part if part is None else self._to_device(np.asarray(part)) for part in ids)
             )
-            on_device = self._to_device(ids)
             parts.append(
                 self.encoder(on_device, product_dtype)
                 if engine is None

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -326,7 +327,7 @@ def _limit_threads_after_fork() -> None:
 
 
 def _differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
-    theirs, ours = got.to_dict(), wanted.to_dict()
+    theirs, ours = asdict(got), asdict(wanted)
     return ", ".join(
         f"{name} is {theirs[name]} there and {ours[name]} in the config"
         for name in ours

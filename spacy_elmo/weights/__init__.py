@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Optional, Union
 
 from ..bilm.model import BiLM
-from . import allennlp, safetensors_file
+from . import allennlp, archives, manylangs, safetensors_file
 from .named import NAMED, NamedModel, obtain
 
 BUNDLED = "en_small"
@@ -13,15 +13,17 @@ HOW_TO_GIVE_WEIGHTS = (
     "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
     "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is "
     "what `python -m spacy elmo pretrain` wrote, a .safetensors file, an AllenNLP or bilm-tf "
-    "model (a folder or a .hdf5 file with its options.json), or the name of a published model "
+    "model (a folder or a .hdf5 file with its options.json), an ELMoForManyLangs model (of the "
+    "last two also the .zip archive), or the name of a published model "
     "(`python -m spacy elmo download --list`)."
 )
 
 
 def read_weights(path: Union[str, Path]) -> BiLM:
     """Read a biLM of any readable format: a `.safetensors` file, a spaCy pipeline
-    with an `elmo` pipe, or AllenNLP's and bilm-tf's HDF5 with its options (a
-    folder, the `.hdf5` file, or the common beginning of both names).
+    with an `elmo` pipe, AllenNLP's and bilm-tf's HDF5 with its options (a folder,
+    the `.hdf5` file, or the common beginning of both names), a folder of
+    ELMoForManyLangs, or a zip archive with one of the last two.
 
     path (Union[str, Path]): Where it is, or a model's name, as `locate` says.
     RETURNS (BiLM): The model, in evaluation mode, its weights frozen.
@@ -31,15 +33,25 @@ def read_weights(path: Union[str, Path]) -> BiLM:
     file = safetensors_file.find(place) if place.exists() else None
     if file is not None:
         return safetensors_file.read(file)
-    files = allennlp.find(place)
-    if files is not None:
-        return allennlp.read(files)
+    with archives.opened_place(place) as opened:
+        bilm = _read_found(opened)
+    if bilm is not None:
+        return bilm
     if place.exists():
         raise ValueError(
             f"{place} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
-            f"with options.json"
+            f"with options.json, nor ELMoForManyLangs' encoder.pkl and token_embedder.pkl"
         )
     raise ValueError(f"no weights at '{path}'. {HOW_TO_GIVE_WEIGHTS}")
+
+
+def _read_found(place: archives.File) -> Optional[BiLM]:
+    """Read what is there, if it is a format of other programs."""
+    folder = manylangs.find(place)
+    if folder is not None:
+        return manylangs.read(folder)
+    files = allennlp.find(place)
+    return None if files is None else allennlp.read(files)
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:

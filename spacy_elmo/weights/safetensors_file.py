@@ -1,9 +1,11 @@
-"""Our own format: one `.safetensors` file, config and provenance in its metadata."""
+"""Our own format: one `.safetensors` file, config and provenance in its metadata,
+vocabularies as tensors of bytes."""
 
 import os
 from pathlib import Path
 from typing import Any, Optional
 
+import numpy as np
 import srsly
 import torch
 from safetensors import SafetensorError
@@ -11,10 +13,13 @@ from safetensors.torch import load, save
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.vocabulary import InputVocabulary, Vocabularies
 
 FORMAT = "spacy-elmo"
 SUFFIX = ".safetensors"
 MODEL_FILE = "model.safetensors"
+# A header could not hold the longest ones.
+VOCABULARY = "vocabulary."
 
 
 def find(path: Path) -> Optional[Path]:
@@ -69,6 +74,10 @@ def to_bytes(bilm: BiLM, dtype: torch.dtype = torch.float32) -> bytes:
         "provenance": srsly.json_dumps(bilm.provenance),
     }
     state = {name: _cast(name, value, dtype) for name, value in bilm.state_dict().items()}
+    for name, vocabulary in bilm.encoder.spelling.vocabularies._asdict().items():
+        if vocabulary is not None:
+            array = np.frombuffer(vocabulary.to_bytes(), dtype="uint8")
+            state[VOCABULARY + name] = torch.from_numpy(array.copy())
     data: bytes = save(state, metadata=metadata)
     return data
 
@@ -103,13 +112,37 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         ) from None
     except (SafetensorError, ValueError, TypeError) as error:
         raise ValueError(f"{source}: not a readable .safetensors file: {error}") from error
-    with torch.device("meta"):
-        bilm = BiLM(config)
+    if not isinstance(provenance, dict):
+        raise ValueError(f"{source}: its provenance is no JSON object")
+    try:
+        vocabularies = _take_vocabularies(tensors)
+        with torch.device("meta"):
+            bilm = BiLM(config, vocabularies)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
     _check_tensors(tensors, bilm, source)
     tensors = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise ValueError(f"{source}: tensor '{name}' holds values that are not finite")
     bilm.load_state_dict(tensors, assign=True)
     bilm.provenance = provenance
     return bilm.eval().requires_grad_(False)
+
+
+def _take_vocabularies(tensors: dict[str, torch.Tensor]) -> Vocabularies:
+    found: dict[str, InputVocabulary] = {}
+    for name in Vocabularies._fields:
+        tensor = tensors.pop(VOCABULARY + name, None)
+        if tensor is None:
+            continue
+        if tensor.dtype != torch.uint8:
+            raise ValueError(f"tensor '{VOCABULARY}{name}' holds {tensor.dtype}, not bytes")
+        try:
+            found[name] = InputVocabulary.from_bytes(tensor.numpy().tobytes())
+        except ValueError as error:
+            raise ValueError(f"tensor '{VOCABULARY}{name}': {error}") from error
+    return Vocabularies(**found)
 
 
 def _metadata(data: bytes) -> dict[str, Any]:

@@ -19,6 +19,20 @@ CHANGED = {
     "activation": "tanh",
     "max_characters_per_token": 11,
 }
+WORDS_ONLY = {
+    "char_embed_dim": 0,
+    "filters": (),
+    "n_highway": 0,
+    "n_characters": 0,
+    "n_words": 9,
+    "word_embed_dim": 128,
+}
+MANYLANGS = {
+    "token_encoder": "manylangs",
+    "n_characters": 74,
+    "n_words": 15,
+    "word_embed_dim": 10,
+}
 
 
 def test_options_are_read_field_by_field():
@@ -54,6 +68,45 @@ def test_round_trips_through_json():
     assert options["char_cnn"]["n_characters"] == 262
     assert options["lstm"]["dim"] == 7
     assert options["char_cnn"]["embedding"]["dim"] == 9
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {**CHANGED, "bidirectional": False},
+        WORDS_ONLY,
+        MANYLANGS,
+        {**MANYLANGS, "n_words": 0, "word_embed_dim": 0},
+        {**MANYLANGS, **WORDS_ONLY, "word_embed_dim": 3},
+        {"n_words": 3, "word_embed_dim": 128},
+    ],
+)
+def test_every_kind_of_token_encoder_survives_json(sizes):
+    config = BiLMConfig(**sizes)
+    for name, value in sizes.items():
+        assert getattr(config, name) == value
+    assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    if config.token_encoder == "bilm-tf":
+        options = json.loads(json.dumps(config.to_options()))
+        again = BiLMConfig.from_options(
+            options, n_words=config.n_words, bidirectional=config.bidirectional
+        )
+        assert again == config
+
+
+def test_what_the_first_files_had_is_all_that_they_have():
+    """Of a model of bytes nothing else is written: checkpoints of before can be resumed."""
+    assert BiLMConfig().to_dict().keys() == CHANGED.keys()
+
+
+def test_width_of_what_is_projected():
+    manylangs = BiLMConfig(**MANYLANGS)
+    assert manylangs.projected_width == 10 + manylangs.n_filters
+    assert BiLMConfig(**{**MANYLANGS, **WORDS_ONLY}).projected_width == 128
+    assert BiLMConfig(**WORDS_ONLY).projected_width == 0
+    assert BiLMConfig(filters=((1, 128),)).projected_width == 0
+    assert BiLMConfig(filters=((1, 127),)).projected_width == 127
+    assert BiLMConfig(bidirectional=False).width == 128
 
 
 def test_derived_sizes():
@@ -107,11 +160,48 @@ def test_options_of_something_else(options, named):
         ("filters", [[0, 2]]),
         ("filters", [[2, 0]]),
         ("filters", [[51, 2]]),
+        ("filters", [[1, 1]] * 101),
+        ("filters", ()),
+        ("n_layers", 101),
+        ("n_layers", 10**30),
+        ("lstm_dim", 2**20 + 1),
+        ("bidirectional", None),
+        ("token_encoder", "bytes"),
+        ("token_encoder", ["manylangs"]),
+        ("n_characters", 261),
+        ("n_words", -1),
+        ("n_words", 2**40),
+        ("n_words", 5),
+        ("word_embed_dim", 128),
+        ("char_embed_dim", 0),
     ],
 )
 def test_impossible_size_is_named(name, value):
     with pytest.raises(ValueError, match=name):
         BiLMConfig.from_dict({name: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"char_embed_dim": 3}, "filters"),
+        ({"n_highway": 1}, "n_highway"),
+        ({"n_characters": 262}, "n_characters"),
+        ({"n_words": 0, "word_embed_dim": 0}, "n_words"),
+        ({"word_embed_dim": 127}, r"word_embed_dim \(127\)"),
+        ({"word_embed_dim": 0, "token_encoder": "manylangs"}, "word_embed_dim"),
+        ({"token_encoder": "manylangs", "n_words": 0}, "n_words"),
+    ],
+)
+def test_sizes_of_words_that_do_not_go_together(changes, named):
+    with pytest.raises(ValueError, match=named):
+        BiLMConfig(**{**WORDS_ONLY, **changes})
+
+
+def test_a_long_value_is_not_repeated_in_full():
+    with pytest.raises(ValueError, match="lstm_dim") as error:
+        BiLMConfig.from_dict({"lstm_dim": "9" * 10**6})
+    assert len(str(error.value)) < 300
 
 
 def test_unknown_size_is_named():

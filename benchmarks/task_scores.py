@@ -1,0 +1,43 @@
+"""What a precision costs a task: scores of a trained pipeline, its heads as they are.
+
+    python benchmarks/task_scores.py training/ner_elmo/model-best corpus/ner/test.spacy
+
+The heads were trained on float32 vectors; only the language model's products change.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.training import Corpus
+
+from spacy_elmo.pipe import Elmo
+
+PRECISIONS = ("float32", "bfloat16", "int8")
+SCORES = ("ents_f", "ents_p", "ents_r", "cats_score", "cats_micro_f", "tag_acc", "pos_acc")
+
+
+def evaluate(nlp: spacy.Language, path: Path, precision: str) -> dict[str, Any]:
+    """Scores with a precision."""
+    for _, pipe in nlp.pipeline:
+        if isinstance(pipe, Elmo):
+            pipe.bilm.precision = precision
+    return nlp.evaluate(list(Corpus(path)(nlp)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pipeline", type=Path)
+    parser.add_argument("test", type=Path)
+    args = parser.parse_args()
+    nlp = spacy.load(args.pipeline)
+    results = {name: evaluate(nlp, args.test, name) for name in PRECISIONS}
+    for score in SCORES:
+        if results["float32"].get(score) is not None:
+            values = "  ".join(f"{name} {100 * results[name][score]:6.2f}" for name in PRECISIONS)
+            print(f"{score:>12}  {values}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Files of a model in a folder, or in a zip archive, which is read where it lies."""
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Union
+
+import srsly
+
+File = Union[Path, zipfile.Path]
+
+SUFFIX = ".zip"
+# Weights cannot be packed further: what claims more is broken, or a trap.
+LARGEST_RATIO = 10
+SMALL = 1 << 20  # bytes that are no matter, however packed
+LARGEST_TEXT = 1 << 30  # bytes of a vocabulary
+LARGEST_JSON = 1 << 20
+LARGEST_FILE = 1 << 40
+
+
+@contextmanager
+def opened_place(path: Path) -> Iterator[File]:
+    """Open a zip archive for the time of the context; other paths stay what they are.
+
+    path (Path): A path.
+    YIELDS (Union[Path, zipfile.Path]): The path, or what stands for its folder in an
+        archive: the root, or the one folder that everything is in.
+    RAISES (ValueError): The archive is broken.
+    """
+    if path.suffix.lower() != SUFFIX or not path.is_file():
+        yield path
+        return
+    try:
+        archive = zipfile.ZipFile(path)
+    except Exception as error:  # zipfile raises many kinds for broken archives
+        raise ValueError(f"{path}: not a readable zip archive: {error}") from error
+    with archive:
+        folder = zipfile.Path(archive)
+        inside = [item for item in folder.iterdir() if item.name != "__MACOSX"]
+        yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+
+
+@contextmanager
+def opened(file: File) -> Iterator[BinaryIO]:
+    """Open a file for the time of the context; one of an archive is unpacked into memory.
+
+    file (Union[Path, zipfile.Path]): The file.
+    YIELDS (BinaryIO): The open file, in which one can seek.
+    RAISES (ValueError): It cannot be read.
+    """
+    if isinstance(file, zipfile.Path):
+        yield BytesIO(read_bytes(file, most=LARGEST_FILE))
+        return
+    with _open(file) as stream:
+        yield stream
+
+
+def read_bytes(file: File, most: int = LARGEST_TEXT) -> bytes:
+    """Read a file.
+
+    file (Union[Path, zipfile.Path]): The file.
+    most (int): Most bytes that it may have.
+    RETURNS (bytes): Its content.
+    RAISES (ValueError): It cannot be read, or is too large.
+    """
+    if isinstance(file, zipfile.Path):
+        return _read_packed(file, most)
+    with _open(file) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{file}: more than {most:,} bytes")
+    return content
+
+
+def read_json(file: File) -> Any:
+    """Read a small JSON file, such as settings are.
+
+    file (Union[Path, zipfile.Path]): The file.
+    RETURNS (Any): Its content.
+    RAISES (ValueError): It is none, not UTF-8, or too large.
+    """
+    content = read_bytes(file, LARGEST_JSON)
+    try:
+        return srsly.json_loads(content.decode("utf8"))
+    except ValueError as error:
+        raise ValueError(f"{file}: not JSON: {error}") from error
+
+
+def suffix(file: File) -> str:
+    """RETURNS (str): The end of a file's name, with the dot."""
+    return PurePosixPath(file.name).suffix
+
+
+def stem(file: File) -> str:
+    """RETURNS (str): A file's name without that end."""
+    return PurePosixPath(file.name).stem
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _read_packed(file: zipfile.Path, most: int) -> bytes:
+    archive = file.root
+    try:
+        info = archive.getinfo(file.at)
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError("packed in a way that is not supported; unpack the archive yourself")
+        if info.file_size > min(most, SMALL + LARGEST_RATIO * info.compress_size):
+            raise ValueError(f"claims to hold {info.file_size:,} bytes")
+        return archive.read(info)
+    except Exception as error:  # zipfile raises many kinds for broken archives
+        raise ValueError(f"{file}: cannot be read from the archive: {error}") from error

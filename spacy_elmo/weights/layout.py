@@ -1,0 +1,139 @@
+"""What a file of weights should hold, and how it becomes parameters."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Optional, Protocol
+
+import numpy as np
+import torch
+
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..bilm.vocabulary import Vocabularies
+from .archives import File
+
+Arrays = list[np.ndarray]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One array of a file, and the parameters it holds.
+
+    name (str): Its name in the file.
+    shape (Tuple[int, ...]): Its shape in the file.
+    parameters (Tuple[str, ...]): Names of the parameters of a BiLM.
+    to_parameters (Callable): From the array to those parameters.
+    to_stored (Callable): From those parameters to the array.
+    """
+
+    name: str
+    shape: Shape
+    parameters: tuple[str, ...]
+    to_parameters: Callable[[np.ndarray], Arrays]
+    to_stored: Optional[Callable[[Arrays], np.ndarray]] = None
+
+
+class StoredArrays(Protocol):
+    """A file of weights.
+
+    kind (str): What the file calls an array.
+    source (str): Name of the file in messages.
+    """
+
+    kind: str
+    source: str
+
+    def __contains__(self, name: object) -> bool:
+        """RETURNS (bool): Whether there is such an array."""
+
+    def __iter__(self) -> Iterator[str]:
+        """RETURNS (Iterator[str]): The names of all arrays."""
+
+    def shape(self, name: str) -> Optional[Shape]:
+        """RETURNS (Optional[Tuple[int, ...]]): Shape of an array, None if there is none.
+        RAISES (ValueError): It is none of floating point numbers, or not all there."""
+
+    def read(self, name: str) -> np.ndarray:
+        """RETURNS (numpy.ndarray): An array, as float32."""
+
+
+def read_parameters(
+    layout: Iterable[Entry],
+    stored: StoredArrays,
+    sizes_from: str,
+    accounted: tuple[str, ...] = ("",),
+) -> dict[str, torch.Tensor]:
+    """Read every array of a layout. A layer more than the sizes say is a mismatch as
+    much as one less.
+
+    layout (Iterable[Entry]): What should be there.
+    stored (StoredArrays): The file.
+    sizes_from (str): Name of what says the sizes, for messages.
+    accounted (Tuple[str, ...]): Beginnings of the names that all need a place in
+        the layout; others are no matter.
+    RETURNS (Dict[str, Tensor]): The parameters, in float32.
+    RAISES (ValueError): An array is missing or has no place, is of another shape or
+        not finite.
+    """
+    entries = {entry.name: entry for entry in layout}
+    for name in stored:
+        if name not in entries and name.startswith(accounted):
+            raise ValueError(
+                f"{stored.source}: {stored.kind} {name!r} {stored.shape(name)} has no place in "
+                f"the model that {sizes_from} describes"
+            )
+    parameters = {}
+    for entry in entries.values():
+        what = f"{stored.source}: {stored.kind} '{entry.name}'"
+        shape = stored.shape(entry.name)
+        if shape is None:
+            raise ValueError(
+                f"{what} is missing; by {sizes_from} its shape should be {entry.shape}"
+            )
+        if shape != entry.shape:
+            raise ValueError(
+                f"{what} has shape {shape}, by {sizes_from} it should be {entry.shape}"
+            )
+        values = stored.read(entry.name)
+        if not np.isfinite(values).all():
+            raise ValueError(f"{what} holds values that are not finite: the file is broken")
+        for name, array in zip(entry.parameters, entry.to_parameters(values)):
+            parameters[name] = torch.from_numpy(np.ascontiguousarray(array, dtype="float32"))
+    return parameters
+
+
+def plain(name: str, shape: Shape, parameter: str) -> Entry:
+    """RETURNS (Entry): An array that is a parameter."""
+    return Entry(name, shape, (parameter,), lambda values: [values], lambda arrays: arrays[0])
+
+
+def transposed(name: str, shape: Shape, parameter: str) -> Entry:
+    """RETURNS (Entry): An array that is a parameter, transposed."""
+    return Entry(name, shape, (parameter,), lambda values: [values.T], lambda arrays: arrays[0].T)
+
+
+def build(
+    config: BiLMConfig,
+    vocabularies: Vocabularies,
+    parameters: dict[str, torch.Tensor],
+    *,
+    source: File,
+) -> BiLM:
+    """Make a model of its parts.
+
+    config (BiLMConfig): The sizes.
+    vocabularies (Vocabularies): What the token encoder looks up.
+    parameters (Dict[str, Tensor]): All parameters, of the right shapes.
+    source (Union[Path, zipfile.Path]): What they were read from.
+    RETURNS (BiLM): The model, frozen, in evaluation mode.
+    RAISES (ValueError): The vocabularies do not fit.
+    """
+    try:
+        with torch.device("meta"):
+            bilm = BiLM(config, vocabularies)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+    bilm.load_state_dict(parameters, assign=True)
+    bilm.provenance = {"source": source.name}
+    return bilm.eval().requires_grad_(False)

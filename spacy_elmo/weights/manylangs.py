@@ -1,0 +1,253 @@
+"""ELMoForManyLangs' format: a folder with two state dicts and two vocabularies."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from ..bilm.config import BiLMConfig, shortened
+from ..bilm.lstm import FORGET_BIAS
+from ..bilm.model import BiLM
+from ..bilm.vocabulary import InputVocabulary, Vocabularies
+from .archives import File, read_json
+from .layout import Arrays, Entry, build, plain, read_parameters
+from .state_dict_file import StateDict, read_state_dict
+from .vocabulary_files import read_dic
+
+ENCODER_FILE = "encoder.pkl"
+TOKEN_ENCODER_FILE = "token_embedder.pkl"
+CONFIG_FILE = "config.json"
+CHARACTERS = "char_emb_layer.embedding.weight"
+WORDS = "word_emb_layer.embedding.weight"
+
+# What the published models were trained with, all of them. Their archives name this
+# file, and do not hold it.
+PUBLIC_SIZES: dict[str, Any] = {
+    "encoder": {
+        "name": "elmo",
+        "projection_dim": 512,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "dim": 4096,
+        "n_layers": 2,
+    },
+    "token_embedder": {
+        "name": "cnn",
+        "activation": "relu",
+        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
+        "n_highway": 2,
+        "word_dim": 100,
+        "char_dim": 50,
+        "max_characters_per_token": 50,
+    },
+}
+_ENCODER = ("dim", "projection_dim", "n_layers", "cell_clip", "proj_clip")
+_TOKEN_ENCODER = (
+    "activation", "filters", "n_highway", "word_dim", "char_dim", "max_characters_per_token"
+)  # fmt: skip
+
+
+def find(path: File) -> Optional[File]:
+    """Find a model.
+
+    path (Union[Path, zipfile.Path]): A folder, or one of its two `.pkl` files.
+    RETURNS (Optional[Union[Path, zipfile.Path]]): The folder, or None if the path
+        means something else.
+    """
+    if path.name in (ENCODER_FILE, TOKEN_ENCODER_FILE) and path.is_file():
+        folder: File = path.parent  # type: ignore[assignment]
+        return folder
+    if any((path / name).is_file() for name in (ENCODER_FILE, TOKEN_ENCODER_FILE)):
+        return path
+    return None
+
+
+def read(folder: File) -> BiLM:
+    """Read a model.
+
+    folder (Union[Path, zipfile.Path]): The folder.
+    RETURNS (BiLM): The model, frozen, in float32.
+    RAISES (ValueError): A file is missing or broken, or they do not fit one another;
+        the message names file and tensor.
+    """
+    _check_files(folder, (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE))
+    sizes, sizes_from = _read_sizes(folder)
+    token_encoder = read_state_dict(folder / TOKEN_ENCODER_FILE)
+    encoder = read_state_dict(folder / ENCODER_FILE)
+    try:
+        config = _config(sizes, token_encoder)
+    except ValueError as error:
+        raise ValueError(f"{sizes_from}: {error}") from error
+    parameters = {}
+    for stored, layout in (
+        (token_encoder, _token_encoder_layout(config)),
+        (encoder, _encoder_layout(config)),
+    ):
+        parameters.update(read_parameters(layout, stored, sizes_from))
+    vocabularies = Vocabularies(
+        _read_dic(folder / "char.dic", config.n_characters, CHARACTERS),
+        _read_dic(folder / "word.dic", config.n_words, WORDS),
+    )
+    return build(config, vocabularies, parameters, source=folder)
+
+
+def _check_files(folder: File, names: tuple[str, ...]) -> None:
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise ValueError(f"{folder}: {', '.join(missing)} is missing of an ELMoForManyLangs model")
+
+
+def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]:
+    if not n_rows:
+        return None
+    if not file.is_file():
+        raise ValueError(f"{file} is missing: it says what the rows of '{tensor}' mean")
+    return read_dic(file, n_rows, f"'{tensor}' in {TOKEN_ENCODER_FILE}")
+
+
+def _read_sizes(folder: File) -> tuple[Mapping[str, Any], str]:
+    """The architecture, and where it comes from. Its path is that of whoever trained
+    the model: the folder itself is asked first, and the published sizes last."""
+    named = _read_object(folder / CONFIG_FILE).get("config_path")
+    if not isinstance(named, str) or not named:
+        raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
+    base = re.split(r"[/\\]", named)[-1]
+    places: list[File] = [folder / named] if _is_inside(named) else []
+    places += [folder / base, folder / "configs" / base]
+    if isinstance(folder, Path):
+        places.append(folder / named)
+    for place in places:
+        if base and _is_file(place):
+            return _read_object(place), str(place)
+    return PUBLIC_SIZES, f"the published sizes ({shortened(named)} is not in {folder})"
+
+
+def _is_file(place: File) -> bool:
+    try:
+        return place.is_file()
+    except (OSError, ValueError):  # no name of a file at all
+        return False
+
+
+def _is_inside(path: str) -> bool:
+    return not re.match(r"[A-Za-z]:|[/\\]", path) and ".." not in re.split(r"[/\\]", path)
+
+
+def _read_object(file: File) -> dict[str, Any]:
+    content = read_json(file)
+    if not isinstance(content, dict):
+        raise ValueError(f"{file}: not a JSON object")
+    return content
+
+
+def _config(sizes: Mapping[str, Any], token_encoder: StateDict) -> BiLMConfig:
+    """RETURNS (BiLMConfig): The sizes, with those of the vocabularies from the tensors."""
+    encoder = _section(sizes, "encoder", "elmo", _ENCODER)
+    tokens = _section(sizes, "token_embedder", "cnn", _TOKEN_ENCODER)
+    has_characters = tokens["char_dim"] != 0
+    return BiLMConfig(
+        lstm_dim=encoder["dim"],
+        projection_dim=encoder["projection_dim"],
+        n_layers=encoder["n_layers"],
+        cell_clip=encoder["cell_clip"] or None,
+        proj_clip=encoder["proj_clip"] or None,
+        use_skip_connections=True,
+        char_embed_dim=tokens["char_dim"],
+        filters=tokens["filters"] if has_characters else (),
+        n_highway=tokens["n_highway"] if has_characters else 0,
+        activation=tokens["activation"],
+        max_characters_per_token=tokens["max_characters_per_token"],
+        token_encoder="manylangs",
+        n_characters=_n_rows(token_encoder, CHARACTERS) if has_characters else 0,
+        n_words=_n_rows(token_encoder, WORDS) if tokens["word_dim"] != 0 else 0,
+        word_embed_dim=tokens["word_dim"],
+    )
+
+
+def _section(
+    sizes: Mapping[str, Any], name: str, kind: str, keys: tuple[str, ...]
+) -> Mapping[str, Any]:
+    section = sizes.get(name)
+    if not isinstance(section, Mapping):
+        raise ValueError(f"'{name}' is missing")
+    if section.get("name", kind) != kind:
+        raise ValueError(
+            f"'{name}' is of the kind {shortened(section['name'])}: only '{kind}' is supported"
+        )
+    for key in keys:
+        if key not in section:
+            raise ValueError(f"'{name}.{key}' is missing")
+    return section
+
+
+def _n_rows(stored: StateDict, name: str) -> int:
+    shape = stored.shape(name)
+    if not shape:
+        raise ValueError(f"there should be a tensor '{name}' in {stored.source}")
+    return shape[0]
+
+
+def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
+    n_filters = config.n_filters
+    if config.n_words:
+        yield plain(WORDS, (config.n_words, config.word_embed_dim), "encoder.words.weight")
+    if config.n_characters:
+        shape = (config.n_characters, config.char_embed_dim)
+        yield plain(CHARACTERS, shape, "encoder.embedding.weight")
+    for i, (width, number) in enumerate(config.filters):
+        ours, theirs = f"encoder.convolutions.{i}", f"convolutions.{i}"
+        yield plain(f"{theirs}.weight", (number, config.char_embed_dim, width), f"{ours}.weight")
+        yield plain(f"{theirs}.bias", (number,), f"{ours}.bias")
+    for k in range(config.n_highway):
+        ours, theirs = f"encoder.highways.{k}", f"highways._layers.{k}"
+        for part, columns in (("weight", (n_filters,)), ("bias", ())):
+            yield Entry(
+                f"{theirs}.{part}",
+                (2 * n_filters, *columns),
+                (f"{ours}.nonlinear.{part}", f"{ours}.gate.{part}"),
+                _highway_halves,
+            )
+    width = config.projection_dim
+    shape = (width, config.projected_width)
+    yield plain("projection.weight", shape, "encoder.projection.weight")
+    yield plain("projection.bias", (width,), "encoder.projection.bias")
+
+
+def _highway_halves(values: np.ndarray) -> Arrays:
+    """Their gate lets the input pass, ours what is made of it: 1 - s(x) = s(-x)."""
+    nonlinear, gate = np.split(values, 2)
+    return [nonlinear, -gate]
+
+
+def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
+    width, gates = config.projection_dim, 4 * config.lstm_dim
+    for number, direction in enumerate(("forward", "backward")):
+        for layer in range(config.n_layers):
+            theirs, ours = f"{direction}_layer_{layer}", f"stacks.{number}.{layer}"
+            for their_part, our_part in (("input", "input_weight"), ("state", "state_weight")):
+                yield Entry(
+                    f"{theirs}.{their_part}_linearity.weight",
+                    (gates, width),
+                    (f"{ours}.{our_part}",),
+                    lambda values: [_in_our_order(values)],
+                )
+            yield Entry(
+                f"{theirs}.state_linearity.bias", (gates,), (f"{ours}.bias",), _without_forget_bias
+            )
+            if width < config.lstm_dim:
+                shape = (width, config.lstm_dim)
+                yield plain(f"{theirs}.state_projection.weight", shape, f"{ours}.projection")
+
+
+def _in_our_order(values: np.ndarray) -> np.ndarray:
+    """From the gates' order i, f, j, o to i, j, f, o."""
+    i, f, j, o = np.split(values, 4)
+    return np.concatenate([i, j, f, o])
+
+
+def _without_forget_bias(values: np.ndarray) -> Arrays:
+    """Theirs is stored; ours is added when the model runs."""
+    i, f, j, o = np.split(values, 4)
+    return [np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])]

@@ -1,0 +1,68 @@
+"""Vocabularies as text: bilm-tf's `vocab.txt` and ELMoForManyLangs' `.dic`."""
+
+from collections.abc import Sequence
+from typing import Optional
+
+from ..bilm.vocabulary import InputVocabulary
+from .archives import File, read_bytes
+
+# A line of its own in some of bilm-tf's vocabularies, which is no word.
+NO_WORD = "!!!MAXTERMID"
+# What ELMoForManyLangs reads a line as whose token is white space.
+WHITE_SPACE = "\u3000"
+
+
+def read_vocab(file: File) -> InputVocabulary:
+    """Read a `vocab.txt`: a token a line, in the order of their ids.
+
+    file (Union[Path, zipfile.Path]): The file.
+    RETURNS (InputVocabulary): The vocabulary.
+    RAISES (ValueError): It is not UTF-8.
+    """
+    words = [line.strip() for line in _lines(file)]
+    return _last_ones([word for word in words if word != NO_WORD])
+
+
+def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
+    """Read a `.dic`: `token<TAB>id` in each line. A line with the id alone is a
+    white-space token.
+
+    file (Union[Path, zipfile.Path]): The file.
+    n_rows (int): Rows of the embedding that the ids belong to.
+    tensor (str): Its name in messages.
+    RETURNS (InputVocabulary): The vocabulary.
+    RAISES (ValueError): A line is broken, or the ids are not those of the embedding.
+    """
+    lines = _lines(file)
+    hint = f"{tensor} has {n_rows} rows. Is this the {file.name} of another model?"
+    if len(lines) != n_rows:
+        raise ValueError(f"{file}: {len(lines)} entries, but {hint}")
+    tokens: list[Optional[str]] = [None] * n_rows
+    for number, line in enumerate(lines, start=1):
+        token, found, digits = line.strip().rpartition("\t")
+        if not digits.isascii() or not digits.isdigit() or "\t" in token or len(digits) > 9:
+            raise ValueError(f"{file}: line {number} is not 'token<TAB>id'")
+        row = int(digits)
+        if row >= n_rows:
+            raise ValueError(f"{file}: line {number} has the id {row}, but {hint}")
+        if tokens[row] is not None:
+            raise ValueError(f"{file}: line {number} has the id {row}, as a line before it has")
+        tokens[row] = token if found else WHITE_SPACE
+    return _last_ones(tokens)
+
+
+def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
+    """Where a token has several ids the last one is used, as in both programs."""
+    last = {token: row for row, token in enumerate(tokens)}
+    return InputVocabulary(
+        [token if last[token] == row else None for row, token in enumerate(tokens)]
+    )
+
+
+def _lines(file: File) -> list[str]:
+    try:
+        text = read_bytes(file).decode("utf8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: not UTF-8: {error}") from error
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines

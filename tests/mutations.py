@@ -1,0 +1,159 @@
+"""What can be done to the files of a model, for `fuzz.py`."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ODD_VALUES: list[Any] = [
+    *(0, -1, 1, 2, 7, 255, 2**16, 2**20, 2**31, 2**63, 10**30, 10**400, 0.5, -0.5, 1e308),
+    *("", "x", "\ud83d", "a" * 10_000, None, True, False, [], {}, [[]], [1, 2], [[1, 2**20]]),
+]
+
+
+class Mutation(NamedTuple):
+    """What was done to a model's files.
+
+    description (str): In words.
+    must_raise (bool): Whether no reader may take them for a model.
+    """
+
+    description: str
+    must_raise: bool
+
+
+# Bytes
+
+
+def flip(data: bytearray, rng: Random) -> Mutation:
+    start, end = rng.choice([(0, len(data)), (0, 200), (0, 4096), (len(data) - 4096, len(data))])
+    n = rng.choice([1, 1, 2, 4, 16, 64])
+    for _ in range(n):
+        place = min(max(0, rng.randrange(start, max(start + 1, end))), len(data) - 1)
+        data[place] = rng.choice(
+            [0, 255, rng.randrange(256), data[place] ^ (1 << rng.randrange(8))]
+        )
+    return Mutation(f"{n} bytes flipped", False)
+
+
+def truncate(data: bytearray, rng: Random) -> Mutation:
+    keep = rng.choice([0, 1, 8, 100, len(data) - 1, rng.randrange(len(data))])
+    del data[keep:]
+    return Mutation(f"cut to {keep} bytes", True)
+
+
+def blow_up(data: bytearray, rng: Random) -> Mutation:
+    """A number is made huge, in either byte order."""
+    size = rng.choice([4, 8])
+    place = rng.randrange(max(1, min(len(data), rng.choice([100, 4096, len(data)])) - size))
+    value = rng.choice([2**31 - 1, 2**31, 2**32 - 1, 2**30, 2**24]) << rng.choice(
+        [0, 8 * size - 32]
+    )
+    order = rng.choice(["little", "big"])
+    data[place : place + size] = value.to_bytes(8, order)[-size if order == "big" else 0 :][:size]
+    return Mutation(f"{size} bytes at {place} made huge", False)
+
+
+def shuffle_blocks(data: bytearray, rng: Random) -> Mutation:
+    size = rng.choice([16, 512, 4096])
+    one, two = (rng.randrange(max(1, len(data) - size)) for _ in range(2))
+    data[one : one + size] = data[two : two + size]
+    return Mutation(f"{size} bytes from {two} copied to {one}", False)
+
+
+def change_bytes(path: Path, rng: Random) -> Mutation:
+    data = bytearray(path.read_bytes())
+    before = bytes(data)
+    change = rng.choice([flip, flip, flip, truncate, blow_up, shuffle_blocks])
+    what = change(data, rng)
+    path.write_bytes(data)
+    is_text = path.suffix in (".json", ".txt", ".dic")  # of which the last line end may go
+    must = what.must_raise and not is_text and bytes(data) != before
+    return Mutation(f"{path.name}: {what.description}", must)
+
+
+# JSON and text
+
+
+def change_json(path: Path, rng: Random) -> Mutation:
+    """A value anywhere in it becomes another one, or goes."""
+    content = json.loads(path.read_text("utf8"))
+    places = [(content, key) for key in content]
+    for holder, key in places:
+        inner = holder[key]
+        if isinstance(inner, (dict, list)):
+            places += [
+                (inner, k) for k in (inner if isinstance(inner, dict) else range(len(inner)))
+            ]
+    holder, key = rng.choice(places)
+    if rng.random() < 0.2:
+        del holder[key]
+        what = "removed"
+    else:
+        holder[key] = rng.choice(ODD_VALUES)
+        what = f"is {str(holder[key])[:30]}"
+    path.write_text(json.dumps(content), "utf8")
+    return Mutation(f"{path.name}: {key!r} {what}", False)
+
+
+def nest(path: Path, rng: Random) -> Mutation:
+    depth = rng.choice([1000, 100_000])
+    path.write_text(rng.choice(["[", '{"a":', '{"lstm":[']) * depth, "utf8")
+    return Mutation(f"{path.name}: nested {depth} times", True)
+
+
+def change_lines(path: Path, rng: Random) -> Mutation:
+    lines = path.read_text("utf8").split("\n")
+    number = rng.randrange(len(lines) - 1)
+    odd = [
+        "",
+        "\t",
+        "x",
+        "x\t",
+        "\t1",
+        f"a\t{10**6}",
+        "a\t-1",
+        "a\tb\tc",
+        "a" * 10**6,
+        "a\t" + "9" * 10**5,
+    ]
+    action = rng.choice(["remove", "double", "replace"])
+    if action == "remove":
+        del lines[number]
+    elif action == "double":
+        lines.insert(number, lines[number])
+    else:
+        lines[number] = rng.choice(odd)
+    path.write_text("\n".join(lines), "utf8")
+    return Mutation(f"{path.name}: {action} line {number}", action != "replace")
+
+
+# Arrays by name
+
+
+def change_arrays(arrays: dict[str, np.ndarray], rng: Random) -> Mutation:
+    """What a file says of an array is another thing than its sizes say."""
+    name = rng.choice(sorted(arrays))
+    array = arrays[name]
+    kind = rng.choice(["rename", "remove", "add", "shape", "rank", "integers", "nan", "empty"])
+    if kind == "rename":
+        arrays[rng.choice([name + "x", name[1:], name.upper(), "a/" + name])] = arrays.pop(name)
+    elif kind == "remove":
+        del arrays[name]
+    elif kind == "add":
+        arrays[name + "_2"] = array  # of a layer's name, so that it is one too many
+    elif kind == "shape":
+        arrays[name] = array[:-1] if rng.random() < 0.5 else np.concatenate([array, array])
+    elif kind == "rank":
+        arrays[name] = array[None] if rng.random() < 0.5 else array.ravel()[:1].reshape(())
+    elif kind == "integers":
+        arrays[name] = array.astype(rng.choice(["int32", "uint8", "bool"]))
+    elif kind == "nan":
+        arrays[name] = array.copy()
+        arrays[name].flat[rng.randrange(array.size)] = rng.choice([np.nan, np.inf])
+    else:
+        arrays[name] = array[:0]
+    is_ignored = kind == "add" and name == "embedding"
+    return Mutation(f"{name}: {kind}", not is_ignored)

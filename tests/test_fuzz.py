@@ -1,0 +1,112 @@
+"""A short version of `make fuzz`, and that it sees what it is there to see."""
+
+import os
+import sys
+import time
+
+import pytest
+
+import fuzz
+import mutated_models
+from mutations import Mutation
+
+
+def test_mutated_files():
+    summaries = fuzz.run(list(mutated_models.FORMATS), 30, seed=1)
+    assert summaries.keys() == mutated_models.FORMATS.keys()
+    for name, summary in summaries.items():
+        assert not summary.wrong
+        assert summary.counts["refused"] > 15, name
+        assert summary.counts.total() == 30, name
+
+
+def outcome(monkeypatch, tmp_path, read, must_raise=False):
+    monkeypatch.setattr(fuzz, "read_weights", read)
+    monkeypatch.setattr(fuzz, "MOST_SECONDS", 0.3)
+    base = fuzz.peak_megabytes()
+    return fuzz.read_once(tmp_path, tmp_path, Mutation("", must_raise), base).result
+
+
+class Model:
+    def embed(self, sentences):
+        pass
+
+
+def wait(path):
+    end = time.process_time() + fuzz.MOST_SECONDS + 0.1
+    while time.process_time() < end:
+        pass
+    return Model()
+
+
+def refuse(path):
+    raise ValueError(f"{path}: broken")
+
+
+def refuse_without_a_name(path):
+    raise ValueError("broken")
+
+
+def fail(path):
+    raise KeyError("x")
+
+
+@pytest.mark.parametrize(
+    ("read", "must_raise", "result"),
+    [
+        (lambda path: Model(), False, "read"),
+        (lambda path: Model(), True, "read, but it should have been refused"),
+        (refuse, True, "refused"),
+        (refuse_without_a_name, True, "no file named"),
+        (fail, False, "KeyError"),
+        (wait, False, "took 0."),
+    ],
+)
+def test_outcomes(monkeypatch, tmp_path, read, must_raise, result):
+    assert outcome(monkeypatch, tmp_path, read, must_raise).startswith(result)
+
+
+def test_import_is_seen(monkeypatch, tmp_path):
+    (tmp_path / "nobody_imported_me.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def read(path):
+        import nobody_imported_me  # noqa: F401
+
+        return Model()
+
+    assert outcome(monkeypatch, tmp_path, read) == "imported nobody_imported_me"
+
+
+@pytest.mark.skipif(fuzz.peak_megabytes() == 0.0, reason="this system does not tell")
+def test_memory_is_seen(monkeypatch, tmp_path):
+    monkeypatch.setattr(fuzz, "MOST_MEGABYTES", 50)
+    peak = int(fuzz.peak_megabytes()) + 60  # no less, for that is what a process has had
+
+    def read(path):
+        assert len(b"x" * (peak * 2**20))
+        return Model()
+
+    assert outcome(monkeypatch, tmp_path, read).startswith("took ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the stand-in cannot be sent to a process")
+@pytest.mark.parametrize(
+    ("happens", "result"),
+    [(lambda: os._exit(7), "the process died (7)"), (lambda: time.sleep(60), "hangs")],
+)
+def test_a_process_that_dies_or_hangs_is_replaced(monkeypatch, happens, result):
+    def work(names, n_files, seed, first, connection):
+        for number in range(first, 6):
+            connection.send(Mutation(f"number {number}", True))
+            if number == 4:
+                happens()
+            connection.send(fuzz.Outcome("refused", 0.0, 0.0))
+
+    monkeypatch.setattr(fuzz, "work", work)
+    monkeypatch.setattr(fuzz, "START", "fork")
+    monkeypatch.setattr(fuzz, "HANGS_AFTER", 1.0)
+    summaries = fuzz.run(["one", "two"], 3)
+    assert summaries["one"].counts == {"refused": 3}
+    assert summaries["two"].counts == {"refused": 2}
+    assert summaries["two"].wrong == [f"two 1 (number 4): {result}"]

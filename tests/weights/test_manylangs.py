@@ -1,0 +1,344 @@
+"""ELMoForManyLangs' folders, against its own output and against numpy."""
+
+import json
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.weights import manylangs, read_weights, safetensors_file
+
+import reference_manylangs as reference
+from models import check_layers, check_refused
+
+SENTENCES = [
+    ["The", "cat", "sat", "."],
+    [],
+    ["the"],
+    ["漢", "é😀", "unknown", "t" * 10, "t" * 11, "cat" * 9, "", "\u3000", "\t"],
+    ["<bos>", "<eos>", "<oov>", "<pad>", "<bow>", "a", "lone\ud800surrogate"],
+]
+VARIANTS = [
+    {},
+    {"word_dim": 0},
+    {"char_dim": 0},
+    {"char_dim": 0, "word_dim": 6},  # as wide as what it is projected to
+    {"filters": [[2, 1]], "word_dim": 5, "n_highway": 0},  # the same, with characters
+    {"n_layers": 1, "activation": "tanh", "n_highway": 1},
+    {"n_layers": 3, "cell_clip": None, "proj_clip": 0, "max_characters_per_token": 7},
+    {"cell_clip": 0.7, "proj_clip": 0.5, "filters": [[1, 3], [12, 4]]},
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write(tmp_path / "some.model")
+
+
+def write(folder, seed=0, old_pickles=False, **changes):
+    sizes = reference.sizes_of(**changes)
+    tensors = reference.random_tensors(sizes, seed)
+    return reference.write_folder(folder, sizes, tensors, old_pickles=old_pickles)
+
+
+def fails(path, *parts):
+    return check_refused(lambda: read_weights(path), *parts)
+
+
+# Numbers
+
+
+def test_fixture(shared):
+    place = shared / "fixtures" / "manylangs"
+    sentences = json.loads((place / "sentences.json").read_text("utf8"))
+    bilm = read_weights(place)
+    with h5py.File(place / "reference_layers.hdf5") as file:
+        expected = [file[str(i)][()] for i in range(len(sentences))]
+    assert sum(map(len, sentences)) == 20
+    check_layers(bilm.embed(sentences)[0], expected, atol=1e-6)
+    together = bilm.requires_grad_(True).embed(sentences)[0]  # without the engine
+    check_layers([layers.detach() for layers in together], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_against_numpy(tmp_path, changes):
+    sizes = reference.sizes_of(**changes)
+    tensors = reference.random_tensors(sizes, seed=3)
+    bilm = read_weights(reference.write_folder(tmp_path / "m", sizes, tensors))
+    expected = reference.layers(sizes, tensors, SENTENCES)
+    check_layers(bilm.embed(SENTENCES)[0], expected)
+    plain = bilm.requires_grad_(True).embed(SENTENCES)[0]
+    check_layers([layers.detach() for layers in plain], expected)
+
+
+def test_clips_act_in_that_comparison():
+    sizes = reference.sizes_of()
+    tensors = reference.random_tensors(sizes, seed=3)
+    clipped = reference.layers(sizes, tensors, SENTENCES)
+    for name in ("cell_clip", "proj_clip"):
+        free = reference.layers(reference.sizes_of(**{name: None}), tensors, SENTENCES)
+        assert max(np.abs(a - b).max() for a, b in zip(clipped, free) if a.size) > 1e-3
+
+
+def test_two_white_space_tokens(folder):
+    """The last one is what the original looks up."""
+    lines = [f"{entry}\t{i}" for i, entry in enumerate(reference.CHARACTERS)]
+    lines[4] = "\u2003\t4"  # in front of U+3000, and stripped as well
+    (folder / "char.dic").write_text("\n".join(lines), "utf8")
+    vocabulary = read_weights(folder).encoder.spelling.vocabularies.characters
+    assert vocabulary["\u3000"] == reference.CHARACTERS.index("\u3000")
+    assert vocabulary.strings[4] is None
+    assert "d" not in vocabulary
+
+
+def test_windows_line_ends_and_no_last_line_end(folder):
+    text = (folder / "char.dic").read_text("utf8")
+    (folder / "char.dic").write_bytes(text.replace("\n", "\r\n").removesuffix("\r\n").encode())
+    assert len(read_weights(folder).encoder.spelling.vocabularies.characters) == 22
+
+
+def test_other_types_and_pickles_of_old_pytorch(tmp_path):
+    expected = read_weights(write(tmp_path / "new")).embed(SENTENCES)[0]
+    old = read_weights(write(tmp_path / "old", old_pickles=True))
+    torch.testing.assert_close(old.embed(SENTENCES)[0], expected, rtol=0, atol=0)
+    place = tmp_path / "old" / "encoder.pkl"
+    state = torch.load(place, weights_only=True)
+    torch.save({name: torch.nn.Parameter(value.double()) for name, value in state.items()}, place)
+    got = read_weights(tmp_path / "old")
+    torch.testing.assert_close(got.embed(SENTENCES)[0], expected, rtol=0, atol=0)
+    assert {weight.dtype for weight in got.parameters()} == {torch.float32}
+    assert not any(weight.requires_grad for weight in got.parameters())
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_lower_precisions(folder, precision):
+    bilm = read_weights(folder)
+    exact = torch.cat(bilm.embed(SENTENCES)[0], dim=1).mean(dim=0)
+    bilm.precision = precision
+    low = torch.cat(bilm.embed(SENTENCES)[0], dim=1).mean(dim=0)
+    assert torch.cosine_similarity(exact, low, dim=1).min() > 0.98
+
+
+# Where things are
+
+
+def test_every_way_to_name_a_folder(folder, tmp_path, monkeypatch):
+    expected = read_weights(folder).token_vectors(["cat"])
+    for place in (str(folder), folder / "encoder.pkl", folder / "token_embedder.pkl"):
+        assert torch.equal(read_weights(place).token_vectors(["cat"]), expected)
+    monkeypatch.chdir(folder)
+    for place in (".", "encoder.pkl"):
+        assert torch.equal(read_weights(place).token_vectors(["cat"]), expected)
+
+
+def config_path(folder, path):
+    (folder / "config.json").write_text(json.dumps({"config_path": path}), "utf8")
+
+
+@pytest.mark.parametrize(
+    ("stands", "named"),
+    [
+        ("sizes.json", "C:\\models\\sizes.json"),
+        ("configs/sizes.json", "configs/sizes.json"),
+        ("configs/sizes.json", "/somebody/configs/sizes.json"),
+        ("../sizes.json", "../sizes.json"),
+        ("sizes.json", "../../nowhere/sizes.json"),
+    ],
+)
+def test_sizes_named_by_a_path(folder, stands, named):
+    (folder / "configs").mkdir()
+    (folder / "sizes.json").rename(folder / stands)
+    config_path(folder, named)
+    assert read_weights(folder).config.lstm_dim == 20
+
+
+def test_sizes_that_stand_elsewhere_on_this_machine(folder, tmp_path):
+    (folder / "sizes.json").rename(tmp_path / "mine.json")
+    config_path(folder, str(tmp_path / "mine.json"))
+    assert read_weights(folder).config.lstm_dim == 20
+    other = reference.sizes_of(cell_clip=7.5)
+    (folder / "mine.json").write_text(json.dumps(other), "utf8")
+    assert read_weights(folder).config.cell_clip == 7.5  # the folder's own goes first
+
+
+def test_published_sizes_take_the_place_of_a_missing_file(folder, monkeypatch):
+    (folder / "sizes.json").unlink()
+    message = fails(folder, "published sizes", "/home/somebody/models/sizes.json", "is not in")
+    assert "(2048, 4096)" in message or "token_embedder.pkl" in message
+    monkeypatch.setattr(manylangs, "PUBLIC_SIZES", reference.sizes_of())
+    assert read_weights(folder).config.lstm_dim == 20
+
+
+def test_published_sizes():
+    """FORMATS.md, section 2."""
+    sizes = manylangs.PUBLIC_SIZES
+    filters = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+    assert sizes["token_embedder"]["filters"] == filters
+    assert (sizes["encoder"]["dim"], sizes["encoder"]["projection_dim"]) == (4096, 512)
+
+
+@pytest.mark.parametrize("inside", ["", "144/"])
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_zip_archive(folder, tmp_path, inside, packing):
+    with zipfile.ZipFile(tmp_path / "144.zip", "w", packing) as archive:
+        for file in folder.iterdir():
+            archive.write(file, inside + file.name)
+        if inside:
+            archive.writestr("__MACOSX/x", "")
+    before = sorted(tmp_path.iterdir())
+    packed = read_weights(tmp_path / "144.zip")
+    expected = read_weights(folder).embed(SENTENCES)[0]
+    torch.testing.assert_close(packed.embed(SENTENCES)[0], expected, rtol=0, atol=0)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+# Safetensors
+
+
+@pytest.mark.parametrize("changes", VARIANTS[:5])
+def test_kept_as_safetensors(tmp_path, changes):
+    bilm = read_weights(write(tmp_path / "m", **changes))
+    safetensors_file.write(bilm, tmp_path / "a.safetensors")
+    again = read_weights(tmp_path / "a.safetensors")
+    assert again.config == bilm.config
+    assert again.provenance == {"source": "m"}
+    expected = bilm.embed(SENTENCES)[0]
+    torch.testing.assert_close(again.embed(SENTENCES)[0], expected, rtol=0, atol=0)
+
+
+def test_checksum_knows_the_vocabulary(folder):
+    before = read_weights(folder).checksum()
+    assert read_weights(folder).checksum() == before
+    text = (folder / "word.dic").read_text("utf8")
+    swapped = text.replace("The\t4", "cat\t4").replace("cat\t6", "The\t6")
+    (folder / "word.dic").write_text(swapped, "utf8")
+    assert read_weights(folder).checksum() != before
+
+
+# What does not fit
+
+
+@pytest.mark.parametrize("name", ["char.dic", "word.dic", "config.json", "encoder.pkl"])
+def test_missing_file(folder, name):
+    (folder / name).unlink()
+    fails(folder, folder, name, "missing")
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        (lambda lines: lines[:-1], "21 entries, but 'char_emb_layer.embedding.weight'"),
+        (lambda lines: [*lines, "new\t22"], "23 entries, but 'char_emb_layer.embedding.weight'"),
+        (lambda lines: [*lines[:-1], "new\t22"], "line 22 has the id 22, but"),
+        (lambda lines: [*lines[:-1], "new\t3"], "line 22 has the id 3, as a line before"),
+        (lambda lines: [*lines[:-1], "new\t-1"], "line 22 is not 'token<TAB>id'"),
+        (lambda lines: [*lines[:-1], "new"], "line 22 is not 'token<TAB>id'"),
+        (lambda lines: [*lines[:-1], ""], "line 22 is not 'token<TAB>id'"),
+        (lambda lines: [*lines[:-1], "a\tb\t21"], "line 22 is not 'token<TAB>id'"),
+        (lambda lines: [*lines[:-1], f"a\t{'9' * 5000}"], "line 22 is not 'token<TAB>id'"),
+        (lambda lines: [line.replace("<oov>", "<unk>") for line in lines], "lacks <oov>"),
+        (lambda lines: [line.replace("<bow>", "<w>") for line in lines], "lacks <bow>"),
+    ],
+)
+def test_dictionary_that_does_not_fit(folder, lines, named):
+    good = [f"{entry}\t{i}" for i, entry in enumerate(reference.CHARACTERS)]
+    assert len(good) == 22
+    (folder / "char.dic").write_text("".join(f"{line}\n" for line in lines(good)), "utf8")
+    message = fails(folder, named)
+    assert str(folder) in message
+
+
+def test_dictionary_that_is_no_text(folder):
+    (folder / "word.dic").write_bytes(b"\xff\xfe\t1\n")
+    fails(folder, folder / "word.dic", "UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"dim": 21}, ("forward_layer_0.input_linearity.weight", (80, 6), (84, 6))),
+        ({"projection_dim": 7}, ("projection.weight", (6, 20), (7, 20))),
+        ({"n_layers": 1}, ("forward_layer_1", "has no place")),
+        ({"n_layers": 3}, ("forward_layer_2.input_linearity.weight", "is missing")),
+        ({"n_layers": 101}, ("n_layers", "101")),
+        ({"n_highway": 3}, ("highways._layers.2.weight", "is missing", (30, 15))),
+        ({"n_highway": 1}, ("highways._layers.1.weight", "has no place")),
+        ({"word_dim": 0}, ("word_emb_layer.embedding.weight", "has no place")),
+        ({"char_dim": 0}, ("char_emb_layer.embedding.weight", "has no place")),
+        ({"char_dim": 5}, ("char_emb_layer.embedding.weight", (22, 4), (22, 5))),
+        ({"filters": [[1, 4], [2, 6]]}, ("convolutions.2.weight", "has no place")),
+        ({"filters": "wide"}, ("filters", "wide")),
+        ({"dim": None}, ("lstm_dim", "None")),
+        ({"projection_dim": 20}, ("projection.weight",)),
+    ],
+)
+def test_sizes_that_do_not_fit(folder, changes, named):
+    (folder / "sizes.json").write_text(json.dumps(reference.sizes_of(**changes)), "utf8")
+    fails(folder, "sizes.json", *named)
+
+
+def test_sizes_of_another_kind(folder):
+    sizes = reference.sizes_of()
+    for section, kind in (("encoder", "lstm"), ("token_embedder", "lstm")):
+        other = {**sizes, section: {**sizes[section], "name": kind}}
+        (folder / "sizes.json").write_text(json.dumps(other), "utf8")
+        fails(folder, folder / "sizes.json", f"'{section}'", "'lstm'", "is supported")
+    del sizes["encoder"]["dim"]
+    (folder / "sizes.json").write_text(json.dumps(sizes), "utf8")
+    fails(folder, "'encoder.dim' is missing")
+
+
+@pytest.mark.parametrize("content", [b"{", b"", b"[]", b"{}", b"\xff\xfe", b"null", b"[" * 10**5])
+@pytest.mark.parametrize("name", ["config.json", "sizes.json"])
+def test_broken_json(folder, content, name):
+    (folder / name).write_bytes(content)
+    fails(folder, folder / name)
+
+
+@pytest.mark.parametrize("path", ["", None, 3, "a\0b", "x" * 5000, "/dev/zero", "\ud800"])
+def test_paths_that_lead_nowhere(folder, path):
+    config_path(folder, path)
+    fails(folder)
+
+
+def change(folder, name, **tensors):
+    state = torch.load(folder / name, weights_only=True)
+    state.update(tensors)
+    torch.save({k: v for k, v in state.items() if v is not None}, folder / name)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "named"),
+    [
+        (None, "there should be a tensor"),
+        (torch.zeros(3), "(3,)"),
+        (torch.zeros(22, 4, dtype=torch.int32), "asks for"),
+        (torch.full((22, 4), torch.nan), "not finite"),
+        (torch.zeros(1).expand(22, 4), "claims to hold 352 bytes"),
+        (torch.zeros(22, 4, device="meta"), "asks for"),
+        (torch.zeros(22, 4).to_sparse(), "asks for"),
+        ([1, 2], "not a state dict"),
+    ],
+)
+def test_tensors_that_are_none(folder, tensor, named):
+    name = "char_emb_layer.embedding.weight"
+    change(folder, "token_embedder.pkl", **{name: tensor})
+    fails(folder, folder / "token_embedder.pkl", named)
+
+
+def test_the_projection_of_an_lstm_that_needs_none(tmp_path):
+    """P = D: the format has a matrix that this package's LSTM has no place for."""
+    folder = write(tmp_path / "m", dim=6)
+    fails(folder, "forward_layer_0.state_projection.weight", "has no place")
+
+
+def test_config_of_the_fixture_s_kind_survives_json(folder):
+    config = read_weights(folder).config
+    assert config.token_encoder == "manylangs"
+    again = BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    assert again == config
+    with pytest.raises(ValueError, match="has no place for the token encoder 'manylangs'"):
+        config.to_options()
