@@ -6,14 +6,22 @@ from typing import Any, Optional, Union
 
 import spacy
 import srsly
-import torch
 from spacy.util import load_config
 
 from .bilm.model import BiLM
-from .bilm.softmax import LanguageModelSoftmax, Softmax
+from .bilm.softmax import Softmax
 from .pretraining.language_model import VOCABULARY_FILE, has_softmax, read_softmax
 from .pretraining.vocabulary import Vocabulary
-from .weights import allennlp, allennlp_extras, find_named, locate, read_weights, safetensors_file
+from .weights import (
+    allennlp,
+    allennlp_extras,
+    find_named,
+    locate,
+    manylangs,
+    read_weights,
+    safetensors_file,
+)
+from .weights.archives import opened_place
 
 SAFETENSORS, ALLENNLP, PIPELINE, MANYLANGS = FORMATS = (
     "safetensors",
@@ -62,13 +70,14 @@ def read_content(source: Union[str, Path]) -> Content:
     named = find_named(source)
     place = locate(source)
     bilm = read_weights(place)
-    if not isinstance(bilm.provenance, dict):
-        raise ValueError(f"{place}: its provenance is no JSON object")
     content = Content(_format_of(place), place, bilm, lang=bilm.provenance.get("lang"))
     if content.format == PIPELINE:
         _add_pipeline(content)
     elif content.format == ALLENNLP:
-        _add_extras(content)
+        with opened_place(place) as opened:
+            files = allennlp.find(opened)
+            assert files is not None
+            _add_extras(content, files)
     if named is not None:
         content.lang = named.lang
         urls = [file.url for file in named.files]
@@ -83,7 +92,8 @@ def _format_of(place: Path) -> str:
         return PIPELINE
     if place.exists() and safetensors_file.find(place) is not None:
         return SAFETENSORS
-    return ALLENNLP if allennlp.find(place) is not None else MANYLANGS
+    with opened_place(place) as opened:
+        return MANYLANGS if manylangs.find(opened) is not None else ALLENNLP
 
 
 def _add_pipeline(content: Content) -> None:
@@ -127,10 +137,8 @@ def _default_settings() -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in ("model", "weights")}
 
 
-def _add_extras(content: Content) -> None:
+def _add_extras(content: Content, files: allennlp.Files) -> None:
     """Provenance, softmax and vocabulary of an HDF5 file, and what else it holds."""
-    files = allennlp.find(content.place)
-    assert files is not None
     weights, bilm = files[1], content.bilm
     provenance = allennlp_extras.read_provenance(weights)
     if provenance is not None:
@@ -138,20 +146,12 @@ def _add_extras(content: Content) -> None:
     unknown = allennlp_extras.unknown_datasets(weights)
     if unknown:
         content.rest.append(f"datasets that are no part of a biLM ({', '.join(unknown)})")
-    arrays = allennlp_extras.read_softmax(weights)
-    if arrays is None:
+    if not allennlp_extras.has_softmax(weights):
         return
-    path = allennlp_extras.find_beside(weights, VOCABULARY_FILE)
-    if path is None:
+    if not any(path.is_file() for path in allennlp.beside(weights, VOCABULARY_FILE)):
         content.rest.append(f"the softmax, which has no {VOCABULARY_FILE} beside it")
         return
-    vocabulary, width = Vocabulary.from_disk(path), bilm.config.projection_dim
-    softmax = LanguageModelSoftmax(n_words=len(vocabulary), width=width)
-    try:
-        softmax.load_state_dict(dict(zip(("weight", "bias"), map(torch.from_numpy, arrays))))
-    except RuntimeError as error:
-        raise ValueError(
-            f"{weights}: the softmax does not fit the {len(vocabulary)} words of {path} and "
-            f"projection_dim {width}: {error}"
-        ) from error
-    content.prediction = softmax, vocabulary
+    found = allennlp.read_softmax(files)
+    assert found is not None
+    softmax, words = found
+    content.prediction = softmax, Vocabulary([word or "" for word in words.strings])

@@ -145,7 +145,7 @@ def _check_room(target: Path, format: str, force: bool) -> None:
     files = [target]
     if format == ALLENNLP:
         names = ("options.json", VOCABULARY_FILE)
-        files += [allennlp_extras.beside(target, name) for name in names]
+        files += [_beside(target, name) for name in names]
     for path in files:
         is_folder = path.is_dir()
         if is_folder and format == PIPELINE and not any(path.iterdir()):
@@ -156,6 +156,13 @@ def _check_room(target: Path, format: str, force: bool) -> None:
             raise ValueError(f"{path} holds something else than a pipeline: give another name")
         if path.exists() and not force:
             raise ValueError(f"{path} exists already: give another name, or --force")
+
+
+def _beside(target: Path, name: str) -> Path:
+    """Where to write a file that belongs to the weights."""
+    path = allennlp.beside(target, name)[0]
+    assert isinstance(path, Path)
+    return path
 
 
 def _write_pipeline(content: Content, target: Path, dtype: torch.dtype) -> None:
@@ -189,7 +196,7 @@ def _write_allennlp(content: Content, target: Path) -> None:
         )
         for file in ("options.json", VOCABULARY_FILE):
             if (folder / file).is_file():
-                os.replace(folder / file, allennlp_extras.beside(target, file))
+                os.replace(folder / file, _beside(target, file))
         os.replace(folder / "weights.hdf5", target)
 
 

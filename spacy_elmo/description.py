@@ -2,15 +2,21 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import h5py
 from safetensors import safe_open
 
 from .bilm.softmax import LanguageModelSoftmax
-from .content import ALLENNLP, PIPELINE, SAFETENSORS, Content, read_content
+from .content import MANYLANGS, PIPELINE, SAFETENSORS, Content, read_content
 from .pretraining.language_model import SOFTMAX_FILE, VOCABULARY_FILE
-from .weights import allennlp, allennlp_extras, find_named, safetensors_file
+from .weights import (
+    allennlp,
+    archives,
+    find_named,
+    manylangs,
+    safetensors_file,
+)
 from .weights.named import NamedModel
 
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
@@ -71,29 +77,35 @@ def _files(content: Content) -> list[Path]:
     """The files that make the model, the weights first."""
     place = content.place
     if content.format in (SAFETENSORS, PIPELINE):
-        weights = safetensors_file.find(place)
-        assert weights is not None
+        file = safetensors_file.find(place)
+        assert file is not None
         others = [place / name for name in (SOFTMAX_FILE, VOCABULARY_FILE)]
-        return [weights, *(path for path in others if content.prediction and path.is_file())]
-    if content.format == ALLENNLP:
-        files = allennlp.find(place)
-        assert files is not None
-        options, weights = files
-        words = allennlp_extras.find_beside(weights, VOCABULARY_FILE)
-        return [weights, options, *([words] if words and content.prediction else [])]
-    return [place] if place.is_file() else sorted(p for p in place.iterdir() if p.is_file())
+        return [file, *(path for path in others if content.prediction and path.is_file())]
+    if place.suffix.lower() == archives.SUFFIX:
+        return [place]
+    if content.format == MANYLANGS:
+        folder = manylangs.find(place)
+        assert isinstance(folder, Path)
+        return sorted(path for path in folder.iterdir() if path.is_file())
+    files = allennlp.find(place)
+    assert files is not None
+    options, weights = files
+    words = allennlp.beside(weights, VOCABULARY_FILE) if content.prediction else []
+    found = [weights, options, *[path for path in words if path.is_file()][:1]]
+    return [path for path in found if isinstance(path, Path)]
 
 
-def _dtype(content: Content, weights: Path) -> str:
-    """The type of the weights on disk."""
+def _dtype(content: Content, weights: Path) -> Optional[str]:
+    """The type of the weights on disk, where it is easily known."""
+    names: set[str] = set()
     if content.format in (SAFETENSORS, PIPELINE):
         with safe_open(weights, framework="numpy") as file:
-            names = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
-        return ", ".join(sorted(_DTYPES.get(name, name) for name in names))
-    if content.format == ALLENNLP:
+            kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+        names = {_DTYPES[kind] for kind in kinds if kind in _DTYPES}
+    elif weights.suffix in allennlp.WEIGHTS_SUFFIXES:
         with h5py.File(weights, "r") as file:
-            return str(file["char_embed"].dtype)
-    return "float32"
+            file.visititems(lambda _, item: names.add(str(getattr(item, "dtype", ""))))
+    return ", ".join(sorted(names - {""})) or None
 
 
 def _describe_file(path: Path) -> dict[str, Any]:

@@ -13,8 +13,8 @@ HOW_TO_GIVE_WEIGHTS = (
     "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
     "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is "
     "what `python -m spacy elmo pretrain` wrote, a .safetensors file, an AllenNLP or bilm-tf "
-    "model (a folder or a .hdf5 file with its options.json), or an ELMoForManyLangs model; of "
-    "the last two also the .zip archive; or the name of a published model "
+    "model (a folder or a .hdf5 file with its options.json), an ELMoForManyLangs model (of the "
+    "last two also the .zip archive), or the name of a published model "
     "(`python -m spacy elmo download --list`)."
 )
 

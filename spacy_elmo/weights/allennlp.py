@@ -165,12 +165,12 @@ def _vocabulary_of(
 ) -> InputVocabulary:
     """The words of a dataset's rows."""
     if vocabulary is None:
-        beside = _beside(path, VOCABULARY_FILE)
-        vocabulary = next((file for file in beside if file.is_file()), None)
+        places = beside(path, VOCABULARY_FILE)
+        vocabulary = next((file for file in places if file.is_file()), None)
         if vocabulary is None:
             raise ValueError(
                 f"{path}: no vocabulary beside it, without which '{name}' has no meaning; "
-                f"expected {' or '.join(map(str, beside))}"
+                f"expected {' or '.join(map(str, places))}"
             )
     words = read_vocab(vocabulary)
     if len(words) != n_words:
@@ -280,14 +280,20 @@ def _weights_in(folder: AnyFile) -> Optional[AnyFile]:
 
 
 def _options_beside(weights: AnyFile) -> AnyFile:
-    beside = _beside(weights, "options.json")
-    for candidate in beside:
+    places = beside(weights, "options.json")
+    for candidate in places:
         if candidate.is_file():
             return candidate
-    raise ValueError(f"{weights}: no options beside it; expected {' or '.join(map(str, beside))}")
+    raise ValueError(f"{weights}: no options beside it; expected {' or '.join(map(str, places))}")
 
 
-def _beside(weights: AnyFile, name: str) -> list[AnyFile]:
-    """Where a file that belongs to the weights may be, most special first."""
+def beside(weights: AnyFile, name: str) -> list[AnyFile]:
+    """Where a file that belongs to weights may be: as `elmo_small_vocab.txt` belongs to
+    `elmo_small_weights.hdf5`, or by its general name.
+
+    weights (Union[Path, zipfile.Path]): The HDF5 file.
+    name (str): "options.json" or "vocab.txt".
+    RETURNS (List[Union[Path, zipfile.Path]]): Both places, the special one first.
+    """
     folder: Any = weights.parent
     return [folder / (stem(weights).removesuffix("weights") + name), folder / name]

@@ -8,16 +8,22 @@ import h5py
 import numpy as np
 import srsly
 
+from .allennlp import EMBEDDING, OUR_GROUPS
+from .archives import File, opened
+from .hdf5_file import open_hdf5
+
 PROVENANCE = "spacy_elmo_provenance"
-WEIGHT, BIAS = "softmax/W", "softmax/b"
-# The beginnings of all names that mean something to a reader.
-_KNOWN = ("char_embed", "CNN", "RNN_", "rnn/", "embedding", "softmax/")
-
-Softmax = tuple[np.ndarray, np.ndarray]
+SOFTMAX = "softmax/"
+WEIGHT, BIAS = f"{SOFTMAX}W", f"{SOFTMAX}b"
 
 
-def write_extras(weights: Path, *, softmax: Optional[Softmax], provenance: dict[str, Any]) -> None:
-    """Add to an HDF5 file.
+def write_extras(
+    weights: Path,
+    *,
+    softmax: Optional[tuple[np.ndarray, np.ndarray]],
+    provenance: dict[str, Any],
+) -> None:
+    """Add to an HDF5 file. `allennlp.read_softmax` reads the softmax.
 
     weights (Path): The file.
     softmax (Optional[Tuple[numpy.ndarray, numpy.ndarray]]): Weight, *Shape:* `(V, P)`,
@@ -31,24 +37,16 @@ def write_extras(weights: Path, *, softmax: Optional[Softmax], provenance: dict[
         file.attrs[PROVENANCE] = srsly.json_dumps(provenance)
 
 
-def read_softmax(weights: Path) -> Optional[Softmax]:
-    """RETURNS (Optional[Tuple[numpy.ndarray, numpy.ndarray]]): Weight, *Shape:*
-    `(V, P)`, and bias, *Shape:* `(V,)`, of the softmax, if there is one.
-    RAISES (ValueError): One of the two is missing, or is no array of floats."""
-    with h5py.File(weights, "r") as file:
-        found = {name: file[name] for name in (WEIGHT, BIAS) if name in file}
-        for name in (WEIGHT, BIAS) if found else ():
-            dataset = found.get(name)
-            if not isinstance(dataset, h5py.Dataset) or dataset.dtype.kind != "f":
-                raise ValueError(f"{weights}: '{name}' is missing, or holds no floats")
-        arrays = [np.asarray(dataset[()], dtype="float32") for dataset in found.values()]
-    return (arrays[0], arrays[1]) if arrays else None
+def has_softmax(weights: File) -> bool:
+    """RETURNS (bool): Whether there is a softmax, or a part of one."""
+    with open_hdf5(weights) as stored:
+        return any(name.startswith(SOFTMAX) for name in stored)
 
 
-def read_provenance(weights: Path) -> Optional[dict[str, Any]]:
+def read_provenance(weights: File) -> Optional[dict[str, Any]]:
     """RETURNS (Optional[dict]): The provenance, if spacy-elmo wrote the file.
     RAISES (ValueError): It is no JSON object."""
-    with h5py.File(weights, "r") as file:
+    with opened(weights) as stream, h5py.File(stream, "r") as file:
         text = file.attrs.get(PROVENANCE)
     provenance = {} if text is None else srsly.json_loads(str(text))
     if not isinstance(provenance, dict):
@@ -56,32 +54,8 @@ def read_provenance(weights: Path) -> Optional[dict[str, Any]]:
     return None if text is None else provenance
 
 
-def unknown_datasets(weights: Path) -> list[str]:
+def unknown_datasets(weights: File) -> list[str]:
     """RETURNS (List[str]): The datasets that no reader knows."""
-    names: list[str] = []
-
-    def note(name: str, item: object) -> None:
-        if isinstance(item, h5py.Dataset) and not name.startswith(_KNOWN):
-            names.append(name)
-
-    with h5py.File(weights, "r") as file:
-        file.visititems(note)
-    return names
-
-
-def beside(weights: Path, name: str) -> Path:
-    """The file that belongs to weights: `elmo_small_vocab.txt` to
-    `elmo_small_weights.hdf5`.
-
-    weights (Path): The HDF5 file.
-    name (str): "options.json" or "vocab.txt".
-    RETURNS (Path): The other file.
-    """
-    return weights.with_name(weights.stem.removesuffix("weights") + name)
-
-
-def find_beside(weights: Path, name: str) -> Optional[Path]:
-    """RETURNS (Optional[Path]): The file that belongs to weights, by its own name or
-    by the general one, if it is there."""
-    candidates = (beside(weights, name), weights.with_name(name))
-    return next((path for path in candidates if path.is_file()), None)
+    known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
+    with open_hdf5(weights) as stored:
+        return [name for name in stored if not name.startswith(known)]
