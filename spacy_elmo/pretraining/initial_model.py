@@ -4,6 +4,7 @@ from typing import Optional
 
 import torch
 
+from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.precision import has_bfloat16
 from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_softmax
@@ -22,15 +23,17 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     train (Corpus): The text, for a new vocabulary.
     RETURNS (Tuple[LanguageModel, int]): The model, and the steps in which its
         softmax alone is trained, because it is new and the biLM is not.
-    RAISES (ValueError): The model to go on from cannot be read, or its softmax is
-        of another kind.
+    RAISES (ValueError): The model to go on from cannot be read, its softmax is of
+        another kind, or models of such sizes cannot be pretrained.
     """
     init, settings = config.pretraining.init, config.pretraining
     if init is None:
+        _check_sizes("[model]", config.bilm)
         bilm = BiLM(config.bilm)
         softmax, vocabulary = _new_softmax(config, train, bilm.config.projection_dim)
         return LanguageModel(bilm, softmax, vocabulary), 0
     bilm = read_weights(init).requires_grad_(True)
+    _check_sizes(init, bilm.config)
     width = bilm.config.projection_dim
     folder = locate(init)
     known = read_softmax(folder, width=width) if has_softmax(folder) else None
@@ -41,6 +44,18 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     if known is not None:
         _copy_known_words(known, softmax, vocabulary)
     return LanguageModel(bilm, softmax, vocabulary), settings.softmax_warmup
+
+
+def _check_sizes(source: str, sizes: BiLMConfig) -> None:
+    """That the model reads bytes, in both directions: others can be used, not pretrained."""
+    reads_bytes = sizes.token_encoder == "bilm-tf" and sizes.n_characters and not sizes.n_words
+    if not reads_bytes or not sizes.bidirectional:
+        raise ValueError(
+            f"{source}: only models of two directions that read characters as UTF-8 bytes can be "
+            f"pretrained; this has token_encoder = '{sizes.token_encoder}', n_characters = "
+            f"{sizes.n_characters}, n_words = {sizes.n_words}, bidirectional = "
+            f"{str(sizes.bidirectional).lower()}"
+        )
 
 
 def _new_softmax(

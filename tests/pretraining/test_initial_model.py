@@ -15,6 +15,7 @@ from spacy_elmo.weights import read_weights
 
 import reference
 from models import tiny_options
+from mutated_models import write_manylangs, write_word_ids
 from runs import arrays, metrics, run_settings, write_texts
 
 OTHER = read_corpus([["the", "a", "new", "b"], ["words", "the", "new", "the"]] * 20)
@@ -219,3 +220,15 @@ def test_types_of_products(monkeypatch):
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.delattr(torch.cpu, name)
     assert product_dtype("auto", cpu) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "write"),
+    [("manylangs", write_manylangs), ("bilm-tf", write_word_ids)],
+)
+def test_models_that_cannot_be_pretrained(folder, tmp_path, kind, write):
+    """They read words or code points, which the trainer does not spell."""
+    path = write(tmp_path)
+    config = run_settings(folder, init={"init": str(path)})
+    with pytest.raises(ValueError, match=f"only models of two .* token_encoder = '{kind}'"):
+        initial_model(config, OTHER)
