@@ -21,6 +21,7 @@ GROUPS = {
         "spacy-elmo.ScalarMix.v1",
         "spacy-elmo.Tok2VecElmo.v1",
     ],
+    "spacy_feature_caches": ["spacy-elmo.disk.v1", "spacy-elmo.memory.v1"],
     "spacy_loggers": ["spacy-elmo.TensorBoard.v1"],
     "spacy_segmenters": [
         "spacy-elmo.doc.v1",

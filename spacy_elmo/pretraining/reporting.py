@@ -232,6 +232,6 @@ def _step_of(line: str) -> float:
         return float("inf")
 
 
-def _names(inputs: Inputs) -> list[str]:
+def _names(inputs: Inputs) -> Inputs:
     """Names of files without their folders, which are nobody's business in a published model."""
-    return [Path(name).name for name in ([inputs] if isinstance(inputs, str) else inputs)]
+    return Path(inputs).name if isinstance(inputs, str) else [Path(name).name for name in inputs]

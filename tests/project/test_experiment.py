@@ -255,7 +255,12 @@ def start(name, *args):
     """A script in a process group of its own, so that all of it can be stopped."""
     command = [sys.executable, str(SCRIPTS / name), *map(str, args)]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        # Not ignored, as it is where the tests themselves run in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
