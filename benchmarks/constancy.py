@@ -37,7 +37,6 @@ from language_models import SIZES, add_elmo, make_model, memory, read_sentences
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.characters import character_ids
 from spacy_elmo.bilm.model import BiLM
 
 SENTENCE = 10  # tokens of a sentence in the part `docs`
@@ -203,15 +202,11 @@ def print_memory(bench: Bench) -> None:
 
 def characters(bench: Bench) -> None:
     """Milliseconds for strings that the model has seen, and for new ones."""
-    bilm, sizes = bench.bilm, bench.bilm.config
+    bilm = bench.bilm
     bilm.precision = bench.args.precision
-    words = list(chain.from_iterable(bench.sentences(20_000)))
+    words = list(chain.from_iterable(bench.sentences(3_000)))
     running, types = words[:1000], list(dict.fromkeys(words))[:1000]
     bilm.token_vectors(types)
-
-    def spell() -> None:
-        width, widest = sizes.max_characters_per_token, sizes.widest_filter
-        character_ids(types, max_characters=width, widest_filter=widest)
 
     def encode(bilm: BiLM = bilm) -> None:
         bilm.cache.clear()
@@ -221,7 +216,7 @@ def characters(bench: Bench) -> None:
     rows: list[tuple[str, str, int, Callable[[], Any]]] = [
         ("seen", "of running text", 200, lambda: bilm.token_vectors(list(dict.fromkeys(running)))),
         ("seen", "all different", 200, lambda: bilm.token_vectors(types)),
-        ("new", "character ids, all different", 200, spell),
+        ("new", "character ids, all different", 200, lambda: bilm.encoder.spelling(types)),
         ("", "character CNN as well", 5, encode),
     ]
     for target, name, n, run in rows:
