@@ -5,18 +5,19 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Union
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: Union[str, bytes]) -> None:
     """Write a file so that it is whole, or as it was.
 
     path (Path): The file; its folder is made if need be.
-    text (str): The content.
+    content (Union[str, bytes]): What it is to hold; text as UTF-8.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
     try:
-        unfinished.write_text(text, "utf8")
+        unfinished.write_bytes(content.encode("utf8") if isinstance(content, str) else content)
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -1,7 +1,6 @@
 """Our own format: one `.safetensors` file, config and provenance in its metadata,
 vocabularies as tensors of bytes."""
 
-import os
 from pathlib import Path
 from typing import Any, Optional
 
@@ -14,6 +13,7 @@ from safetensors.torch import load, save
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
+from ..output import write_whole
 
 FORMAT = "spacy-elmo"
 SUFFIX = ".safetensors"
@@ -58,12 +58,7 @@ def write(bilm: BiLM, path: Path, dtype: torch.dtype = torch.float32) -> None:
     dtype (torch.dtype): Type of the weights on disk; they are read as float32.
     RAISES (ValueError): A weight is too large for the type.
     """
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        unfinished.write_bytes(to_bytes(bilm, dtype))
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_whole(path, to_bytes(bilm, dtype))
 
 
 def to_bytes(bilm: BiLM, dtype: torch.dtype = torch.float32) -> bytes:
