@@ -30,7 +30,8 @@ def embed_docs(
         state after one empty sentence), or "carry" (zeros, and from then on the
         state after the Doc's sequence before).
     max_batch_tokens (int): Most tokens that run side by side.
-    RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each.
+    RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
+        they have a gradient.
     RAISES (ValueError): "carry" with segments that overlap.
     """
     words = [[token.text for token in doc] for doc in docs]
@@ -41,6 +42,8 @@ def embed_docs(
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
             state = _start(bilm, [i for i, _ in batch], initial_state, states)
             layers, after = bilm.embed(tokens, state)
+            if bilm.device.type != "cpu" and not layers[0].requires_grad:
+                layers = _on_cpu(layers)
             for row, (i, segment) in enumerate(batch):
                 kept = slice(segment.keep_start - segment.start, segment.keep_end - segment.start)
                 piece = layers[row][:, kept]
@@ -89,6 +92,12 @@ def _start(bilm: BiLM, docs: list[int], initial_state: str, states: dict[int, Bi
         return None
     zeros = bilm.zero_state(1)
     return BiLMState.concatenate([states.get(i, zeros) for i in docs])
+
+
+def _on_cpu(layers: list[Tensor]) -> list[Tensor]:
+    """By one copy for all of them."""
+    lengths = [values.shape[1] for values in layers]
+    return list(torch.cat(layers, dim=1).cpu().split(lengths, dim=1))
 
 
 def _join(bilm: BiLM, pieces: dict[int, Tensor]) -> Tensor:

@@ -36,7 +36,7 @@ def test_state_is_carried():
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_precision(precision):
-    assert resolve_precision(precision, torch.device(DEVICE)) in ("float32", "bfloat16")
+    assert resolve_precision(precision, torch.device(DEVICE)) in ("float32", "bfloat16", "float16")
     expected, _ = tiny_bilm().embed(SENTENCES)
     moved = tiny_bilm().to(DEVICE)
     moved.precision = precision

@@ -107,6 +107,7 @@ def build_config(
     training["eval_frequency"] = limits.eval_frequency
     training["batcher"]["size"] = head.batch_words
     training["optimizer"]["learn_rate"] = head.learn_rate
+    training["optimizer"]["use_averages"] = True
     return config
 
 

@@ -31,22 +31,27 @@ class Limits:
 
 
 HEADS = {
-    "ner": Head(),
-    "textcat": Head(),
-    "tagger": Head(),
+    "ner": Head(width=128, depth=2, hidden_width=128, dropout=0.3),
+    "textcat": Head(learn_rate=0.002),
+    "tagger": Head(dropout=0.2, batch_words=1000),
+}
+BILSTM_HEADS = {
+    "ner": Head(width=128, depth=1, hidden_width=128, learn_rate=0.005),
 }
 ELMO_HEADS = {
-    "ner": Head(),
-    "textcat": Head(),
-    "tagger": Head(),
+    "ner": Head(hidden_width=128, learn_rate=0.002),
+    "textcat": Head(learn_rate=0.002),
+    "tagger": Head(dropout=0.2, batch_words=1000),
 }
 LIMITS = {
-    "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
-    "textcat": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
-    "tagger": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=100),
+    "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
+    "textcat": Limits(max_steps=1200, max_minutes=0, patience=600, eval_frequency=200),
+    "tagger": Limits(max_steps=1000, max_minutes=0, patience=600, eval_frequency=200),
 }
 
 
 def head_of(trial: Trial) -> Head:
     """RETURNS (Head): What was chosen for a task and a variant."""
-    return HEADS[trial.task]
+    if trial.variant == "bilstm":
+        return BILSTM_HEADS[trial.task]
+    return (HEADS if trial.variant == "tok2vec" else ELMO_HEADS)[trial.task]

@@ -57,14 +57,15 @@ class ProjectedLSTM(nn.Module):
         batch_sizes (List[int]): Rows running at each step, never rising.
         hidden (Tensor): State to start from. *Shape:* `(batch_sizes[0], P)`
         cell (Tensor): State to start from. *Shape:* `(batch_sizes[0], D)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix products where
-            a gradient is asked for, if not the weights' own.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products, if not
+            the weights' own.
         RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the
             inputs, and hidden and cell state of each row after its last step.
         """
         if self.cell_clip is None and self.proj_clip is None and inputs.is_cuda:
-            return fused_lstm(self, inputs, batch_sizes, hidden, cell)
-        if torch.is_grad_enabled() and (inputs.requires_grad or self.bias.requires_grad):
+            return fused_lstm(self, inputs, batch_sizes, hidden, cell, product_dtype)
+        needs_graph = inputs.requires_grad or self.bias.requires_grad
+        if product_dtype is not None or (torch.is_grad_enabled() and needs_graph):
             options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
             weights = (self.input_weight, self.state_weight, self.full_bias(), self.projection)
             return ProjectedLSTMSequence.apply(inputs, hidden, cell, *weights, options)
@@ -117,29 +118,37 @@ class ProjectedLSTM(nn.Module):
 
 
 def fused_lstm(
-    lstm: ProjectedLSTM, inputs: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
+    lstm: ProjectedLSTM,
+    inputs: Tensor,
+    batch_sizes: list[int],
+    hidden: Tensor,
+    cell: Tensor,
+    product_dtype: Optional[torch.dtype] = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """PyTorch's own LSTM with projection, cuDNN's on a GPU: the same numbers where
-    nothing is clipped. Arguments and results as `ProjectedLSTM.forward`.
+    nothing is clipped. Arguments and results as `ProjectedLSTM.forward`; here
+    `product_dtype` is the type of state and gates, too.
 
     lstm (ProjectedLSTM): The layer, without clips.
     """
+    dtype = product_dtype or inputs.dtype
     bias = lstm.full_bias()
     weights = [_in_pytorch_order(w) for w in (lstm.input_weight, lstm.state_weight, bias)]
     weights.append(torch.zeros_like(bias))
     if lstm.projection is not None:
         weights.append(lstm.projection)
-    outputs, hidden, cell = torch._VF.lstm(  # type: ignore[attr-defined]
-        inputs,
+    results = torch._VF.lstm(  # type: ignore[attr-defined]
+        inputs.to(dtype),
         torch.tensor(batch_sizes),
-        (hidden.unsqueeze(0), cell.unsqueeze(0)),
-        weights,
+        (hidden.to(dtype).unsqueeze(0), cell.to(dtype).unsqueeze(0)),
+        [weight.to(dtype) for weight in weights],
         True,  # biases
         1,  # layers
         0.0,  # dropout
         lstm.training,
         False,  # both directions
     )
+    outputs, hidden, cell = (result.to(inputs.dtype) for result in results)
     return outputs, hidden.squeeze(0), cell.squeeze(0)
 
 

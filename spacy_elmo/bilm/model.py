@@ -150,8 +150,8 @@ class BiLM(nn.Module):
         batch_sizes (List[int]): Sequences running at each step, never rising.
         state (BiLMState): State to start from, a row a sequence.
         dropout (float): Rate on each LSTM's input, in training mode.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products where a
-            gradient is asked for, if not the weights' own.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products, if not the
+            weights' own.
         RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction the
             output of each LSTM layer, packed, *Shape:* `(n_items, P)`; the state after.
         """
@@ -238,7 +238,7 @@ class BiLM(nn.Module):
             return self._encode(tokens, product_dtype)
         self._drop_stale()
         known = self.cache.lookup(tokens, lambda missing: self._encode(missing).cpu().numpy())
-        return torch.from_numpy(known).to(self.device)
+        return self._to_device(known)
 
     def checksum(self) -> str:
         """RETURNS (str): SHA-256 of sizes, weights and vocabularies, in hexadecimal: equal
@@ -280,7 +280,7 @@ class BiLM(nn.Module):
         opened = self._opened.get(name)
         if opened is None:
             vectors = self.token_vectors(self.encoder.spelling.marks)
-            rows = torch.tensor([[0], [1]], device=self.device)
+            rows = self._to_device(np.array([[0], [1]]))
             _, opened = self._run(vectors, rows, [1], self._initial_state(state, 1))
             self._opened[name] = opened
         return opened
@@ -309,7 +309,8 @@ class BiLM(nn.Module):
         needs_graph = state.hidden.requires_grad or state.cell.requires_grad
         engine = None if needs_graph and torch.is_grad_enabled() else self._engine()
         if engine is None:
-            outputs, after = self(vectors, rows, batch_sizes, state)
+            dtype = self._product_dtype()
+            outputs, after = self(vectors, rows, batch_sizes, state, product_dtype=dtype)
             return outputs, after
         outputs, hidden, cell = engine.run(vectors, rows, batch_sizes, state.hidden, state.cell)
         return outputs, BiLMState(hidden, cell)
@@ -318,13 +319,20 @@ class BiLM(nn.Module):
         """The engine for the weights as they are; None where it is not for them."""
         if self._wants_gradient() or self.dtype != torch.float32:
             return None
-        precision = resolve_precision(self.precision, self.device)
         if self.device.type != "cpu":
             return None
+        precision = resolve_precision(self.precision, self.device)
         with _packing:  # once, whoever comes at the same time
             if self._packed is None:
                 self._packed = Engine(self, precision)
             return self._packed
+
+    def _product_dtype(self) -> Optional[torch.dtype]:
+        """The type of the products on a GPU; None for that of the weights."""
+        if self._wants_gradient() or self.dtype != torch.float32 or self.device.type == "cpu":
+            return None
+        precision = resolve_precision(self.precision, self.device)
+        return None if precision == "float32" else getattr(torch, precision)
 
     def _encode(self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None) -> Tensor:
         if not tokens:
@@ -332,6 +340,7 @@ class BiLM(nn.Module):
         # Tokens of about the same length together: the CNN reads less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
         engine = self._engine()
+        product_dtype = product_dtype or self._product_dtype()
         parts = []
         for start in range(0, len(tokens), ENCODER_TOKENS):
             ids = self.encoder.spelling([tokens[i] for i in order[start : start + ENCODER_TOKENS]])
@@ -346,7 +355,10 @@ class BiLM(nn.Module):
         return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
 
     def _to_device(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        if self.device.type != "cuda":
+            return tensor.to(self.device)
+        return tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _wants_gradient(self) -> bool:
         return torch.is_grad_enabled() and any(w.requires_grad for w in self.parameters())

@@ -10,7 +10,7 @@ from .prepacked import can_multiply_int8
 logger = logging.getLogger("spacy")
 
 # Fastest first: where one is missing, the next takes its place.
-_BY_SPEED = ("int8", "bfloat16", "float32")
+_BY_SPEED = ("int8", "bfloat16", "float16", "float32")
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
@@ -20,10 +20,11 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     precision (str): "float32", "bfloat16", "int8", or "auto": the fastest whose
         vectors stay near those of float32 (cosine above 0.999).
     device (torch.device): Where the model is.
-    RETURNS (str): "float32", "bfloat16" or "int8".
+    RETURNS (str): "float32", "bfloat16", "int8", or "float16", which GPUs without
+        bfloat16 compute in.
     """
     if precision == "auto":
-        return "bfloat16" if _is_available("bfloat16", device) else "float32"
+        return next(name for name in _BY_SPEED[1:] if _is_available(name, device))
     slower = _BY_SPEED[_BY_SPEED.index(precision) :]
     found = next(name for name in slower if _is_available(name, device))
     if found != precision:
@@ -43,9 +44,11 @@ def has_bfloat16(device: torch.device) -> bool:
 def _is_available(precision: str, device: torch.device) -> bool:
     if precision == "float32":
         return True
-    if device.type != "cpu":
-        return False  # the engine runs on the processor alone
-    return can_multiply_int8() if precision == "int8" else has_bfloat16(device)
+    if precision == "bfloat16":
+        return has_bfloat16(device)
+    if precision == "float16":
+        return device.type == "cuda"
+    return device.type == "cpu" and can_multiply_int8()
 
 
 @cache

@@ -254,7 +254,10 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, clip: Optional[float]
 
 def tanh_of_sigmoid(values: Tensor) -> None:
     """In place, from `sigmoid(2x)` to `tanh(x)`."""
-    torch.add(_MINUS_ONE, values, alpha=2.0, out=values)
+    if values.is_cpu:  # one pass in place of two
+        torch.add(_MINUS_ONE, values, alpha=2.0, out=values)
+    else:
+        values.mul_(2.0).sub_(1.0)
 
 
 def _sigmoid_backward(gradient: Tensor, result: Tensor, out: Tensor) -> None:

@@ -1,0 +1,102 @@
+"""What a GPU runs, as far as a machine without one can tell: PyTorch's "meta" device
+follows devices and types through the real operations."""
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm import precision
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
+from spacy_elmo.bilm.model import BiLM, BiLMState
+from spacy_elmo.bilm.packing import pack
+from spacy_elmo.embedding import _on_cpu
+
+from models import SENTENCES, tiny_bilm
+
+CUDA = torch.device("cuda")
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("is_train", [False, True])
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16, torch.float16])
+def test_everything_stays_on_the_device(is_train, dtype):
+    config = BiLMConfig(lstm_dim=8, projection_dim=4, filters=((1, 4), (2, 4)))
+    packed = pack([5, 3, 2])
+    with torch.device("meta"):
+        bilm = BiLM(config).requires_grad_(is_train)
+        ids = torch.zeros(7, 6, dtype=torch.int64)
+        vectors = bilm.encoder.project(bilm.encoder.of_characters(ids, dtype), dtype)
+        rows = torch.zeros(2, sum(packed.batch_sizes), dtype=torch.int64)
+        state = BiLMState(torch.zeros(2, 2, 3, 4), torch.zeros(2, 2, 3, 8))
+        outputs, after = bilm(vectors, rows, packed.batch_sizes, state, product_dtype=dtype)
+        everything = [output for direction in outputs for output in direction]
+        everything += [after.hidden, after.cell]
+        if is_train:
+            sum(values.sum() for values in everything).backward()
+            everything += [weight.grad for weight in bilm.stacks.parameters()]
+    for values in everything:
+        assert values.device.type == "meta" and values.dtype == torch.float32
+
+
+def test_products_in_bfloat16_without_a_gradient():
+    """Those of training, bit for bit."""
+    torch.manual_seed(0)
+    lstm = ProjectedLSTM(BiLMConfig(lstm_dim=8, projection_dim=4, filters=((1, 4),)))
+    arguments = torch.randn(6, 4), [3, 2, 1], torch.randn(3, 4), torch.randn(3, 8), torch.bfloat16
+    expected = lstm(*arguments)
+    with torch.no_grad():
+        found = lstm(*arguments)
+        exact = lstm(*arguments[:-1])
+    for ours, theirs, full in zip(found, expected, exact):
+        assert torch.equal(ours, theirs) and not torch.equal(ours, full)
+
+
+def test_fused_lstm_in_bfloat16():
+    torch.manual_seed(0)
+    config = BiLMConfig(
+        lstm_dim=32, projection_dim=16, filters=((1, 4),), cell_clip=None, proj_clip=None
+    )
+    lstm = ProjectedLSTM(config)
+    inputs, hidden, cell = torch.randn(60, 16), torch.randn(30, 16), torch.randn(30, 32)
+    exact = lstm.loop(inputs, [30, 20, 10], hidden, cell)
+    found = fused_lstm(lstm, inputs, [30, 20, 10], hidden, cell, torch.bfloat16)
+    for ours, theirs in zip(found, exact):
+        assert ours.dtype == torch.float32
+        assert 0 < (ours - theirs).norm() / theirs.norm() < 4 * 2.0**-8
+
+
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_precision_of_a_gpu(monkeypatch, has_bfloat16):
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: has_bfloat16)
+    half = "bfloat16" if has_bfloat16 else "float16"
+    for name in ("auto", "int8", "bfloat16"):
+        assert precision.resolve_precision(name, CUDA) == half
+    assert precision.resolve_precision("float32", CUDA) == "float32"
+    assert precision.resolve_precision("bfloat16", CPU) == (
+        "bfloat16" if has_bfloat16 else "float32"
+    )
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_embed_by_the_path_of_a_gpu(monkeypatch, name):
+    """The processor made to take it: float32 as the engine's, bfloat16 near it."""
+    bilm = tiny_bilm()
+    expected, _ = bilm.embed(SENTENCES)
+    monkeypatch.setattr(BiLM, "_engine", lambda self: None)
+    dtype = None if name == "float32" else torch.bfloat16
+    monkeypatch.setattr(BiLM, "_product_dtype", lambda self: dtype)
+    other = tiny_bilm()
+    for _ in range(2):
+        found, _ = other.embed(SENTENCES, None)
+        for ours, theirs in zip(found, expected):
+            assert ours.dtype == torch.float32
+            error = (ours - theirs).norm() / theirs.norm().clamp(min=1e-9)
+            assert error < (1e-5 if dtype is None else 0.02)
+            assert dtype is None or not ours.numel() or error > 0
+
+
+def test_layers_are_copied_as_they_are():
+    layers = [torch.randn(3, length, 4) for length in (2, 0, 5)]
+    for copied, values in zip(_on_cpu(layers), layers):
+        np.testing.assert_array_equal(copied.numpy(), values.numpy())
