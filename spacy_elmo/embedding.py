@@ -7,7 +7,8 @@ import torch
 from spacy.tokens import Doc
 from torch import Tensor
 
-from .bilm.model import BiLM, BiLMState, State
+from .bilm.model import BiLM
+from .bilm.state import BiLMState, State
 from .segments import Segment
 
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments

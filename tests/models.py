@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.model import BiLM, BiLMState
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.state import BiLMState
 from spacy_elmo.weights import read_weights
 
 import reference

@@ -51,3 +51,26 @@ def test_n_process(tiny_weights, tmp_path, method, precision):
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "done"
+
+
+FORK = """
+import os
+from spacy_elmo.bilm import model
+from spacy_elmo.bilm.config import BiLMConfig
+
+bilm = model.BiLM(BiLMConfig(lstm_dim=4, projection_dim=2, filters=((1, 2),))).requires_grad_(False)
+with model._packing:  # as if another thread laid out weights
+    child = os.fork()
+    if child == 0:
+        bilm.embed([["a", "b"]])
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_fork_while_weights_are_laid_out():
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", FORK]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert run.stdout.strip() == "0", run.stderr

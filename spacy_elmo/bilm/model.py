@@ -2,10 +2,10 @@
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Optional, Union, cast
+from typing import Any, Optional, cast
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from .lstm import ProjectedLSTM
 from .packing import pack, windows
 from .precision import resolve_precision
 from .spelling import TokenIds
+from .state import BiLMState, State
 from .token_encoder import TokenEncoder
 from .vocabulary import Vocabularies
 
@@ -27,45 +28,17 @@ WINDOW_ITEMS = 2048
 ENCODER_TOKENS = 256
 
 
-@dataclass(frozen=True)
-class BiLMState:
-    """What the LSTMs remember: one row a sequence, forward stack first.
-
-    hidden (Tensor): *Shape:* `(n_directions, L, n_sequences, P)`
-    cell (Tensor): *Shape:* `(n_directions, L, n_sequences, D)`
-    """
-
-    hidden: Tensor
-    cell: Tensor
-
-    def __len__(self) -> int:
-        return self.hidden.shape[2]
-
-    def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
-        """Choose, repeat or reorder rows.
-
-        index (Union[Tensor, numpy.ndarray, Sequence[int]]): The wanted rows.
-        RETURNS (BiLMState): Their state.
-        """
-        index = torch.as_tensor(index, dtype=torch.int64, device=self.hidden.device)
-        return BiLMState(self.hidden.index_select(2, index), self.cell.index_select(2, index))
-
-    def detach(self) -> "BiLMState":
-        """RETURNS (BiLMState): The same values, cut off from the gradient."""
-        return BiLMState(self.hidden.detach(), self.cell.detach())
-
-    @classmethod
-    def concatenate(cls, states: Sequence["BiLMState"]) -> "BiLMState":
-        """RETURNS (BiLMState): The rows of all states, in order."""
-        return cls(
-            torch.cat([state.hidden for state in states], dim=2),
-            torch.cat([state.cell for state in states], dim=2),
-        )
-
-
 _packing = threading.Lock()
 
-State = Union[None, Literal["warm"], BiLMState]
+
+def _renew_lock() -> None:
+    """A forked process inherits the lock as it was, without the thread that held it."""
+    global _packing
+    _packing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class BiLM(nn.Module):

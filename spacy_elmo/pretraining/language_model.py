@@ -10,8 +10,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from ..bilm.model import BiLM, BiLMState
+from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax, make_softmax
+from ..bilm.state import BiLMState
 from ..weights import locate, read_weights
 from .batches import Window
 from .vocabulary import Vocabulary

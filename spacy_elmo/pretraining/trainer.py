@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from ..bilm.model import BiLMState
 from ..bilm.softmax import AdaptiveSoftmax, Candidates, SoftmaxRows
+from ..bilm.state import BiLMState
 from .batches import Streams, TrainingBatches, Window
 from .config import PretrainingConfig
 from .corpus import Corpus

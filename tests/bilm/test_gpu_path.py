@@ -8,8 +8,9 @@ import torch
 from spacy_elmo.bilm import precision
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
-from spacy_elmo.bilm.model import BiLM, BiLMState
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import pack
+from spacy_elmo.bilm.state import BiLMState
 from spacy_elmo.embedding import _on_cpu
 
 from models import SENTENCES, tiny_bilm

@@ -4,7 +4,7 @@ import torch
 
 from spacy_elmo.bilm import engine
 from spacy_elmo.bilm import model as module
-from spacy_elmo.bilm.model import BiLMState
+from spacy_elmo.bilm.state import BiLMState
 
 import reference
 from models import SENTENCES, check_layers, check_state, make_bilm, tiny_bilm, tiny_options

@@ -1,0 +1,48 @@
+"""What the LSTMs carry from sequence to sequence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Union
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class BiLMState:
+    """What the LSTMs remember: one row a sequence, forward stack first.
+
+    hidden (Tensor): *Shape:* `(n_directions, L, n_sequences, P)`
+    cell (Tensor): *Shape:* `(n_directions, L, n_sequences, D)`
+    """
+
+    hidden: Tensor
+    cell: Tensor
+
+    def __len__(self) -> int:
+        return self.hidden.shape[2]
+
+    def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
+        """Choose, repeat or reorder rows.
+
+        index (Union[Tensor, numpy.ndarray, Sequence[int]]): The wanted rows.
+        RETURNS (BiLMState): Their state.
+        """
+        index = torch.as_tensor(index, dtype=torch.int64, device=self.hidden.device)
+        return BiLMState(self.hidden.index_select(2, index), self.cell.index_select(2, index))
+
+    def detach(self) -> "BiLMState":
+        """RETURNS (BiLMState): The same values, cut off from the gradient."""
+        return BiLMState(self.hidden.detach(), self.cell.detach())
+
+    @classmethod
+    def concatenate(cls, states: Sequence["BiLMState"]) -> "BiLMState":
+        """RETURNS (BiLMState): The rows of all states, in order."""
+        return cls(
+            torch.cat([state.hidden for state in states], dim=2),
+            torch.cat([state.cell for state in states], dim=2),
+        )
+
+
+State = Union[None, Literal["warm"], BiLMState]
