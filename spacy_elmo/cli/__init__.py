@@ -10,6 +10,7 @@ from .errors import command
 from .info import info_cli
 from .init_config import init_config_cli
 from .mix import mix_cli
+from .neighbors import neighbors_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
 from .probe import probe_cli
@@ -23,6 +24,7 @@ elmo_cli.command("download")(command(download_cli))
 elmo_cli.command("info")(command(info_cli))
 elmo_cli.command("init-config")(command(init_config_cli))
 elmo_cli.command("mix")(command(mix_cli))
+elmo_cli.command("neighbors")(command(neighbors_cli))
 elmo_cli.command("perplexity")(command(perplexity_cli))
 elmo_cli.command(
     "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
