@@ -14,6 +14,7 @@ from .neighbors import neighbors_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
 from .probe import probe_cli
+from .substitutes import substitutes_cli
 
 elmo_cli = typer.Typer(
     name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
@@ -30,4 +31,5 @@ elmo_cli.command(
     "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
 )(command(pretrain_cli))
 elmo_cli.command("probe")(command(probe_cli))
+elmo_cli.command("substitutes")(command(substitutes_cli))
 app.add_typer(elmo_cli)

@@ -47,7 +47,8 @@ class Contexts(torch.nn.Module):
         product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products
             in training, if not the weights' own.
         RETURNS (Tuple[Tensor, BiLMState]): The top layer, the forward items and
-            then the backward ones, *Shape:* `(2 * n_items, P)`, and the state after.
+            then the backward ones, if any, *Shape:* `(n_directions * n_items, P)`, and
+            the state after.
         """
         used, inverse = np.unique(window.inputs, return_inverse=True)
         strings = [types[i] for i in used]
@@ -61,7 +62,7 @@ class Contexts(torch.nn.Module):
             dropout=dropout,
             product_dtype=product_dtype,
         )
-        return torch.cat([outputs[0][-1], outputs[1][-1]]), state
+        return torch.cat([output[-1] for output in outputs]), state
 
 
 class LanguageModel(torch.nn.Module):
