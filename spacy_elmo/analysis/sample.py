@@ -1,7 +1,7 @@
 """Vectors and labels of a corpus, as many as fit."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 

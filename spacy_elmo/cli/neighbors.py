@@ -75,10 +75,7 @@ def neighbors_cli(
 def _print(found: "Sequence[Neighbour]", asked: str) -> None:
     rows = [
         ("", "", asked),
-        *(
-            (f"{one.similarity:.3f}", one.word, marked(one.sentence, one.position))
-            for one in found
-        ),
+        *((f"{one.similarity:.3f}", one.word, marked(one.sentence, one.position)) for one in found),
     ]
     header = ("cosine", "token", "sentence")
     msg.table(rows, header=header, divider=True, max_col=10_000, aligns=("r", "l", "l"))

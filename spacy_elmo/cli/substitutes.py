@@ -39,8 +39,11 @@ def substitutes_cli(
     found, itself = find_substitutes(read_language_model(model), tokens, position, n=n)
     if as_json:
         asked = {"sentence": tokens, "position": position, "word": tokens[position]}
-        rows = [one._asdict() for one in found]
-        content = {**asked, "itself": itself and itself._asdict(), "substitutes": rows}
+        content = {
+            **asked,
+            "itself": itself and itself._asdict(),
+            "substitutes": [one._asdict() for one in found],
+        }
         print(srsly.json_dumps(content, indent=2))
         return
     print(marked(tokens, position))
