@@ -18,7 +18,7 @@ from .weights import allennlp, allennlp_extras, manylangs, safetensors_file
 
 # The folders to write, and a file that each holds.
 _FOLDERS = {PIPELINE: "config.cfg", MANYLANGS: manylangs.ENCODER_FILE}
-_WHOSE = {ALLENNLP: "AllenNLP and bilm-tf", MANYLANGS: "ELMoForManyLangs"}
+_WHOSE = {ALLENNLP: "AllenNLP and bilm-tf", MANYLANGS: "ELMoForManyLangs' programs"}
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -60,7 +60,7 @@ def convert(
     if dtype not in DTYPES:
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
     if format in _WHOSE and dtype != "float32":
-        raise ValueError(f"files for {_WHOSE[format]} are float32: {target} cannot be {dtype}")
+        raise ValueError(f"{_WHOSE[format]} read float32 alone: {target} cannot be {dtype}")
     _check_room(target, format, force)
     content = read_content(source)
     _check_sizes(content.bilm.config, format)

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
 
 import numpy as np
-from spacy.attrs import LOWER
 from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.types import Floats2d
@@ -64,7 +63,7 @@ def find_neighbours(
     _check_layer(layer, pipe.bilm.config.n_layers)
     asked = Doc(nlp.vocab, words=list(sentence))
     wanted = _units(mix_layers(pipe.predict([asked])[0], layer))[position]
-    word = asked[position].lower
+    word = sentence[position].lower()
     nearest = _Nearest(n, (tuple(sentence), position))
     is_empty = True
     for docs in by_tokens(corpus, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
@@ -74,7 +73,8 @@ def find_neighbours(
             is_empty = False
             similarities = _units(mix_layers(layers, layer)) @ wanted
             if same_word is not None:
-                similarities[(doc.to_array(LOWER) == word) != same_word] = -np.inf
+                is_same = np.array([token.text.lower() == word for token in doc])
+                similarities[is_same != same_word] = -np.inf
             nearest.add(doc, similarities)
     if is_empty:
         raise ValueError("the corpus holds no token")

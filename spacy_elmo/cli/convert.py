@@ -34,8 +34,9 @@ def convert_cli(
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing model"),
 ) -> None:
     """Convert a language model: between .safetensors, AllenNLP's and bilm-tf's HDF5 with
-    options.json, ELMoForManyLangs' folders, and spaCy pipelines. Where the new format has no room for something,
-    that is named, and nothing is written (exit code 3), unless --allow-loss is given.
+    options.json, ELMoForManyLangs' folders, and spaCy pipelines. Where the new format has
+    no room for something, that is named, and nothing is written (exit code 3), unless
+    --allow-loss is given.
 
     Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
     """
