@@ -64,7 +64,8 @@ def tiny_options(**changes: Any) -> dict[str, Any]:
     return options
 
 
-def renamed(data, names):
+def renamed(data: dict[str, np.ndarray], names: list[tuple[str, str]]) -> dict[str, np.ndarray]:
+    """The same arrays, parts of their names replaced."""
     for theirs, ours in names:
         data = {name.replace(theirs, ours): values for name, values in data.items()}
     return data

@@ -13,12 +13,14 @@ from spacy_elmo.readers import make_allennlp_reader
 from spacy_elmo.weights import allennlp, read_weights, safetensors_file
 
 import reference
-from models import ONE_DIRECTION, renamed
+from models import (
     ALLENNLP,
+    ONE_DIRECTION,
     SENTENCES,
     check_layers,
     check_refused,
     check_state,
+    renamed,
     tiny_options,
 )
 
