@@ -12,9 +12,7 @@ from thinc.types import Floats2d
 from ..segments import by_tokens
 from ..vectors import mix_layers
 from .models import elmo_pipe
-
-DOCS_AT_A_TIME = 128
-TOKENS_AT_A_TIME = 16_384
+from .sample import DOCS_AT_A_TIME, TOKENS_AT_A_TIME
 
 
 class Neighbour(NamedTuple):
