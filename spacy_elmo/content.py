@@ -9,9 +9,7 @@ import srsly
 from spacy.util import load_config
 
 from .bilm.model import BiLM
-from .bilm.softmax import Softmax
-from .pretraining.language_model import VOCABULARY_FILE, has_softmax, read_softmax
-from .pretraining.vocabulary import Vocabulary
+from .pretraining.language_model import VOCABULARY_FILE, Prediction, find_prediction
 from .weights import (
     allennlp,
     allennlp_extras,
@@ -55,7 +53,7 @@ class Content:
     format: str
     place: Path
     bilm: BiLM
-    prediction: Optional[tuple[Softmax, Vocabulary]] = None
+    prediction: Optional[Prediction] = None
     lang: Optional[str] = None
     rest: list[str] = field(default_factory=list)
 
@@ -70,7 +68,13 @@ def read_content(source: Union[str, Path]) -> Content:
     named = find_named(source)
     place = locate(source)
     bilm = read_weights(place)
-    content = Content(_format_of(place), place, bilm, lang=bilm.provenance.get("lang"))
+    content = Content(
+        _format_of(place),
+        place,
+        bilm,
+        find_prediction(place, width=bilm.config.projection_dim),
+        bilm.provenance.get("lang"),
+    )
     if content.format == PIPELINE:
         _add_pipeline(content)
     elif content.format == ALLENNLP:
@@ -78,6 +82,11 @@ def read_content(source: Union[str, Path]) -> Content:
             files = allennlp.find(opened)
             assert files is not None
             _add_extras(content, files)
+    elif content.format == MANYLANGS:
+        with opened_place(place) as opened:
+            folder = manylangs.find(opened)
+            assert folder is not None
+            _set_provenance(content, manylangs.read_provenance(folder))
     if named is not None:
         content.lang = named.lang
         urls = [file.url for file in named.files]
@@ -97,7 +106,7 @@ def _format_of(place: Path) -> str:
 
 
 def _add_pipeline(content: Content) -> None:
-    """Language, softmax and vocabulary of a pipeline, and what else it holds."""
+    """Language of a pipeline, and what else it holds."""
     place, file = content.place, safetensors_file.find(content.place)
     assert file is not None
     pipe = file.parent.name
@@ -116,9 +125,6 @@ def _add_pipeline(content: Content) -> None:
         content.rest.append(f"entries of meta.json ({', '.join(names)})")
     if meta["vectors"].get("vectors"):
         content.rest.append("static vectors")
-    if has_softmax(place):
-        width = content.bilm.config.projection_dim
-        content.prediction = read_softmax(place, width=width)
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
@@ -138,20 +144,17 @@ def _default_settings() -> dict[str, Any]:
 
 
 def _add_extras(content: Content, files: allennlp.Files) -> None:
-    """Provenance, softmax and vocabulary of an HDF5 file, and what else it holds."""
-    weights, bilm = files[1], content.bilm
-    provenance = allennlp_extras.read_provenance(weights)
-    if provenance is not None:
-        bilm.provenance, content.lang = provenance, provenance.get("lang")
+    """Provenance of an HDF5 file, and what else it holds."""
+    weights = files[1]
+    _set_provenance(content, allennlp_extras.read_provenance(weights))
     unknown = allennlp_extras.unknown_datasets(weights)
     if unknown:
         content.rest.append(f"datasets that are no part of a biLM ({', '.join(unknown)})")
-    if not allennlp_extras.has_softmax(weights):
-        return
-    if not any(path.is_file() for path in allennlp.beside(weights, VOCABULARY_FILE)):
+    if content.prediction is None and allennlp_extras.has_softmax(weights):
         content.rest.append(f"the softmax, which has no {VOCABULARY_FILE} beside it")
-        return
-    found = allennlp.read_softmax(files)
-    assert found is not None
-    softmax, words = found
-    content.prediction = softmax, Vocabulary([word or "" for word in words.strings])
+
+
+def _set_provenance(content: Content, provenance: Optional[dict[str, Any]]) -> None:
+    """What a file of another program's format says of itself, if spacy-elmo wrote it."""
+    if provenance is not None:
+        content.bilm.provenance, content.lang = provenance, provenance.get("lang")

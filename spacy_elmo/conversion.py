@@ -7,13 +7,18 @@ from typing import Any, Optional, Union
 
 import torch
 
+from .bilm.config import BiLMConfig
 from .bilm.model import BiLM
 from .bilm.softmax import LanguageModelSoftmax
 from .content import ALLENNLP, FORMATS, MANYLANGS, PIPELINE, SAFETENSORS, Content, read_content
 from .output import whole_folder
 from .pretraining.language_model import VOCABULARY_FILE
 from .pretraining.model_folder import PIPE, write_pipeline
-from .weights import allennlp, allennlp_extras, safetensors_file
+from .weights import allennlp, allennlp_extras, manylangs, safetensors_file
+
+# The folders to write, and a file that each holds.
+_FOLDERS = {PIPELINE: "config.cfg", MANYLANGS: manylangs.ENCODER_FILE}
+_WHOSE = {ALLENNLP: "AllenNLP and bilm-tf", MANYLANGS: "ELMoForManyLangs' programs"}
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -54,10 +59,11 @@ def convert(
     format = _checked_format(target, format)
     if dtype not in DTYPES:
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
-    if format == ALLENNLP and dtype != "float32":
-        raise ValueError(f"AllenNLP and bilm-tf read float32 alone: {target} cannot be {dtype}")
+    if format in _WHOSE and dtype != "float32":
+        raise ValueError(f"{_WHOSE[format]} read float32 alone: {target} cannot be {dtype}")
     _check_room(target, format, force)
     content = read_content(source)
+    _check_sizes(content.bilm.config, format)
     content.lang = lang or content.lang
     if format == PIPELINE and not content.lang:
         raise ValueError("a pipeline has a language, and that of the model is not known: --lang en")
@@ -77,6 +83,10 @@ def convert(
         safetensors_file.write(content.bilm, target, DTYPES[dtype])
     elif format == ALLENNLP:
         _write_allennlp(content, target)
+    elif format == MANYLANGS:
+        with whole_folder(target) as folder:
+            folder.mkdir()
+            manylangs.write(content.bilm, folder)
     else:
         _write_pipeline(content, target, DTYPES[dtype])
     return content, lost
@@ -101,7 +111,22 @@ def losses(content: Content, format: str, dtype: str) -> list[str]:
     n_changed, largest = _rounding(content.bilm, DTYPES[dtype])
     if n_changed:
         lost.append(f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})")
+    if format == MANYLANGS:
+        n_changed, largest = manylangs.rounded_biases(content.bilm)
+        if n_changed:
+            lost.append(
+                f"precision ({n_changed:,} forget biases, of which this format holds the sum with "
+                f"1, change by up to {largest:.2g})"
+            )
     return lost
+
+
+def _check_sizes(config: BiLMConfig, format: str) -> None:
+    """RAISES (ValueError): The format has no place for such a model."""
+    if format == ALLENNLP:
+        config.to_options()
+    elif format == MANYLANGS:
+        manylangs.to_sizes(config)
 
 
 def _has_softmax_room(content: Content, format: str) -> bool:
@@ -127,12 +152,10 @@ def _checked_format(target: Path, format: Optional[str]) -> str:
     said = by_suffix.get(target.suffix)
     if format is not None and format not in FORMATS:
         raise ValueError(f"the format must be one of {', '.join(FORMATS)}, got '{format}'")
-    if format == MANYLANGS:
-        raise ValueError("ELMoForManyLangs' format can be read, but not be written yet")
     if format is None and said is None and target.suffix[1:2].isalpha():
         raise ValueError(
             f"{target}: no format of files ends in '{target.suffix}', but .safetensors and .hdf5. "
-            f"If it is to be the folder of a pipeline: --format {PIPELINE}"
+            f"If it is to be a folder: --format {PIPELINE} or --format {MANYLANGS}"
         )
     if format in (SAFETENSORS, ALLENNLP) and format != said:
         ends = " or ".join(suffix for suffix, kind in by_suffix.items() if kind == format)
@@ -148,12 +171,13 @@ def _check_room(target: Path, format: str, force: bool) -> None:
         files += [_beside(target, name) for name in names]
     for path in files:
         is_folder = path.is_dir()
-        if is_folder and format == PIPELINE and not any(path.iterdir()):
+        if is_folder and format in _FOLDERS and not any(path.iterdir()):
             continue
-        if path.exists() and is_folder != (format == PIPELINE):
+        if path.exists() and is_folder != (format in _FOLDERS):
             raise ValueError(f"{path} is a {'folder' if is_folder else 'file'}: give another name")
-        if is_folder and not (path / "config.cfg").is_file():
-            raise ValueError(f"{path} holds something else than a pipeline: give another name")
+        if is_folder and not (path / _FOLDERS[format]).is_file():
+            kind = "pipeline" if format == PIPELINE else "model of ELMoForManyLangs"
+            raise ValueError(f"{path} holds something else than a {kind}: give another name")
         if path.exists() and not force:
             raise ValueError(f"{path} exists already: give another name, or --force")
 

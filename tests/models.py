@@ -37,6 +37,14 @@ OPTIONS: dict[str, Any] = {
     },
 }
 
+# How bilm-tf names a single direction.
+ONE_DIRECTION = [
+    ("RNN_0/RNN/", "rnn/"),
+    ("/W_0", "/kernel"),
+    ("/B", "/bias"),
+    ("/W_P_0", "/projection/kernel"),
+]
+
 # Every kind of token and of sentence.
 SENTENCES = [
     ["The", "cat", "sat", "on", "the", "mat", "."],
@@ -55,6 +63,13 @@ def tiny_options(**changes: Any) -> dict[str, Any]:
         assert key in options[section]
         options[section][key] = value
     return options
+
+
+def renamed(data: dict[str, np.ndarray], names: list[tuple[str, str]]) -> dict[str, np.ndarray]:
+    """The same arrays, parts of their names replaced."""
+    for theirs, ours in names:
+        data = {name.replace(theirs, ours): values for name, values in data.items()}
+    return data
 
 
 def make_bilm(options: dict[str, Any], datasets: dict[str, np.ndarray]) -> BiLM:

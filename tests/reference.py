@@ -226,6 +226,37 @@ def layers(
     return results, new_state
 
 
+def random_softmax(options: Options, n_words: int, seed: int = 0) -> Datasets:
+    """`softmax/W` and `softmax/b`, over so many words."""
+    rng = np.random.default_rng(seed)
+    shape = (n_words, options["lstm"]["projection_dim"])
+    weight, bias = rng.standard_normal(shape), rng.standard_normal(n_words)
+    return {"softmax/W": weight.astype(np.float32), "softmax/b": bias.astype(np.float32)}
+
+
+def log_probabilities(
+    options: Options,
+    datasets: Datasets,
+    read: list[str],
+    direction: int,
+    cells: list[Cell] | None = None,
+    words: list[str] | None = None,
+) -> tuple[Array, list[Cell]]:
+    """What a stack predicts after each of the tokens that it reads, in that order, by the full
+    softmax, *Shape:* (n_tokens, V); and the cells to carry on. Nothing is added to what is read."""
+    lstm = options["lstm"]
+    if cells is None:
+        cells = [(np.zeros(lstm["dim"]), np.zeros(lstm["projection_dim"]))] * _n_layers(options)
+    x, after = [token_vector(options, datasets, token, words) for token in read], []
+    for layer, cell in enumerate(cells):
+        out, cell = _run_layer(options, datasets, _cell_name(direction, layer), x, cell)
+        skip = lstm.get("use_skip_connections", False) and layer >= 1
+        x = [a + b for a, b in zip(out, x)] if skip else out
+        after.append(cell)
+    logits = np.array(x) @ datasets["softmax/W"].astype(np.float64).T + datasets["softmax/b"]
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)), after
+
+
 def _self_test() -> None:
     """Shapes, and that both clips act on random weights."""
     cnn: Options = {"activation": "tanh", "embedding": {"dim": 4}, "filters": [[1, 8], [3, 12]]}

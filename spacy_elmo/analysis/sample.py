@@ -1,21 +1,19 @@
 """Vectors and labels of a corpus, as many as fit."""
 
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
-from spacy.training.corpus import FILE_TYPE, walk_corpus
 from spacy.vocab import Vocab
 from thinc.types import Floats2d, Floats3d
 from tqdm import tqdm
 
 from ..segments import by_tokens
 from ..vectors import mix_layers
+from .corpora import read_docs
 from .items import Task
 from .models import elmo_pipe
 
@@ -62,7 +60,7 @@ def read_sample(
         raise ValueError(f"the limit must be at least 0, got {limit}")
     pipe = elmo_pipe(nlp)
     n_items = _choose(nlp.vocab, path, task, limit, seed)
-    docs = (doc for doc, n in zip(_read_docs(path, nlp.vocab), n_items) if n)
+    docs = (doc for doc, n in zip(read_docs(path, nlp.vocab), n_items) if n)
     counts = filter(None, n_items)
     config = pipe.bilm.config
     vectors = np.empty((config.n_layers + 1, sum(n_items), config.width), dtype="float32")
@@ -130,7 +128,7 @@ def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list
     """How many items to take from each Doc."""
     counts: list[int] = []
     groups: set[str] = set()
-    for doc in _read_docs(path, vocab):
+    for doc in read_docs(path, vocab):
         try:
             counts.append(len(task.items(doc)))
         except ValueError as error:
@@ -150,16 +148,3 @@ def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list
         taken[number] = min(counts[number], left)
         left -= taken[number]
     return taken
-
-
-def _read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
-    if not path.exists():
-        raise ValueError(f"there is no corpus at {path}")
-    if path.is_file() and path.suffix != FILE_TYPE:
-        raise ValueError(f"{path} is no .spacy file: `python -m spacy convert` makes one")
-    for file in walk_corpus(path, FILE_TYPE):
-        try:
-            docs = DocBin().from_disk(file)
-        except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise ValueError(f"{file} is not a readable .spacy file: {error}") from None
-        yield from docs.get_docs(vocab)

@@ -152,6 +152,15 @@ class LanguageModelSoftmax(nn.Module):
             total += loss.double().sum().item()
         return total
 
+    @torch.no_grad()
+    def log_probabilities(self, contexts: Tensor) -> Tensor:
+        """By the full softmax.
+
+        contexts (Tensor): *Shape:* `(n, P)`
+        RETURNS (Tensor): Of every word, in float64. *Shape:* `(n, V)`
+        """
+        return F.linear(contexts, self.weight, self.bias).double().log_softmax(dim=1)
+
 
 class AdaptiveSoftmax(nn.Module):
     """The adaptive softmax (Grave et al. 2017), PyTorch's: rare words stand in
@@ -187,6 +196,12 @@ class AdaptiveSoftmax(nn.Module):
             part = slice(start, start + 1024)
             total -= self.layers(contexts[part], targets[part]).output.double().sum().item()
         return total
+
+    @torch.no_grad()
+    def log_probabilities(self, contexts: Tensor) -> Tensor:
+        """As that of `LanguageModelSoftmax`."""
+        found: Tensor = self.layers.log_prob(contexts)
+        return found.double()
 
 
 Softmax = LanguageModelSoftmax | AdaptiveSoftmax

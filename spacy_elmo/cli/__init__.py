@@ -10,9 +10,11 @@ from .errors import command
 from .info import info_cli
 from .init_config import init_config_cli
 from .mix import mix_cli
+from .neighbors import neighbors_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
 from .probe import probe_cli
+from .substitutes import substitutes_cli
 
 elmo_cli = typer.Typer(
     name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
@@ -23,9 +25,11 @@ elmo_cli.command("download")(command(download_cli))
 elmo_cli.command("info")(command(info_cli))
 elmo_cli.command("init-config")(command(init_config_cli))
 elmo_cli.command("mix")(command(mix_cli))
+elmo_cli.command("neighbors")(command(neighbors_cli))
 elmo_cli.command("perplexity")(command(perplexity_cli))
 elmo_cli.command(
     "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
 )(command(pretrain_cli))
 elmo_cli.command("probe")(command(probe_cli))
+elmo_cli.command("substitutes")(command(substitutes_cli))
 app.add_typer(elmo_cli)

@@ -11,13 +11,15 @@ from wasabi import msg
 def convert_cli(
     source: str = typer.Argument(..., help="Model: a file, a folder, or a published model's name"),
     target: Path = typer.Argument(
-        ..., help="What to write: NAME.safetensors, NAME.hdf5, or the folder of a pipeline"
+        ..., help="What to write: NAME.safetensors, NAME.hdf5, or a folder"
     ),
     dtype: str = typer.Option(
         "float32", help="Type of the weights on disk: 'float32', 'float16' or 'bfloat16'"
     ),
     format: Optional[str] = typer.Option(
-        None, help="'safetensors', 'allennlp' or 'pipeline'; default: what the target's name says"
+        None,
+        help="'safetensors', 'allennlp', 'pipeline' or 'manylangs'; default: what the target's "
+        "name says, a pipeline for a folder",
     ),
     softmax: bool = typer.Option(
         True, help="Keep softmax and vocabulary, for which pipelines and HDF5 have room"
@@ -32,8 +34,9 @@ def convert_cli(
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing model"),
 ) -> None:
     """Convert a language model: between .safetensors, AllenNLP's and bilm-tf's HDF5 with
-    options.json, and spaCy pipelines. Where the new format has no room for something,
-    that is named, and nothing is written (exit code 3), unless --allow-loss is given.
+    options.json, ELMoForManyLangs' folders, and spaCy pipelines. Where the new format has
+    no room for something, that is named, and nothing is written (exit code 3), unless
+    --allow-loss is given.
 
     Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
     """

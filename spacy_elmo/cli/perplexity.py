@@ -20,7 +20,9 @@ Evaluations = dict[str, tuple["Perplexity", int]]  # by file: the figures, the n
 
 
 def perplexity_cli(
-    model: Path = typer.Argument(..., help="Model that `spacy elmo pretrain` wrote"),
+    model: str = typer.Argument(
+        ..., help="What `spacy elmo pretrain` wrote, or HDF5 with softmax and vocabulary"
+    ),
     inputs: list[str] = typer.Argument(..., help="Held-out text: files, folders or globs"),
     format: str = typer.Option(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
@@ -93,7 +95,7 @@ def _total(evaluations: Evaluations) -> "Perplexity":
     def of_all(name: str) -> float:
         losses = (math.log(getattr(one, name)) * one.n_tokens for one, _ in evaluations.values())
         mean = sum(losses) / n_tokens
-        return math.exp(mean) if mean < 700 else math.inf
+        return math.inf if mean >= 700 else math.exp(mean)
 
     return Perplexity(
         forward=of_all("forward"),
@@ -109,7 +111,7 @@ def _row(name: str, figures: "Perplexity") -> tuple[str, ...]:
     perplexities = (figures.forward, figures.backward, figures.mean)
     return (
         name,
-        *(f"{value:,.2f}" for value in perplexities),
+        *("-" if math.isnan(value) else f"{value:,.2f}" for value in perplexities),
         f"{figures.n_tokens:,}",
         f"{figures.unknown:.2%}",
     )

@@ -3,6 +3,7 @@
 from typing import Optional
 
 import torch
+from wasabi import msg
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
@@ -11,7 +12,13 @@ from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_
 from ..weights import locate, read_weights
 from .config import PretrainingConfig
 from .corpus import Corpus
-from .language_model import LanguageModel, has_softmax, read_softmax
+from .language_model import (
+    VOCABULARY_FILE,
+    LanguageModel,
+    Prediction,
+    find_prediction,
+    lacks_vocabulary,
+)
 from .vocabulary import Vocabulary
 
 
@@ -35,8 +42,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     bilm = read_weights(init).requires_grad_(True)
     _check_sizes(init, bilm.config)
     width = bilm.config.projection_dim
-    folder = locate(init)
-    known = read_softmax(folder, width=width) if has_softmax(folder) else None
+    known = _known_prediction(init, width)
     if known is not None and settings.vocabulary == "keep":
         _check_kind(init, known[0], config.training.softmax)
         return LanguageModel(bilm, *known), 0
@@ -44,6 +50,17 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     if known is not None:
         _copy_known_words(known, softmax, vocabulary)
     return LanguageModel(bilm, softmax, vocabulary), settings.softmax_warmup
+
+
+def _known_prediction(init: str, width: int) -> Optional[Prediction]:
+    """Softmax and vocabulary of the model to go on from, to be trained."""
+    place = locate(init)
+    known = find_prediction(place, width=width)
+    if known is not None:
+        known[0].requires_grad_(True)
+    elif lacks_vocabulary(place):
+        msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new one takes its place")
+    return known
 
 
 def _check_sizes(source: str, sizes: BiLMConfig) -> None:
@@ -58,9 +75,7 @@ def _check_sizes(source: str, sizes: BiLMConfig) -> None:
         )
 
 
-def _new_softmax(
-    config: PretrainingConfig, train: Corpus, width: int
-) -> tuple[Softmax, Vocabulary]:
+def _new_softmax(config: PretrainingConfig, train: Corpus, width: int) -> Prediction:
     vocabulary = Vocabulary.from_corpus(train, **config.vocabulary.model_dump())
     kind = config.training.softmax
     return make_softmax(kind, n_words=len(vocabulary), width=width), vocabulary
@@ -76,9 +91,7 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 
 
 @torch.no_grad()
-def _copy_known_words(
-    known: tuple[Softmax, Vocabulary], softmax: Softmax, vocabulary: Vocabulary
-) -> None:
+def _copy_known_words(known: Prediction, softmax: Softmax, vocabulary: Vocabulary) -> None:
     """Words that the old softmax has start from its rows."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):

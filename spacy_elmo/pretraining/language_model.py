@@ -13,12 +13,14 @@ from torch import Tensor
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax, make_softmax
 from ..bilm.state import BiLMState
-from ..weights import locate, read_weights
+from ..weights import allennlp, allennlp_extras, locate, read_weights
 from .batches import Window
 from .vocabulary import Vocabulary
 
 SOFTMAX_FILE = "softmax.safetensors"
 VOCABULARY_FILE = "vocab.txt"
+
+Prediction = tuple[Softmax, Vocabulary]
 
 
 class Contexts(torch.nn.Module):
@@ -48,7 +50,8 @@ class Contexts(torch.nn.Module):
         product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products
             in training, if not the weights' own.
         RETURNS (Tuple[Tensor, BiLMState]): The top layer, the forward items and
-            then the backward ones, *Shape:* `(2 * n_items, P)`, and the state after.
+            then the backward ones, if any, *Shape:* `(n_directions * n_items, P)`, and
+            the state after.
         """
         used, inverse = np.unique(window.inputs, return_inverse=True)
         strings = [types[i] for i in used]
@@ -62,7 +65,7 @@ class Contexts(torch.nn.Module):
             dropout=dropout,
             product_dtype=product_dtype,
         )
-        return torch.cat([outputs[0][-1], outputs[1][-1]]), state
+        return torch.cat([output[-1] for output in outputs]), state
 
 
 class LanguageModel(torch.nn.Module):
@@ -86,22 +89,61 @@ class LanguageModel(torch.nn.Module):
 
 
 def read_language_model(path: Union[str, Path]) -> LanguageModel:
-    """Read a model that `pretrain` wrote.
+    """Read a model that predicts words: what `pretrain` wrote, or AllenNLP's and
+    bilm-tf's weights with a softmax and a vocabulary.
 
-    path (Union[str, Path]): The pipeline's folder.
+    path (Union[str, Path]): The model, by name or path.
     RETURNS (LanguageModel): The model, in evaluation mode, its weights frozen.
     RAISES (ValueError): There is no model, no softmax, or they do not fit.
     """
-    folder = locate(path)
-    bilm = read_weights(path)
-    for name in (SOFTMAX_FILE, VOCABULARY_FILE):
-        if not (folder / name).is_file():
-            raise ValueError(
-                f"{folder} holds no {name}: without softmax and vocabulary there is no "
-                f"perplexity. Use a model that `python -m spacy elmo pretrain` wrote."
-            )
-    softmax, vocabulary = read_softmax(folder, width=bilm.config.projection_dim)
-    return LanguageModel(bilm, softmax, vocabulary).eval().requires_grad_(False)
+    place = locate(path)
+    bilm = read_weights(place)
+    prediction = find_prediction(place, width=bilm.config.projection_dim)
+    if prediction is None:
+        raise ValueError(
+            f"{place} holds no {_missing(place)}: without softmax and vocabulary a model "
+            f"predicts no words. Use the folder that `python -m spacy elmo pretrain` wrote, with "
+            f"{SOFTMAX_FILE} and {VOCABULARY_FILE}; or an .hdf5 file with softmax/W and "
+            f"softmax/b, and {VOCABULARY_FILE} beside it."
+        )
+    return LanguageModel(bilm, *prediction).eval().requires_grad_(False)
+
+
+def find_prediction(place: Path, *, width: int) -> Optional[Prediction]:
+    """Read softmax and vocabulary of a model, if it has both.
+
+    place (Path): Where a readable model is: a pipeline's folder, weights, an archive.
+    width (int): Size of a context vector, P.
+    RETURNS (Optional[Tuple[Softmax, Vocabulary]]): Both.
+    RAISES (ValueError): They do not fit one another, or the width.
+    """
+    if has_softmax(place):
+        return read_softmax(place, width=width)
+    with allennlp_extras.opened_files(place) as files:
+        if files is None or not allennlp_extras.has_vocabulary(files[1]):
+            return None
+        found = allennlp.read_softmax(files)
+    if found is None:
+        return None
+    softmax, words = found
+    try:
+        return softmax, Vocabulary([word or "" for word in words.strings])
+    except ValueError as error:
+        raise ValueError(f"{VOCABULARY_FILE} of {place}: {error}") from error
+
+
+def lacks_vocabulary(place: Path) -> bool:
+    """RETURNS (bool): Whether an HDF5 file has a softmax whose words nobody knows."""
+    with allennlp_extras.opened_files(place) as files:
+        if files is None or allennlp_extras.has_vocabulary(files[1]):
+            return False
+        return allennlp_extras.has_softmax(files[1])
+
+
+def _missing(place: Path) -> str:
+    if (place / SOFTMAX_FILE).is_file() or lacks_vocabulary(place):
+        return VOCABULARY_FILE
+    return SOFTMAX_FILE if (place / "config.cfg").is_file() else "softmax"
 
 
 def write_softmax(softmax: Softmax, vocabulary: Vocabulary, folder: Path) -> None:
@@ -117,7 +159,7 @@ def has_softmax(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (SOFTMAX_FILE, VOCABULARY_FILE))
 
 
-def read_softmax(folder: Path, *, width: int) -> tuple[Softmax, Vocabulary]:
+def read_softmax(folder: Path, *, width: int) -> Prediction:
     """Read softmax and vocabulary from a model's folder.
 
     folder (Path): The folder.

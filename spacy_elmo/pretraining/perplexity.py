@@ -21,7 +21,8 @@ class Perplexity:
     negative log-likelihoods, as in bilm-tf: the geometric mean of the two.
 
     forward (float): Of the words and `</S>`, from what precedes.
-    backward (float): Of the words and `<S>`, from what follows.
+    backward (float): Of the words and `<S>`, from what follows; not a number if the
+        model has one direction.
     mean (float): Of both.
     n_tokens (int): Predictions in one direction: words, and one mark a sentence.
     unknown (float): Share of the words that the vocabulary lacks.
@@ -34,7 +35,8 @@ class Perplexity:
     unknown: float
 
     def to_dict(self) -> dict[str, Optional[float]]:
-        """RETURNS (dict): The figures by name; None for infinity, which JSON lacks."""
+        """RETURNS (dict): The figures by name; None for what JSON lacks,
+        infinity and what is not a number."""
         return {
             name: value if math.isfinite(value) else None for name, value in asdict(self).items()
         }
@@ -77,12 +79,13 @@ def perplexity(
     )
     contexts_of = Contexts(model.bilm)
     state = model.bilm.zero_state(n_streams)
+    n_directions = model.bilm.config.n_directions
     sums = [0.0, 0.0, 0.0, 0.0, 0.0]  # both losses, predictions, words, unknown words
     for window in windows:
         running = state.rows(range(window.batch_sizes[0]))
         contexts, state = contexts_of(window, corpus.types, running)
         targets = words[window.targets]
-        for direction, part in enumerate(contexts.chunk(2)):
+        for direction, part in enumerate(contexts.chunk(n_directions)):
             wanted = torch.from_numpy(targets[direction]).to(model.device)
             sums[direction] += model.softmax.negative_log_likelihood(part, wanted)
         is_word = window.targets[0] != END_ID
@@ -93,8 +96,8 @@ def perplexity(
     forward, backward, n_tokens, n_words, n_unknown = processes.sum(sums)
     return Perplexity(
         forward=_exp(forward / n_tokens),
-        backward=_exp(backward / n_tokens),
-        mean=_exp((forward + backward) / 2 / n_tokens),
+        backward=_exp(backward / n_tokens) if n_directions == 2 else math.nan,
+        mean=_exp((forward + backward) / n_directions / n_tokens),
         n_tokens=int(n_tokens),
         unknown=n_unknown / n_words,
     )

@@ -16,7 +16,7 @@ from ..bilm.softmax import LanguageModelSoftmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from .archives import AnyFile, File, read_json, stem, suffix
 from .hdf5_file import HDF5Arrays, open_hdf5
-from .layout import Entry, build, plain, read_parameters, transposed
+from .layout import Entry, build, plain, read_parameters, stored_arrays, transposed
 from .vocabulary_files import read_vocab
 
 WEIGHTS_SUFFIXES = (".hdf5", ".h5")
@@ -131,10 +131,8 @@ def write(bilm: BiLM, folder: Path) -> None:
     unfinished = {name: folder / f"{name}.part" for name in names}
     try:
         with h5py.File(unfinished["weights.hdf5"], "w") as file:
-            for entry in _layout(bilm.config):
-                arrays = [parameters[name] for name in entry.parameters]
-                assert entry.to_stored is not None
-                file[entry.name] = np.ascontiguousarray(entry.to_stored(arrays), dtype="float32")
+            for name, values in stored_arrays(_layout(bilm.config), parameters):
+                file[name] = values
         srsly.write_json(unfinished["options.json"], options)
         if words:
             lines = "".join(f"{word or ''}\n" for word in words.strings)

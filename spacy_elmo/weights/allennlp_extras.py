@@ -1,6 +1,8 @@
 """What may stand in an AllenNLP file beside the biLM: the softmax, with its vocabulary
 beside the file, and provenance. AllenNLP looks at none of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Optional
 
@@ -8,8 +10,9 @@ import h5py
 import numpy as np
 import srsly
 
-from .allennlp import EMBEDDING, OUR_GROUPS
-from .archives import File, opened
+from . import manylangs, safetensors_file
+from .allennlp import EMBEDDING, OUR_GROUPS, VOCABULARY_FILE, Files, beside, find
+from .archives import File, opened, opened_place
 from .hdf5_file import open_hdf5
 
 PROVENANCE = "spacy_elmo_provenance"
@@ -35,6 +38,24 @@ def write_extras(
             for name, values in zip((WEIGHT, BIAS), softmax):
                 file[name] = np.ascontiguousarray(values, dtype="float32")
         file.attrs[PROVENANCE] = srsly.json_dumps(provenance)
+
+
+@contextmanager
+def opened_files(place: Path) -> Iterator[Optional[Files]]:
+    """Open a model for the time of the context, if it is of this format.
+
+    place (Path): Where a readable model is.
+    YIELDS (Optional[Tuple[File, File]]): The options and the weights file.
+    RAISES (ValueError): As `allennlp.find`.
+    """
+    is_ours = place.exists() and safetensors_file.find(place) is not None
+    with opened_place(place) as inside:
+        yield None if is_ours or manylangs.find(inside) is not None else find(inside)
+
+
+def has_vocabulary(weights: File) -> bool:
+    """RETURNS (bool): Whether there is a vocabulary beside the weights."""
+    return any(path.is_file() for path in beside(weights, VOCABULARY_FILE))
 
 
 def has_softmax(weights: File) -> bool:

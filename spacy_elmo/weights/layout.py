@@ -1,6 +1,6 @@
 """What a file of weights should hold, and how it becomes parameters."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Optional, Protocol
 
@@ -31,7 +31,7 @@ class Entry:
     shape: Shape
     parameters: tuple[str, ...]
     to_parameters: Callable[[np.ndarray], Arrays]
-    to_stored: Optional[Callable[[Arrays], np.ndarray]] = None
+    to_stored: Callable[[Arrays], np.ndarray]
 
 
 class StoredArrays(Protocol):
@@ -101,6 +101,20 @@ def read_parameters(
         for name, array in zip(entry.parameters, entry.to_parameters(values)):
             parameters[name] = torch.from_numpy(np.ascontiguousarray(array, dtype="float32"))
     return parameters
+
+
+def stored_arrays(
+    layout: Iterable[Entry], parameters: Mapping[str, np.ndarray]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Every array of a layout, to be written.
+
+    layout (Iterable[Entry]): What the file is to hold.
+    parameters (Mapping[str, numpy.ndarray]): The parameters of a BiLM.
+    YIELDS (Tuple[str, numpy.ndarray]): Name and values, in float32.
+    """
+    for entry in layout:
+        values = entry.to_stored([parameters[name] for name in entry.parameters])
+        yield entry.name, np.ascontiguousarray(values, dtype="float32")
 
 
 def plain(name: str, shape: Shape, parameter: str) -> Entry:

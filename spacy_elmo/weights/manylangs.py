@@ -1,24 +1,29 @@
 """ELMoForManyLangs' format: a folder with two state dicts and two vocabularies."""
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
+import srsly
+import torch
 
 from ..bilm.config import BiLMConfig, shortened
 from ..bilm.lstm import FORGET_BIAS
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, read_json
-from .layout import Arrays, Entry, build, plain, read_parameters
+from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
 from .state_dict_file import StateDict, read_state_dict
-from .vocabulary_files import read_dic
+from .vocabulary_files import read_dic, write_dic
 
 ENCODER_FILE = "encoder.pkl"
 TOKEN_ENCODER_FILE = "token_embedder.pkl"
 CONFIG_FILE = "config.json"
+SIZES_FILE = "sizes.json"
+PROVENANCE = "spacy_elmo_provenance"
 CHARACTERS = "char_emb_layer.embedding.weight"
 WORDS = "word_emb_layer.embedding.weight"
 
@@ -91,6 +96,91 @@ def read(folder: File) -> BiLM:
         _read_dic(folder / "word.dic", config.n_words, WORDS),
     )
     return build(config, vocabularies, parameters, source=folder)
+
+
+def write(bilm: BiLM, folder: Path) -> None:
+    """Write a model into an existing folder, as ELMoForManyLangs reads it.
+
+    bilm (BiLM): The model.
+    folder (Path): The folder.
+    RAISES (ValueError): The format has no place for such a model.
+    """
+    config = bilm.config
+    sizes = to_sizes(config)
+    parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
+    for file, layout in (
+        (TOKEN_ENCODER_FILE, _token_encoder_layout(config)),
+        (ENCODER_FILE, _encoder_layout(config)),
+    ):
+        arrays = stored_arrays(layout, parameters)
+        tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
+        torch.save(tensors, folder / file)
+    vocabularies = bilm.encoder.spelling.vocabularies
+    for name, vocabulary in (("char", vocabularies.characters), ("word", vocabularies.words)):
+        if vocabulary is not None:
+            write_dic(vocabulary, folder / f"{name}.dic")
+    srsly.write_json(folder / SIZES_FILE, sizes)
+    settings = {"config_path": SIZES_FILE, "max_chars": None, PROVENANCE: bilm.provenance}
+    srsly.write_json(folder / CONFIG_FILE, settings)
+
+
+def read_provenance(folder: File) -> Optional[dict[str, Any]]:
+    """RETURNS (Optional[dict]): The provenance, if spacy-elmo wrote the folder.
+    RAISES (ValueError): It is no JSON object."""
+    provenance = _read_object(folder / CONFIG_FILE).get(PROVENANCE)
+    if not isinstance(provenance, (dict, type(None))):
+        raise ValueError(f"{folder / CONFIG_FILE}: its provenance is no JSON object")
+    return provenance
+
+
+def to_sizes(config: BiLMConfig) -> dict[str, Any]:
+    """The architecture, in the form of their configuration files.
+
+    config (BiLMConfig): The sizes.
+    RETURNS (dict): As JSON, with the entries that their program looks for.
+    RAISES (ValueError): The format has no place for such a model.
+    """
+    lacking = [
+        why
+        for why, is_so in (
+            (f"the token encoder '{config.token_encoder}'", config.token_encoder != "manylangs"),
+            ("one direction", not config.bidirectional),
+            ("no skip connections", not config.use_skip_connections and config.n_layers > 1),
+            ("LSTMs without projection", config.projection_dim == config.lstm_dim),
+        )
+        if is_so
+    ]
+    if lacking:
+        raise ValueError(f"ELMoForManyLangs' format has no place for {', '.join(lacking)}")
+    theirs = {
+        "dim": config.lstm_dim,
+        "word_dim": config.word_embed_dim,
+        "char_dim": config.char_embed_dim,
+    }
+    both = {**config.to_dict(), **theirs}
+    return {
+        "encoder": {"name": "elmo", **{key: both[key] for key in _ENCODER}},
+        "token_embedder": {"name": "cnn", **{key: both[key] for key in _TOKEN_ENCODER}},
+        "classifier": {"name": "sampled_softmax", "n_samples": 8192},
+        "dropout": 0.1,
+    }
+
+
+def rounded_biases(bilm: BiLM) -> tuple[int, float]:
+    """How many forget biases change: theirs hold the 1 that ours do not. Those that were
+    read from such a file never do.
+
+    bilm (BiLM): The model.
+    RETURNS (Tuple[int, float]): Their number, and by how much at most.
+    """
+    n_changed, largest = 0, 0.0
+    for name, value in bilm.state_dict().items():
+        if name.startswith("stacks.") and name.endswith(".bias"):
+            bias = value.cpu().numpy()
+            (again,) = _without_forget_bias(_with_forget_bias([bias]))
+            n_changed += int((again != bias).sum())
+            largest = max(largest, float(np.abs(again - bias).max()))
+    return n_changed, largest
 
 
 def _check_files(folder: File, names: tuple[str, ...]) -> None:
@@ -208,6 +298,7 @@ def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
                 (2 * n_filters, *columns),
                 (f"{ours}.nonlinear.{part}", f"{ours}.gate.{part}"),
                 _highway_halves,
+                lambda arrays: np.concatenate([arrays[0], -arrays[1]]),
             )
     width = config.projection_dim
     shape = (width, config.projected_width)
@@ -231,23 +322,33 @@ def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
                     f"{theirs}.{their_part}_linearity.weight",
                     (gates, width),
                     (f"{ours}.{our_part}",),
-                    lambda values: [_in_our_order(values)],
+                    lambda values: [_swapped_gates(values)],
+                    lambda arrays: _swapped_gates(arrays[0]),
                 )
             yield Entry(
-                f"{theirs}.state_linearity.bias", (gates,), (f"{ours}.bias",), _without_forget_bias
+                f"{theirs}.state_linearity.bias",
+                (gates,),
+                (f"{ours}.bias",),
+                _without_forget_bias,
+                _with_forget_bias,
             )
             if width < config.lstm_dim:
                 shape = (width, config.lstm_dim)
                 yield plain(f"{theirs}.state_projection.weight", shape, f"{ours}.projection")
 
 
-def _in_our_order(values: np.ndarray) -> np.ndarray:
-    """From the gates' order i, f, j, o to i, j, f, o."""
-    i, f, j, o = np.split(values, 4)
-    return np.concatenate([i, j, f, o])
+def _swapped_gates(values: np.ndarray) -> np.ndarray:
+    """Between the gates' order i, f, j, o and ours, i, j, f, o."""
+    first, second, third, last = np.split(values, 4)
+    return np.concatenate([first, third, second, last])
 
 
 def _without_forget_bias(values: np.ndarray) -> Arrays:
     """Theirs is stored; ours is added when the model runs."""
-    i, f, j, o = np.split(values, 4)
+    i, j, f, o = np.split(_swapped_gates(values), 4)
     return [np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])]
+
+
+def _with_forget_bias(arrays: Arrays) -> np.ndarray:
+    i, j, f, o = np.split(arrays[0], 4)
+    return _swapped_gates(np.concatenate([i, j, f + np.float32(FORGET_BIAS), o]))

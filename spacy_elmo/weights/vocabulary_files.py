@@ -1,6 +1,7 @@
 """Vocabularies as text: bilm-tf's `vocab.txt` and ELMoForManyLangs' `.dic`."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Optional
 
 from ..bilm.vocabulary import InputVocabulary
@@ -33,7 +34,36 @@ def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
     RETURNS (InputVocabulary): The vocabulary.
     RAISES (ValueError): A line is broken, or the ids are not those of the embedding.
     """
-    lines = _lines(file)
+    return _parse_dic(_lines(file), file, n_rows, tensor)
+
+
+def write_dic(vocabulary: InputVocabulary, path: Path) -> None:
+    """Write a `.dic`, by rising ids.
+
+    vocabulary (InputVocabulary): The vocabulary.
+    path (Path): The file.
+    RAISES (ValueError): A token cannot stand in a line of it.
+    """
+    # An id whose token has a later one, too, is never used: any such token will do.
+    last = vocabulary.strings[-1]
+    lines = [f"{last if s is None else s}\t{i}" for i, s in enumerate(vocabulary.strings)]
+    for row, token in enumerate(vocabulary.strings):
+        if token is not None and not _fits_dic(token):
+            raise ValueError(f"{path.name} has no place for the token {token!r} of id {row}")
+    if _parse_dic(lines, path, len(lines), "the embedding").strings != vocabulary.strings:
+        raise ValueError(f"{path.name} needs a token for every id, and the last one has none")
+    path.write_text("".join(f"{line}\n" for line in lines), "utf8", newline="\n")
+
+
+def _fits_dic(token: str) -> bool:
+    """Whether a token is read as what it is: white space around it is not, and half a
+    surrogate pair cannot be written."""
+    is_utf8 = not any("\ud800" <= c <= "\udfff" for c in token)
+    is_stripped = token == WHITE_SPACE or (token != "" and token == token.lstrip())
+    return is_utf8 and is_stripped and not set(token) & {"\t", "\n"}
+
+
+def _parse_dic(lines: Sequence[str], file: File, n_rows: int, tensor: str) -> InputVocabulary:
     hint = f"{tensor} has {n_rows} rows. Is this the {file.name} of another model?"
     if len(lines) != n_rows:
         raise ValueError(f"{file}: {len(lines)} entries, but {hint}")

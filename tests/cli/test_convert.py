@@ -72,7 +72,10 @@ def test_provenance(tmp_path, source):
     [
         (["nowhere", "a"], "no weights at 'nowhere'"),
         (["x.safetensors", "a.bin"], "no format of files"),
-        (["x.safetensors", "a", "--format", "manylangs"], "not be written yet"),
+        (
+            ["x.safetensors", "a", "--format", "manylangs"],
+            "no place for the token encoder 'bilm-tf'",
+        ),
         (["x.safetensors", "a"], "--lang"),
         (["x.safetensors", "weights.hdf5", "--dtype", "float16"], "float32 alone"),
         (["x.safetensors", "a", "--lang", "qqq"], "qqq"),

@@ -15,10 +15,12 @@ from spacy_elmo.weights import allennlp, read_weights, safetensors_file
 import reference
 from models import (
     ALLENNLP,
+    ONE_DIRECTION,
     SENTENCES,
     check_layers,
     check_refused,
     check_state,
+    renamed,
     tiny_options,
 )
 
@@ -45,12 +47,6 @@ def check_model(bilm, options, data, words=None):
     check_layers([layers.detach() for layers in plain], expected)
 
 
-def renamed(data, names):
-    for theirs, ours in names:
-        data = {name.replace(theirs, ours): values for name, values in data.items()}
-    return data
-
-
 # Layers and directions
 
 
@@ -58,12 +54,6 @@ def one_direction(**changes):
     return {**tiny_options(**changes), "bidirectional": False}
 
 
-ONE_DIRECTION = [
-    ("RNN_0/RNN/", "rnn/"),
-    ("/W_0", "/kernel"),
-    ("/B", "/bias"),
-    ("/W_P_0", "/projection/kernel"),
-]
 ALONE = ("MultiRNNCell/Cell0/", "")
 
 

@@ -1,0 +1,79 @@
+"""Docs of a corpus, one after another: memory does not grow with it."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from spacy.tokens import Doc, DocBin
+from spacy.training.corpus import FILE_TYPE, walk_corpus
+from spacy.vocab import Vocab
+from tqdm import tqdm
+
+from ..pretraining.corpus import check_format, find_files, read_sentences
+from ..pretraining.text_size import estimate_tokens
+
+# A vocab keeps every string for ever, so that of plain text is replaced now and then.
+MOST_STRINGS = 100_000
+
+
+def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
+    """Read annotated Docs.
+
+    path (Path): A .spacy file, or a folder of them.
+    vocab (Vocab): The vocab.
+    YIELDS (Doc): A Doc.
+    RAISES (ValueError): There is none, or it cannot be read.
+    """
+    if not path.exists():
+        raise ValueError(f"there is no corpus at {path}")
+    if path.is_file() and path.suffix != FILE_TYPE:
+        raise ValueError(f"{path} is no .spacy file: `python -m spacy convert` makes one")
+    for file in walk_corpus(path, FILE_TYPE):
+        try:
+            docs = DocBin().from_disk(file)
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
+            raise ValueError(f"{file} is not a readable .spacy file: {error}") from None
+        yield from docs.get_docs(vocab)
+
+
+def read_corpus_docs(
+    inputs: Sequence[str], *, format: str = "sentences", lang: str = "en", progress: bool = False
+) -> Iterator[Doc]:
+    """Read text, a Doc a sentence, and .spacy files, as they are.
+
+    inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
+    format (str): What text files hold: 'sentences' or 'text', as in `load_text`.
+    lang (str): Language of spaCy's tokenizer for running text.
+    progress (bool): Whether to show a progress bar.
+    YIELDS (Doc): A Doc.
+    RAISES (ValueError): A file is missing or cannot be read.
+    """
+    check_format(format)
+    annotated = [Path(name) for name in inputs if name.endswith(FILE_TYPE)]
+    others = [name for name in inputs if not name.endswith(FILE_TYPE)]
+    files = list(dict.fromkeys(find_files(others)))
+    # Of packed Docs nobody knows how many there are.
+    total = None if annotated else estimate_tokens(files, format=format)
+    with tqdm(
+        total=total,
+        unit=" tokens",
+        unit_scale=True,
+        leave=False,
+        disable=None if progress else True,
+    ) as bar:
+        for doc in _all_docs(files, annotated, format, lang):
+            yield doc
+            bar.update(len(doc))
+
+
+def _all_docs(
+    files: Sequence[Path], annotated: Sequence[Path], format: str, lang: str
+) -> Iterator[Doc]:
+    vocab = Vocab()
+    for sentence in read_sentences(files, running_text=format == "text", lang=lang):
+        if len(vocab.strings) > MOST_STRINGS:
+            vocab = Vocab()
+        if sentence:
+            yield Doc(vocab, words=sentence)
+    for path in annotated:
+        yield from read_docs(path, Vocab())

@@ -1,0 +1,76 @@
+"""What a language model would put in a token's place."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..pretraining.batches import Streams
+from ..pretraining.corpus import read_corpus
+from ..pretraining.language_model import Contexts, LanguageModel
+from ..pretraining.vocabulary import SPECIAL
+
+
+class Substitute(NamedTuple):
+    """A word of the vocabulary, and how likely it is in that place.
+
+    word (str): The word.
+    rank (int): Its place among all words, from 1.
+    probability (float): By both directions together, from 0 to 1, among all words.
+    forward (float): By what stands to the left, as the softmax has it.
+    backward (Optional[float]): By what stands to the right; None if the model has one
+        direction.
+    """
+
+    word: str
+    rank: int
+    probability: float
+    forward: float
+    backward: Optional[float]
+
+
+@torch.inference_mode()
+def find_substitutes(
+    model: LanguageModel, sentence: Sequence[str], position: int, *, n: int = 10
+) -> tuple[list[Substitute], Optional[Substitute]]:
+    """Find the words that are most likely in a token's place, which the model does not
+    see: forwards it reads `<S>` and what precedes, backwards `</S>` and what follows,
+    each from zeros. The log-probabilities of both are added, and normalised again over
+    all words. `<UNK>` stands for thousands of words and the two marks for none: they
+    are left out.
+
+    model (LanguageModel): The model.
+    sentence (Sequence[str]): Tokens.
+    position (int): The one to replace, counted from 0.
+    n (int): Most words.
+    RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The words, most likely
+        first; and the token itself, None if the vocabulary lacks it.
+    """
+    each = model.softmax.log_probabilities(_contexts(model, sentence, position))
+    each, words = each[:, len(SPECIAL) :], model.vocabulary.words[len(SPECIAL) :]
+    both = each.sum(dim=0).log_softmax(dim=0)
+    order = both.argsort(descending=True, stable=True)
+    probabilities = torch.cat([both[None], each]).exp()
+
+    def describe(word: int) -> Substitute:
+        rank = int((order == word).nonzero()) + 1
+        of_both, forward, *backward = probabilities[:, word].tolist()
+        return Substitute(words[word], rank, of_both, forward, *(backward or [None]))
+
+    itself = int(model.vocabulary.ids_of([sentence[position]])[0]) - len(SPECIAL)
+    return [describe(word) for word in order[:n].tolist()], (
+        describe(itself) if itself >= 0 else None
+    )
+
+
+def _contexts(model: LanguageModel, sentence: Sequence[str], position: int) -> Tensor:
+    """What predicts the token in each direction. *Shape:* `(n_directions, P)`"""
+    corpus = read_corpus([list(sentence)])
+    n_items = len(corpus.tokens)
+    window = Streams(corpus).window(np.arange(n_items), [1] * n_items)
+    contexts, _ = Contexts(model.bilm)(window, corpus.types, model.bilm.zero_state(1))
+    # Item k predicts token k forwards, and token n - 1 - k backwards.
+    items = [position, len(sentence) - 1 - position][: model.bilm.config.n_directions]
+    return torch.stack([part[i] for part, i in zip(contexts.split(n_items), items)])

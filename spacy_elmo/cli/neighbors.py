@@ -1,0 +1,94 @@
+"""`python -m spacy elmo neighbors`"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Optional
+
+import srsly
+import typer
+from wasabi import msg
+
+if TYPE_CHECKING:
+    from ..analysis.neighbours import Neighbour
+
+CONTEXT = 12  # tokens that a row of the table shows on either side
+
+
+def neighbors_cli(
+    model: str = typer.Argument(
+        ..., help="Pipeline with an elmo pipe (folder or package), or weights"
+    ),
+    corpus: list[str] = typer.Argument(
+        ..., help="Where to look: files, folders or globs of text, or .spacy files"
+    ),
+    sentence: str = typer.Option(..., help="A sentence, its tokens separated by spaces"),
+    token: str = typer.Option(
+        ..., help="The token of it: its position, counted from 0, or a word that stands there once"
+    ),
+    layer: str = typer.Option("top", help="Number of a layer, 'top', or 'average' of all"),
+    n: int = typer.Option(10, "--n", "-n", min=1, help="Neighbours to show"),
+    same_word: Optional[bool] = typer.Option(
+        None,
+        "--same-word/--other-words",
+        help="Only occurrences of the same word (in lower case), or only other words; "
+        "default: both",
+    ),
+    format: str = typer.Option(
+        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+    ),
+    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
+) -> None:
+    """Show the tokens of a corpus whose contextual vectors are nearest to that of a
+    token in a sentence, by their cosine (table 4 of the paper). The corpus is read
+    piece by piece, whatever its size.
+
+    Example: python -m spacy elmo neighbors en_small text.txt
+    --sentence "He made a great play ." --token play
+    """
+    from ..analysis.corpora import read_corpus_docs
+    from ..analysis.models import read_pipeline
+    from ..analysis.neighbours import find_neighbours
+    from ..analysis.query import find_token
+
+    tokens = sentence.split()
+    position = find_token(tokens, token)
+    found = find_neighbours(
+        read_pipeline(model),
+        tokens,
+        position,
+        read_corpus_docs(corpus, format=format, lang=lang, progress=True),
+        layer=layer,
+        n=n,
+        same_word=same_word,
+    )
+    if as_json:
+        rows = [{**one._asdict(), "word": one.word} for one in found]
+        asked = {"sentence": tokens, "position": position, "word": tokens[position]}
+        print(srsly.json_dumps({**asked, "layer": layer, "neighbors": rows}, indent=2))
+        return
+    if not found:
+        msg.warn(f"There is no other token of this kind: {tokens[position]}")
+        return
+    _print(found, marked(tokens, position))
+
+
+def _print(found: "Sequence[Neighbour]", asked: str) -> None:
+    rows = [
+        ("", "", asked),
+        *((f"{one.similarity:.3f}", one.word, marked(one.sentence, one.position)) for one in found),
+    ]
+    header = ("cosine", "token", "sentence")
+    msg.table(rows, header=header, divider=True, max_col=10_000, aligns=("r", "l", "l"))
+
+
+def marked(tokens: Sequence[str], position: int) -> str:
+    """RETURNS (str): The token in brackets, in what stands around it."""
+    start, end = max(0, position - CONTEXT), position + CONTEXT + 1
+    parts = [
+        *(["…"] if start else []),
+        *tokens[start:position],
+        f"[{tokens[position]}]",
+        *tokens[position + 1 : end],
+        *(["…"] if end < len(tokens) else []),
+    ]
+    return " ".join(parts)

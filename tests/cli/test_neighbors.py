@@ -1,0 +1,126 @@
+import json
+import shutil
+
+import pytest
+from spacy.cli._util import app
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.analysis import corpora
+from spacy_elmo.analysis.corpora import read_corpus_docs
+from spacy_elmo.cli.neighbors import marked
+
+TEXT = "the play ends .\n\nwe play\nthey play a play\na new book\n"
+ASKED = ("--sentence", "we Play well", "--token", "Play")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, tiny_weights):
+    (tmp_path / "text.txt").write_text(TEXT, "utf8")
+    shutil.copytree(tiny_weights.parent, tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, status=0):
+    result = CliRunner().invoke(app, ["elmo", "neighbors", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return result
+
+
+def neighbors_of(*arguments):
+    return json.loads(run(*arguments, "--json").stdout)
+
+
+def test_json_and_table(folder):
+    found = neighbors_of("model", "text.txt", *ASKED, "-n", 4)
+    assert (found["sentence"], found["position"]) == (["we", "Play", "well"], 1)
+    assert (found["word"], found["layer"]) == ("Play", "top")
+    rows = found["neighbors"]
+    assert [row["sentence"][row["position"]] for row in rows] == [row["word"] for row in rows]
+    cosines = [row["similarity"] for row in rows]
+    assert cosines == sorted(cosines, reverse=True)
+    assert len(rows) == 4
+    shown = run("model", "text.txt", *ASKED, "-n", 4).stdout
+    lines = [" ".join(line.split()) for line in shown.splitlines() if line.strip()]
+    assert lines[2] == "we [Play] well"
+    assert lines[3:] == [
+        f"{row['similarity']:.3f} {row['word']} {marked(row['sentence'], row['position'])}"
+        for row in rows
+    ]
+
+
+def test_options_take_effect(folder):
+    same = neighbors_of("model", "text.txt", *ASKED, "--same-word")["neighbors"]
+    assert [row["word"] for row in same] == ["play"] * 4
+    other = neighbors_of("model", "text.txt", *ASKED, "--other-words", "-n", 50)["neighbors"]
+    assert "play" not in {row["word"] for row in other}
+    both = neighbors_of("model", "text.txt", *ASKED, "-n", 50)["neighbors"]
+    assert len(both) == len(same) + len(other) == len(TEXT.split())
+    layers = [
+        neighbors_of("model", "text.txt", *ASKED, "--layer", layer)["neighbors"][0]["similarity"]
+        for layer in ("0", "1", "2", "average")
+    ]
+    assert len(set(layers)) == 4
+    assert neighbors_of("model", "text.txt", *ASKED, "--layer", 2)["neighbors"] == both[:10]
+
+
+def test_every_kind_of_corpus(folder, make_nlp):
+    expected = neighbors_of("model", "text.txt", *ASKED)
+    docs = [Doc(Vocab(), words=line.split()) for line in TEXT.splitlines() if line]
+    DocBin(docs=docs).to_disk(folder / "docs.spacy")
+    assert neighbors_of("model", "docs.spacy", *ASKED) == expected
+    both = neighbors_of("model", "text.txt", "docs.spacy", *ASKED)  # none is twice
+    for one, two in zip(both["neighbors"], expected["neighbors"], strict=True):
+        assert one == {**two, "similarity": pytest.approx(two["similarity"], abs=1e-6)}
+    (folder / "running.txt").write_text("The play ends. We play.\n", "utf8")
+    rows = neighbors_of("model", "running.txt", *ASKED, "--format", "text", "-n", 50)["neighbors"]
+    sentences = {tuple(row["sentence"]) for row in rows}
+    assert sentences == {("The", "play", "ends", "."), ("We", "play", ".")}
+    make_nlp().to_disk(folder / "pipeline")
+    assert neighbors_of("pipeline", "text.txt", *ASKED) == expected
+
+
+def test_no_vocab_holds_all_words(folder, monkeypatch):
+    monkeypatch.setattr(corpora, "MOST_STRINGS", 3)
+    docs = list(read_corpus_docs(["text.txt"]))
+    assert [[token.text for token in doc] for doc in docs] == [
+        line.split() for line in TEXT.splitlines() if line
+    ]
+    assert len({id(doc.vocab) for doc in docs}) > 1
+
+
+def test_no_neighbor(folder):
+    (folder / "short.txt").write_text("nothing here\n")
+    assert neighbors_of("model", "short.txt", *ASKED, "--same-word")["neighbors"] == []
+    assert "no other token" in run("model", "short.txt", *ASKED, "--same-word").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["model", "text.txt", *ASKED, "--layer", "9"], 1, "no layer '9'"),
+        (["model", "text.txt", *ASKED, "--format", "x"], 1, "format must be"),
+        (["model", "missing.txt", *ASKED], 1, "missing.txt"),
+        (["model", "missing.spacy", *ASKED], 1, "no corpus at missing.spacy"),
+        (["nothing", "text.txt", *ASKED], 1, "no weights at 'nothing'"),
+        (["model", "text.txt", "--sentence", "a b", "--token", "c"], 1, "no token of the sentence"),
+        (["model", "text.txt", *ASKED, "-n", "0"], 2, ""),
+        (["model", "text.txt", "--token", "1"], 2, ""),
+    ],
+)
+def test_errors_have_no_traceback(folder, arguments, status, message):
+    output = " ".join(run(*arguments, status=status).output.split())
+    assert message in output
+    assert "Traceback" not in output
+
+
+def test_marked():
+    tokens = [str(i) for i in range(100)]
+    assert marked(tokens[:3], 1) == "0 [1] 2"
+    words = marked(tokens, 50).split()
+    assert (words[0], words[1], words[13], words[-2:]) == ("…", "38", "[50]", ["62", "…"])

@@ -1,0 +1,45 @@
+"""Language models that predict words, as AllenNLP's files with a softmax."""
+
+from pathlib import Path
+from typing import Any
+
+import reference
+from models import ONE_DIRECTION, renamed, tiny_options
+
+WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", "sat", "naïve", "."]
+
+
+def bytes_model(**changes: Any) -> tuple[dict, reference.Datasets]:
+    """Options and datasets of a model that reads characters."""
+    options = tiny_options(**changes)
+    softmax = reference.random_softmax(options, len(WORDS))
+    return options, {**reference.random_datasets(options, 4), **softmax}
+
+
+def word_model() -> tuple[dict, reference.Datasets]:
+    """Of one that reads words alone, those that it predicts."""
+    options = {"lstm": tiny_options()["lstm"]}
+    softmax = reference.random_softmax(options, len(WORDS))
+    return options, {**reference.random_datasets(options, 4, n_words=len(WORDS)), **softmax}
+
+
+def forward_model() -> tuple[dict, reference.Datasets]:
+    """Of one that has no backward direction."""
+    options = {**tiny_options(), "bidirectional": False}
+    softmax = reference.random_softmax(options, len(WORDS))
+    return options, {**reference.random_datasets(options, 4), **softmax}
+
+
+MODELS = {"bytes": bytes_model, "words": word_model, "forward": forward_model}
+
+
+def write_model(folder: Path, options: dict, datasets: reference.Datasets) -> Path:
+    """With its vocabulary; a single direction as bilm-tf names it."""
+    if options.get("bidirectional") is False:
+        datasets = renamed(datasets, ONE_DIRECTION)
+    return reference.write_hdf5(folder, options, datasets, WORDS)
+
+
+def read_words(options: dict) -> list[str] | None:
+    """The words that the model reads, as `reference` takes them."""
+    return None if "char_cnn" in options else WORDS

@@ -1,0 +1,233 @@
+"""ELMoForManyLangs' folders, written: what `convert` makes of models with such an encoder."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.softmax import LanguageModelSoftmax
+from spacy_elmo.bilm.vocabulary import InputVocabulary
+from spacy_elmo.content import read_content
+from spacy_elmo.conversion import LossError, convert
+from spacy_elmo.pretraining.model_folder import write_pipeline
+from spacy_elmo.pretraining.vocabulary import Vocabulary
+from spacy_elmo.weights import manylangs, read_weights, safetensors_file
+from spacy_elmo.weights.vocabulary_files import read_dic, write_dic
+
+import reference_manylangs as reference
+from conversions import assert_same_vectors
+from models import check_layers, check_refused, tiny_bilm
+
+VARIANTS = [
+    {},
+    {"word_dim": 0},
+    {"char_dim": 0},
+    {"char_dim": 0, "word_dim": 6},
+    {"n_layers": 1, "activation": "tanh", "n_highway": 0},
+    {"n_layers": 3, "cell_clip": None, "proj_clip": 0, "max_characters_per_token": 7},
+]
+SENTENCES = [["The", "cat", "sat", "."], [], ["漢", "é😀", "t" * 11, "\u3000", "<bos>", "<oov>"]]
+
+
+def write_source(folder, **changes):
+    sizes = reference.sizes_of(**changes)
+    return reference.write_folder(folder, sizes, reference.random_tensors(sizes))
+
+
+def to_manylangs(source, target, **settings):
+    return convert(source, target, format="manylangs", **settings)[1]
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_source(tmp_path / "source")
+
+
+def state_dicts(folder):
+    return {
+        f"{name} {key}": tensor.numpy()
+        for name in ("token_embedder.pkl", "encoder.pkl")
+        for key, tensor in torch.load(folder / name, weights_only=True).items()
+    }
+
+
+def dictionary(path):
+    """As the original program reads it."""
+    entries = {}
+    for line in path.read_text("utf8").split("\n")[:-1]:
+        token, _, number = line.strip().rpartition("\t")
+        entries[token or "\u3000"] = int(number)
+    return entries
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_there_and_back(tmp_path, changes):
+    source = write_source(tmp_path / "source", **changes)
+    convert(source, tmp_path / "a.safetensors")
+    assert to_manylangs(tmp_path / "a.safetensors", tmp_path / "b") == []
+    assert to_manylangs(tmp_path / "b", tmp_path / "c") == []
+    for name in ("b", "c"):
+        assert_same_vectors(tmp_path / name, source)
+        assert read_weights(tmp_path / name).checksum() == read_weights(source).checksum()
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == sorted(
+        path.name for path in source.iterdir()
+    )
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_the_files_are_those_of_the_original(tmp_path, changes):
+    source = write_source(tmp_path / "source", **changes)
+    to_manylangs(source, tmp_path / "b")
+    theirs, ours = state_dicts(source), state_dicts(tmp_path / "b")
+    assert ours.keys() == theirs.keys()
+    for name, values in theirs.items():
+        assert ours[name].dtype == np.float32
+        # A bit of a forget bias may have been lost when the 1 in it was taken off.
+        np.testing.assert_allclose(ours[name], values, rtol=0, atol=2**-22, err_msg=name)
+        if not name.endswith("state_linearity.bias"):
+            np.testing.assert_array_equal(ours[name], values, err_msg=name)
+    for name in ("char.dic", "word.dic"):
+        assert (source / name).exists() == (tmp_path / "b" / name).exists()
+        if (source / name).exists():
+            assert dictionary(tmp_path / "b" / name) == dictionary(source / name)
+    config = json.loads((tmp_path / "b" / "config.json").read_text("utf8"))
+    sizes = json.loads((tmp_path / "b" / config["config_path"]).read_text("utf8"))
+    assert {"classifier", "dropout"} < sizes.keys()  # their program asks for these
+    wanted = reference.sizes_of(**changes)
+    if not wanted["token_embedder"]["char_dim"]:
+        wanted["token_embedder"].update(filters=[], n_highway=0)
+    wanted["encoder"]["proj_clip"] = wanted["encoder"]["proj_clip"] or None
+    assert {name: sizes[name] for name in wanted} == wanted
+
+
+def test_against_numpy(tmp_path, source):
+    """What stands in the files gives the vectors, by the tests' own arithmetic."""
+    to_manylangs(source, tmp_path / "b")
+    tensors = tuple(
+        {key: tensor.numpy() for key, tensor in torch.load(path, weights_only=True).items()}
+        for path in (tmp_path / "b" / "token_embedder.pkl", tmp_path / "b" / "encoder.pkl")
+    )
+    sizes = json.loads((tmp_path / "b" / "sizes.json").read_text("utf8"))
+    expected = reference.layers(sizes, tensors, SENTENCES)
+    check_layers(read_weights(source).embed(SENTENCES)[0], expected)
+
+
+def test_fixture(tmp_path, shared):
+    place = shared / "fixtures" / "manylangs"
+    assert to_manylangs(place, tmp_path / "a") == []
+    assert_same_vectors(tmp_path / "a", place)
+
+
+def test_pipelines_languages_and_provenance(tmp_path, source):
+    patch = {"corpus": {"name": "é"}}
+    convert(source, tmp_path / "fi", lang="fi")
+    assert to_manylangs(tmp_path / "fi", tmp_path / "b", provenance=patch) == []
+    convert(tmp_path / "b", tmp_path / "again")
+    content = read_content(tmp_path / "again")
+    assert (content.lang, content.bilm.provenance["corpus"]) == ("fi", {"name": "é"})
+    assert_same_vectors(tmp_path / "again", source)
+    assert read_content(source).lang is None
+    config = json.loads((tmp_path / "b" / "config.json").read_text("utf8"))
+    (tmp_path / "b" / "config.json").write_text(
+        json.dumps({**config, "spacy_elmo_provenance": ["x"]})
+    )
+    check_refused(lambda: read_content(tmp_path / "b"), "config.json", "no JSON object")
+
+
+# What is lost
+
+
+def test_forget_biases_that_lose_bits(tmp_path, source):
+    bilm = read_weights(source)
+    bias = bilm.stacks[1][0].bias
+    bias[2 * 20] = 1e-9  # 1 + 1e-9 is 1
+    bias[2 * 20 + 1] = 0.25
+    bias[0] = 1e-9  # no forget gate
+    safetensors_file.write(bilm, tmp_path / "a.safetensors")
+    with pytest.raises(LossError, match="1 forget biases, .* by up to 1e-09"):
+        to_manylangs(tmp_path / "a.safetensors", tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+    assert len(to_manylangs(tmp_path / "a.safetensors", tmp_path / "b", allow_loss=True)) == 1
+    got = read_weights(tmp_path / "b").stacks[1][0].bias
+    assert got[40] == 0
+    bias[40] = 0
+    assert torch.equal(got, bias)
+
+
+def test_softmax_has_no_room(tmp_path, source):
+    words = ["<S>", "</S>", "<UNK>", "the"]
+    prediction = LanguageModelSoftmax(n_words=4, width=6), Vocabulary(words)
+    write_pipeline(read_weights(source), tmp_path / "p", prediction, lang="fi", provenance={})
+    with pytest.raises(LossError, match="the softmax and its vocabulary of 4 words"):
+        to_manylangs(tmp_path / "p", tmp_path / "b")
+    assert to_manylangs(tmp_path / "p", tmp_path / "b", keep_softmax=False) == []
+    assert_same_vectors(tmp_path / "b", source)
+
+
+# What has no place
+
+
+def test_models_of_other_kinds(tmp_path, source):
+    bilm = tiny_bilm()
+    check_refused(lambda: manylangs.to_sizes(bilm.config), "no place", "'bilm-tf'")
+    config = read_weights(source).config
+    for changes, message in (
+        ({"bidirectional": False}, "one direction"),
+        ({"use_skip_connections": False}, "no skip connections"),
+        ({"lstm_dim": 6}, "LSTMs without projection"),
+    ):
+        check_refused(lambda: manylangs.to_sizes(replace(config, **changes)), message)  # noqa: B023
+    manylangs.to_sizes(replace(config, use_skip_connections=False, n_layers=1))
+
+
+def test_half_precision(tmp_path, source):
+    check_refused(
+        lambda: to_manylangs(source, tmp_path / "b", dtype="float16", allow_loss=True), "float32"
+    )
+
+
+def test_dictionaries(tmp_path):
+    path = tmp_path / "word.dic"
+    strings = ["<oov>", "\u3000", None, "a b", "naïve ", "😀", None, "5", "a"]
+    write_dic(InputVocabulary(strings), path)
+    assert list(read_dic(path, 9, "x").strings) == strings
+    entries = dictionary(path)
+    assert entries == {s: i for i, s in enumerate(strings) if s is not None}
+    for token in (" a", "a\tb", "a\nb", "", "\u00a0", "half\ud800"):
+        check_refused(lambda: write_dic(InputVocabulary(["<oov>", token]), path), "word.dic")  # noqa: B023
+    check_refused(lambda: write_dic(InputVocabulary(["a", None]), path), "last one has none")
+    assert dictionary(path) == entries
+
+
+# What is there already
+
+
+def test_nothing_is_overwritten_unasked(tmp_path, source):
+    other = write_source(tmp_path / "other", n_layers=1)
+    to_manylangs(other, tmp_path / "b")
+    with pytest.raises(ValueError, match="exists already.*--force"):
+        to_manylangs(source, tmp_path / "b")
+    assert_same_vectors(tmp_path / "b", other)
+    to_manylangs(source, tmp_path / "b", force=True)
+    assert_same_vectors(tmp_path / "b", source)
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "love.txt").touch()
+    with pytest.raises(ValueError, match="something else than a model of ELMoForManyLangs"):
+        to_manylangs(source, tmp_path / "letters", force=True)
+
+
+def test_what_fails_leaves_nothing(tmp_path, source, monkeypatch):
+    other = write_source(tmp_path / "other", n_layers=1)
+    to_manylangs(other, tmp_path / "b")
+
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(manylangs, "write_dic", fail)
+    for target in ("b", "new"):
+        with pytest.raises(OSError, match="disk full"):
+            to_manylangs(source, tmp_path / target, force=True)
+    assert_same_vectors(tmp_path / "b", other)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "other", "source"]
