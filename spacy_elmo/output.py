@@ -63,10 +63,11 @@ def full_disk(output: Path, advice: str = "run the same again") -> Iterator[None
     try:
         yield
     except OSError as error:
-        # Libraries put the number into their message.
-        if error.errno not in _FULL and not any(os.strerror(n) in str(error) for n in _FULL):
+        # Some libraries put it into their message alone.
+        reasons = [n for n in _FULL if n == error.errno or os.strerror(n) in str(error)]
+        if not reasons:
             raise
         raise OSError(
-            f"{output} cannot be written: {error.strerror or error}. Make room and {advice}: it "
+            f"{output} cannot be written: {os.strerror(reasons[0])}. Make room and {advice}: it "
             f"goes on from here."
         ) from error

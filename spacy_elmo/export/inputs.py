@@ -9,15 +9,23 @@ from .entries import Entry
 from .making import DocMaker
 from .spacy_input import read_docbin
 from .text_input import read_records, read_text
+from .workplace import Workplace
 
 CONLLU, DOCBIN = (".conllu", ".conllu.gz"), ".spacy"
 INPUTS = (*READABLE, *CONLLU, DOCBIN)
 
 
-def find_inputs(inputs: Inputs) -> list[Path]:
-    """RETURNS (List[Path]): The readable files of paths, folders and globs, each once.
-    RAISES (ValueError): One is missing, or of an unknown format."""
-    return list(dict.fromkeys(find_files(inputs, INPUTS)))
+def find_inputs(inputs: Inputs, output: Path) -> list[Path]:
+    """Find the files to read.
+
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
+    output (Path): What is in it, or in `OUTPUT.part`, is no input.
+    RETURNS (List[Path]): The files, each once.
+    RAISES (ValueError): One is missing, or of an unknown format.
+    """
+    ours = {output.resolve(), Workplace(output).folder.resolve()}
+    files = dict.fromkeys(find_files(inputs, INPUTS))
+    return [file for file in files if ours.isdisjoint([file.resolve(), *file.resolve().parents])]
 
 
 def read_entries(

@@ -92,7 +92,7 @@ def embed_files(
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
     if max_tokens < 1:
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
-    files = find_inputs(inputs)
+    files = find_inputs(inputs, output)
     workplace = Workplace(output)
     if not resume:
         check_room(output, format, force)
@@ -227,6 +227,7 @@ def _digest(group: list[Entry]) -> str:
 def _put_together(
     workplace: Workplace, n_chunks: int, settings: dict[str, Any], *, index: bool
 ) -> None:
+    whole = workplace.clear_whole()
     with progress_bar(settings["entries"], "Writing", "entries") as bar:
 
         def entries() -> Iterator[Embedded]:
@@ -235,5 +236,5 @@ def _put_together(
                 bar.update()
 
         write = OUTPUTS[settings["format"]].write
-        write(workplace.clear_whole(), entries(), settings, index=index)
+        write(whole, entries(), settings, index=index)
     workplace.publish()

@@ -63,8 +63,8 @@ class SentenceIndex:
         self._table_path.unlink()
         if size > MOST_BYTES:
             raise ValueError(
-                f"{NAME} would have {size:,} bytes, more than the {MOST_BYTES:,} that "
-                f"readers can hold. Run the same with --resume --forget-sentences, which leaves it out"
+                f"{NAME} would have {size:,} bytes, more than the {MOST_BYTES:,} that readers "
+                f"can hold. The same with --resume --forget-sentences leaves it out"
             )
         return size
 

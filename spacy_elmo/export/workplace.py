@@ -1,5 +1,6 @@
 """Where an unfinished run keeps what it has, so that another can go on with it."""
 
+import errno
 import json
 import os
 import shutil
@@ -133,8 +134,16 @@ class Workplace:
                     yield Embedded(record["text"], record["words"], vectors, record["doc"])
 
     def clear_whole(self) -> Path:
-        """RETURNS (Path): Where to put the output together; nothing is there."""
+        """Make room to put the output together.
+
+        RETURNS (Path): Where to; nothing is there.
+        RAISES (OSError): The disk has no room for the output, which is about as large
+            as the chunks are: better known before than in the middle of a file.
+        """
         _delete(self.whole)
+        size = sum(path.stat().st_size for path in self._chunks.iterdir())
+        if shutil.disk_usage(self.folder).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.whole))
         return self.whole
 
     def publish(self) -> None:
