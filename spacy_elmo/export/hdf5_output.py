@@ -1,6 +1,7 @@
 """HDF5, in the layout of AllenNLP's command `elmo`."""
 
 import json
+import os
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,7 +18,7 @@ SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
 SETTINGS = "spacy_elmo"
 # Groups of any number of datasets in bounded memory, which libraries from 2008 on read.
-VERSION = ("v108", "v108")
+VERSION = (h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V18)
 
 
 def write(
@@ -32,7 +33,7 @@ def write(
     """
     offset = None
     with SentenceIndex(path.parent) if index else nullcontext() as sentences:
-        with h5py.File(path, "w", libver=VERSION) as file:
+        with _create(path) as file:
             file.attrs[SETTINGS] = json.dumps(settings)
             for i, entry in enumerate(entries):
                 _write_array(file, str(i), entry.vectors)
@@ -56,11 +57,29 @@ def read_settings(path: Path) -> dict[str, Any]:
         return {}
 
 
+def _create(path: Path) -> h5py.File:
+    """An empty file, without times: the same content, the same bytes."""
+    properties = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    properties.set_obj_track_times(False)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(*VERSION)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+    name = os.fsencode(path)
+    return h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access))
+
+
+def _dataset_properties() -> h5py.h5p.PropDCID:
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_obj_track_times(False)
+    return properties
+
+
 def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:
     """Several times as fast as `create_dataset`."""
     space = h5py.h5s.create_simple(array.shape)
     kind = h5py.h5t.py_create(array.dtype)
-    dataset = h5py.h5d.create(file.id, name.encode("ascii"), kind, space)
+    properties = _dataset_properties()
+    dataset = h5py.h5d.create(file.id, name.encode("ascii"), kind, space, properties)
     if array.size:
         dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(array))
 
@@ -70,7 +89,7 @@ def _make_room(file: h5py.File, size: int) -> Optional[int]:
     kind = h5py.h5t.C_S1.copy()
     kind.set_size(size)
     kind.set_strpad(h5py.h5t.STR_NULLPAD)
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties = _dataset_properties()
     properties.set_layout(h5py.h5d.CONTIGUOUS)
     properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-import srsly
 from spacy.language import Language
 
 from .. import __version__
@@ -220,8 +219,8 @@ def _write_chunks(
 
 
 def _digest(group: list[Entry]) -> str:
-    content = srsly.msgpack_dumps([[entry.words, entry.segments] for entry in group])
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+    content = json.dumps([[entry.words, entry.segments] for entry in group])
+    return hashlib.blake2b(content.encode("ascii"), digest_size=16).hexdigest()
 
 
 def _put_together(

@@ -2,22 +2,22 @@
 
 import errno
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, BinaryIO, Optional
 
 import numpy as np
-import srsly
 
 from ..output import write_whole
 from ..pretraining.lock import lock
 from ..pretraining.shards import close_as
 from .entries import Embedded
 
-LENGTH = 8  # bytes before each record, that say how long it is
+LENGTH = 8  # bytes before each header, that say how long it is
 
 
 class Workplace:
@@ -84,7 +84,7 @@ class Workplace:
         if not path.exists():
             return False
         with path.open("rb") as file:
-            found = next(_records(file))
+            found = _read_header(file)
         if found["digest"] != digest:
             raise ValueError(
                 f"{path} holds other tokens than are read now: tokenizer, pipeline or reader "
@@ -103,19 +103,9 @@ class Workplace:
         unfinished = path.with_suffix(".part")
         file = unfinished.open("wb")
         with file:
-            _write(file, {"digest": digest})
+            _write_header(file, {"digest": digest})
             for entry in entries:
-                _write(
-                    file,
-                    {
-                        "text": entry.text,
-                        "words": entry.words,
-                        "doc": entry.doc,
-                        "dtype": entry.vectors.dtype.str,
-                        "shape": list(entry.vectors.shape),
-                        "vectors": entry.vectors.tobytes(),
-                    },
-                )
+                _write_entry(file, entry)
             close_as(file, unfinished, path)
 
     def read(self, n_chunks: int) -> Iterator[Embedded]:
@@ -126,12 +116,9 @@ class Workplace:
         """
         for number in range(n_chunks):
             with self._path(number).open("rb") as file:
-                records = _records(file)
-                next(records)
-                for record in records:
-                    vectors = np.frombuffer(record["vectors"], record["dtype"])
-                    vectors = vectors.reshape(record["shape"])
-                    yield Embedded(record["text"], record["words"], vectors, record["doc"])
+                _read_header(file)
+                while header := _read_header(file):
+                    yield _read_entry(file, header)
 
     def clear_whole(self) -> Path:
         """Make room to put the output together.
@@ -174,15 +161,31 @@ def _delete(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _write(file: Any, record: dict[str, Any]) -> None:
-    data = srsly.msgpack_dumps(record)
-    file.write(len(data).to_bytes(LENGTH, "little"))
-    file.write(data)
+def _write_header(file: BinaryIO, header: dict[str, Any]) -> None:
+    data = json.dumps(header).encode("ascii")
+    file.write(len(data).to_bytes(LENGTH, "little") + data)
 
 
-def _records(file: Any) -> Iterator[dict[str, Any]]:
-    while length := file.read(LENGTH):
-        yield srsly.msgpack_loads(file.read(int.from_bytes(length, "little")))
+def _read_header(file: BinaryIO) -> dict[str, Any]:
+    """A header; an empty one at the end of the file."""
+    length = int.from_bytes(file.read(LENGTH), "little")
+    header: dict[str, Any] = json.loads(file.read(length)) if length else {}
+    return header
+
+
+def _write_entry(file: BinaryIO, entry: Embedded) -> None:
+    """A header, the vectors, the Doc if there is one."""
+    vectors = entry.vectors
+    header = {"text": entry.text, "words": entry.words, "doc": len(entry.doc or b"")}
+    _write_header(file, {**header, "dtype": vectors.dtype.str, "shape": vectors.shape})
+    file.write(vectors.tobytes())
+    file.write(entry.doc or b"")
+
+
+def _read_entry(file: BinaryIO, header: dict[str, Any]) -> Embedded:
+    dtype, shape = np.dtype(header["dtype"]), header["shape"]
+    vectors = np.frombuffer(file.read(dtype.itemsize * math.prod(shape)), dtype).reshape(shape)
+    return Embedded(header["text"], header["words"], vectors, file.read(header["doc"]) or None)
 
 
 def read_json(text: Optional[Any]) -> dict[str, Any]:
