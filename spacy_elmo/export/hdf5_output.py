@@ -1,7 +1,6 @@
 """HDF5, in the layout of AllenNLP's command `elmo`."""
 
 import json
-import os
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +10,7 @@ import h5py
 import numpy as np
 
 from .entries import Embedded
+from .guarded_file import GuardedFile
 from .sentence_index import NAME, SentenceIndex
 from .workplace import read_json
 
@@ -33,14 +33,17 @@ def write(
     """
     offset = None
     with SentenceIndex(path.parent) if index else nullcontext() as sentences:
-        with _create(path) as file:
+        with GuardedFile(path) as guarded, _create(guarded) as file:
             file.attrs[SETTINGS] = json.dumps(settings)
             for i, entry in enumerate(entries):
                 _write_array(file, str(i), entry.vectors)
+                guarded.check()
                 if sentences is not None:
                     sentences.add(entry.text)
             if sentences is not None:
                 offset = _make_room(file, sentences.finish())
+            file.close()
+            guarded.check()
         if sentences is not None:
             # Through the library it would have to be in memory, several times.
             with path.open("rb+") as raw:
@@ -57,14 +60,15 @@ def read_settings(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _create(path: Path) -> h5py.File:
+def _create(guarded: GuardedFile) -> h5py.File:
     """An empty file, without times: the same content, the same bytes."""
     properties = h5py.h5p.create(h5py.h5p.FILE_CREATE)
     properties.set_obj_track_times(False)
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_libver_bounds(*VERSION)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
-    name = os.fsencode(path)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, guarded)
+    name = repr(guarded).encode("ascii", "replace")  # it only needs to be another's than others'
     return h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access))
 
 

@@ -1,9 +1,9 @@
 """AllenNLP's `sentence_to_index`, of any size, on disk."""
 
+import errno
 import hashlib
 import json
 import sqlite3
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class SentenceIndex:
         """Add the next sentence."""
         encoded = json.dumps(sentence).encode("ascii")
         row = (_key(encoded), self._n)
-        self._table.execute("INSERT OR REPLACE INTO last VALUES (?, ?)", row)
+        self._execute("INSERT OR REPLACE INTO last VALUES (?, ?)", row)
         self._lines.write(encoded + b"\n")
         self._n += 1
 
@@ -73,24 +73,24 @@ class SentenceIndex:
         with self._lines_path.open("rb") as lines:
             for i, line in enumerate(lines):
                 sentence = line[:-1]
-                found = self._table.execute(
+                found = self._execute(
                     "SELECT i FROM last WHERE key = ?", (_key(sentence),)
                 ).fetchone()
                 if found[0] == i:
                     yield sentence, i
+
+    def _execute(self, statement: str, values: tuple) -> sqlite3.Cursor:
+        try:
+            return self._table.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            number = errno.ENOSPC if "full" in str(error) else errno.EIO
+            raise OSError(number, str(error), str(self._table_path)) from error
 
     def blocks(self) -> Iterator[bytes]:
         """YIELDS (bytes): The object, piece by piece."""
         with self.path.open("rb") as file:
             while block := file.read(BLOCK):
                 yield block
-
-    def crc(self) -> int:
-        """RETURNS (int): The CRC-32 of the object."""
-        crc = 0
-        for block in self.blocks():
-            crc = zlib.crc32(block, crc)
-        return crc
 
     def __enter__(self) -> "SentenceIndex":
         return self
