@@ -120,6 +120,8 @@ def embed_files(
             n_chunks, counts = _write_chunks(workplace, Embedder(pipe, choose, dtype), files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
             _put_together(workplace, n_chunks, settings, index=sentence_index)
+    except BlockingIOError:  # the folder is another process's
+        raise
     except BaseException:
         if not workplace.has_chunks:
             workplace.delete()

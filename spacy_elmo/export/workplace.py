@@ -60,7 +60,8 @@ class Workplace:
         RAISES (ValueError): It is broken."""
         try:
             manifest: dict[str, Any] = json.loads(self._manifest.read_bytes())
-        except ValueError as error:
+            manifest["settings"].items(), manifest["force"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{self._manifest} is broken; --force begins anew") from error
         return manifest
 

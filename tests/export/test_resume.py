@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
@@ -204,10 +206,35 @@ def test_an_old_folder_stays_until_the_new_one_is_whole(folder, tiny_weights, mo
     assert sorted(path.name for path in folder.iterdir()) == ["out", "text.txt"]
 
 
+def test_no_room_for_both(embed, monkeypatch):
+    """Known before the output is begun: the chunks take as much."""
+    usage = namedtuple("usage", "free")
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "disk_usage", lambda _: usage(free=100))
+        with pytest.raises(OSError, match="cannot be written: No space left on device. Make room"):
+            embed()
+    assert not Path("out.npz.part/whole").exists()
+    assert embed(resume=True).entries == len(SENTENCES)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"settings": 3}'])
+def test_broken_manifest(embed, interrupted, content):
+    Path("out.npz.part/manifest.json").write_text(content)
+    with pytest.raises(ValueError, match=r"manifest\.json is broken; --force begins anew"):
+        embed(resume=True)
+    assert embed(force=True).entries == len(SENTENCES)
+
+
 def test_one_process_at_a_time(embed, interrupted):
     held, message = lock(Path("out.npz.part/chunks/lock")), r"is writing to .*out\.npz\.part"
     with held, pytest.raises(BlockingIOError, match=message):
         embed(resume=True)
+    for path in Path("out.npz.part/chunks").glob("0*"):
+        path.unlink()  # as if the other had just begun
+    held = lock(Path("out.npz.part/chunks/lock"))
+    with held, pytest.raises(BlockingIOError, match=message):
+        embed(resume=True)
+    assert Path("out.npz.part/manifest.json").exists()
     assert embed(resume=True).entries == len(SENTENCES)
 
 

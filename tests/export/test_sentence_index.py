@@ -1,5 +1,6 @@
 import errno
 import json
+from collections import deque
 
 import numpy as np
 import pytest
@@ -42,7 +43,6 @@ def test_full_disk(tmp_path):
     with SentenceIndex(tmp_path) as index:
         index._table.execute("PRAGMA max_page_count = 3")
         with pytest.raises(OSError, match="full") as error:
-            for i in range(10_000):
-                index.add(str(i))
+            deque(map(index.add, map(str, range(10_000))), 0)
     assert error.value.errno == errno.ENOSPC
     assert not list(tmp_path.iterdir())
