@@ -35,7 +35,27 @@ def embed_docs(
         they have a gradient.
     RAISES (ValueError): "carry" with segments that overlap.
     """
-    words = [[token.text for token in doc] for doc in docs]
+    return embed_words(
+        bilm,
+        [[token.text for token in doc] for doc in docs],
+        segments=segments,
+        initial_state=initial_state,
+        max_batch_tokens=max_batch_tokens,
+    )
+
+
+def embed_words(
+    bilm: BiLM,
+    words: Sequence[list[str]],
+    *,
+    segments: Sequence[list[Segment]],
+    initial_state: str,
+    max_batch_tokens: int,
+) -> list[Tensor]:
+    """As `embed_docs`, of the tokens of each Doc.
+
+    words (Sequence[List[str]]): The tokens of each Doc.
+    """
     pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)
     states: dict[int, BiLMState] = {}
     for placed in _rounds(segments, carry=initial_state == "carry"):
@@ -52,7 +72,7 @@ def embed_docs(
                 pieces[i][segment.keep_start] = piece if piece.requires_grad else piece.clone()
                 if initial_state == "carry":
                     states[i] = after.rows([row])
-    return [_join(bilm, pieces[i]) for i in range(len(docs))]
+    return [_join(bilm, pieces[i]) for i in range(len(words))]
 
 
 def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:

@@ -1,11 +1,14 @@
 """Files and folders that are whole, or as they were."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Union
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_whole(path: Path, content: Union[str, bytes]) -> None:
@@ -47,3 +50,24 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             previous.rename(folder)
         for leftover in (unfinished, previous):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+@contextmanager
+def full_disk(output: Path, advice: str = "run the same again") -> Iterator[None]:
+    """Say what to do where there is no more room.
+
+    output (Path): What is written.
+    advice (str): How to go on, afterwards.
+    RAISES (OSError): The disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        # Some libraries put it into their message alone.
+        reasons = [n for n in _FULL if n == error.errno or os.strerror(n) in str(error)]
+        if not reasons:
+            raise
+        raise OSError(
+            f"{output} cannot be written: {os.strerror(reasons[0])}. Make room and {advice}: it "
+            f"goes on from here."
+        ) from error

@@ -1,8 +1,8 @@
 """How a Doc is cut into sequences for the language model."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from spacy.tokens import Doc
 
@@ -23,6 +23,8 @@ class Segment(NamedTuple):
     keep_start: int
     keep_end: int
 
+
+Counted = TypeVar("Counted", bound=Sized)
 
 # The segments of a Doc, in order; what they keep covers each token once.
 Segmenter = Callable[[Doc], list[Segment]]
@@ -135,15 +137,15 @@ def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
     return dict(config())
 
 
-def by_tokens(docs: Iterable[Doc], most: int, most_docs: int) -> Iterator[list[Doc]]:
-    """Group Docs, in order.
+def by_tokens(docs: Iterable[Counted], most: int, most_docs: int) -> Iterator[list[Counted]]:
+    """Group Docs, or what has tokens like them, in order.
 
     docs (Iterable[Doc]): The Docs.
     most (int): Most tokens of a group, unless one Doc alone has more.
     most_docs (int): Most Docs of a group.
     YIELDS (List[Doc]): A group.
     """
-    group: list[Doc] = []
+    group: list[Counted] = []
     n_tokens = 0
     for doc in docs:
         if group and (n_tokens + len(doc) > most or len(group) == most_docs):

@@ -1,4 +1,4 @@
-"""The language model of a probe: a pipeline's, or weights."""
+"""The language model of a pipeline, or of weights."""
 
 from pathlib import Path
 
@@ -8,22 +8,30 @@ from spacy.language import Language
 from ..pipe import Elmo
 
 
-def read_pipeline(name_or_path: str) -> Language:
+def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
     """Read a pipeline, or put weights into a new one.
 
     name_or_path (str): Folder or package of a pipeline, or what
         `spacy_elmo.weights.read_weights` reads.
+    lang (str): Language of a new pipeline.
     RETURNS (Language): A pipeline; `elmo_pipe` finds the language model.
     RAISES (ValueError): There is no such model, or its files are broken.
     """
-    path = Path(name_or_path)
-    if (path / "config.cfg").is_file():
-        return spacy.load(path)
-    if not path.exists() and spacy.util.is_package(name_or_path):
-        return spacy.load(name_or_path)
-    nlp = spacy.blank("xx")
+    if is_pipeline(name_or_path):
+        path = Path(name_or_path)
+        return spacy.load(path if path.exists() else name_or_path)
+    nlp = spacy.blank(lang)
     nlp.add_pipe("elmo", config={"weights": name_or_path})
     return nlp
+
+
+def is_pipeline(name_or_path: str) -> bool:
+    """RETURNS (bool): Whether this is a folder or package of a pipeline, not weights."""
+    path = Path(name_or_path)
+    if path.exists():
+        return (path / "config.cfg").is_file()
+    found: bool = spacy.util.is_package(name_or_path)
+    return found
 
 
 def elmo_pipe(nlp: Language) -> Elmo:
@@ -36,7 +44,7 @@ def elmo_pipe(nlp: Language) -> Elmo:
     pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, Elmo)}
     if not pipes:
         names = ", ".join(nlp.component_names) or "no component"
-        raise ValueError(f"the pipeline has no 'elmo' pipe to probe; it has {names}")
+        raise ValueError(f"the pipeline has no 'elmo' pipe; it has {names}")
     if len(pipes) > 1:
         raise ValueError(
             f"the pipeline has several 'elmo' pipes: {', '.join(pipes)}. Give the weights of one, "

@@ -6,6 +6,7 @@ from spacy.cli._util import app
 from .convert import convert_cli
 from .corpus import corpus_cli
 from .download import download_cli
+from .embed import embed_cli
 from .errors import command
 from .info import info_cli
 from .init_config import init_config_cli
@@ -22,6 +23,7 @@ elmo_cli = typer.Typer(
 elmo_cli.command("convert")(command(convert_cli))
 elmo_cli.command("corpus")(command(corpus_cli))
 elmo_cli.command("download")(command(download_cli))
+elmo_cli.command("embed")(command(embed_cli))
 elmo_cli.command("info")(command(info_cli))
 elmo_cli.command("init-config")(command(init_config_cli))
 elmo_cli.command("mix")(command(mix_cli))

@@ -6,7 +6,6 @@ import spacy
 import srsly
 import typer
 from spacy.language import Language
-from thinc.api import Model
 from wasabi import msg
 
 
@@ -53,13 +52,11 @@ def learned_mixes(nlp: Language) -> list[dict]:
     nlp (Language): The pipeline.
     RETURNS (List[dict]): A row a mix: component, its number there, weights, gamma.
     """
-    from ..layers.scalar_mix import mix_weights
+    from ..layers.scalar_mix import mix_weights, mixes_of
 
     rows = []
     for name, pipe in nlp.pipeline:
-        model = getattr(pipe, "model", None)
-        nodes = list(model.walk()) if isinstance(model, Model) else []
-        for number, node in enumerate(node for node in nodes if node.name == "elmo_scalar_mix"):
+        for number, node in enumerate(mixes_of(getattr(pipe, "model", None))):
             rows.append(
                 {
                     "component": name,

@@ -91,6 +91,13 @@ class _OnDemand(Sequence[Floats3d]):
         return self._compute(i % self._length)
 
 
+def mixes_of(model: object) -> list[Model[Layers, Vectors]]:
+    """RETURNS (List[Model[List[Floats3d], List[Floats2d]]]): The mixes inside a
+    component's model, in order; none where it is no model."""
+    nodes = model.walk() if isinstance(model, Model) else ()
+    return [node for node in nodes if node.name == "elmo_scalar_mix"]
+
+
 def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
     """The weights that the layers are mixed with, which sum to 1."""
     raw = model.get_param("weights")

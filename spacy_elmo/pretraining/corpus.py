@@ -117,10 +117,11 @@ def check_format(format: str) -> None:
         raise ValueError(f"format must be 'sentences' or 'text', got '{format}'")
 
 
-def find_files(inputs: Inputs) -> list[Path]:
+def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Path]:
     """Find the readable files of paths, folders and globs.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
+    readable (Tuple[str, ...]): The ends of the names of readable files.
     RETURNS (List[Path]): The files, those of a folder or glob sorted. Corpora that
         were prepared and pipelines that stand in a folder are no text of it.
     RAISES (ValueError): A path is missing, its format unknown, or it is such a corpus.
@@ -131,22 +132,22 @@ def find_files(inputs: Inputs) -> list[Path]:
     for given in inputs:
         path = Path(given)
         if path.is_dir():
-            found = _files_of_folder(path)
+            found = _files_of_folder(path, readable)
         elif path.exists():
             found = [path]
         else:
             found = sorted(Path(name) for name in glob(str(given), recursive=True))
         found = [file for file in found if file.is_file()]
         if not found:
-            raise ValueError(f"no {', '.join(READABLE)} file at '{given}'")
+            raise ValueError(f"no {', '.join(readable)} file at '{given}'")
         files.extend(found)
     for file in files:
-        if not file.name.endswith(READABLE):
-            raise ValueError(f"{file}: unknown format; readable are {', '.join(READABLE)}")
+        if not file.name.endswith(readable):
+            raise ValueError(f"{file}: unknown format; readable are {', '.join(readable)}")
     return files
 
 
-def _files_of_folder(folder: Path) -> list[Path]:
+def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
     if _is_written(folder):
         raise ValueError(
             f"{folder} is a prepared corpus or a pipeline, not text. A prepared corpus is given "
@@ -157,7 +158,7 @@ def _files_of_folder(folder: Path) -> list[Path]:
     return sorted(
         file
         for file in folder.rglob("*")
-        if file.name.endswith(READABLE) and written.isdisjoint(file.parents)
+        if file.name.endswith(readable) and written.isdisjoint(file.parents)
     )
 
 
@@ -258,25 +259,41 @@ def _jsonl_sentences(
         if not line.strip():
             continue
         try:
-            record = srsly.json_loads(line)
-            tokens, text = record.get("tokens"), record.get("text")
-        except (ValueError, AttributeError) as error:
-            refuse(number, f"not a JSON object: {error}")
+            content = read_record(line)
+        except ValueError as error:
+            refuse(number, str(error))
             continue
-        if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-            if tokens:
-                yield number, tokens
-        elif not isinstance(text, str):
-            refuse(number, "needs 'tokens' (a list of strings) or 'text' (a string)")
-        elif _has_half_a_pair(text):
-            refuse(number, "'text' holds half a surrogate pair, which spaCy cannot read")
-        else:
+        if isinstance(content, str):
             yield number, []
-            yield from _split([(number, text)], splitter)
+            yield from _split([(number, content)], splitter)
             yield number, []
+        elif content:
+            yield number, content
 
 
-def _has_half_a_pair(text: str) -> bool:
+def read_record(line: str) -> Union[str, list[str]]:
+    """Read a line of `.jsonl`.
+
+    line (str): The line.
+    RETURNS (Union[str, List[str]]): Its text, or its tokens.
+    RAISES (ValueError): It has neither.
+    """
+    try:
+        record = srsly.json_loads(line)
+        tokens, text = record.get("tokens"), record.get("text")
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"not a JSON object: {error}") from error
+    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+        return tokens
+    if not isinstance(text, str):
+        raise ValueError("needs 'tokens' (a list of strings) or 'text' (a string)")
+    if has_half_a_pair(text):
+        raise ValueError("'text' holds half a surrogate pair, which spaCy cannot read")
+    return text
+
+
+def has_half_a_pair(text: str) -> bool:
+    """RETURNS (bool): Whether there is half a surrogate pair, which is no UTF-8."""
     try:
         text.encode("utf8")
     except UnicodeEncodeError:

@@ -1,14 +1,14 @@
 """From text files of any size to a corpus on disk."""
 
-import errno
 import shutil
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from ..output import full_disk
 from .chunks import Chunk, ChunkReader
 from .corpus import Corpus, Inputs, check_format, find_files, is_jsonl
 from .lock import lock
@@ -92,7 +92,7 @@ def prepare(
     ]
     if not _is_there(output, files, settings):
         _make_room(output)
-        with _full_disk(output), lock(output / UNFINISHED / "lock"):
+        with full_disk(output), lock(output / UNFINISHED / "lock"):
             # Another process may have finished it since.
             if not _is_there(output, files, settings):
                 run = _Run(files, output, settings, chunk_size)
@@ -159,19 +159,6 @@ def _make_room(output: Path) -> None:
     if output.is_dir() and not unfinished.is_dir() and any(output.iterdir()):
         raise ValueError(f"{output} holds other files: give a new or an empty folder")
     unfinished.mkdir(parents=True, exist_ok=True)
-
-
-@contextmanager
-def _full_disk(output: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise OSError(
-            f"{output} cannot be written: {error.strerror}. Make room and run the same "
-            f"again: it goes on from here."
-        ) from error
 
 
 class _Run:

@@ -28,7 +28,7 @@ def test_the_settings_of_a_pipeline_hold(tmp_path, make_nlp):
 
 def test_what_is_no_language_model(tmp_path, make_nlp):
     blank = spacy.blank("en")
-    with pytest.raises(ValueError, match="no 'elmo' pipe to probe; it has no component"):
+    with pytest.raises(ValueError, match="no 'elmo' pipe; it has no component"):
         elmo_pipe(blank)
     blank.add_pipe("sentencizer")
     with pytest.raises(ValueError, match="it has sentencizer"):

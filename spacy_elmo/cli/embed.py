@@ -1,0 +1,78 @@
+"""`python -m spacy elmo embed`"""
+
+from pathlib import Path
+from typing import Optional
+
+import typer
+from wasabi import msg
+
+
+def embed_cli(
+    model: str = typer.Argument(
+        ..., help="Pipeline with an elmo pipe (folder or package), or weights (path or name)"
+    ),
+    inputs: str = typer.Argument(
+        ..., metavar="INPUT", help="Text: .txt, .jsonl, .conllu, .spacy; file, folder or glob"
+    ),
+    output: Path = typer.Argument(..., help="What to write"),
+    layers: str = typer.Option(
+        "average", help="'all', 'top', 'average', or 'mix:PIPE', the mix that a component learned"
+    ),
+    format: Optional[str] = typer.Option(
+        None,
+        help="'hdf5', 'npz', 'parquet' or 'spacy' (a folder); default: what OUTPUT's name says",
+    ),
+    dtype: str = typer.Option("float32", help="Type of the vectors: 'float32' or 'float16'"),
+    tokenize: bool = typer.Option(
+        False,
+        "--tokenize",
+        help="Text files hold running text, not a sentence a line, its tokens separated by spaces",
+    ),
+    lang: Optional[str] = typer.Option(
+        None, help="Language of spaCy's tokenizer, if MODEL is no pipeline; default: en"
+    ),
+    precision: Optional[str] = typer.Option(
+        None, help="'float32', 'bfloat16', 'int8' or 'auto'; default: the pipe's"
+    ),
+    initial_state: Optional[str] = typer.Option(
+        None, help="'zeros', 'warm' or 'carry'; default: the pipe's"
+    ),
+    batch_tokens: Optional[int] = typer.Option(
+        None, help="Most tokens that run side by side; default: the pipe's"
+    ),
+    max_tokens: int = typer.Option(10_000, help="Most tokens of a sentence or Doc"),
+    forget_sentences: bool = typer.Option(
+        False, "--forget-sentences", help="Leave sentence_to_index and texts out"
+    ),
+    resume: bool = typer.Option(False, "--resume", help="Go on with what was interrupted"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing output"),
+) -> None:
+    """Write the vectors of a text, of any size, to a file: HDF5 as AllenNLP's command
+    elmo, .npz, Parquet, or spaCy Docs. It appears when it is whole.
+
+    Example: python -m spacy elmo embed en_small text.txt vectors.hdf5 --layers all
+    """
+    from ..export.job import embed_files
+
+    try:
+        counts = embed_files(
+            model,
+            inputs,
+            output,
+            layers=layers,
+            format=format,
+            dtype=dtype,
+            precision=precision,
+            initial_state=initial_state,
+            batch_tokens=batch_tokens,
+            tokenize=tokenize,
+            lang=lang,
+            max_tokens=max_tokens,
+            sentence_index=not forget_sentences,
+            resume=resume,
+            force=force,
+        )
+    except KeyboardInterrupt:
+        msg.warn("Stopped; the same command with --resume goes on from here")
+        raise typer.Exit(130) from None
+    msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")

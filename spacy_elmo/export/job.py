@@ -1,0 +1,241 @@
+"""From a model and text to a file of vectors."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Optional
+
+from spacy.language import Language
+
+from .. import __version__
+from ..analysis.models import elmo_pipe, is_pipeline, read_pipeline
+from ..bilm.precision import resolve_precision
+from ..output import full_disk
+from ..pipe import Elmo
+from ..pretraining.corpus import Inputs
+from ..pretraining.manifest import checksum, stamp
+from ..pretraining.progress import progress_bar
+from ..segments import by_tokens, segmenter_config
+from .embedder import DTYPES, Embedder
+from .entries import Embedded, Entry
+from .inputs import find_inputs, read_entries
+from .layers import choose_layers
+from .making import DocMaker
+from .outputs import OUTPUTS, check_format, check_room
+from .workplace import Workplace
+
+STATES = "zeros", "warm", "carry"
+CHUNK_BATCHES = 4  # of which sequences of about the same length run together
+MAX_TOKENS = 10_000
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was written: sentences or Docs, and their tokens."""
+
+    entries: int
+    tokens: int
+
+
+def embed_files(
+    model: str,
+    inputs: Inputs,
+    output: Path,
+    *,
+    layers: str = "average",
+    format: Optional[str] = None,
+    dtype: str = "float32",
+    precision: Optional[str] = None,
+    initial_state: Optional[str] = None,
+    batch_tokens: Optional[int] = None,
+    tokenize: bool = False,
+    lang: Optional[str] = None,
+    max_tokens: int = MAX_TOKENS,
+    sentence_index: bool = True,
+    resume: bool = False,
+    force: bool = False,
+) -> Counts:
+    """Write the vectors of text, in memory that does not grow with it. The output
+    appears when it is whole; until then, what there is stands in `OUTPUT.part`.
+
+    model (str): Folder or package of a pipeline, whose pipe `elmo` is used with its
+        settings, or what `spacy_elmo.weights.read_weights` reads.
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs:
+        `.txt`, `.jsonl` and `.conllu`, gzipped or not, and `.spacy`.
+    output (Path): What to write.
+    layers (str): As `choose_layers` takes it.
+    format (Optional[str]): One of `OUTPUTS`; by default what the output's name says.
+    dtype (str): Of the vectors in the output: "float32" or "float16".
+    precision (Optional[str]): As the pipe's; by default the pipe's own.
+    initial_state (Optional[str]): As the pipe's; by default the pipe's own.
+    batch_tokens (Optional[int]): Most tokens that run side by side; by default the
+        pipe's own number.
+    tokenize (bool): Whether text files hold running text, for the pipeline to split,
+        rather than a sentence a line, its tokens separated by spaces.
+    lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline;
+        by default "en".
+    max_tokens (int): Most tokens of a sentence or Doc.
+    sentence_index (bool): Whether to write the texts (`sentence_to_index`).
+    resume (bool): Whether to go on with a run that was interrupted, if there is one.
+    force (bool): Whether to replace an output, and to throw away such a run.
+    RETURNS (Counts): How much was written.
+    RAISES (ValueError): A setting is impossible, the model or an input cannot be read,
+        something is in the way, or the interrupted run had other settings.
+    RAISES (OSError): The disk is full, or another process writes the same output.
+    """
+    format = check_format(output, format)
+    if dtype not in DTYPES:
+        raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
+    if max_tokens < 1:
+        raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
+    files = find_inputs(inputs, output)
+    workplace = Workplace(output)
+    if not resume:
+        check_room(output, format, force)
+        if workplace.is_begun and not force:
+            raise ValueError(
+                f"{workplace.folder} holds an interrupted run: --resume goes on with it, --force "
+                f"throws it away"
+            )
+    nlp, pipe = _read_model(model, lang)
+    _configure(pipe, precision, initial_state, batch_tokens)
+    choose, chosen = choose_layers(layers, nlp)
+    output_settings = {"format": format, "dtype": dtype, "tokenize": tokenize, **chosen}
+    settings = {**_describe(pipe, nlp.lang, files), **output_settings}
+    if resume and output.exists():
+        found = OUTPUTS[format].read_settings(output)
+        if all(found.get(name) == value for name, value in settings.items()):
+            workplace.delete()
+            return Counts(found["entries"], found["tokens"])
+        may_replace = workplace.is_begun and workplace.read_manifest()["force"]
+        check_room(output, format, force or may_replace)
+    try:
+        with full_disk(output, "run the same with --resume"), workplace.held():
+            _prepare(workplace, settings, resume=resume, force=force)
+            maker = DocMaker(nlp, pipe, keep_docs=format == "spacy")
+            read = partial(read_entries, files, maker, tokenize=tokenize, max_tokens=max_tokens)
+            n_chunks, counts = _write_chunks(workplace, Embedder(pipe, choose, dtype), files, read)
+            settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
+            _put_together(workplace, n_chunks, settings, index=sentence_index)
+    except BlockingIOError:  # the folder is another process's
+        raise
+    except BaseException:
+        if not workplace.has_chunks:
+            workplace.delete()
+        raise
+    workplace.delete()
+    return counts
+
+
+def _read_model(model: str, lang: Optional[str]) -> tuple[Language, Elmo]:
+    """The pipeline, or a new one with these weights, that cuts text into sentences."""
+    nlp = read_pipeline(model, lang or "en")
+    if lang not in (None, nlp.lang):
+        raise ValueError(f"the pipeline '{model}' is of the language '{nlp.lang}', not '{lang}'")
+    if not is_pipeline(model):
+        nlp.add_pipe("sentencizer", first=True)
+    return nlp, elmo_pipe(nlp)
+
+
+def _configure(
+    pipe: Elmo, precision: Optional[str], initial_state: Optional[str], batch_tokens: Optional[int]
+) -> None:
+    """Settings in place of the pipe's own."""
+    if precision is not None:
+        pipe.bilm.precision = precision
+    if initial_state not in (None, *STATES):
+        raise ValueError(f"the initial state must be one of {', '.join(STATES)}: {initial_state}")
+    if batch_tokens is not None and batch_tokens < 1:
+        raise ValueError(f"the batch size must be at least 1 token, got {batch_tokens}")
+    attrs = pipe.model.attrs
+    attrs["initial_state"] = initial_state or attrs["initial_state"]
+    attrs["max_batch_tokens"] = batch_tokens or attrs["max_batch_tokens"]
+
+
+def _describe(pipe: Elmo, lang: str, files: Sequence[Path]) -> dict[str, Any]:
+    """What the vectors depend on, as JSON."""
+    bilm, attrs = pipe.bilm, pipe.model.attrs
+    settings = {
+        "spacy_elmo": __version__,
+        "model": bilm.checksum(),
+        "precision": resolve_precision(bilm.precision, bilm.device),
+        "initial_state": attrs["initial_state"],
+        "batch_tokens": attrs["max_batch_tokens"],
+        "segmenter": segmenter_config(attrs["segmenter"]),
+        "lang": lang,
+        "inputs": [
+            {"name": file.name, "size": file.stat().st_size, "sha256": checksum(file)}
+            for file in files
+        ],
+    }
+    described: dict[str, Any] = json.loads(json.dumps(settings))
+    return described
+
+
+def _prepare(workplace: Workplace, settings: dict[str, Any], *, resume: bool, force: bool) -> None:
+    """Go on with what is there, or begin."""
+    if not (resume and workplace.is_begun):
+        workplace.begin({"force": force, "settings": settings})
+        return
+    known = workplace.read_manifest()["settings"]
+    different = [
+        f"{name} is {settings.get(name)!r}, and was {known.get(name)!r}"
+        for name in {**known, **settings}
+        if known.get(name) != settings.get(name)
+    ]
+    if different:
+        raise ValueError(
+            f"{workplace.folder} was begun with other settings: {'; '.join(different)}. Give the "
+            f"same, or --force without --resume to begin anew"
+        )
+
+
+def _write_chunks(
+    workplace: Workplace,
+    embedder: Embedder,
+    files: Sequence[Path],
+    read: Callable[..., Iterator[Entry]],
+) -> tuple[int, Counts]:
+    """Embed what is not embedded yet. Where chunks end depends on the input alone."""
+    stamps = [stamp(file) for file in files]
+    number = n_entries = n_tokens = 0
+    with progress_bar(sum(about["size"] for about in stamps), "Embedding", "B") as bar:
+        most = CHUNK_BATCHES * embedder.max_batch_tokens
+        for number, group in enumerate(by_tokens(read(progress=bar.update), most, most), 1):
+            if number == 1:
+                embedder.begin_with(group)
+            digest = _digest(group)
+            if not workplace.find_chunk(number - 1, digest):
+                workplace.write_chunk(number - 1, digest, embedder.embed(group))
+            n_entries += len(group)
+            n_tokens += sum(map(len, group))
+    names = ", ".join(map(str, files[:5]))
+    if not n_entries:
+        raise ValueError(f"no sentence in {names}")
+    if stamps != [stamp(file) for file in files]:
+        raise ValueError(f"{names}: changed while it was read; begin anew: --force")
+    return number, Counts(n_entries, n_tokens)
+
+
+def _digest(group: list[Entry]) -> str:
+    content = json.dumps([[entry.words, entry.segments] for entry in group])
+    return hashlib.blake2b(content.encode("ascii"), digest_size=16).hexdigest()
+
+
+def _put_together(
+    workplace: Workplace, n_chunks: int, settings: dict[str, Any], *, index: bool
+) -> None:
+    whole = workplace.clear_whole()
+    with progress_bar(settings["entries"], "Writing", "entries") as bar:
+
+        def entries() -> Iterator[Embedded]:
+            for entry in workplace.read(n_chunks):
+                yield entry
+                bar.update()
+
+        write = OUTPUTS[settings["format"]].write
+        write(whole, entries(), settings, index=index)
+    workplace.publish()

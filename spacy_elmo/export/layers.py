@@ -1,0 +1,74 @@
+"""Which vectors are wanted: all layers, or one mix of them."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from spacy.language import Language
+from thinc.api import Model
+
+from ..layers.scalar_mix import mix_weights, mixes_of
+from ..vectors import mix_layers
+
+LAYERS = "all", "top", "average"
+MIX = "mix:"
+
+Choose = Callable[[np.ndarray], np.ndarray]
+
+
+def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
+    """Find what makes the wanted vectors of layers.
+
+    name (str): "all", "top", "average", or "mix:PIPE" for the mix that a component has
+        learned; "mix:PIPE:NUMBER" where it has several, counted from 0.
+    nlp (Language): The pipeline, which has that component.
+    RETURNS (Tuple[Callable, dict]): From `(L + 1, n_tokens, 2P)` to that, or to
+        `(n_tokens, 2P)`; what tells this choice from others.
+    RAISES (ValueError): There is no such choice.
+    """
+    if name == "all":
+        return _same, {"layers": name}
+    if name in LAYERS:
+        return lambda layers: mix_layers(layers, name), {"layers": name}
+    if not name.startswith(MIX):
+        raise ValueError(f"layers must be {', '.join(LAYERS)} or {MIX}PIPE, got '{name}'")
+    mix = _find_mix(name.removeprefix(MIX), nlp)
+    gamma = mix.get_param("gamma").item()
+    values = [float(weight) for weight in mix_weights(mix)]
+    learned = {"weights": values, "gamma": gamma, "layer_norm": mix.attrs["layer_norm"]}
+    return partial(_mixed, mix), {"layers": name, "mix": learned}
+
+
+def _same(layers: np.ndarray) -> np.ndarray:
+    return layers
+
+
+def _mixed(mix: Model, layers: np.ndarray) -> np.ndarray:
+    vectors: np.ndarray = mix.ops.to_numpy(mix.predict([mix.ops.asarray3f(layers)])[0])
+    return vectors
+
+
+def _find_mix(place: str, nlp: Language) -> Model:
+    """The mix that `PIPE` or `PIPE:NUMBER` means."""
+    component, _, number = (place, "", "") if place in nlp.component_names else _cut(place)
+    mixes = {
+        name: found
+        for name, pipe in nlp.components
+        if (found := mixes_of(getattr(pipe, "model", None)))
+    }
+    if component not in mixes:
+        have = f"those that have: {', '.join(mixes)}" if mixes else "none has"
+        raise ValueError(f"no component '{component}' with a mix of ELMo layers; {have}")
+    found = mixes[component]
+    if not number and len(found) > 1:
+        raise ValueError(
+            f"'{component}' has {len(found)} mixes: {MIX}{component}:0 to {len(found) - 1}"
+        )
+    if number and not (number.isdecimal() and int(number) < len(found)):
+        raise ValueError(f"'{component}' has no mix {number}; it has {len(found)}, from 0")
+    return found[int(number or 0)]
+
+
+def _cut(place: str) -> tuple[str, str, str]:
+    return place.rpartition(":") if ":" in place else (place, "", "")

@@ -1,0 +1,58 @@
+"""The formats of the output."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Optional
+
+from . import hdf5_output, npz_output, parquet_output, spacy_output
+
+OUTPUTS: dict[str, ModuleType] = {
+    "hdf5": hdf5_output,
+    "npz": npz_output,
+    "parquet": parquet_output,
+    "spacy": spacy_output,
+}
+
+
+def check_format(output: Path, format: Optional[str]) -> str:
+    """Find the format to write.
+
+    output (Path): The output.
+    format (Optional[str]): The format, if it was given.
+    RETURNS (str): One of `OUTPUTS`: by default what the output's name says.
+    RAISES (ValueError): There is no such format, or a name does not say one.
+    RAISES (ImportError): A library that it needs is not installed.
+    """
+    by_suffix = {suffix: name for name, kind in OUTPUTS.items() for suffix in kind.SUFFIXES}
+    if format is None:
+        format = by_suffix.get(output.suffix.lower())
+        if format is None:
+            raise ValueError(
+                f"{output}: no format ends in '{output.suffix}', but "
+                f"{', '.join(suffix for suffix in by_suffix if suffix)}; or --format"
+            )
+    if format not in OUTPUTS:
+        raise ValueError(f"the format must be one of {', '.join(OUTPUTS)}, got '{format}'")
+    if format == "parquet":
+        parquet_output.check()
+    return format
+
+
+def check_room(output: Path, format: str, force: bool) -> None:
+    """Check that nothing is overwritten which nobody meant.
+
+    output (Path): The output.
+    format (str): Its format.
+    force (bool): Whether an output that is there is replaced.
+    RAISES (ValueError): Something is there.
+    """
+    if not output.exists():
+        return
+    kind = OUTPUTS[format]
+    if output.is_dir() != kind.IS_FOLDER:
+        what = "folder" if output.is_dir() else "file"
+        raise ValueError(f"{output} is a {what}: give another name")
+    if output.is_dir() and any(output.iterdir()) and not kind.read_settings(output):
+        raise ValueError(f"{output} holds something else than Docs with vectors: another name")
+    if not force:
+        raise ValueError(f"{output} exists already: give another name, or --force")

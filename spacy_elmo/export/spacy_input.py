@@ -1,0 +1,45 @@
+"""Docs of spaCy's binary format."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from spacy.tokens import DocBin
+
+from .entries import Entry
+from .making import DocMaker
+from .text_input import Progress
+
+
+def read_docbin(file: Path, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+    """Read the Docs of a `.spacy` file, which spaCy holds in memory as a whole. The
+    sequences are those that the pipe cuts a Doc into.
+
+    file (Path): The file.
+    maker (DocMaker): Cuts the Docs.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    YIELDS (Entry): A Doc.
+    RAISES (ValueError): It is no such file, or broken.
+    """
+    try:
+        docs = DocBin().from_disk(file)
+    except (ValueError, KeyError, TypeError, IndexError, zlib.error) as error:
+        raise ValueError(f"{file} is no .spacy file, or broken: {error}") from error
+    reached, size = 0, file.stat().st_size
+    with maker.memory_zone():  # one for all Docs: their strings come with the first
+        for number, entry in enumerate(_entries(file, docs, maker), 1):
+            yield entry
+            before, reached = reached, size * number // len(docs)
+            progress(reached - before)
+
+
+def _entries(file: Path, docs: DocBin, maker: DocMaker) -> Iterator[Entry]:
+    stream = docs.get_docs(maker.nlp.vocab)
+    while True:
+        try:
+            entry = maker.entry(next(stream))
+        except StopIteration:
+            return
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"{file}: a Doc of it cannot be read: {error}") from error
+        yield entry

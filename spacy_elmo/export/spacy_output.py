@@ -1,0 +1,98 @@
+"""spaCy's Docs with their vectors."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Union
+
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from ..vectors import keep_vectors, mix_layers, restore_vectors
+from .entries import Embedded
+from .workplace import read_json
+
+SUFFIXES = (".spacy", "")
+IS_FOLDER = True
+SETTINGS = "meta.json"
+LAYERS = "elmo_layers"  # key of user_data
+SHARD_BYTES = 1 << 23  # of vectors: a file is held in memory as a whole, several times
+SHARD_TOKENS = 1 << 16
+
+
+def write(
+    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], *, index: bool
+) -> None:
+    """Write a folder of `.spacy` files, `00000000.spacy` and so on, and `meta.json`.
+
+    path (Path): The folder.
+    entries (Iterable[Embedded]): The entries.
+    settings (dict): What they were made by.
+    index (bool): Docs always hold their texts.
+    """
+    path.mkdir()
+    vocab, shard = Vocab(), DocBin(store_user_data=True)
+    number = n_bytes = n_tokens = 0
+    for entry in entries:
+        if len(shard) and (n_bytes + entry.vectors.nbytes > SHARD_BYTES or n_tokens > SHARD_TOKENS):
+            shard.to_disk(path / f"{number:08}.spacy")
+            # A new vocab, or it would hold the words of all the text in the end.
+            vocab, shard = Vocab(), DocBin(store_user_data=True)
+            number, n_bytes, n_tokens = number + 1, 0, 0
+        shard.add(_doc(entry, vocab))
+        n_bytes += entry.vectors.nbytes
+        n_tokens += len(entry.words) + 1
+    shard.to_disk(path / f"{number:08}.spacy")
+    (path / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf8")
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """RETURNS (dict): The settings that `write` was given; none where it wrote no such folder."""
+    file = path / SETTINGS
+    return read_json(file.read_bytes()) if file.is_file() else {}
+
+
+def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
+    """Read the Docs that `python -m spacy elmo embed` wrote, in order, a file at a time,
+    and put their vectors back: `doc.tensor`, and `.vector`, `.has_vector` and
+    `.similarity` of Docs, spans and tokens. If all layers were kept, they are in
+    `doc._.elmo`, and the tensor is their average.
+
+    path (Union[str, Path]): The folder, or one of its `.spacy` files.
+    vocab (Vocab): The vocab of the Docs.
+    YIELDS (Doc): A Doc.
+    RAISES (ValueError): There are none, or they have no vectors.
+    """
+    path = Path(path)
+    files = sorted(path.glob("*.spacy")) if path.is_dir() else [path]
+    files = [file for file in files if file.is_file()]
+    if not files:
+        raise ValueError(f"no .spacy file at '{path}'")
+    for file in files:
+        for doc in DocBin().from_disk(file).get_docs(vocab):
+            yield _restored(doc)
+
+
+def _doc(entry: Embedded, vocab: Vocab) -> Doc:
+    if entry.doc is not None:
+        doc = Doc(vocab).from_bytes(entry.doc)
+    else:
+        n = len(entry.words)
+        doc = Doc(vocab, words=entry.words, spaces=[i < n - 1 for i in range(n)])
+    if entry.vectors.ndim == 3:
+        doc.user_data[LAYERS] = entry.vectors
+        return doc
+    doc.tensor = entry.vectors
+    return keep_vectors(doc)
+
+
+def _restored(doc: Doc) -> Doc:
+    from .. import pipe  # noqa: F401  (it defines doc._.elmo)
+
+    layers = doc.user_data.pop(LAYERS, None)
+    if layers is not None:
+        doc._.elmo = layers.astype("float32")
+        doc.tensor = mix_layers(doc._.elmo, "average")
+    restore_vectors(doc)
+    doc.tensor = doc.tensor.astype("float32", copy=False)
+    return doc

@@ -1,0 +1,108 @@
+"""Text and JSON, some lines at a time."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NoReturn, Optional
+
+from ..pretraining.chunks import Chunk, ChunkReader
+from ..pretraining.corpus import has_half_a_pair, read_record, sentences_of_lines
+from .entries import Entry, sentence
+from .making import DocMaker
+
+CHUNK_SIZE = 1 << 17  # bytes that are read at a time
+
+Progress = Callable[[int], object]
+
+
+def chunks_of(file: Path, progress: Progress, *, by_paragraph: bool) -> Iterator[Chunk]:
+    """Read a file, gzipped or not, in pieces that end with a line.
+
+    file (Path): The file.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    by_paragraph (bool): Whether to cut at empty lines, where there are some.
+    YIELDS (Chunk): Some lines.
+    RAISES (ValueError): It holds nothing, or cannot be read to its end.
+    """
+    for chunk in ChunkReader([file], CHUNK_SIZE, [by_paragraph]):
+        yield chunk
+        progress(chunk.n_read)
+        if chunk.problem is not None:
+            line, reason = chunk.problem
+            refuse(file, line, reason)
+
+
+def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    """RETURNS (Iterator[Tuple[int, bytes]]): The lines with their numbers."""
+    return enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
+
+
+def refuse(file: Path, line: Optional[int], reason: str) -> NoReturn:
+    """RAISES (ValueError): Always; the message names file and line."""
+    raise ValueError(f"{file}{'' if line is None else f', line {line}'}: {reason}")
+
+
+def read_text(file: Path, maker: Optional[DocMaker], progress: Progress) -> Iterator[Entry]:
+    """Read a text file. A line is an entry, its tokens separated by spaces, an empty
+    line as well: numbers of entries are numbers of lines. Of running text a sentence
+    is an entry.
+
+    file (Path): The file.
+    maker (Optional[DocMaker]): Splits running text; None if there is none.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    YIELDS (Entry): An entry.
+    RAISES (ValueError): The file cannot be read.
+    """
+    told = partial(refuse, file)
+    for chunk in chunks_of(file, progress, by_paragraph=maker is not None):
+        if not chunk.data:
+            continue
+        if maker is None:
+            numbered = sentences_of_lines(lines_of(chunk), False, False, _no_splitter, told)
+            yield from (sentence(words) for _, words in numbered)
+            continue
+        splitter = partial(_same, maker)
+        with maker.memory_zone():
+            numbered = sentences_of_lines(lines_of(chunk), False, True, splitter, told)
+            entries = [sentence(words) for _, words in numbered]
+        yield from entries
+
+
+def read_records(file: Path, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+    """Read a `.jsonl` file. A line is an entry: its `tokens` one sentence, its `text` a
+    Doc as the pipeline reads it.
+
+    file (Path): The file.
+    maker (DocMaker): Makes the Docs.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    YIELDS (Entry): An entry.
+    RAISES (ValueError): The file cannot be read.
+    """
+    for chunk in chunks_of(file, progress, by_paragraph=False):
+        with maker.memory_zone():
+            entries = [
+                _record(file, number, line, maker)
+                for number, line in lines_of(chunk)
+                if line.strip()
+            ]
+        yield from entries
+
+
+def _record(file: Path, number: int, line: bytes, maker: DocMaker) -> Entry:
+    try:
+        content = read_record(line.decode("utf8"))
+        if isinstance(content, str):
+            return maker.make(content)
+        if any(map(has_half_a_pair, content)):
+            raise ValueError("'tokens' hold half a surrogate pair, which cannot be written")
+    except ValueError as error:
+        refuse(file, number, str(error))
+    return sentence(content)
+
+
+def _same(maker: DocMaker) -> DocMaker:
+    return maker
+
+
+def _no_splitter() -> DocMaker:
+    raise AssertionError("there is no running text")

@@ -1,0 +1,198 @@
+"""Where an unfinished run keeps what it has, so that another can go on with it."""
+
+import errno
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Optional
+
+import numpy as np
+
+from ..output import write_whole
+from ..pretraining.lock import lock
+from ..pretraining.shards import close_as
+from .entries import Embedded
+
+LENGTH = 8  # bytes before each header, that say how long it is
+
+
+class Workplace:
+    """The folder `OUTPUT.part`: `manifest.json`, the settings; `chunks`, entries with
+    their vectors, some thousand tokens a file; `whole`, the output while it is put
+    together. Every file but the last takes its name when it is whole.
+
+    output (Path): The output.
+    """
+
+    def __init__(self, output: Path):
+        self.output = output
+        self.folder = output.with_name(output.name + ".part")
+        self.whole = self.folder / "whole"
+        self._chunks = self.folder / "chunks"
+        self._manifest = self.folder / "manifest.json"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder, and hold it.
+
+        RAISES (BlockingIOError): Another process does.
+        """
+        self._chunks.mkdir(parents=True, exist_ok=True)
+        with lock(self._chunks / "lock"):
+            yield
+
+    @property
+    def is_begun(self) -> bool:
+        """RETURNS (bool): Whether an earlier run was interrupted."""
+        return self._manifest.is_file()
+
+    @property
+    def has_chunks(self) -> bool:
+        """RETURNS (bool): Whether there is something to go on with."""
+        return self._path(0).exists()
+
+    def read_manifest(self) -> dict[str, Any]:
+        """RETURNS (dict): The manifest.
+        RAISES (ValueError): It is broken."""
+        try:
+            manifest: dict[str, Any] = json.loads(self._manifest.read_bytes())
+            manifest["settings"].items(), manifest["force"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{self._manifest} is broken; --force begins anew") from error
+        return manifest
+
+    def begin(self, manifest: dict[str, Any]) -> None:
+        """Throw away what is there, and write the manifest."""
+        self._manifest.unlink(missing_ok=True)
+        for path in self._chunks.iterdir():
+            if path.name != "lock":
+                path.unlink()
+        write_whole(self._manifest, json.dumps(manifest, indent=2) + "\n")
+
+    def find_chunk(self, number: int, digest: str) -> bool:
+        """Look for a chunk.
+
+        number (int): Its number.
+        digest (str): Of the tokens that it should hold.
+        RETURNS (bool): Whether it is there.
+        RAISES (ValueError): It holds others.
+        """
+        path = self._path(number)
+        if not path.exists():
+            return False
+        with path.open("rb") as file:
+            found = _read_header(file)
+        if found["digest"] != digest:
+            raise ValueError(
+                f"{path} holds other tokens than are read now: tokenizer, pipeline or reader "
+                f"are not the same any more. --force begins anew"
+            )
+        return True
+
+    def write_chunk(self, number: int, digest: str, entries: Iterable[Embedded]) -> None:
+        """Write a chunk; from then on it is kept.
+
+        number (int): Its number.
+        digest (str): Of its tokens.
+        entries (Iterable[Embedded]): What it holds.
+        """
+        path = self._path(number)
+        unfinished = path.with_suffix(".part")
+        file = unfinished.open("wb")
+        with file:
+            _write_header(file, {"digest": digest})
+            for entry in entries:
+                _write_entry(file, entry)
+            close_as(file, unfinished, path)
+
+    def read(self, n_chunks: int) -> Iterator[Embedded]:
+        """Read the entries of all chunks.
+
+        n_chunks (int): How many there are.
+        YIELDS (Embedded): An entry.
+        """
+        for number in range(n_chunks):
+            with self._path(number).open("rb") as file:
+                _read_header(file)
+                while header := _read_header(file):
+                    yield _read_entry(file, header)
+
+    def clear_whole(self) -> Path:
+        """Make room to put the output together.
+
+        RETURNS (Path): Where to; nothing is there.
+        RAISES (OSError): The disk has no room for the output, which is about as large
+            as the chunks are: better known before than in the middle of a file.
+        """
+        _delete(self.whole)
+        size = sum(path.stat().st_size for path in self._chunks.iterdir())
+        if shutil.disk_usage(self.folder).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.whole))
+        return self.whole
+
+    def publish(self) -> None:
+        """Give the whole output its name; what had it before is replaced."""
+        for file in self.whole.iterdir() if self.whole.is_dir() else [self.whole]:
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
+        if self.output.is_dir():
+            previous = self.folder / "previous"
+            _delete(previous)
+            self.output.rename(previous)
+        os.replace(self.whole, self.output)
+
+    def delete(self) -> None:
+        """Delete the folder; first what says that there is something to go on with."""
+        self._manifest.unlink(missing_ok=True)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    def _path(self, number: int) -> Path:
+        return self._chunks / f"{number:08}"
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write_header(file: BinaryIO, header: dict[str, Any]) -> None:
+    data = json.dumps(header).encode("ascii")
+    file.write(len(data).to_bytes(LENGTH, "little") + data)
+
+
+def _read_header(file: BinaryIO) -> dict[str, Any]:
+    """A header; an empty one at the end of the file."""
+    length = int.from_bytes(file.read(LENGTH), "little")
+    header: dict[str, Any] = json.loads(file.read(length)) if length else {}
+    return header
+
+
+def _write_entry(file: BinaryIO, entry: Embedded) -> None:
+    """A header, the vectors, the Doc if there is one."""
+    vectors = entry.vectors
+    header = {"text": entry.text, "words": entry.words, "doc": len(entry.doc or b"")}
+    _write_header(file, {**header, "dtype": vectors.dtype.str, "shape": vectors.shape})
+    file.write(vectors.tobytes())
+    file.write(entry.doc or b"")
+
+
+def _read_entry(file: BinaryIO, header: dict[str, Any]) -> Embedded:
+    dtype, shape = np.dtype(header["dtype"]), header["shape"]
+    vectors = np.frombuffer(file.read(dtype.itemsize * math.prod(shape)), dtype).reshape(shape)
+    return Embedded(header["text"], header["words"], vectors, file.read(header["doc"]) or None)
+
+
+def read_json(text: Optional[Any]) -> dict[str, Any]:
+    """RETURNS (dict): The settings that stand in an output; none where it is none of ours."""
+    try:
+        value = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,50 @@
+import h5py
+import pytest
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+import spacy_elmo.export.job as job
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, tiny_weights):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("The cat sat .\nIt slept .\n")
+
+    def invoke(*arguments, status=0):
+        result = CliRunner().invoke(app, ["elmo", "embed", str(tiny_weights), *arguments])
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == status, result.output
+        return " ".join(result.output.split())
+
+    return invoke
+
+
+def test_writes(run):
+    assert "2 entries, 7 tokens" in run("text.txt", "out.hdf5", "--layers", "all")
+    with h5py.File("out.hdf5") as file:
+        assert file["0"].shape == (3, 4, 12)
+        assert file["0"].dtype == "float32"
+    options = ["--force", "--dtype", "float16", "--layers", "top", "--forget-sentences"]
+    run("text.txt", "out.hdf5", *options, "--batch-tokens", "3", "--precision", "auto")
+    with h5py.File("out.hdf5") as file:
+        assert sorted(file) == ["0", "1"]
+        assert (file["1"].shape, file["1"].dtype) == ((3, 12), "float16")
+
+
+def test_errors(run):
+    assert "no .txt, .txt.gz" in run("nowhere.txt", "out.hdf5", status=1)
+    run("text.txt", "out.hdf5")
+    assert "out.hdf5 exists already" in run("text.txt", "out.hdf5", status=1)
+    assert "Wrote out.hdf5" in run("text.txt", "out.hdf5", "--resume")
+
+
+def test_stopped(run, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(job, "_put_together", lambda *_, **__: stop())
+    assert "--resume goes on from here" in run("text.txt", "out.hdf5", status=130)
+    monkeypatch.undo()

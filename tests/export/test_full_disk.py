@@ -1,0 +1,57 @@
+"""A disk without room, by the limit on the size of files that a process may set itself."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from prepared import random_text
+
+from written_vectors import FORMATS, read
+
+SCRIPT = """
+import json, resource, signal, sys
+from pathlib import Path
+import spacy_elmo.export.job as job
+
+job.CHUNK_BATCHES = 1
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+settings = json.loads(sys.argv[1])
+for format in sys.argv[2:]:
+    for size in (2_000, 100_000, resource.RLIM_INFINITY):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        try:
+            job.embed_files(output=Path(format), format=format, resume=True, **settings)
+            print("whole")
+        except OSError as error:
+            n_chunks = len(list(Path(format + ".part").glob("chunks/0*")))
+            print(json.dumps([str(error), n_chunks, Path(format).exists()]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_full_disk(folder, tiny_weights):
+    (folder / "text.txt").write_text(random_text(300), "utf8")
+    settings = {"model": str(tiny_weights), "inputs": "text.txt", "layers": "all"}
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps({**settings, "batch_tokens": 400}), *FORMATS],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert len(lines) == 3 * len(FORMATS)
+    for i, format in enumerate(FORMATS):
+        for line, has_chunks in zip(lines[3 * i :], (False, True)):
+            message, n_chunks, exists = json.loads(line)
+            assert message == (
+                f"{format} cannot be written: File too large. Make room and run the same with "
+                f"--resume: it goes on from here."
+            )
+            assert not exists
+            assert bool(n_chunks) == has_chunks
+        assert lines[3 * i + 2] == "whole"
+        assert len(read(format, folder / format)) == 300

@@ -1,0 +1,165 @@
+"""What is read, from every format, and what is refused."""
+
+import gzip
+
+import h5py
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from spacy_elmo.export.job import embed_files
+
+from written_vectors import SENTENCES, TEXT, index_of, read
+
+
+def texts(path):
+    """The texts by their numbers, and the lengths."""
+    with h5py.File(path) as file:
+        lengths = [file[str(i)].shape[0] for i in range(len(file) - 1)]
+    return {int(i): text for text, i in index_of("hdf5", path).items()}, lengths
+
+
+@pytest.fixture
+def embed_to(folder):
+    """Embeds, and tells texts and lengths."""
+
+    def run(model, inputs, **settings):
+        embed_files(str(model), inputs, folder / "out.hdf5", force=True, **settings)
+        return texts(folder / "out.hdf5")
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["text.txt", "text.txt.gz", "*.txt"])
+def test_lines_keep_their_numbers(inputs, tiny_weights, embed_to, name):
+    found, lengths = embed_to(tiny_weights, name)
+    assert lengths == [len(words) for words in SENTENCES]
+    assert found[2] == 'a/b naïve 日本 😀 "quoted"\\'
+
+
+def test_conllu(inputs, tiny_weights, embed_to):
+    assert embed_to(tiny_weights, "x.conllu") == ({0: "de le", 1: "Fin ."}, [2, 2])
+    (inputs / "y.conllu.gz").write_bytes(gzip.compress((inputs / "x.conllu").read_bytes()))
+    assert embed_to(tiny_weights, "y.conllu.gz")[1] == [2, 2]
+
+
+def test_a_record_is_an_entry(inputs, tiny_weights, embed_to):
+    found, lengths = embed_to(tiny_weights, "x.jsonl")
+    assert lengths == [11, 2, 0, 0]
+    assert found == {0: TEXT, 1: "two to ken", 3: ""}
+
+
+def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
+    nlp = make_nlp(initial_state="carry", precision="float32")
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.add_pipe("merge_entities")  # after it: not run
+    nlp.to_disk("pipeline")
+    embed_files("pipeline", "x.jsonl", inputs / "out.npz", layers="average")
+    found = read("npz", inputs / "out.npz")
+    np.testing.assert_allclose(found[0], nlp(TEXT).tensor, rtol=0, atol=1e-6)
+    nlp.remove_pipe("sentencizer")  # the whole text is one sequence then
+    assert np.abs(found[0] - nlp(TEXT).tensor).max() > 1e-4
+
+
+def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
+    nlp = make_nlp(segmenter={"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2})
+    nlp.to_disk("pipeline")
+    for name, model in (("windows", nlp), ("sentences", make_nlp())):
+        model.to_disk(name)
+        embed_files(name, "x.spacy", inputs / f"{name}.npz")
+        docs = list(DocBin().from_disk("x.spacy").get_docs(spacy.blank("en").vocab))
+        found = read("npz", inputs / f"{name}.npz")
+        assert [len(vectors) for vectors in found] == [11, 0, 3]
+        for vectors, doc in zip(found, docs):
+            np.testing.assert_allclose(vectors, model(doc).tensor, rtol=0, atol=1e-6)
+
+
+def test_running_text(folder, tiny_weights, embed_to, make_nlp):
+    text = "She sat on the\nbank. It's late!\n\nNew paragraph"
+    (folder / "running.txt").write_text(text, "utf8")
+    expected = {0: "She sat on the bank .", 1: "It 's late !", 2: "New paragraph"}
+    assert embed_to(tiny_weights, "running.txt", tokenize=True)[0] == expected
+    make_nlp().to_disk("pipeline")  # sets no sentences
+    assert embed_to("pipeline", "running.txt", tokenize=True)[0] == expected
+
+
+def test_a_folder(inputs, tiny_weights, embed_to):
+    """In the order of the names, without what an earlier run has written into it."""
+    embed_files(str(tiny_weights), "text.txt", inputs / "Docs")
+    (inputs / "Docs.part").mkdir()
+    (inputs / "Docs.part" / "x.txt").write_text("no input\n")
+    embed_files(str(tiny_weights), ".", inputs / "Docs", force=True)
+    lengths = [len(words) for words in SENTENCES]
+    expected = [*lengths, *lengths, 2, 2, 11, 2, 0, 0, 11, 0, 3]
+    assert [len(vectors) for vectors in read("spacy", inputs / "Docs")] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.txt", b"", "holds no text"),
+        ("x.txt", b"one\ntw\xff\n", "line 2: not UTF-8"),
+        ("x.txt.gz", gzip.compress(b"one\n" * 9)[:-5], "not a whole gzip file"),
+        ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: needs 'tokens'"),
+        ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' hold half a surrogate"),
+        ("x.jsonl", b'{"text": "\\ud800"}\n', "line 1: 'text' holds half a surrogate"),
+        ("x.jsonl", b"{\n", "line 1: not a JSON object"),
+        ("x.conllu", b"1\tone\n", "line 1: no line of CoNLL-U"),
+        ("x.conllu", b"# a comment\n", "no sentence in"),
+        ("x.conllu", b"1\t\xff" + 8 * b"\t_" + b"\n", "line 1: not UTF-8"),
+        ("x.spacy", b"no DocBin", "is no .spacy file"),
+        ("x.txt", b"a b c d e\n", "has 5 tokens .*--max-tokens 5"),
+        ("x.pdf", b"text", "unknown format"),
+    ],
+)
+def test_refused(folder, tiny_weights, name, content, message):
+    (folder / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        embed_files(str(tiny_weights), name, folder / "out.npz", max_tokens=4)
+    assert not (folder / "out.npz").exists()
+    assert not (folder / "out.npz.part").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"output": "out.csv"}, "no format ends in '.csv'"),
+        ({"format": "csv"}, "the format must be one of hdf5, npz, parquet, spacy"),
+        ({"dtype": "int8"}, "the dtype must be one of float32, float16"),
+        ({"layers": "3"}, "layers must be all, top, average or mix:PIPE"),
+        ({"layers": "mix:ner"}, "no component 'ner' with a mix of ELMo layers; none has"),
+        ({"initial_state": "cold"}, "the initial state must be one of"),
+        ({"batch_tokens": 0}, "at least 1 token"),
+        ({"max_tokens": 0}, "max_tokens must be 1 or more"),
+        ({"precision": "float8"}, "float8"),
+        ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
+        ({"model": "nowhere"}, "no weights at 'nowhere'"),
+    ],
+)
+def test_settings_that_are_refused(folder, tiny_weights, settings, message):
+    arguments = {"model": str(tiny_weights), "inputs": "text.txt", **settings}
+    output = folder / arguments.pop("output", "out.npz")
+    with pytest.raises(ValueError, match=message):
+        embed_files(output=output, **arguments)
+    assert [path.name for path in folder.iterdir()] == ["text.txt"]
+
+
+def test_language_of_a_pipeline(folder, make_nlp):
+    make_nlp().to_disk("pipeline")
+    with pytest.raises(ValueError, match="is of the language 'en', not 'de'"):
+        embed_files("pipeline", "text.txt", folder / "out.npz", lang="de")
+
+
+def test_too_large_for_half_precision(folder, tiny_weights, monkeypatch):
+    from spacy_elmo.export import embedder
+
+    monkeypatch.setattr(embedder, "embed_words", lambda *_, words=None, **__: huge(folder))
+    with pytest.raises(ValueError, match="up to 70000, too large for float16"):
+        embed_files(str(tiny_weights), "text.txt", folder / "out.npz", dtype="float16")
+
+
+def huge(folder):
+    import torch
+
+    return [torch.full((3, len(words), 12), 70_000.0) for words in SENTENCES]

@@ -1,0 +1,62 @@
+"""The mix that a component has learned."""
+
+import numpy as np
+import pytest
+
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.layers.scalar_mix import mixes_of
+
+from components import concat_both, examples, listener, tagger
+from written_vectors import TEXT, read
+
+
+@pytest.fixture
+def nlp(folder, make_nlp):
+    """A pipeline with two components that have learned."""
+    nlp = make_nlp(store_layers=True)
+    nlp.add_pipe("tagger", config=tagger(listener(layer_norm=True)))
+    nlp.add_pipe("tagger", name="two", config=tagger(concat_both()))
+    batch = examples(nlp)
+    optimizer = nlp.initialize(lambda: batch)
+    optimizer.learn_rate = 0.1
+    for _ in range(5):
+        nlp.update(batch, sgd=optimizer)
+    nlp.to_disk("pipeline")
+    (folder / "text.txt").write_text(TEXT + "\n", "utf8")
+    return nlp
+
+
+def mixed(layers, mix):
+    """Equation 1 of Peters et al. (2018), in float64."""
+    layers = layers.astype("float64")
+    if mix.attrs["layer_norm"]:
+        centred = layers - layers.mean(axis=2, keepdims=True)
+        layers = centred / np.sqrt((centred**2).mean(axis=2, keepdims=True) + 1e-12)
+    exponentials = np.exp(mix.get_param("weights").astype("float64"))
+    weights = exponentials / exponentials.sum()
+    return mix.get_param("gamma")[0] * np.einsum("l,lnw->nw", weights, layers)
+
+
+@pytest.mark.parametrize(
+    ("name", "component", "number"),
+    [("tagger", "tagger", 0), ("two:0", "two", 0), ("two:1", "two", 1)],
+)
+def test_learned_mix(folder, nlp, name, component, number):
+    embed_files("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
+    mix = mixes_of(nlp.get_pipe(component).model)[number]
+    assert np.ptp(mix.get_param("weights")) > 1e-3  # it has learned something
+    expected = mixed(nlp(TEXT)._.elmo, mix)
+    np.testing.assert_allclose(read("npz", folder / "out.npz")[0], expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("two", "'two' has 2 mixes: mix:two:0 to 1"),
+        ("two:2", "'two' has no mix 2; it has 2"),
+        ("elmo", "no component 'elmo' with a mix of ELMo layers; those that have: tagger, two"),
+    ],
+)
+def test_no_such_mix(folder, nlp, name, message):
+    with pytest.raises(ValueError, match=message):
+        embed_files("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")

@@ -1,0 +1,71 @@
+"""Peak memory, which must not grow with the text."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from spacy_elmo.export.job import embed_files
+
+embed_files(sys.argv[1], sys.argv[2], Path(sys.argv[3]), **json.loads(sys.argv[4]))
+lines = Path("/proc/self/status").read_text("utf8").splitlines()
+print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024)
+"""
+MOST_GROWTH = 1.2
+
+
+def text(n_bytes):
+    """Sentences with words that come often, and with new ones all the time."""
+    rng, size = np.random.default_rng(0), 0
+    while size < n_bytes:
+        words = np.minimum(rng.zipf(1.2, 100_000), 10**12)
+        for sentence in np.split(words, np.sort(rng.choice(100_000, 5_000, replace=False))):
+            line = " ".join(f"w{word}" for word in sentence)
+            size += len(line) + 1
+            yield line
+
+
+def write(path, n_bytes):
+    with path.open("w", encoding="utf8") as file:
+        for line in text(n_bytes):
+            if path.suffix == ".jsonl":
+                line = json.dumps({"text": line})
+            elif path.suffix == ".conllu":
+                rest = 8 * "\t_"
+                words = enumerate(line.split(), 1)
+                line = "".join(f"{i}\t{word}{rest}\n" for i, word in words)
+            file.write(line + "\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
+@pytest.mark.parametrize(
+    ("name", "format", "settings"),
+    [
+        ("x.txt", "hdf5", {"layers": "all"}),
+        ("x.txt", "npz", {"tokenize": True}),
+        ("x.jsonl", "parquet", {}),
+        ("x.conllu", "spacy", {}),
+    ],
+)
+def test_memory(tmp_path, tiny_weights, name, format, settings):
+    """`ELMO_EMBED_MB` sets how much text, 20 MB if it is not there."""
+    most = float(os.environ.get("ELMO_EMBED_MB", "20"))
+    peaks = []
+    for n_mb in (1, most):
+        write(tmp_path / name, n_mb * 1e6)
+        options = json.dumps({**settings, "format": format, "force": True})
+        command = [sys.executable, "-c", SCRIPT, tiny_weights, name, "out", options]
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        peaks.append(float(run.stdout))
+    print(f"{name} to {format}: {peaks[0]:.0f} MB with 1 MB, {peaks[1]:.0f} with {most:g} MB")
+    assert peaks[1] < MOST_GROWTH * peaks[0]

@@ -1,0 +1,161 @@
+"""Every writer, read back by the library of its format."""
+
+import json
+
+import h5py
+import numpy as np
+import pyarrow.parquet
+import pytest
+import spacy
+import torch
+
+import spacy_elmo.export.parquet_output
+import spacy_elmo.export.spacy_output
+from spacy_elmo.export import load_docs
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.outputs import OUTPUTS
+
+from conftest import TINY_OPTIONS
+from reference import layers as reference_layers
+from reference import random_datasets
+from written_vectors import FORMATS, SENTENCES, index_of, read
+
+
+def one_batch(bilm, sentences):
+    """The layers of `BiLM.embed`, all sentences in one batch, in the order of the job."""
+    bilm.embed([[]], "warm")
+    bilm.token_vectors(list(dict.fromkeys(word for words in sentences for word in words)))
+    order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
+    order = [i for i in order if sentences[i]]
+    layers, _ = bilm.embed([sentences[i] for i in order], "warm")
+    found = dict(zip(order, layers))
+    empty = torch.zeros(3, 0, bilm.config.width)
+    return [found.get(i, empty).numpy() for i in range(len(sentences))]
+
+
+def same(got, expected):
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected):
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        assert ours.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_bit_by_bit(folder, tiny_weights, bilm, format):
+    counts = embed_files(str(tiny_weights), "text.txt", folder / FORMATS[format], layers="all")
+    assert (counts.entries, counts.tokens) == (6, sum(map(len, SENTENCES)))
+    expected = one_batch(bilm, SENTENCES)
+    same(read(format, folder / FORMATS[format]), expected)
+    embed_files(str(tiny_weights), "text.txt", folder / "top", format=format, layers="top")
+    same(read(format, folder / "top"), [layers[-1] for layers in expected])
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        ["text.txt", "top", FORMATS[format]]
+    )
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_against_the_formulas(folder, tiny_weights, format):
+    datasets = random_datasets(TINY_OPTIONS, seed=1)
+    layers, _ = reference_layers(TINY_OPTIONS, datasets, [words for words in SENTENCES if words])
+    path = folder / FORMATS[format]
+    embed_files(str(tiny_weights), "text.txt", path, initial_state="zeros")
+    found = [vectors for vectors in read(format, path) if len(vectors)]
+    for ours, theirs in zip(found, layers):
+        np.testing.assert_allclose(ours, theirs.mean(axis=0), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_half_precision(folder, tiny_weights, format):
+    embed_files(str(tiny_weights), "text.txt", folder / "a", format=format)
+    embed_files(str(tiny_weights), "text.txt", folder / "b", format=format, dtype="float16")
+    wanted = [vectors.astype("float16") for vectors in read(format, folder / "a")]
+    same(read(format, folder / "b"), wanted)
+
+
+@pytest.mark.parametrize("format", ["hdf5", "npz"])
+def test_sentence_to_index(folder, tiny_weights, format):
+    path = folder / FORMATS[format]
+    embed_files(str(tiny_weights), "text.txt", path)
+    expected = {}
+    for i, words in enumerate(SENTENCES):  # as AllenNLP: the last of those that are equal
+        expected[" ".join(words)] = str(i)
+    assert index_of(format, path) == expected
+    embed_files(str(tiny_weights), "text.txt", path, sentence_index=False, force=True)
+    opened = h5py.File(path) if format == "hdf5" else np.load(path)
+    with opened as file:
+        assert sorted(file) == [str(i) for i in range(6)]
+
+
+def test_no_key_is_repeated_in_sentence_to_index(folder, tiny_weights):
+    embed_files(str(tiny_weights), "text.txt", folder / "out.hdf5")
+    with h5py.File("out.hdf5") as file:
+        text = file["sentence_to_index"][0]
+    pairs = json.loads(text, object_pairs_hook=list)
+    assert len(pairs) == len(dict(pairs)) == 5
+
+
+def test_parquet_columns(folder, tiny_weights, monkeypatch):
+    monkeypatch.setattr(spacy_elmo.export.parquet_output, "ROW_GROUP_ROWS", 4)
+    embed_files(str(tiny_weights), "text.txt", folder / "out.parquet", layers="all")
+    table = pyarrow.parquet.read_table("out.parquet")
+    assert table.column_names == ["index", "text", "tokens", "layer_0", "layer_1", "layer_2"]
+    assert table["tokens"].to_pylist() == SENTENCES
+    assert table["text"].to_pylist() == [" ".join(words) for words in SENTENCES]
+    assert str(table.schema.field("layer_1").type.value_type) == (
+        "fixed_size_list<element: float>[12]"
+    )
+    assert pyarrow.parquet.ParquetFile("out.parquet").num_row_groups == 2
+    embed_files(str(tiny_weights), "text.txt", folder / "b.parquet", sentence_index=False)
+    names = pyarrow.parquet.read_schema("b.parquet").names
+    assert names == ["index", "tokens", "vectors"]
+
+
+def test_without_pyarrow(folder, tiny_weights, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    monkeypatch.delitem(__import__("sys").modules, "pyarrow.parquet")
+    with pytest.raises(ImportError, match=r"spacy-elmo\[parquet\]"):
+        embed_files(str(tiny_weights), "text.txt", folder / "out.parquet")
+
+
+@pytest.mark.parametrize("layers", ["average", "all"])
+def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch):
+    monkeypatch.setattr(spacy_elmo.export.spacy_output, "SHARD_TOKENS", 8)
+    nlp = make_nlp(store_layers=True)
+    nlp.to_disk("pipeline")
+    embed_files("pipeline", "x.spacy", folder / "out", layers=layers)
+    assert len(list((folder / "out").glob("*.spacy"))) == 2
+    docs = list(load_docs("out", spacy.blank("en").vocab))
+    originals = list(spacy.tokens.DocBin().from_disk("x.spacy").get_docs(nlp.vocab))
+    for doc, original in zip(docs, originals):
+        expected = nlp(original)
+        assert doc.text == expected.text
+        assert [token.is_sent_start for token in doc] == [t.is_sent_start for t in expected]
+        np.testing.assert_allclose(doc.tensor, expected.tensor, rtol=0, atol=1e-6)
+        if layers == "all":
+            np.testing.assert_allclose(doc._.elmo, expected._.elmo, rtol=0, atol=1e-6)
+    assert [(ent.text, ent.label_) for ent in docs[2].ents] == [("Maria", "PER")]
+    assert docs[2].user_data["kept"] == 3
+    assert docs[0][1].vector.tobytes() == docs[0].tensor[1].tobytes()
+    np.testing.assert_allclose(docs[0][2:4].vector, docs[0].tensor[2:4].mean(axis=0), rtol=1e-6)
+    one, two = docs[0].tensor[4], docs[0].tensor[7]
+    cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
+    assert docs[0][4].similarity(docs[0][7]) == pytest.approx(cosine, abs=1e-6)
+
+
+def test_loader_of_half_precision(folder, tiny_weights):
+    embed_files(str(tiny_weights), "text.txt", folder / "out", layers="all", dtype="float16")
+    doc = next(load_docs(folder / "out", spacy.blank("en").vocab))
+    assert doc[0].vector.dtype == doc._.elmo.dtype == np.float32
+    assert doc.text == "The cat sat ."
+    with pytest.raises(ValueError, match=r"no \.spacy file at 'nowhere'"):
+        next(load_docs("nowhere", doc.vocab))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_says_what_it_was_made_by(folder, tiny_weights, bilm, format):
+    embed_files(str(tiny_weights), "text.txt", folder / "out", format=format, layers="top")
+    found = OUTPUTS[format].read_settings(folder / "out")
+    assert found["model"] == bilm.checksum()
+    assert (found["layers"], found["dtype"], found["entries"]) == ("top", "float32", 6)
+    assert found["inputs"][0]["name"] == "text.txt"
+    assert OUTPUTS[format].read_settings(folder / "text.txt") == {}

@@ -1,0 +1,266 @@
+"""Killed at any point and resumed: the same bytes as of a run that was left alone."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from prepared import content, random_text
+
+import spacy_elmo.export.job as job
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.workplace import Workplace
+from spacy_elmo.pretraining.lock import lock
+
+from written_vectors import FORMATS, SENTENCES, read
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def bytes_of(path):
+    return content(path) if path.is_dir() else path.read_bytes()
+
+
+def check_killed(folder, weights, n_sentences, n_kills):
+    (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
+    settings = {"model": str(weights), "inputs": "text.txt", "layers": "all", "batch_tokens": 200}
+    script = [str(TESTS / "killed_embedding.py"), json.dumps(settings), str(n_kills), *FORMATS]
+    run = subprocess.run(
+        [sys.executable, *script],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    for format, line in zip(FORMATS, run.stdout.splitlines(), strict=True):
+        phases = json.loads(line)
+        assert phases["embedding"] and phases["writing"], phases
+        killed, alone = (folder / f"{format}-{name}" for name in ("killed", "alone"))
+        assert bytes_of(killed) == bytes_of(alone)
+        assert len(read(format, killed)) == n_sentences
+    assert len(list(folder.iterdir())) == 1 + 2 * len(FORMATS)  # nothing is left over
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
+def test_killed(folder, tiny_weights):
+    check_killed(folder, tiny_weights, n_sentences=300, n_kills=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
+def test_killed_often(folder, tiny_weights):
+    check_killed(folder, tiny_weights, n_sentences=2000, n_kills=20)
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.fixture
+def embed(folder, tiny_weights, monkeypatch):
+    """Embeds `text.txt` to `out.npz`, a chunk a sentence."""
+    monkeypatch.setattr(job, "CHUNK_BATCHES", 1)
+
+    def run(inputs="text.txt", **settings):
+        settings = {"batch_tokens": 1, **settings}
+        return embed_files(str(tiny_weights), inputs, folder / "out.npz", **settings)
+
+    return run
+
+
+@pytest.fixture
+def interrupted(embed, monkeypatch):
+    """A run that ended after three chunks."""
+    write = Workplace.write_chunk
+
+    def stop(workplace, number, digest, entries):
+        if number == 3:
+            raise Stop
+        write(workplace, number, digest, entries)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Workplace, "write_chunk", stop)
+        with pytest.raises(Stop):
+            embed()
+    assert not Path("out.npz").exists()
+    assert len(list(Path("out.npz.part/chunks").glob("0*"))) == 3
+
+
+def test_finished_chunks_are_not_computed_again(embed, interrupted, monkeypatch):
+    numbers, write = [], Workplace.write_chunk
+    monkeypatch.setattr(
+        Workplace, "write_chunk", lambda self, *rest: (numbers.append(rest[0]), write(self, *rest))
+    )
+    assert embed(resume=True).entries == len(SENTENCES)
+    assert numbers == [3, 4, 5]
+    assert not Path("out.npz.part").exists()
+
+
+def test_resuming_what_is_whole_does_nothing(embed, monkeypatch):
+    counts = embed()
+    before = Path("out.npz").stat().st_mtime_ns
+    Path("out.npz.part").mkdir()  # killed while it was deleted
+    assert embed(resume=True) == counts
+    assert Path("out.npz").stat().st_mtime_ns == before
+    assert not Path("out.npz.part").exists()
+
+
+def test_without_resume(embed, interrupted):
+    with pytest.raises(ValueError, match="holds an interrupted run: --resume goes on"):
+        embed()
+    assert len(list(Path("out.npz.part/chunks").glob("0*"))) == 3
+    embed(force=True, layers="top")
+    assert len(read("npz", Path("out.npz"))) == len(SENTENCES)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layers": "all"}, "layers is 'all', and was 'average'"),
+        ({"dtype": "float16"}, "dtype is 'float16', and was 'float32'"),
+        ({"batch_tokens": 2}, "batch_tokens is 2, and was 1"),
+        ({"initial_state": "zeros"}, "initial_state is 'zeros', and was 'warm'"),
+        ({"format": "spacy"}, "format is 'spacy', and was 'npz'"),
+        ({"inputs": "other.txt"}, "inputs is"),
+    ],
+)
+def test_other_settings(embed, interrupted, settings, message):
+    Path("other.txt").write_text("other\n")
+    with pytest.raises(ValueError, match=message):
+        embed(resume=True, **settings)
+    assert embed(resume=True).entries == len(SENTENCES)
+
+
+def test_another_model(embed, interrupted, folder, tiny_weights):
+    from spacy_elmo.weights import safetensors_file
+
+    from models import tiny_bilm
+
+    safetensors_file.write(tiny_bilm(), folder / "x.safetensors")
+    with pytest.raises(ValueError, match="model is"):
+        embed_files("x.safetensors", "text.txt", folder / "out.npz", batch_tokens=1, resume=True)
+
+
+def test_input_that_has_changed(embed, interrupted):
+    Path("text.txt").write_text("changed\n")
+    with pytest.raises(ValueError, match="was begun with other settings: inputs is"):
+        embed(resume=True)
+
+
+def test_input_that_is_read_differently(embed, interrupted, monkeypatch):
+    """Another version of a tokenizer, say."""
+    monkeypatch.setattr(job, "_digest", lambda group: "another")
+    with pytest.raises(ValueError, match="00000000 holds other tokens than are read now"):
+        embed(resume=True)
+
+
+def test_input_that_changes_meanwhile(embed, monkeypatch):
+    write = Workplace.write_chunk
+
+    def change(workplace, *rest):
+        write(workplace, *rest)
+        os.utime("text.txt", (1, 1))
+
+    monkeypatch.setattr(Workplace, "write_chunk", change)
+    with pytest.raises(ValueError, match="changed while it was read"):
+        embed()
+    assert not Path("out.npz").exists()
+
+
+def test_nothing_is_overwritten(embed, folder):
+    (folder / "out.npz").write_text("mine")
+    for settings in ({}, {"resume": True}):
+        with pytest.raises(ValueError, match="exists already"):
+            embed(**settings)
+    assert (folder / "out.npz").read_text() == "mine"
+    embed(force=True)
+    assert len(read("npz", folder / "out.npz")) == len(SENTENCES)
+
+
+def test_another_folder_is_no_output(folder, tiny_weights):
+    (folder / "mine").mkdir()
+    (folder / "mine" / "x").write_text("")
+    with pytest.raises(ValueError, match="holds something else than Docs with vectors"):
+        embed_files(str(tiny_weights), "text.txt", folder / "mine", force=True)
+    with pytest.raises(ValueError, match="is a folder: give another name"):
+        embed_files(str(tiny_weights), "text.txt", folder / "mine", format="npz", force=True)
+
+
+def test_an_old_folder_stays_until_the_new_one_is_whole(folder, tiny_weights, monkeypatch):
+    embed_files(str(tiny_weights), "text.txt", folder / "out")
+    before = content(folder / "out")
+    with monkeypatch.context() as patched:
+        patched.setattr(Workplace, "publish", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            embed_files(str(tiny_weights), "text.txt", folder / "out", layers="top", force=True)
+    assert content(folder / "out") == before
+    embed_files(str(tiny_weights), "text.txt", folder / "out", layers="top", resume=True)
+    assert content(folder / "out") != before
+    assert sorted(path.name for path in folder.iterdir()) == ["out", "text.txt"]
+
+
+def test_no_room_for_both(embed, monkeypatch):
+    """Known before the output is begun: the chunks take as much."""
+    usage = namedtuple("usage", "free")
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "disk_usage", lambda _: usage(free=100))
+        with pytest.raises(OSError, match="cannot be written: No space left on device. Make room"):
+            embed()
+    assert not Path("out.npz.part/whole").exists()
+    assert embed(resume=True).entries == len(SENTENCES)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"settings": 3}'])
+def test_broken_manifest(embed, interrupted, content):
+    Path("out.npz.part/manifest.json").write_text(content)
+    with pytest.raises(ValueError, match=r"manifest\.json is broken; --force begins anew"):
+        embed(resume=True)
+    assert embed(force=True).entries == len(SENTENCES)
+
+
+def test_one_process_at_a_time(embed, interrupted):
+    held, message = lock(Path("out.npz.part/chunks/lock")), r"is writing to .*out\.npz\.part"
+    with held, pytest.raises(BlockingIOError, match=message):
+        embed(resume=True)
+    for path in Path("out.npz.part/chunks").glob("0*"):
+        path.unlink()  # as if the other had just begun
+    held = lock(Path("out.npz.part/chunks/lock"))
+    with held, pytest.raises(BlockingIOError, match=message):
+        embed(resume=True)
+    assert Path("out.npz.part/manifest.json").exists()
+    assert embed(resume=True).entries == len(SENTENCES)
+
+
+def test_chunks_do_not_depend_on_what_was_kept(folder, embed, monkeypatch):
+    """The token vectors that one process has kept, and another one has not."""
+    (folder / "text.txt").write_text(random_text(300), "utf8")
+    embed(batch_tokens=50, layers="all")
+    expected = (folder / "out.npz").read_bytes()
+    (folder / "out.npz").unlink()
+    write, numbers = Workplace.write_chunk, iter(np.random.default_rng(0).integers(1, 9, 99))
+
+    def stop(workplace, number, digest, entries):
+        stop.left -= 1
+        if stop.left < 0:
+            raise Stop
+        write(workplace, number, digest, entries)
+
+    monkeypatch.setattr(Workplace, "write_chunk", stop)
+    n_stopped = 0
+    while True:
+        stop.left = next(numbers)
+        try:
+            embed(batch_tokens=50, layers="all", resume=True)
+        except Stop:
+            n_stopped += 1
+        else:
+            break
+    assert n_stopped > 3
+    assert (folder / "out.npz").read_bytes() == expected
