@@ -63,6 +63,19 @@ def test_no_other_step_and_no_network(tmp_path):
     assert done.stdout.splitlines() == ["(256,) True", "True"], done.stderr
 
 
+def test_loading_imports_no_compiler():
+    """PyTorch imports its compiler for an initial value on the meta device: three times as
+    much as all the rest of loading."""
+    script = (
+        "import sys, torch, spacy; before = 'torch._dynamo' in sys.modules\n"
+        "nlp = spacy.blank('en'); nlp.add_pipe('elmo'); nlp('Vectors at once.')\n"
+        "assert 'spacy_elmo.weights' in sys.modules\n"
+        "print(before or 'torch._dynamo' not in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.split() == ["True"], done.stderr
+
+
 def test_vectors_know_their_sentence(nlp):
     """Two of one sense are nearer than two of different senses, on average; the token
     layer is the same everywhere."""

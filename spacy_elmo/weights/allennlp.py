@@ -13,6 +13,7 @@ import torch
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax
+from ..bilm.unfilled import unfilled
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from .archives import AnyFile, File, read_json, stem, suffix
 from .hdf5_file import HDF5Arrays, open_hdf5
@@ -109,7 +110,7 @@ def read_softmax(
         ]
         parameters = read_parameters(layout, stored, options_path.name, ("softmax/",))
     words = _vocabulary_of("softmax/W", n_words, weights_path, vocabulary)
-    with torch.device("meta"):
+    with unfilled():
         softmax = LanguageModelSoftmax(n_words=n_words, width=width)
     softmax.load_state_dict(parameters, assign=True)
     return softmax.eval().requires_grad_(False), words

@@ -9,6 +9,7 @@ import torch
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.unfilled import unfilled
 from ..bilm.vocabulary import Vocabularies
 from .archives import File
 
@@ -144,7 +145,7 @@ def build(
     RAISES (ValueError): The vocabularies do not fit.
     """
     try:
-        with torch.device("meta"):
+        with unfilled():
             bilm = BiLM(config, vocabularies)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error

@@ -12,6 +12,7 @@ from safetensors.torch import load, save
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.unfilled import unfilled
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..output import write_whole
 
@@ -111,7 +112,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         raise ValueError(f"{source}: its provenance is no JSON object")
     try:
         vocabularies = _take_vocabularies(tensors)
-        with torch.device("meta"):
+        with unfilled():
             bilm = BiLM(config, vocabularies)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
