@@ -46,3 +46,19 @@ def make_nlp(tiny_weights):
         return nlp
 
     return make
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The tokens of every sequence that the language model runs over."""
+    from spacy_elmo.bilm.model import BiLM
+
+    sequences = []
+    embed = BiLM.embed
+
+    def count(self, sentences, state=None):
+        sequences.extend(tuple(sentence) for sentence in sentences if sentence)
+        return embed(self, sentences, state)
+
+    monkeypatch.setattr(BiLM, "embed", count)
+    return sequences

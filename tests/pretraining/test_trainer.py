@@ -1,8 +1,4 @@
 import math
-import os
-import signal
-import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,24 +12,9 @@ from spacy_elmo.pretraining.corpus import read_corpus
 from spacy_elmo.pretraining.trainer import Trainer
 
 from models import pretraining_config
+from trainers import CORPUS, make, run
 
-TEXT = [["the", "cat", "sat", "on", "a", "mat", "."], ["dogs", "run", "far", "!"]] * 8
-CORPUS = read_corpus(TEXT)
 KINDS = ["sampled", "full", "adaptive"]
-
-
-def make(seed=0, **training):
-    settings = {**pretraining_config(**training), "system": {"seed": seed}}
-    return Trainer(check_config(Config(settings)), CORPUS, CORPUS)
-
-
-def run(trainer, **settings):
-    evaluations = []
-    trainer.run(
-        on_evaluation=lambda t, figures, best: evaluations.append((t.progress.step, best)),
-        **settings,
-    )
-    return evaluations
 
 
 def weights_of(trainer):
@@ -170,109 +151,6 @@ def test_bfloat16_learns():
     assert all(weight.dtype == torch.float32 for weight in trainer.model.parameters())
 
 
-def test_limits_of_steps_epochs_and_tokens():
-    trainer = make(max_steps=4)
-    run(trainer)
-    assert trainer.progress.step == 4
-    assert trainer.fraction_done == 1.0
-    trainer = make(max_steps=0, max_epochs=2)
-    run(trainer)
-    assert trainer.progress.step == 2 * trainer.batches.steps_per_epoch
-    assert trainer.progress.tokens == 2 * trainer.batches.steps_per_epoch * 4 * 8
-    trainer = make(max_steps=0, max_tokens=100)  # 32 a step
-    run(trainer)
-    assert trainer.progress.step == 4
-    trainer = make(max_steps=3, max_epochs=10**6, max_tokens=10**9)  # the first one counts
-    run(trainer)
-    assert trainer.progress.step == 3
-
-
-def fake_clock(monkeypatch, seconds):
-    """Every look at the clock takes so long."""
-    now = [1000.0]
-
-    def tick():
-        now[0] += seconds
-        return now[0]
-
-    clock = SimpleNamespace(monotonic=tick, perf_counter=tick)
-    monkeypatch.setattr(module, "time", clock)
-
-
-def test_limit_of_minutes(monkeypatch):
-    """Evaluations and all; and the learning rate falls with it."""
-    fake_clock(monkeypatch, 10.0)  # 30 seconds a step: its start, its end, the loop's look
-    trainer = make(max_steps=0, max_minutes=3, warmup_steps=0, decay="linear", learn_rate=0.1)
-    rates = []
-    run(trainer, on_step=lambda t: rates.append(t.optimizers.of_bilm.param_groups[0]["lr"]))
-    assert trainer.progress.step == 6
-    assert trainer.progress.elapsed == 180
-    assert trainer.progress.seconds == 60
-    np.testing.assert_allclose(rates, [0.1 * (1 - step / 6) for step in range(6)])
-
-
-def test_elapsed_time_goes_on(monkeypatch):
-    fake_clock(monkeypatch, 10.0)
-    trainer = make(max_steps=0, max_minutes=3)
-    trainer.progress.elapsed = 100.0
-    run(trainer)
-    assert trainer.progress.step == 3
-
-
-def test_patience(monkeypatch):
-    """Evaluations since the best one; as good as the best is not better."""
-    trainer = make(max_steps=100, eval_frequency=2, patience=3)
-    figures, _ = trainer.evaluate()
-    trainer.progress.best = None
-    values = iter([9.0, 9.5, 8.0, 8.0, 8.5, 8.1, 1.0])
-    monkeypatch.setattr(
-        module, "perplexity", lambda *_, **__: type(figures)(1.0, 1.0, next(values), 1, 0.0)
-    )
-    evaluations = run(trainer)
-    assert [best for _, best in evaluations] == [True, False, True, False, False, False]
-    assert trainer.progress.step == 12
-    assert trainer.is_over
-    assert trainer.fraction_done == 0.12
-
-
-def test_evaluations():
-    trainer = make(max_steps=7, eval_frequency=3)
-    evaluations = run(trainer)
-    assert [step for step, _ in evaluations] == [3, 6, 7]
-    assert evaluations[0][1] is True
-    assert [step for step, _ in run(make(max_steps=6, eval_frequency=3))] == [3, 6]
-
-
-def test_evaluation_of_some_tokens():
-    trainer = make(eval_tokens=20, eval_streams=4)
-    assert trainer.evaluate()[0].n_tokens == 20
-    assert make(eval_tokens=0, eval_streams=4).evaluate()[0].n_tokens == len(CORPUS.tokens)
-
-
-def test_best_is_the_lowest(monkeypatch):
-    trainer = make()
-    figures, _ = trainer.evaluate()
-    values = iter([9.0, 7.0, 8.0, 7.0, math.nan, 6.0])
-    monkeypatch.setattr(
-        module, "perplexity", lambda *_, **__: type(figures)(1.0, 1.0, next(values), 1, 0.0)
-    )
-    trainer.progress.best = None
-    assert [trainer.evaluate()[1] for _ in range(6)] == [True, True, False, False, False, True]
-    assert trainer.progress.best == 6.0
-
-
-def test_learn_rate():
-    trainer = make(learn_rate=0.1, warmup_steps=4, max_steps=10, decay="linear")
-    rates = []
-    run(trainer, on_step=lambda t: rates.append(t.optimizers.of_bilm.param_groups[0]["lr"]))
-    expected = [0.1 * min(1, (step + 1) / 4) * (1 - step / 10) for step in range(10)]
-    np.testing.assert_allclose(rates, expected)
-    trainer = make(learn_rate=0.1, warmup_steps=0, decay="none")
-    run(trainer)
-    for optimizer in (trainer.optimizers.of_bilm, trainer.optimizers.of_softmax):
-        assert optimizer.param_groups[0]["lr"] == 0.1
-
-
 def test_report():
     trainer = make(max_steps=2)
     losses = []
@@ -364,64 +242,6 @@ def test_loss_that_is_not_finite(value):
         trainer.step()
     assert torch.equal(weights_of(trainer), before)
     assert trainer.progress.step == 1
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_lets_the_step_end(number):
-    handler = signal.getsignal(number)
-    trainer = make(max_steps=50)
-
-    def on_step(trainer):
-        if trainer.progress.step == 2:
-            os.kill(os.getpid(), number)
-
-    assert run(trainer, on_step=on_step) == []
-    assert trainer.stopped
-    assert trainer.progress.step == 3
-    assert signal.getsignal(number) is handler
-    run(trainer)  # and it can go on
-    assert trainer.progress.step == 50
-
-
-def test_signal_during_the_last_step_stops_nothing():
-    trainer = make(max_steps=2)
-    original = trainer.step
-
-    def step():
-        if trainer.progress.step == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-        return original()
-
-    trainer.step = step
-    assert run(trainer) == [(2, True)]
-    assert not trainer.stopped
-
-
-def test_second_interrupt_acts_as_ever(request):
-    # A process in the background may have been started with SIGINT ignored.
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    request.addfinalizer(lambda: signal.signal(signal.SIGINT, previous))
-    trainer = make(max_steps=50)
-    original = trainer.step
-
-    def step():
-        if trainer.progress.step == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
-        return original()
-
-    trainer.step = step
-    with pytest.raises(KeyboardInterrupt):
-        run(trainer)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_in_another_thread_there_are_no_signals():
-    trainer = make(max_steps=2)
-    thread = threading.Thread(target=run, args=(trainer,))
-    thread.start()
-    thread.join()
-    assert trainer.progress.step == 2
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad"])

@@ -1,0 +1,67 @@
+"""Signals during a run: the step that is under way ends, and what is done can be kept."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from trainers import make, run
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_lets_the_step_end(number):
+    handler = signal.getsignal(number)
+    trainer = make(max_steps=50)
+
+    def on_step(trainer):
+        if trainer.progress.step == 2:
+            os.kill(os.getpid(), number)
+
+    assert run(trainer, on_step=on_step) == []
+    assert trainer.stopped
+    assert trainer.progress.step == 3
+    assert signal.getsignal(number) is handler
+    run(trainer)  # and it can go on
+    assert trainer.progress.step == 50
+
+
+def test_signal_during_the_last_step_stops_nothing():
+    trainer = make(max_steps=2)
+    original = trainer.step
+
+    def step():
+        if trainer.progress.step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original()
+
+    trainer.step = step
+    assert run(trainer) == [(2, True)]
+    assert not trainer.stopped
+
+
+def test_second_interrupt_acts_as_ever(request):
+    # A process in the background may have been started with SIGINT ignored.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, previous))
+    trainer = make(max_steps=50)
+    original = trainer.step
+
+    def step():
+        if trainer.progress.step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return original()
+
+    trainer.step = step
+    with pytest.raises(KeyboardInterrupt):
+        run(trainer)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_in_another_thread_there_are_no_signals():
+    trainer = make(max_steps=2)
+    thread = threading.Thread(target=run, args=(trainer,))
+    thread.start()
+    thread.join()
+    assert trainer.progress.step == 2
