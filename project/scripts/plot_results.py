@@ -10,7 +10,18 @@ from wasabi import msg
 
 from plot_learning_curve import draw_learning_curve
 from plotting import TEXT, Axes, looks, picture, ticker
-from results import SCORES, Run, Summary, group, load, shown_scores, spoken, summarize, summary
+from results import (
+    SCORES,
+    Run,
+    Summary,
+    distinct,
+    group,
+    load,
+    shown_scores,
+    spoken,
+    summarize,
+    summary,
+)
 
 TASKS = ("ner", "textcat", "tagger")
 FIXED = ("average", "top")  # mixes that learn nothing
@@ -60,7 +71,7 @@ def draw_layer_weights(runs: list[Run], output: Path) -> None:
             )
         axes.axvline(1 / n_layers, color=TEXT, linestyle="--", linewidth=1)
         axes.set_yticks(range(len(bars)), list(bars))
-        axes.invert_yaxis()
+        axes.set_ylim(len(bars) - 0.4, -0.6)
         axes.set_xlim(left=0)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("weight; dashed: the plain average")
@@ -135,7 +146,7 @@ def _draw_line(
 def _learned_weights(runs: list[Run]) -> dict[str, list[list[float]]]:
     """The weights of each mix, by its name and one a seed."""
     bars: dict[str, list[list[float]]] = {}
-    for run in runs:
+    for run in distinct(runs):
         for component, mixes in run.mixes.items():
             for number, mix in enumerate(mixes):
                 place = ("input", "output")[number] if len(mixes) == 2 else ""

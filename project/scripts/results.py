@@ -41,6 +41,9 @@ NAMES = {
     "input": "ELMo at the input",
     "output": "ELMo at the output",
     "input_output": "ELMo at input and output",
+    "top": "top layer",
+    "lambda_0.001": "learned, lambda 0.001",
+    "lambda_1": "learned, lambda 1",
 }
 
 
@@ -66,6 +69,8 @@ class Run(BaseModel):
     epochs (Optional[float]): How long it trained.
     mixes (Dict[str, List[Mix]]): The layer mixes by component, that at the input first.
     model (dict): The language model: checksum, perplexity.
+    settings (str): A checksum of all that the figures depend on; equal runs of two experiments
+        have the same.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -82,6 +87,7 @@ class Run(BaseModel):
     epochs: Optional[float] = None
     mixes: dict[str, list[Mix]] = {}
     model: dict[str, Any] = {}
+    settings: str = ""
 
     @property
     def name(self) -> str:
@@ -128,6 +134,14 @@ def group(runs: Iterable[Run], *names: str) -> dict[tuple, list[Run]]:
     for run in runs:
         groups.setdefault(tuple(getattr(run, name) for name in names), []).append(run)
     return groups
+
+
+def distinct(runs: Iterable[Run]) -> list[Run]:
+    """The runs without those that repeat an earlier one's figures for a further experiment."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        found.setdefault(run.settings or run.name, run)
+    return list(found.values())
 
 
 def summarize(runs: Iterable[Run], score: str) -> Optional[Summary]:

@@ -24,7 +24,7 @@ from results import (
 )
 
 # What stands across the top; of other experiments all scores that are shown.
-ACROSS = {"sample_efficiency": "share", "probe": "variant"}
+ACROSS = {"sample_efficiency": "share", "mix": "variant", "probe": "variant"}
 HEADERS = {"senses": {"task": "method", "variant": "reads"}}
 MARK = re.compile(r"<!-- (/?)results:(\S+) -->")
 
@@ -61,7 +61,7 @@ def _by_field(runs: list[Run], field: str) -> str:
         cells = {value: at for (value,), at in group(found, field).items()}
         figures = [in_percent(summarize(cells.get(value, []), score)) for value in columns]
         rows.append([*names, SCORES[score], *figures, _seeds(cells.values())])
-    names = [f"{100 * value:g} %" if field == "share" else value for value in columns]
+    names = [f"{100 * value:g} %" if field == "share" else spoken(value) for value in columns]
     return _table([*fields, "score"], [*names, "seeds"], rows)
 
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from results import Run, group, load, save, summarize
+from results import Run, distinct, group, load, save, summarize
 
 NER = {"experiment": "ner", "data": "wnut17", "variant": "elmo"}
 
@@ -56,3 +56,12 @@ def test_mean_and_spread():
     assert summarize(runs, "ents_f") == pytest.approx((mean, deviation, 3))
     assert summarize([other], "ents_f") == (0.1, None, 1)
     assert summarize(runs, "accuracy") is None
+
+
+def test_distinct():
+    """Equal runs of two experiments count once; those that do not say are all different."""
+    scores = {"ents_f": 0.1}
+    first = Run(**NER, seed=0, scores=scores, settings="a")
+    again = Run(**{**NER, "experiment": "place"}, seed=0, scores=scores, settings="a")
+    others = [Run(**NER, seed=seed, scores=scores, settings="b" * (seed > 2)) for seed in (1, 2, 3)]
+    assert distinct([first, *others, again]) == [first, *others]
