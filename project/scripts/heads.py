@@ -7,8 +7,8 @@ from trials import Trial
 
 @dataclass(frozen=True)
 class Head:
-    """A task's model and how it is trained: chosen on the dev set, with the same number of tries
-    with ELMo and without (README.md)."""
+    """A task's model and how it is trained: chosen on the dev set, in the tries that README.md
+    tells."""
 
     encoder: str = "cnn"
     width: int = 96

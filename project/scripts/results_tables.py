@@ -33,7 +33,11 @@ def table_of(runs: list[Run]) -> str:
     """The table of an experiment, and what its cells are."""
     field = ACROSS.get(runs[0].experiment)
     table = _by_score(runs) if field is None else _by_field(runs, field)
-    return f"{table}\n\nIn percent; mean and standard deviation over the seeds."
+    several = any(
+        len(found) > 1 for found in group(runs, "data", "task", "variant", "share").values()
+    )
+    spread = "mean and standard deviation over the seeds" if several else "one seed"
+    return f"{table}\n\nIn percent; {spread}."
 
 
 def _by_score(runs: list[Run]) -> str:

@@ -5,6 +5,7 @@ from results_tables import fill, main, table_of
 
 NER = {"experiment": "ner", "data": "wnut17"}
 NOTE = "\n\nIn percent; mean and standard deviation over the seeds."
+NOTE_OF_ONE = "\n\nIn percent; one seed."
 
 
 def test_a_column_a_score():
@@ -50,7 +51,7 @@ def test_a_column_a_layer():
         "| data | task | score | most frequent label | layer 0 | seeds |\n"
         "| --- | --- | --- | ---: | ---: | ---: |\n"
         "| UD EWT | tag | accuracy | 10.0 | 80.0 | 1 |\n"
-        "| UD EWT | dep | accuracy | - | 70.0 | 1 |" + NOTE
+        "| UD EWT | dep | accuracy | - | 70.0 | 1 |" + NOTE_OF_ONE
     )
 
 
@@ -65,7 +66,7 @@ def test_senses():
         "| data | method | reads | accuracy | mean of words | seeds |\n"
         "| --- | --- | --- | ---: | ---: | ---: |\n"
         "| homographs | most frequent sense | - | 84.5 | 84.0 | 1 |\n"
-        "| homographs | nearest neighbour | layer 1 | 84.5 | 84.0 | 1 |" + NOTE
+        "| homographs | nearest neighbour | layer 1 | 84.5 | 84.0 | 1 |" + NOTE_OF_ONE
     )
 
 
