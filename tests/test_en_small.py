@@ -64,8 +64,8 @@ def test_no_other_step_and_no_network(tmp_path):
 
 
 def test_loading_imports_no_compiler():
-    """PyTorch imports its compiler for an initial value on the meta device: three times as
-    much as all the rest of loading."""
+    """PyTorch imports its compiler for an initial value on the meta device, which takes longer
+    than all the rest of loading."""
     script = (
         "import sys, torch, spacy; before = 'torch._dynamo' in sys.modules\n"
         "nlp = spacy.blank('en'); nlp.add_pipe('elmo'); nlp('Vectors at once.')\n"
