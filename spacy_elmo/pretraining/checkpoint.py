@@ -7,7 +7,7 @@ from typing import Any, Optional
 import torch
 from wasabi import msg
 
-from .config import PretrainingConfig
+from .config import PretrainingConfig, TrainingSettings
 from .language_model import LanguageModel
 from .trainer import Trainer
 
@@ -99,7 +99,8 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     corpus (str): Checksum of the text to go on with.
     RAISES (ValueError): Text or settings differ; the message names them.
     """
-    then, now = content["config"], comparable(config)
+    now = comparable(config)
+    then = {**_defaults(), **content["config"]}  # written before a setting existed
     differing = [
         f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(set(then) | set(now))
@@ -112,6 +113,11 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
             f"the run cannot be resumed: {'; '.join(differing)}. Resume with what it was "
             f"started with, or start anew with --overwrite or another --output."
         )
+
+
+def _defaults() -> dict[str, Any]:
+    fields = TrainingSettings.model_fields.items()
+    return {f"training.{name}": field.default for name, field in fields if name not in FREE}
 
 
 def restored_model(content: dict[str, Any]) -> LanguageModel:

@@ -58,6 +58,10 @@ class TrainingSettings(_Section):
     start a window from zeros: bilm-tf has none, and its models have never seen a
     zero state again; some of ours, trained so, never recovered from one.
 
+    With `optimizer` "muon", the LSTMs' and highways' matrices are trained by Muon, with
+    `muon_learn_rate` at its highest, all else by Adam with `learn_rate`; `weight_decay` is
+    AdamW's and Muon's.
+
     `decay` of the learning rate runs to the end of the run, over its last
     `decay_share`; "inverse_sqrt" from the end of the warm-up. A limit of 0 is none; the
     first one reached ends the run. `patience` is in evaluations without a better
@@ -73,8 +77,9 @@ class TrainingSettings(_Section):
     n_negatives: int = Field(default=4096, ge=1)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
     precision: Literal["float32", "bf16", "auto"] = "auto"
-    optimizer: Literal["adam", "adamw", "adagrad"] = "adam"
+    optimizer: Literal["adam", "adamw", "adagrad", "muon"] = "adam"
     learn_rate: float = Field(default=0.002, gt=0.0)
+    muon_learn_rate: float = Field(default=0.02, gt=0.0)
     weight_decay: float = Field(default=0.01, ge=0.0)
     warmup_steps: int = Field(default=100, ge=0)
     decay: Literal["cosine", "linear", "inverse_sqrt", "none"] = "cosine"

@@ -9,12 +9,14 @@ from torch import Tensor
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from .config import TrainingSettings
 from .language_model import LanguageModel
+from .muon import Muon, muon_groups
 
 
 class Optimizers:
     """One for the biLM, one for the softmax, of whose table only the rows that a
     step touches are updated. With Adagrad (Duchi et al. 2011) that is exact; with
-    Adam (Kingma & Ba 2015) the moments of the other rows rest meanwhile.
+    Adam (Kingma & Ba 2015) the moments of the other rows rest meanwhile. "muon" is Muon for the
+    biLM's matrices, at a rate of its own, and Adam for the rest.
 
     settings (TrainingSettings): The settings.
     model (LanguageModel): What is trained.
@@ -24,7 +26,11 @@ class Optimizers:
         self.settings = settings
         self.softmax = model.softmax
         self.bilm_weights = list(model.bilm.parameters())
-        self.of_bilm = _make(settings, self.bilm_weights, rows=False)
+        matrices = muon_groups(model.bilm) if settings.optimizer == "muon" else []
+        self.of_matrices = _muon(settings, matrices) if matrices else None
+        taken = {id(weight) for group in matrices for weight in group["params"]}
+        rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
+        self.of_bilm = _make(settings, rest, rows=False)
         rows = not isinstance(model.softmax, AdaptiveSoftmax)
         self.of_softmax = _make(settings, list(model.softmax.parameters()), rows=rows)
 
@@ -55,7 +61,7 @@ class Optimizers:
     def step(self, learn_rate: float, rows: Optional[SoftmaxRows]) -> None:
         """Update, and drop the gradients.
 
-        learn_rate (float): The learning rate.
+        learn_rate (float): The learning rate; Muon's moves with it.
         rows (Optional[SoftmaxRows]): Those of the softmax that have a gradient;
             None: its own weights have.
         """
@@ -63,9 +69,10 @@ class Optimizers:
             for name, part in (("weight", rows.weight), ("bias", rows.bias)):
                 weight = getattr(self.softmax, name)
                 weight.grad = _as_rows_of(weight, rows.words, part.grad)
-        for optimizer in (self.of_bilm, self.of_softmax):
+        muon_learn_rate = learn_rate / self.settings.learn_rate * self.settings.muon_learn_rate
+        for optimizer in self._all().values():
             for group in optimizer.param_groups:
-                group["lr"] = learn_rate
+                group["lr"] = muon_learn_rate if optimizer is self.of_matrices else learn_rate
             # Said outright: otherwise PyTorch warns that it does not check.
             with torch.sparse.check_sparse_tensor_invariants(False):
                 optimizer.step()
@@ -77,12 +84,16 @@ class Optimizers:
 
     def state_dict(self) -> dict[str, Any]:
         """RETURNS (dict): What `load_state_dict` reads."""
-        return {"bilm": self.of_bilm.state_dict(), "softmax": self.of_softmax.state_dict()}
+        return {name: optimizer.state_dict() for name, optimizer in self._all().items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
         """Go on from another's state."""
-        self.of_bilm.load_state_dict(states["bilm"])
-        self.of_softmax.load_state_dict(states["softmax"])
+        for name, optimizer in self._all().items():
+            optimizer.load_state_dict(states[name])
+
+    def _all(self) -> dict[str, torch.optim.Optimizer]:
+        found = {"bilm": self.of_bilm, "softmax": self.of_softmax}
+        return found if self.of_matrices is None else {**found, "matrices": self.of_matrices}
 
 
 def learn_rate_factor(
@@ -123,6 +134,10 @@ def _make(
         decay = settings.weight_decay
         return torch.optim.AdamW(weights, lr=settings.learn_rate, weight_decay=decay, fused=True)
     return torch.optim.Adam(weights, lr=settings.learn_rate, fused=True)
+
+
+def _muon(settings: TrainingSettings, matrices: list[dict[str, Any]]) -> Muon:
+    return Muon(matrices, lr=settings.muon_learn_rate, weight_decay=settings.weight_decay)
 
 
 def _as_rows_of(weight: Tensor, index: Tensor, gradient: Optional[Tensor]) -> Tensor:

@@ -93,7 +93,7 @@ def test_round_trip(tmp_path, kind):
     assert len(again.progress.losses) == 1
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad", "muon"])
 @pytest.mark.parametrize("kind", ["sampled", "full", "adaptive"])
 def test_goes_on_as_if_nothing_had_happened(tmp_path, kind, optimizer):
     """Bit by bit: losses, figures, weights, state, moments."""
@@ -303,6 +303,15 @@ def test_what_must_not_differ(tmp_path, section, name, value):
     changed.setdefault(section, {})[name] = value
     with pytest.raises(ValueError, match=name):
         check_same_run(read_checkpoint(tmp_path), check_config(Config(changed)), "abc")
+
+
+def test_a_setting_that_the_run_did_not_know_was_at_its_default(tmp_path):
+    save_after(tmp_path, 1)
+    content = read_checkpoint(tmp_path)
+    del content["config"]["training.muon_learn_rate"]
+    check_same_run(content, settings(), "abc")
+    with pytest.raises(ValueError, match=r"training.muon_learn_rate was 0.02 and is 0.05"):
+        check_same_run(content, settings(muon_learn_rate=0.05), "abc")
 
 
 def test_what_may_differ(tmp_path):

@@ -43,6 +43,7 @@ VARIANTS = [
     {"softmax": "sampled", "accumulate_gradient": 2, "directions": "different"},
     {"softmax": "full", "optimizer": "adagrad"},
     {"softmax": "adaptive"},
+    {"softmax": "sampled", "optimizer": "muon"},
 ]
 
 

@@ -57,7 +57,7 @@ def test_adagrad_by_rows_is_adagrad():
             torch.testing.assert_close(ours, theirs, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad", "muon"])
 def test_only_the_rows_of_a_step_move(optimizer):
     model = make_model()
     optimizers = Optimizers(TrainingSettings(optimizer=optimizer), model)
@@ -153,7 +153,7 @@ def test_clip_while_the_bilm_is_frozen():
 
 
 @pytest.mark.parametrize("kind", [LanguageModelSoftmax, AdaptiveSoftmax])
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad", "muon"])
 def test_state_goes_on_bit_by_bit(optimizer, kind, tmp_path):
     model = make_model(kind)
     settings = TrainingSettings(optimizer=optimizer)

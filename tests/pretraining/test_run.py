@@ -34,6 +34,7 @@ VARIANTS = [
     {"softmax": "sampled", "optimizer": "adagrad", "accumulate_gradient": 2},
     {"softmax": "adaptive", "optimizer": "adam", "directions": "different"},
     {"softmax": "adaptive", "optimizer": "adagrad"},
+    {"softmax": "sampled", "optimizer": "muon"},
 ]
 
 

@@ -244,7 +244,7 @@ def test_loss_that_is_not_finite(value):
     assert trainer.progress.step == 1
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad", "muon"])
 def test_evaluations_see_the_weights_of_their_step(optimizer):
     """Not vectors of tokens that were kept from an earlier evaluation."""
     trainer = make(optimizer=optimizer, learn_rate=0.1)
@@ -257,7 +257,7 @@ def test_evaluations_see_the_weights_of_their_step(optimizer):
 
 
 # Rates that suit a text this small.
-RATES = {"adam": 0.01, "adamw": 0.01, "adagrad": 1.5}
+RATES = {"adam": 0.01, "adamw": 0.01, "adagrad": 1.5, "muon": 0.01}
 TALE = """the wind and the sun argued about which of them was the stronger .
 while they argued , a traveller came along the road in a warm coat .
 they agreed that the one who first made the traveller take off his coat was the stronger .

@@ -1,0 +1,109 @@
+"""Muon: momentum whose directions are made orthogonal, for weights that are matrices."""
+
+from collections import defaultdict
+from typing import Any, Optional
+
+import torch
+from torch import Tensor, nn
+
+from ..bilm.char_cnn import CharacterCNN, Highway
+from ..bilm.lstm import ProjectedLSTM
+
+MOMENTUM = 0.95
+N_ITERATIONS = 5
+# Of the quintic a x + b x^3 + c x^5, which draws every singular value near 1 (Jordan et al. 2024).
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon (Jordan et al. 2024). Of a matrix G of gradients, with Nesterov's momentum,
+
+        M = 0.95 M + 0.05 G,    W = (1 - rate * decay) W - rate * sqrt(rows / columns) * NS(N)
+
+    with N = 0.05 G + 0.95 M. NS are five Newton-Schulz steps: about the nearest matrix of
+    orthonormal rows or columns. A weight may hold several matrices one below the other, as the four gates of an
+    LSTM; each is one of its own. Matrices of one shape share batched products.
+
+    groups (List[dict]): `params`, weights of two dimensions, and `n_blocks`, the matrices
+        that each of them holds.
+    lr (float): The learning rate.
+    weight_decay (float): The weights' share that a step at rate 1 takes away: it bounds them,
+        and with them holds up what a step of constant rate still moves.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], *, lr: float, weight_decay: float):
+        super().__init__(groups, {"lr": lr, "n_blocks": 1, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Optional[Any] = None) -> None:  # type: ignore[override]
+        """Update the weights that have a gradient."""
+        by_shape: dict[tuple[int, int], list[tuple[Tensor, Tensor, float]]] = defaultdict(list)
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                direction = self._with_momentum(weight)
+                weight.mul_(1.0 - group["lr"] * group["weight_decay"])
+                for block, part in zip(
+                    weight.chunk(group["n_blocks"]), direction.chunk(group["n_blocks"])
+                ):
+                    rows, columns = block.shape
+                    if rows > columns:
+                        block, part = block.t(), part.t()
+                    rate = group["lr"] * (rows / columns) ** 0.5
+                    by_shape[tuple(block.shape)].append((block, part, rate))
+        for entries in by_shape.values():
+            steps = orthogonalized(torch.stack([part for _, part, _ in entries]))
+            for (block, _, rate), step in zip(entries, steps):
+                block.sub_(step, alpha=rate)
+
+    def _with_momentum(self, weight: Tensor) -> Tensor:
+        state = self.state[weight]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(weight)
+        assert weight.grad is not None
+        momentum = state["momentum"].lerp_(weight.grad, 1.0 - MOMENTUM)
+        return weight.grad.lerp(momentum, MOMENTUM)
+
+
+def orthogonalized(matrices: Tensor) -> Tensor:
+    """Five Newton-Schulz steps, X = (a + b A + c A^2) X with A = X X^T, on matrices scaled to
+    norm 1. Every factor is a polynomial of the first A, so all commute, and the next A is
+    that factor's square times this one: the products of the long side are two, not ten.
+
+    matrices (Tensor): *Shape:* `(n, rows, columns)`, no more rows than columns.
+    RETURNS (Tensor): Matrices of the same singular vectors, with singular values between
+        about 0.7 and 1.2 but for the smallest. Same shape.
+    """
+    a, b, c = COEFFICIENTS
+    matrices = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
+    gram = torch.bmm(matrices, matrices.mT)
+    product: Optional[Tensor] = None
+    for i in range(N_ITERATIONS):
+        factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        factor.diagonal(dim1=1, dim2=2).add_(a)
+        product = factor if product is None else torch.bmm(factor, product)
+        if i + 1 < N_ITERATIONS:
+            gram = torch.bmm(factor, torch.bmm(factor, gram))
+    assert product is not None
+    return torch.bmm(product, matrices)
+
+
+def muon_groups(bilm: nn.Module) -> list[dict[str, Any]]:
+    """The matrices that Muon trains: input and state weights of the LSTMs, a gate at a time,
+    projections and highways. Embeddings, filters and biases are left to Adam.
+
+    bilm (BiLM): The layers.
+    RETURNS (List[dict]): What `Muon` takes.
+    """
+    gates: list[nn.Parameter] = []
+    whole: list[nn.Parameter] = []
+    for module in bilm.modules():
+        if isinstance(module, ProjectedLSTM):
+            gates += [module.input_weight, module.state_weight]
+            whole += [] if module.projection is None else [module.projection]
+        elif isinstance(module, Highway):
+            whole += [module.gate.weight, module.nonlinear.weight]
+        elif isinstance(module, CharacterCNN) and module.projection is not None:
+            whole.append(module.projection.weight)
+    return [{"params": gates, "n_blocks": 4}, {"params": whole, "n_blocks": 1}]

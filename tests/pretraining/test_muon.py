@@ -1,0 +1,92 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.pretraining.muon import COEFFICIENTS, Muon, muon_groups, orthogonalized
+
+from models import tiny_bilm
+
+A, B, C = COEFFICIENTS
+
+
+def newton_schulz(matrix):
+    """The published iteration, on one matrix in float64, as it is written down."""
+    x = matrix / (np.linalg.norm(matrix) + 1e-7)
+    if x.shape[0] > x.shape[1]:
+        return newton_schulz(matrix.T).T
+    for _ in range(5):
+        gram = x @ x.T
+        x = A * x + (B * gram + C * gram @ gram) @ x
+    return x
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 4), (2, 5, 40), (1, 1, 7)])
+def test_orthogonalized_is_the_published_iteration(shape):
+    matrices = np.random.default_rng(0).standard_normal(shape)
+    found = orthogonalized(torch.from_numpy(matrices).float()).numpy()
+    expected = np.stack([newton_schulz(matrix) for matrix in matrices])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+
+
+def test_orthogonalized_keeps_singular_vectors_and_levels_singular_values():
+    matrix = np.random.default_rng(1).standard_normal((6, 30))
+    u, sizes, v = np.linalg.svd(matrix, full_matrices=False)
+    found = orthogonalized(torch.from_numpy(matrix)[None])[0].numpy()
+    levelled = u.T @ found @ v.T
+    np.testing.assert_allclose(levelled, np.diag(np.diag(levelled)), atol=1e-9)
+    assert np.all((np.diag(levelled) > 0.65) & (np.diag(levelled) < 1.25))
+    assert sizes.max() / sizes.min() > 1.5
+
+
+def test_nearly_singular_matrices_stay_finite_and_bounded():
+    """Of rank one, and of singular values over twelve orders of magnitude, in float32."""
+    rng = np.random.default_rng(2)
+    u = np.linalg.qr(rng.standard_normal((16, 16)))[0]
+    v = np.linalg.qr(rng.standard_normal((64, 16)))[0]
+    for sizes in (np.eye(16)[0], np.logspace(0, -12, 16), np.zeros(16)):
+        matrix = torch.from_numpy(u * sizes @ v.T).float()
+        found = orthogonalized(matrix[None])[0]
+        assert torch.isfinite(found).all()
+        assert torch.linalg.matrix_norm(found, 2) < 1.3
+
+
+@pytest.mark.parametrize(("rows", "columns", "n_blocks"), [(12, 5, 4), (12, 2, 4), (3, 7, 1)])
+def test_steps_are_the_formula(rows, columns, n_blocks):
+    """Momentum, blocks, scale and decay, in float64 by hand."""
+    rng = np.random.default_rng(3)
+    start = rng.standard_normal((rows, columns))
+    weight = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    muon = Muon([{"params": [weight], "n_blocks": n_blocks}], lr=0.02, weight_decay=0.1)
+    expected, momentum = start.copy(), np.zeros_like(start)
+    for rate in (0.02, 0.01, 0.03):
+        gradient = rng.standard_normal(start.shape)
+        weight.grad = torch.from_numpy(gradient.copy())
+        muon.param_groups[0]["lr"] = rate
+        muon.step()
+        momentum = 0.95 * momentum + 0.05 * gradient
+        direction = 0.05 * gradient + 0.95 * momentum
+        scale = math.sqrt(rows / n_blocks / columns)
+        blocks = [newton_schulz(block) for block in np.split(direction, n_blocks)]
+        expected = (1 - rate * 0.1) * expected - rate * scale * np.concatenate(blocks)
+        np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=0, atol=1e-9)
+
+
+def test_weights_without_gradient_stay():
+    weight = torch.nn.Parameter(torch.ones(4, 3))
+    Muon([{"params": [weight]}], lr=0.1, weight_decay=0.1).step()
+    assert torch.equal(weight.detach(), torch.ones(4, 3))
+
+
+def test_matrices_of_a_bilm():
+    """Gates in fours, projections and highways whole; embeddings, filters, biases never."""
+    bilm = tiny_bilm(0)
+    gates, whole = (group["params"] for group in muon_groups(bilm))
+    names = {id(weight): name for name, weight in bilm.named_parameters()}
+    by_muon = {names[id(weight)] for weight in [*gates, *whole]}
+    assert all("input_weight" in names[id(w)] or "state_weight" in names[id(w)] for w in gates)
+    assert len(gates) == 2 * bilm.config.n_layers * bilm.config.n_directions
+    rest = set(names.values()) - by_muon
+    assert all(part.endswith("bias") or "embedding" in part or "conv" in part for part in rest)
+    assert {len(weight.shape) for weight in [*gates, *whole]} == {2}
