@@ -1,6 +1,8 @@
 """Muon: momentum whose directions are made orthogonal, for weights that are matrices."""
 
+import math
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import torch
@@ -21,8 +23,8 @@ class Muon(torch.optim.Optimizer):
         M = 0.95 M + 0.05 G,    W = (1 - rate * decay) W - rate * sqrt(rows / columns) * NS(N)
 
     with N = 0.05 G + 0.95 M. NS are five Newton-Schulz steps: about the nearest matrix of
-    orthonormal rows or columns. A weight may hold several matrices one below the other, as the four gates of an
-    LSTM; each is one of its own. Matrices of one shape share batched products.
+    orthonormal rows or columns. A weight may hold several matrices one below the other, as the
+    four gates of an LSTM; each is one of its own. Matrices of one shape share batched products.
 
     groups (List[dict]): `params`, weights of two dimensions, and `n_blocks`, the matrices
         that each of them holds.
@@ -37,25 +39,31 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Optional[Any] = None) -> None:  # type: ignore[override]
         """Update the weights that have a gradient."""
-        by_shape: dict[tuple[int, int], list[tuple[Tensor, Tensor, float]]] = defaultdict(list)
+        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor, float]]] = defaultdict(list)
         for group in self.param_groups:
             for weight in group["params"]:
-                if weight.grad is None:
-                    continue
-                direction = self._with_momentum(weight)
-                weight.mul_(1.0 - group["lr"] * group["weight_decay"])
-                for block, part in zip(
-                    weight.chunk(group["n_blocks"]), direction.chunk(group["n_blocks"])
-                ):
-                    rows, columns = block.shape
-                    if rows > columns:
-                        block, part = block.t(), part.t()
-                    rate = group["lr"] * (rows / columns) ** 0.5
-                    by_shape[tuple(block.shape)].append((block, part, rate))
+                if weight.grad is not None:
+                    for entry in self._blocks(weight, group):
+                        by_shape[entry[0].shape].append(entry)
         for entries in by_shape.values():
-            steps = orthogonalized(torch.stack([part for _, part, _ in entries]))
+            steps = orthogonalized(torch.stack([direction for _, direction, _ in entries]))
             for (block, _, rate), step in zip(entries, steps):
                 block.sub_(step, alpha=rate)
+
+    def _blocks(
+        self, weight: Tensor, group: dict[str, Any]
+    ) -> Iterator[tuple[Tensor, Tensor, float]]:
+        """The matrices of a weight, which decays, their directions, and their rates; all with
+        no more rows than columns."""
+        weight.mul_(1.0 - group["lr"] * group["weight_decay"])
+        n_blocks = group["n_blocks"]
+        directions = self._with_momentum(weight).chunk(n_blocks)
+        for block, direction in zip(weight.chunk(n_blocks), directions):
+            rows, columns = block.shape
+            rate = group["lr"] * math.sqrt(rows / columns)
+            if rows > columns:
+                block, direction = block.t(), direction.t()
+            yield block, direction, rate
 
     def _with_momentum(self, weight: Tensor) -> Tensor:
         state = self.state[weight]
@@ -96,8 +104,8 @@ def muon_groups(bilm: nn.Module) -> list[dict[str, Any]]:
     bilm (BiLM): The layers.
     RETURNS (List[dict]): What `Muon` takes.
     """
-    gates: list[nn.Parameter] = []
-    whole: list[nn.Parameter] = []
+    gates: list[Tensor] = []
+    whole: list[Tensor] = []
     for module in bilm.modules():
         if isinstance(module, ProjectedLSTM):
             gates += [module.input_weight, module.state_weight]
