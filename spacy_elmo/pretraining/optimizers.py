@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
+from ..language_model.model import LanguageModel
 from .config import TrainingSettings
-from .language_model import LanguageModel
 
 
 class Optimizers:
