@@ -21,7 +21,7 @@ slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
 fuzz: $(STAMP)
-	$(BIN)/python tests/fuzz.py
+	$(BIN)/python tests/helpers/fuzz.py
 
 # The bundled model, from english-open-train.txt.gz (CORPUS) and english-open-valid.txt (HELD_OUT);
 # stopped, it goes on. MINUTES is the whole time on this machine.

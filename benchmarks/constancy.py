@@ -216,7 +216,7 @@ def characters(bench: Bench) -> None:
     rows: list[tuple[str, str, int, Callable[[], Any]]] = [
         ("seen", "of running text", 200, lambda: bilm.token_vectors(list(dict.fromkeys(running)))),
         ("seen", "all different", 200, lambda: bilm.token_vectors(types)),
-        ("new", "character ids, all different", 200, lambda: bilm.encoder.spelling(types)),
+        ("new", "character ids, all different", 200, lambda: bilm.encoder.indexer(types)),
         ("", "character CNN as well", 5, encode),
     ]
     for target, name, n, run in rows:

@@ -11,7 +11,7 @@ from typing import Any
 CASES = {
     "import spacy_elmo": ["spacy_elmo"],
     "import spacy": ["spacy"],
-    "spacy and the pipe": ["spacy", "spacy_elmo.pipe"],
+    "spacy and the pipe": ["spacy", "spacy_elmo.pipeline.elmo"],
     "spacy's and our commands": ["spacy.cli", "spacy_elmo.cli"],
     "spacy and read_weights": ["spacy", "spacy_elmo.weights"],
 }

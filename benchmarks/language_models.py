@@ -10,7 +10,7 @@ from spacy.language import Language
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pipe import Elmo
+from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.weights import read_weights
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))

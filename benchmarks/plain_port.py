@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.pretraining.corpus import Corpus
+from spacy_elmo.text.corpus import Corpus
 
 START, END = "<S>", "</S>"
 BOS, EOS, BOW, EOW, PAD = 257, 258, 259, 260, 261  # bilm-tf's, plus one

@@ -28,8 +28,8 @@ from thinc.api import Config
 from workers import Step, Worker
 
 from spacy_elmo.pretraining.config import PretrainingConfig, check_config
-from spacy_elmo.pretraining.corpus import Corpus, read_corpus
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.corpus import Corpus, read_corpus
 
 DEFAULT_TEXT = Path(__file__).resolve().parents[2] / "shared/data/lm/english-open-train.txt.gz"
 VARIANTS = ("plain", "float32", "bf16")

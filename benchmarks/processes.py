@@ -24,10 +24,10 @@ def work(train: Path, steps: int, result: Path) -> None:
     import torch
     from thinc.api import Config
 
+    from spacy_elmo.language_model.processes import Processes
     from spacy_elmo.pretraining.config import check_config
-    from spacy_elmo.pretraining.distributed import Processes
-    from spacy_elmo.pretraining.prepare import open_corpus
     from spacy_elmo.pretraining.trainer import Trainer
+    from spacy_elmo.text.prepare import open_corpus
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     processes = Processes.join()

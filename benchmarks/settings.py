@@ -21,11 +21,11 @@ from typing import Any
 import torch
 from thinc.api import Config
 
+from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.corpus import Corpus, load_text
-from spacy_elmo.pretraining.perplexity import perplexity
-from spacy_elmo.pretraining.prepare import is_prepared, open_corpus
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.corpus import Corpus, load_text
+from spacy_elmo.text.prepare import is_prepared, open_corpus
 
 TURN = 10  # steps
 

@@ -12,7 +12,7 @@ from typing import Any
 import spacy
 from spacy.training import Corpus
 
-from spacy_elmo.pipe import Elmo
+from spacy_elmo.pipeline.elmo import Elmo
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 SCORES = ("ents_f", "ents_p", "ents_r", "cats_score", "cats_micro_f", "tag_acc", "pos_acc")

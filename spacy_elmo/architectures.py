@@ -4,17 +4,18 @@ from collections.abc import Callable
 from typing import Any, Optional, TypeAlias, Union
 
 from spacy.tokens import Doc
-from thinc.api import Model, chain
+from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from .bilm.config import BiLMConfig
-from .features import FeatureCache
+from .embedding.features import FeatureCache
+from .embedding.segmenters import Segmenter, Sentences
 from .layers.bilm import BiLMLayer, configure
 from .layers.concat import ConcatTok2Vec, MixedConcat
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import ScalarMix
+from .layers.tok2vec_elmo import join_tok2vec
 from .registry import registry
-from .segments import Segmenter, Sentences
 
 Layers = list[Floats3d]
 Tok2Vec: TypeAlias = Model[list[Doc], list[Floats2d]]
@@ -128,13 +129,6 @@ def build_tok2vec_elmo(
         sizes_may_follow=False,  # the layers around are built for these
     )
     return join_tok2vec(bilm, mix)
-
-
-def join_tok2vec(bilm: Model[list[Doc], Layers], mix: Mix) -> Tok2Vec:
-    """RETURNS (Model[List[Doc], List[Floats2d]]): A language model and its mix."""
-    tok2vec: Tok2Vec = chain(bilm, mix)
-    tok2vec.set_dim("nO", bilm.get_dim("nO"))
-    return tok2vec
 
 
 @registry.architectures("spacy-elmo.ConcatEmbed.v1")

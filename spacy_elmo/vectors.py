@@ -1,181 +1,24 @@
-"""What `.vector`, `.has_vector` and `.similarity` mean: `doc.tensor`, which the
-`elmo` pipe sets, with and without static vectors in the vocab."""
+"""`keep_vectors` and `restore_vectors`, by the name that the documentation gives; and the hooks,
+which pickled Docs of before look for here."""
 
-import warnings
-from typing import Any, Union
+from .embedding.vectors import (
+    doc_vector,
+    has_vector,
+    keep_vectors,
+    restore_vectors,
+    similarity,
+    span_vector,
+    token_similarity,
+    token_vector,
+)
 
-import numpy as np
-from spacy.lexeme import Lexeme
-from spacy.tokens import Doc, Span, Token
-from thinc.types import Floats2d, Floats3d
-
-KEPT = "elmo_tensor"
-
-Mix = Union[str, int, list[float]]
-
-
-def set_hooks(doc: Doc) -> None:
-    """Make the vectors of a Doc, of its spans and tokens those of its tensor.
-
-    doc (Doc): The Doc, its tensor set.
-    """
-    doc.user_hooks.update(vector=doc_vector, has_vector=has_vector, similarity=similarity)
-    doc.user_span_hooks.update(vector=span_vector, has_vector=has_vector, similarity=similarity)
-    doc.user_token_hooks.update(
-        vector=token_vector, has_vector=has_vector, similarity=token_similarity
-    )
-
-
-def has_hooks(doc: Doc) -> bool:
-    """RETURNS (bool): Whether `set_hooks` was called for the Doc."""
-    return doc.user_token_hooks.get("vector") is token_vector
-
-
-def keep_vectors(doc: Doc) -> Doc:
-    """Copy the tensor of a Doc into its user data, which `DocBin(store_user_data=True)`
-    and pickles keep. `restore_vectors` puts it back.
-
-    doc (Doc): A Doc that `elmo` has seen.
-    RETURNS (Doc): The same Doc.
-    """
-    doc.user_data[KEPT] = doc.tensor
-    return doc
-
-
-def restore_vectors(doc: Doc) -> Doc:
-    """Give a Doc its contextual vectors back after `nlp.pipe(n_process=2)`,
-    `Doc.from_bytes` or, if they were kept by `keep_vectors`, a `DocBin`.
-
-    doc (Doc): The Doc.
-    RETURNS (Doc): The same Doc.
-    RAISES (ValueError): Its vectors were not kept.
-    """
-    tensor = doc.user_data.pop(KEPT, None)
-    if tensor is not None:
-        doc.tensor = tensor
-    if len(doc) and len(doc.tensor) != len(doc):
-        raise ValueError(
-            f"no contextual vectors to restore: the Doc has {len(doc)} tokens and a tensor of "
-            f"shape {doc.tensor.shape}. Call keep_vectors(doc) before adding it to a "
-            f"DocBin(store_user_data=True)."
-        )
-    set_hooks(doc)
-    return doc
-
-
-def token_vector(token: Token) -> np.ndarray:
-    """RETURNS (numpy.ndarray): The token's row of the tensor. *Shape:* `(width,)`"""
-    vector: np.ndarray = token.doc.tensor[token.i]
-    return vector
-
-
-def span_vector(span: Span) -> np.ndarray:
-    """RETURNS (numpy.ndarray): Mean of the span's tokens. *Shape:* `(width,)`"""
-    return _mean(span.doc.tensor[span.start : span.end])
-
-
-def doc_vector(doc: Doc) -> np.ndarray:
-    """RETURNS (numpy.ndarray): Mean of the Doc's tokens. *Shape:* `(width,)`"""
-    return _mean(doc.tensor)
-
-
-def has_vector(item: Union[Doc, Span, Token]) -> bool:
-    """RETURNS (bool): Whether there is a contextual vector."""
-    return _tensor(item).size > 0
-
-
-def token_similarity(token: Token, other: Any) -> float:
-    """Cosine of two vectors. A Lexeme stands in no context: with one, the
-    token's own Lexeme is compared.
-
-    token (Token): The token.
-    other (Union[Doc, Span, Token, Lexeme]): What to compare it with.
-    RETURNS (float): The similarity, from -1 to 1.
-    """
-    if not isinstance(other, Lexeme):
-        return similarity(token, other)
-    if token.orth == other.orth:
-        return 1.0
-    if token.vocab.vectors_length == 0:
-        return _no_lexeme_vector(other)
-    return float(token.lex.similarity(other))
-
-
-def similarity(item: Union[Doc, Span, Token], other: Any) -> float:
-    """Cosine of two vectors, 0 if one of them is missing, as a Lexeme's is.
-
-    item (Union[Doc, Span, Token]): One.
-    other (Union[Doc, Span, Token, Lexeme]): The other.
-    RETURNS (float): The similarity, from -1 to 1.
-    RAISES (ValueError): The vectors are of different widths.
-    """
-    if isinstance(other, Lexeme):
-        return _no_lexeme_vector(other)
-    one, two = np.asarray(item.vector), np.asarray(other.vector)
-    norms = np.linalg.norm(one) * np.linalg.norm(two)
-    if norms == 0:
-        return 0.0
-    if one.shape != two.shape:
-        raise ValueError(
-            f"cannot compare vectors of {one.shape[0]} and {two.shape[0]} dimensions: "
-            f"the two texts come from different pipelines"
-        )
-    return float((np.dot(one, two) / norms).item())
-
-
-def _no_lexeme_vector(lexeme: Lexeme) -> float:
-    warnings.warn(
-        f"'{lexeme.text}' is a Lexeme, which has no contextual vector: similarity is 0",
-        stacklevel=3,
-    )
-    return 0.0
-
-
-def _tensor(item: Union[Doc, Span, Token]) -> np.ndarray:
-    tensor: np.ndarray = item.tensor if isinstance(item, Doc) else item.doc.tensor
-    return tensor
-
-
-def _mean(rows: np.ndarray) -> np.ndarray:
-    if not len(rows):
-        return np.zeros(rows.shape[1:], dtype="float32")
-    mean: np.ndarray = rows.mean(axis=0)
-    return mean
-
-
-def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
-    """Mix the layers of a Doc by fixed weights.
-
-    layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
-    mix (Union[str, int, List[float]]): "average", "top", the number of a layer,
-        or a weight for each layer.
-    RETURNS (Floats2d): *Shape:* `(n_tokens, 2P)`
-    RAISES (ValueError): There is no such layer, or not one weight for each.
-    """
-    n_layers = len(layers)
-    if mix == "average":
-        weights = np.full(n_layers, 1.0 / n_layers)
-    elif isinstance(mix, (int, str)):
-        number = n_layers - 1 if mix == "top" else int(mix)
-        if not 0 <= number < n_layers:
-            raise ValueError(f"mix = {mix}: the model's layers are 0 to {n_layers - 1}")
-        weights = np.eye(n_layers)[number]
-    else:
-        weights = np.asarray(mix)
-    if weights.shape != (n_layers,):
-        raise ValueError(f"mix = {mix}: the model has {n_layers} layers, which need a weight each")
-    mixed: Floats2d = np.tensordot(weights.astype("float32"), layers, axes=1)
-    return mixed
-
-
-def check_mix(mix: Mix) -> None:
-    """Check a mix as far as it can be without the layers.
-
-    mix (Union[str, int, List[float]]): As `mix_layers` takes it.
-    RAISES (ValueError): It is none.
-    """
-    names = mix in ("average", "top") if isinstance(mix, str) else True
-    if not names or isinstance(mix, bool):
-        raise ValueError(
-            f"mix must be 'average', 'top', the number of a layer or a list of weights, got {mix!r}"
-        )
+__all__ = [
+    "doc_vector",
+    "has_vector",
+    "keep_vectors",
+    "restore_vectors",
+    "similarity",
+    "span_vector",
+    "token_similarity",
+    "token_vector",
+]

@@ -11,13 +11,9 @@ import pytest
 import spacy
 
 import reference
-from models import OPTIONS
+from models import TINY_OPTIONS
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
-TINY_OPTIONS = {
-    "lstm": {**OPTIONS["lstm"], "projection_dim": 6},
-    "char_cnn": {**OPTIONS["char_cnn"], "max_characters_per_token": 20},
-}
 
 
 @pytest.fixture(scope="session")

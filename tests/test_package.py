@@ -93,3 +93,15 @@ def test_version():
 def test_registered_names_carry_our_prefix():
     for kind in ("segmenters", "weights_readers"):
         assert all(name.startswith("spacy-elmo.") for name in getattr(registry, kind).get_all())
+
+
+def test_names_of_before():
+    """Docs that were pickled before the hooks moved ask `spacy_elmo.vectors` for them."""
+    code = (
+        "from spacy_elmo.vectors import doc_vector, span_vector, token_vector, has_vector;"
+        "from spacy_elmo.vectors import similarity, token_similarity;"
+        "from spacy_elmo.vectors import keep_vectors, restore_vectors;"
+        "from spacy_elmo.embedding import vectors; print(token_vector is vectors.token_vector)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout.strip() == "True", run.stderr

@@ -24,7 +24,7 @@ from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.cli.mix import learned_mixes
-from spacy_elmo.output import write_whole
+from spacy_elmo.files import atomic_write
 from spacy_elmo.weights import read_weights
 
 from evaluate import evaluate
@@ -116,7 +116,7 @@ class Job:
         """Write the file, whole."""
         model = self.model and {n: getattr(self.model, n) for n in ("checksum", "perplexity")}
         own = {**asdict(self.trial), "model": model or {}, "settings": self.settings}
-        write_whole(self.path, srsly.json_dumps({**result, **own}, indent=2) + "\n")
+        atomic_write(self.path, srsly.json_dumps({**result, **own}, indent=2) + "\n")
 
 
 def prepare(trial: Trial, corpus: Path, weights: str, folder: Path, changed: dict[str, Any]) -> Job:

@@ -7,7 +7,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_elmo.pretraining.corpus import find_files, read_sentences
+from spacy_elmo.text.reading import find_files, read_sentences
 
 
 def main(

@@ -6,10 +6,10 @@ from typing import Optional
 import typer
 from wasabi import msg
 
-from spacy_elmo.analysis.models import elmo_pipe, read_pipeline
 from spacy_elmo.analysis.report import Report
 from spacy_elmo.analysis.run import probe
 from spacy_elmo.cli.errors import no_traceback
+from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
 
 from results import Run, save
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Optional
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from spacy_elmo.output import write_whole
+from spacy_elmo.files import atomic_write
 
 Experiment = Literal[
     "ner", "textcat", "tagger", "sample_efficiency", "mix", "place", "probe", "senses"
@@ -125,7 +125,7 @@ def save(runs: Iterable[Run], path: Path) -> None:
     """Write runs to a file, as a list if there are several."""
     records = [run.model_dump(mode="json", exclude_defaults=True) for run in runs]
     content = records[0] if len(records) == 1 else records
-    write_whole(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    atomic_write(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def group(runs: Iterable[Run], *names: str) -> dict[tuple, list[Run]]:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import typer
 from wasabi import msg
 
-from spacy_elmo.output import write_whole
+from spacy_elmo.files import atomic_write
 
 from results import (
     SCORES,
@@ -125,7 +125,7 @@ def main(
             if after == before:
                 msg.info(f"{page}: nothing is new")
             else:
-                write_whole(page, after)
+                atomic_write(page, after)
                 msg.good(f"Wrote {page}")
     except (ValueError, OSError) as error:
         msg.fail(str(error), exits=1)

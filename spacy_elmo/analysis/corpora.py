@@ -9,8 +9,8 @@ from spacy.training.corpus import FILE_TYPE, walk_corpus
 from spacy.vocab import Vocab
 from tqdm import tqdm
 
-from ..pretraining.corpus import check_format, find_files, read_sentences
-from ..pretraining.text_size import estimate_tokens
+from ..text.reading import check_format, find_files, read_sentences
+from ..text.size import estimate_tokens
 
 # A vocab keeps every string for ever, so that of plain text is replaced now and then.
 MOST_STRINGS = 100_000

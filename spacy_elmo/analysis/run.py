@@ -8,9 +8,9 @@ from typing import Optional
 from spacy.language import Language
 from tqdm import tqdm
 
+from ..pipeline.load import elmo_pipe
 from .classifier import require_sklearn
 from .items import parse_task
-from .models import elmo_pipe
 from .probes import probe_labels
 from .report import Report
 from .sample import check_inputs, input_names, read_sample
@@ -26,7 +26,7 @@ def probe(
     inputs: Optional[Sequence[str]] = None,
     limit: int = 50_000,
     seed: int = 0,
-    neighbours: int = 1,
+    neighbors: int = 1,
     progress: bool = False,
 ) -> Report:
     """Train probes on the layers of a language model, and evaluate them.
@@ -39,7 +39,7 @@ def probe(
         for each layer and their average.
     limit (int): Most items (tokens, spans or Docs) of each corpus; 0 for all.
     seed (int): Seed by which Docs are drawn where there are more.
-    neighbours (int): Neighbours that vote for a sense.
+    neighbors (int): Neighbors that vote for a sense.
     progress (bool): Whether to show progress bars.
     RETURNS (Report): The scores.
     RAISES (ValueError): Something of it does not fit or cannot be read.
@@ -57,7 +57,7 @@ def probe(
     )
     embedding_seconds = time.perf_counter() - start
     if parsed.is_senses:
-        rows = probe_senses(known, asked, inputs, k=neighbours)
+        rows = probe_senses(known, asked, inputs, k=neighbors)
     else:
         rows = probe_labels(known, asked, inputs)
     with tqdm(rows, desc="probes", leave=False, disable=None if progress else True) as bar:

@@ -11,11 +11,11 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d, Floats3d
 from tqdm import tqdm
 
-from ..segments import by_tokens
-from ..vectors import mix_layers
+from ..embedding.batches import by_tokens
+from ..embedding.vectors import mix_layers
+from ..pipeline.load import elmo_pipe
 from .corpora import read_docs
 from .items import Task
-from .models import elmo_pipe
 
 DOCS_AT_A_TIME = 128
 TOKENS_AT_A_TIME = 16_384

@@ -23,24 +23,24 @@ def probe_senses(
     train: Sample, test: Sample, inputs: Sequence[str], *, k: int = 1
 ) -> Iterator[Row]:
     """Predict the sense of each word from its own training occurrences: the most
-    frequent one, that of the nearest neighbour (Peters et al. 2018, section 5.3 and
+    frequent one, that of the nearest neighbor (Peters et al. 2018, section 5.3 and
     table 5), and by a logistic regression a word. Where a word has no training
     occurrence, the most frequent label of all stands in, in every row alike.
 
     train (Sample): Occurrences with known senses.
     test (Sample): Occurrences to predict.
     inputs (List[str]): What to read: layers, "average", "concat".
-    k (int): Neighbours that vote.
+    k (int): Neighbors that vote.
     YIELDS (Row): The baseline, then a row a method and input. Scores: "accuracy" over
         all occurrences, and "word_accuracy", its mean over the words.
-    RAISES (ValueError): There is no neighbour to ask.
+    RAISES (ValueError): There is no neighbor to ask.
     """
     if k < 1:
-        raise ValueError(f"at least 1 neighbour must be asked, got {k}")
+        raise ValueError(f"at least 1 neighbor must be asked, got {k}")
     without = most_frequent_by_word(train.labels, train.words, test.words)
     yield Row("most frequent sense", "", _scores(without, test), 0.0)
     methods: dict[str, Predict] = {
-        "nearest neighbour": lambda known, senses, asked: (
+        "nearest neighbor": lambda known, senses, asked: (
             nearest_senses(known, senses, asked, k=k),
             True,
         ),
@@ -57,14 +57,14 @@ def probe_senses(
 def nearest_senses(
     known: Floats2d, senses: Sequence[str], asked: Floats2d, *, k: int = 1
 ) -> list[str]:
-    """The sense that most of the k nearest neighbours by cosine have. All that are
+    """The sense that most of the k nearest neighbors by cosine have. All that are
     as near as the k-th vote too; the more frequent sense wins a draw. So equal vectors,
     as a word's layer 0 is, fall back to the most frequent sense.
 
     known (Floats2d): *Shape:* `(n_known, width)`
     senses (List[str]): Their senses.
     asked (Floats2d): *Shape:* `(n_asked, width)`
-    k (int): Neighbours that vote.
+    k (int): Neighbors that vote.
     RETURNS (List[str]): A sense each.
     """
     cosines = _unit(asked) @ _unit(known).T

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..pretraining.batches import Streams
-from ..pretraining.corpus import read_corpus
-from ..pretraining.language_model import Contexts, LanguageModel
-from ..pretraining.vocabulary import SPECIAL
+from ..bilm.vocabulary import SPECIAL
+from ..language_model.model import Contexts, LanguageModel
+from ..language_model.windows import Streams
+from ..text.corpus import read_corpus
 
 
 class Substitute(NamedTuple):

@@ -5,10 +5,7 @@ from typing import Optional
 
 import numpy as np
 
-from .vocabulary import InputVocabulary
-
-SENTENCE_START = "<S>"
-SENTENCE_END = "</S>"
+from .vocabulary import SENTENCE_END, SENTENCE_START, InputVocabulary
 
 # Ids as in AllenNLP: one more than bilm-tf's, 0 is a masked position.
 BOS, EOS, BOW, EOW, PAD = 257, 258, 259, 260, 261

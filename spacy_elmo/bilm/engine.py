@@ -1,22 +1,19 @@
 """The forward pass of weights that do not change, near the limit of the machine."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Optional, cast
+from typing import Optional, cast
 
 import torch
 from torch import Tensor, nn
 
 from .char_cnn import Highway
 from .convolution import largest_of_windows
+from .indexers import TokenIds
 from .lstm import ProjectedLSTM
 from .packing import windows
 from .prepacked import make_product
 from .sequence import doubled_candidate, tanh_of_sigmoid
-from .spelling import TokenIds
 from .token_encoder import TokenEncoder
-
-if TYPE_CHECKING:
-    from .model import BiLM
 
 # Bounds of the working memory: packed items whose different tokens are multiplied
 # at a time, and packed items of a higher layer's inputs.
@@ -29,16 +26,24 @@ class Engine:
     copies: whoever changes the weights makes a new one. It keeps nothing from call
     to call, so any number of threads may use it.
 
-    bilm (BiLM): The language model.
+    encoder (TokenEncoder): The token encoder.
+    stacks (Sequence[Sequence[ProjectedLSTM]]): The LSTMs of each direction.
     precision (str): "float32", "bfloat16" or "int8"; what `resolve_precision` gave.
+    use_skip_connections (bool): Whether a higher layer's input is added to its output.
     """
 
     @torch.no_grad()
-    def __init__(self, bilm: "BiLM", precision: str):
-        self.encoder = PackedEncoder(bilm.encoder, precision)
-        stacks = cast(Sequence[Sequence[ProjectedLSTM]], bilm.stacks)
+    def __init__(
+        self,
+        encoder: TokenEncoder,
+        stacks: Sequence[Sequence[ProjectedLSTM]],
+        precision: str,
+        *,
+        use_skip_connections: bool,
+    ):
+        self.encoder = PackedEncoder(encoder, precision)
         self.stacks = [[PackedLSTM(lstm, precision) for lstm in stack] for stack in stacks]
-        self.use_skip_connections = bilm.config.use_skip_connections
+        self.use_skip_connections = use_skip_connections
 
     @torch.no_grad()
     def run(
@@ -191,7 +196,7 @@ class PackedEncoder:
     @torch.no_grad()
     def __call__(self, ids: TokenIds) -> Tensor:
         """
-        ids (TokenIds): What the encoder's spelling gives, as tensors.
+        ids (TokenIds): What the encoder's indexer gives, as tensors.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         return self.encoder.combine(ids, self._of_characters, self.project)

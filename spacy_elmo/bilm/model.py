@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from .cache import TokenVectorCache
 from .config import BiLMConfig, check_precision
 from .engine import Engine
+from .indexers import TokenIds
 from .lstm import ProjectedLSTM
 from .packing import pack, windows
 from .precision import resolve_precision
-from .spelling import TokenIds
 from .state import BiLMState, State
 from .token_encoder import TokenEncoder
 from .vocabulary import Vocabularies
@@ -175,7 +175,7 @@ class BiLM(nn.Module):
         if not sentences:
             return [], start
         types: dict[str, int] = {}
-        start_mark, end_mark = self.encoder.spelling.marks
+        start_mark, end_mark = self.encoder.indexer.marks
         marked = [[start_mark, *sentence, end_mark] for sentence in sentences]
         flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
         vectors = self.token_vectors(list(types))
@@ -223,7 +223,7 @@ class BiLM(nn.Module):
                 values = weight.detach().cpu().contiguous()
                 digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
                 digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
-            for name, vocabulary in self.encoder.spelling.vocabularies._asdict().items():
+            for name, vocabulary in self.encoder.indexer.vocabularies._asdict().items():
                 if vocabulary is not None:
                     digest.update(f"{name} ".encode() + vocabulary.to_bytes())
             self._checksum = digest.hexdigest()
@@ -252,7 +252,7 @@ class BiLM(nn.Module):
         name = "zeros" if state is None else "warm"
         opened = self._opened.get(name)
         if opened is None:
-            vectors = self.token_vectors(self.encoder.spelling.marks)
+            vectors = self.token_vectors(self.encoder.indexer.marks)
             rows = self._to_device(np.array([[0], [1]]))
             _, opened = self._run(vectors, rows, [1], self._initial_state(state, 1))
             self._opened[name] = opened
@@ -297,7 +297,12 @@ class BiLM(nn.Module):
         precision = resolve_precision(self.precision, self.device)
         with _packing:  # once, whoever comes at the same time
             if self._packed is None:
-                self._packed = Engine(self, precision)
+                self._packed = Engine(
+                    self.encoder,
+                    cast(Sequence[Sequence[ProjectedLSTM]], self.stacks),
+                    precision,
+                    use_skip_connections=self.config.use_skip_connections,
+                )
             return self._packed
 
     def _product_dtype(self) -> Optional[torch.dtype]:
@@ -316,7 +321,7 @@ class BiLM(nn.Module):
         product_dtype = product_dtype or self._product_dtype()
         parts = []
         for start in range(0, len(tokens), ENCODER_TOKENS):
-            ids = self.encoder.spelling([tokens[i] for i in order[start : start + ENCODER_TOKENS]])
+            ids = self.encoder.indexer([tokens[i] for i in order[start : start + ENCODER_TOKENS]])
             on_device = TokenIds(
                 *(part if part is None else self._to_device(np.asarray(part)) for part in ids)
             )

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .candidates import CandidateLoss
+from .sampled_softmax import SampledSoftmaxLoss
 
 # Bound of the working memory: logits held at a time.
 CHUNK_LOGITS = 2**24
@@ -125,7 +125,7 @@ class LanguageModelSoftmax(nn.Module):
         if candidates.n_draws:
             target_offset -= self.log_inclusion(targets, candidates.n_draws)
             candidate_offset -= self.log_inclusion(candidates.words, candidates.n_draws)
-        return CandidateLoss.apply(
+        return SampledSoftmaxLoss.apply(
             contexts,
             rows.weight,
             rows.bias,

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .char_cnn import CharacterCNN
 from .config import BiLMConfig
-from .spelling import TokenIds, make_spelling
+from .indexers import TokenIds, make_indexer
 from .vocabulary import Vocabularies
 
 
@@ -24,7 +24,7 @@ class TokenEncoder(CharacterCNN):
 
     def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
         super().__init__(config)
-        self.spelling = make_spelling(config, vocabularies)
+        self.indexer = make_indexer(config, vocabularies)
         self.are_ready_made = config.token_encoder == "bilm-tf"
         self.words: Optional[nn.Embedding] = None
         if config.n_words:
@@ -32,7 +32,7 @@ class TokenEncoder(CharacterCNN):
 
     def forward(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """
-        ids (TokenIds): What `spelling` gives, as tensors.
+        ids (TokenIds): What `indexer` gives, as tensors.
         product_dtype (Optional[torch.dtype]): Type of the products of highways and
             projection, if not the weights' own.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
@@ -51,7 +51,7 @@ class TokenEncoder(CharacterCNN):
     ) -> Tensor:
         """Put the parts together, of which two may be computed in another way.
 
-        ids (TokenIds): What `spelling` gives, as tensors.
+        ids (TokenIds): What `indexer` gives, as tensors.
         of_characters (Callable[[Tensor], Tensor]): As the method of this name.
         project (Callable[[Tensor], Tensor]): As the method of this name.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`

@@ -40,9 +40,9 @@ def convert_cli(
 
     Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
     """
-    from ..conversion import convert
+    from ..weights.convert import convert
 
-    content, lost = convert(
+    bundle, lost = convert(
         source,
         target,
         format=format,
@@ -55,7 +55,7 @@ def convert_cli(
     )
     for what in lost:
         msg.warn(f"Lost: {what}")
-    n_weights = sum(weight.numel() for weight in content.bilm.parameters())
+    n_weights = sum(weight.numel() for weight in bundle.bilm.parameters())
     msg.good(f"Wrote {target}", f"{n_weights:,} parameters in {dtype}")
 
 

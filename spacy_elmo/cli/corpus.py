@@ -27,8 +27,8 @@ def corpus_cli(
 
     Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
     """
-    from ..pretraining.manifest import read_manifest
-    from ..pretraining.prepare import prepare
+    from ..text.manifest import read_manifest
+    from ..text.prepare import prepare
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -19,7 +19,7 @@ def info_cli(
 
     Example: python -m spacy elmo info pretraining/model-best
     """
-    from ..description import describe
+    from ..weights.describe import describe
 
     description = describe(model)
     if as_json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Union
 import typer
 from wasabi import msg
 
-from ..output import write_whole
+from ..files import atomic_write
 
 if TYPE_CHECKING:
     from ..pretraining.budget import Choice
@@ -39,8 +39,8 @@ def init_config_cli(
     --budget "2 cores, 60 minutes"
     """
     from ..pretraining.budget import choose, parse_budget
-    from ..pretraining.corpus import check_format
-    from ..pretraining.text_size import estimate_tokens
+    from ..text.reading import check_format
+    from ..text.size import estimate_tokens
 
     to_stdout = str(output) == "-"
     if not to_stdout and output.exists() and not force:
@@ -58,7 +58,7 @@ def init_config_cli(
         choice, train=corpus, dev=dev, format=format, lang=lang, header=[about, *choice.reasons]
     )
     if not to_stdout:
-        write_whole(output, text)
+        atomic_write(output, text)
     if to_stdout:
         print(text, end="")
         return

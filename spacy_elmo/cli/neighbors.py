@@ -8,7 +8,7 @@ import typer
 from wasabi import msg
 
 if TYPE_CHECKING:
-    from ..analysis.neighbours import Neighbour
+    from ..analysis.neighbors import Neighbor
 
 CONTEXT = 12  # tokens that a row of the table shows on either side
 
@@ -25,7 +25,7 @@ def neighbors_cli(
         ..., help="The token of it: its position, counted from 0, or a word that stands there once"
     ),
     layer: str = typer.Option("top", help="Number of a layer, 'top', or 'average' of all"),
-    n: int = typer.Option(10, "--n", "-n", min=1, help="Neighbours to show"),
+    n: int = typer.Option(10, "--n", "-n", min=1, help="Neighbors to show"),
     same_word: Optional[bool] = typer.Option(
         None,
         "--same-word/--other-words",
@@ -46,13 +46,13 @@ def neighbors_cli(
     --sentence "He made a great play ." --token play
     """
     from ..analysis.corpora import read_corpus_docs
-    from ..analysis.models import read_pipeline
-    from ..analysis.neighbours import find_neighbours
+    from ..analysis.neighbors import find_neighbors
     from ..analysis.query import find_token
+    from ..pipeline.load import read_pipeline
 
     tokens = sentence.split()
     position = find_token(tokens, token)
-    found = find_neighbours(
+    found = find_neighbors(
         read_pipeline(model),
         tokens,
         position,
@@ -72,7 +72,7 @@ def neighbors_cli(
     _print(found, marked(tokens, position))
 
 
-def _print(found: "Sequence[Neighbour]", asked: str) -> None:
+def _print(found: "Sequence[Neighbor]", asked: str) -> None:
     rows = [
         ("", "", asked),
         *((f"{one.similarity:.3f}", one.word, marked(one.sentence, one.position)) for one in found),

@@ -10,11 +10,11 @@ import typer
 from tqdm import tqdm
 from wasabi import Printer, msg
 
-from ..output import write_whole
+from ..files import atomic_write
 
 if TYPE_CHECKING:
-    from ..pretraining.language_model import LanguageModel
-    from ..pretraining.perplexity import Perplexity
+    from ..language_model.model import LanguageModel
+    from ..language_model.perplexity import Perplexity
 
 Evaluations = dict[str, tuple["Perplexity", int]]  # by file: the figures, the number of words
 
@@ -38,8 +38,8 @@ def perplexity_cli(
 
     Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
     """
-    from ..pretraining.corpus import check_format, find_files
-    from ..pretraining.language_model import read_language_model
+    from ..language_model.model import read_language_model
+    from ..text.reading import check_format, find_files
 
     check_format(format)
     files = list(dict.fromkeys(find_files(inputs)))
@@ -50,7 +50,7 @@ def perplexity_cli(
         "total": total.to_dict(),
     }
     if output is not None:
-        write_whole(output, srsly.json_dumps(figures, indent=2) + "\n")
+        atomic_write(output, srsly.json_dumps(figures, indent=2) + "\n")
     if as_json:
         print(srsly.json_dumps(figures, indent=2))
         return
@@ -63,8 +63,9 @@ def perplexity_cli(
 
 def _evaluate(model: "LanguageModel", files: list[Path], format: str, lang: str) -> Evaluations:
     """Evaluate each file by itself; a file without a sentence is named and left out."""
-    from ..pretraining.corpus import load_text, read_sentences
-    from ..pretraining.perplexity import perplexity
+    from ..language_model.perplexity import perplexity
+    from ..text.corpus import load_text
+    from ..text.reading import read_sentences
 
     evaluations: Evaluations = {}
     sizes = [file.stat().st_size for file in files]
@@ -88,7 +89,7 @@ def _evaluate(model: "LanguageModel", files: list[Path], format: str, lang: str)
 
 def _total(evaluations: Evaluations) -> "Perplexity":
     """The figures over all predictions of all files."""
-    from ..pretraining.perplexity import Perplexity
+    from ..language_model.perplexity import Perplexity
 
     n_tokens = sum(one.n_tokens for one, _ in evaluations.values())
 

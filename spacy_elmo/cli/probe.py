@@ -7,7 +7,7 @@ import srsly
 import typer
 from wasabi import msg
 
-from ..output import write_whole
+from ..files import atomic_write
 
 if TYPE_CHECKING:
     from ..analysis.report import Report
@@ -33,17 +33,19 @@ def probe_cli(
         50_000, help="Most tokens, spans or Docs of each corpus, drawn Doc by Doc; 0 for all"
     ),
     seed: int = typer.Option(0, help="Seed of that draw"),
-    neighbours: int = typer.Option(1, help="Neighbours that vote for a sense"),
+    neighbors: int = typer.Option(
+        1, "--neighbors", "--neighbours", help="Neighbors that vote for a sense"
+    ),
     json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
 ) -> None:
     """Show what each layer of a language model knows: train a logistic regression on
-    its vectors, and evaluate it. For senses also the nearest neighbour among the
+    its vectors, and evaluate it. For senses also the nearest neighbor among the
     training occurrences of the same word (lower case).
 
     Example: python -m spacy elmo probe pretraining/model-best train.spacy test.spacy --task tag
     """
-    from ..analysis.models import read_pipeline
     from ..analysis.run import probe
+    from ..pipeline.load import read_pipeline
 
     report = probe(
         read_pipeline(model),
@@ -53,12 +55,12 @@ def probe_cli(
         inputs=None if layers is None else [name.strip() for name in layers.split(",")],
         limit=limit,
         seed=seed,
-        neighbours=neighbours,
+        neighbors=neighbors,
         progress=True,
     )
     content = srsly.json_dumps(report.to_dict(), indent=2)
     if json is not None and str(json) != "-":
-        write_whole(json, content + "\n")
+        atomic_write(json, content + "\n")
     if str(json) == "-":
         print(content)
     else:

@@ -32,7 +32,7 @@ def substitutes_cli(
     """
     from ..analysis.query import find_token
     from ..analysis.substitutes import find_substitutes
-    from ..pretraining.language_model import read_language_model
+    from ..language_model.model import read_language_model
 
     tokens = sentence.split()
     position = find_token(tokens, token)

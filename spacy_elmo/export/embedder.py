@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from ..embedding import embed_words
-from ..pipe import Elmo
+from ..embedding.embed import embed_words
+from ..pipeline.elmo import Elmo
 from .entries import Embedded, Entry
 from .layers import Choose
 

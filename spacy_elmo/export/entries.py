@@ -5,7 +5,7 @@ from typing import Optional
 
 import numpy as np
 
-from ..segments import Segment
+from ..embedding.segmenters import Segment
 
 
 @dataclass(frozen=True)

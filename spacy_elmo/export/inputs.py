@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ..pretraining.corpus import READABLE, Inputs, find_files, is_jsonl
+from ..text.reading import READABLE, Inputs, find_files, is_jsonl
 from .conllu_input import read_conllu
 from .entries import Entry
 from .making import DocMaker

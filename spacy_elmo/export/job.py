@@ -11,14 +11,14 @@ from typing import Any, Optional
 from spacy.language import Language
 
 from .. import __version__
-from ..analysis.models import elmo_pipe, is_pipeline, read_pipeline
 from ..bilm.precision import resolve_precision
-from ..output import full_disk
-from ..pipe import Elmo
-from ..pretraining.corpus import Inputs
-from ..pretraining.manifest import checksum, stamp
-from ..pretraining.progress import progress_bar
-from ..segments import by_tokens, segmenter_config
+from ..embedding.batches import by_tokens
+from ..embedding.segmenters import segmenter_config
+from ..files import checksum, full_disk, progress_bar
+from ..pipeline.elmo import Elmo
+from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
+from ..text.manifest import stamp
+from ..text.reading import Inputs
 from .embedder import DTYPES, Embedder
 from .entries import Embedded, Entry
 from .inputs import find_inputs, read_entries

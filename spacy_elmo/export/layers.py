@@ -8,8 +8,8 @@ import numpy as np
 from spacy.language import Language
 from thinc.api import Model
 
+from ..embedding.vectors import mix_layers
 from ..layers.scalar_mix import mix_weights, mixes_of
-from ..vectors import mix_layers
 
 LAYERS = "all", "top", "average"
 MIX = "mix:"

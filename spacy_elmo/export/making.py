@@ -9,8 +9,8 @@ from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from ..pipe import Elmo
-from ..segments import Segmenter
+from ..embedding.segmenters import Segmenter
+from ..pipeline.elmo import Elmo
 from .entries import Entry
 
 

@@ -8,7 +8,7 @@ from typing import Any, Union
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from ..vectors import keep_vectors, mix_layers, restore_vectors
+from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from .entries import Embedded
 from .workplace import read_json
 
@@ -87,7 +87,7 @@ def _doc(entry: Embedded, vocab: Vocab) -> Doc:
 
 
 def _restored(doc: Doc) -> Doc:
-    from .. import pipe  # noqa: F401  (it defines doc._.elmo)
+    from ..pipeline import elmo  # noqa: F401  (it defines doc._.elmo)
 
     layers = doc.user_data.pop(LAYERS, None)
     if layers is not None:

@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn, Optional
 
-from ..pretraining.chunks import Chunk, ChunkReader
-from ..pretraining.corpus import has_half_a_pair, read_record, sentences_of_lines
+from ..text.chunks import Chunk, ChunkReader
+from ..text.reading import has_half_a_pair, read_record, sentences_of_lines
 from .entries import Entry, sentence
 from .making import DocMaker
 

@@ -12,9 +12,7 @@ from typing import Any, BinaryIO, Optional
 
 import numpy as np
 
-from ..output import write_whole
-from ..pretraining.lock import lock
-from ..pretraining.shards import close_as
+from ..files import atomic_write, close_as, lock
 from .entries import Embedded
 
 LENGTH = 8  # bytes before each header, that say how long it is
@@ -71,7 +69,7 @@ class Workplace:
         for path in self._chunks.iterdir():
             if path.name != "lock":
                 path.unlink()
-        write_whole(self._manifest, json.dumps(manifest, indent=2) + "\n")
+        atomic_write(self._manifest, json.dumps(manifest, indent=2) + "\n")
 
     def find_chunk(self, number: int, digest: str) -> bool:
         """Look for a chunk.

@@ -13,8 +13,8 @@ from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp
 from thinc.types import Floats3d
 
 from ..bilm.config import BiLMConfig, check_precision
-from ..features import FeatureCache, features_of
-from ..segments import Segment, Sentences
+from ..embedding.features import FeatureCache, features_of
+from ..embedding.segmenters import Segment, Sentences
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -268,7 +268,7 @@ def _segments(model: Model[list[Doc], Layers], docs: Sequence[Doc]) -> list[list
 def _embed(
     model: Model[list[Doc], Layers], docs: Sequence[Doc], segments: list[list[Segment]]
 ) -> "list[Tensor]":
-    from ..embedding import embed_docs
+    from ..embedding.embed import embed_docs
 
     return embed_docs(
         get_shim(model).bilm,

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..vectors import has_hooks
+from ..embedding.vectors import has_hooks
 
 OWNER = "elmo_owner"  # key of user_data: whose layers doc._.elmo holds
 Layers = list[Floats3d]

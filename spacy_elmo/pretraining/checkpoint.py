@@ -7,8 +7,8 @@ from typing import Any, Optional
 import torch
 from wasabi import msg
 
+from ..language_model.model import LanguageModel
 from .config import PretrainingConfig, TrainingSettings
-from .language_model import LanguageModel
 from .trainer import Trainer
 
 VERSION = 1
@@ -126,7 +126,7 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
     from ..bilm.config import BiLMConfig
     from ..bilm.model import BiLM
     from ..bilm.softmax import make_softmax
-    from .vocabulary import Vocabulary
+    from ..bilm.vocabulary import Vocabulary
 
     bilm = BiLM(BiLMConfig.from_dict(content["sizes"]))
     kind = content["config"]["training.softmax"]

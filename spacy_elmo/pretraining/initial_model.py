@@ -9,17 +9,12 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.precision import has_bfloat16
 from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_softmax
+from ..bilm.vocabulary import Vocabulary
+from ..language_model.model import LanguageModel
+from ..text.corpus import Corpus
 from ..weights import locate, read_weights
+from ..weights.softmax_files import VOCABULARY_FILE, Prediction, find_prediction, lacks_vocabulary
 from .config import PretrainingConfig
-from .corpus import Corpus
-from .language_model import (
-    VOCABULARY_FILE,
-    LanguageModel,
-    Prediction,
-    find_prediction,
-    lacks_vocabulary,
-)
-from .vocabulary import Vocabulary
 
 
 def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageModel, int]:
@@ -76,7 +71,9 @@ def _check_sizes(source: str, sizes: BiLMConfig) -> None:
 
 
 def _new_softmax(config: PretrainingConfig, train: Corpus, width: int) -> Prediction:
-    vocabulary = Vocabulary.from_corpus(train, **config.vocabulary.model_dump())
+    vocabulary = Vocabulary.from_counts(
+        train.types, train.counts(), **config.vocabulary.model_dump()
+    )
     kind = config.training.softmax
     return make_softmax(kind, n_words=len(vocabulary), width=width), vocabulary
 

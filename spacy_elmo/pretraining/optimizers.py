@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
+from ..language_model.model import LanguageModel
 from .config import TrainingSettings
-from .language_model import LanguageModel
 from .muon import Muon, muon_groups
 
 

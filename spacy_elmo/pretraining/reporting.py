@@ -13,12 +13,12 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from .. import __version__
-from ..output import write_whole
+from ..files import atomic_write
+from ..language_model.model import save_model
+from ..language_model.perplexity import Perplexity
 from .checkpoint import save_checkpoint
 from .config import Inputs
 from .loggers import Finalize, LogStep, logged_pipeline, make_logger, step_info
-from .model_folder import save_model
-from .perplexity import Perplexity
 from .trainer import Trainer
 
 METRICS = "metrics.jsonl"
@@ -163,14 +163,14 @@ class Reporter:
 
     def _append(self, report: dict[str, Any]) -> None:
         path = self.output / METRICS
-        write_whole(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
+        atomic_write(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
 
     def _keep_metrics_up_to(self, step: int) -> None:
         """Lines after the checkpoint will be written again."""
         path = self.output / METRICS
         lines = path.read_text("utf8").splitlines() if path.is_file() else []
         kept = [line for line in lines if _step_of(line) <= step]
-        write_whole(path, "".join(f"{line}\n" for line in kept))
+        atomic_write(path, "".join(f"{line}\n" for line in kept))
 
     def _try(self, write: Any) -> None:
         """A full disk does not end a run of days: what was written before stays."""

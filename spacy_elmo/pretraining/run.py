@@ -10,13 +10,14 @@ from typing import Optional
 
 from wasabi import msg
 
+from ..files import lock
+from ..language_model.processes import Processes
+from ..text.corpus import BLOCK, Corpus, load_text
+from ..text.manifest import read_manifest
+from ..text.prepare import is_prepared, open_corpus, prepare
+from ..text.reading import Inputs, find_files
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
 from .config import CorpusSettings, PretrainingConfig
-from .corpus import BLOCK, Corpus, Inputs, find_files, load_text
-from .distributed import Processes
-from .lock import lock
-from .manifest import read_manifest
-from .prepare import is_prepared, open_corpus, prepare
 from .reporting import Reporter
 from .trainer import Trainer
 

@@ -17,14 +17,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..bilm.softmax import AdaptiveSoftmax, Candidates, SoftmaxRows
 from ..bilm.state import BiLMState
-from .batches import Streams, TrainingBatches, Window
+from ..language_model.model import Contexts, LanguageModel
+from ..language_model.perplexity import Perplexity, perplexity
+from ..language_model.processes import Processes
+from ..language_model.windows import Streams, TrainingBatches, Window
+from ..text.corpus import Corpus
 from .config import PretrainingConfig
-from .corpus import Corpus
-from .distributed import Processes
 from .initial_model import initial_model, product_dtype
-from .language_model import Contexts, LanguageModel
 from .optimizers import Optimizers, learn_rate_factor
-from .perplexity import Perplexity, perplexity
 
 
 @dataclass

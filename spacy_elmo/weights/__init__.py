@@ -1,11 +1,15 @@
-"""Weights on disk: any readable format in, the biLM out."""
+"""Weights on disk: any readable format in, the biLM out.
+
+spaCy imports this room for the registered readers: PyTorch waits until something is read."""
 
 from pathlib import Path
-from typing import Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
-from ..bilm.model import BiLM
-from . import allennlp, archives, manylangs, safetensors_file
 from .named import NAMED, NamedModel, obtain
+
+if TYPE_CHECKING:
+    from ..bilm.model import BiLM
+    from .archives import File
 
 BUNDLED = "en_small"
 _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
@@ -19,7 +23,7 @@ HOW_TO_GIVE_WEIGHTS = (
 )
 
 
-def read_weights(path: Union[str, Path]) -> BiLM:
+def read_weights(path: Union[str, Path]) -> "BiLM":
     """Read a biLM of any readable format: a `.safetensors` file, a spaCy pipeline
     with an `elmo` pipe, AllenNLP's and bilm-tf's HDF5 with its options (a folder,
     the `.hdf5` file, or the common beginning of both names), a folder of
@@ -29,6 +33,8 @@ def read_weights(path: Union[str, Path]) -> BiLM:
     RETURNS (BiLM): The model, in evaluation mode, its weights frozen.
     RAISES (ValueError): There is no such model, or its files are broken.
     """
+    from . import archives, safetensors_file
+
     place = locate(path)
     file = safetensors_file.find(place) if place.exists() else None
     if file is not None:
@@ -45,8 +51,10 @@ def read_weights(path: Union[str, Path]) -> BiLM:
     raise ValueError(f"no weights at '{path}'. {HOW_TO_GIVE_WEIGHTS}")
 
 
-def _read_found(place: archives.File) -> Optional[BiLM]:
+def _read_found(place: "File") -> Optional["BiLM"]:
     """Read what is there, if it is a format of other programs."""
+    from . import allennlp, manylangs
+
     folder = manylangs.find(place)
     if folder is not None:
         return manylangs.read(folder)
@@ -80,6 +88,8 @@ def locate(name_or_path: Union[str, Path]) -> Path:
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
     """RETURNS (Optional[NamedModel]): The published model that is meant; None for a
     path. Something on disk that has the name of a model goes first."""
+    from . import allennlp
+
     path = Path(name_or_path)
     named = NAMED.get(str(name_or_path))
     is_on_disk = path.exists() or allennlp.find(path) is not None

@@ -11,9 +11,9 @@ import srsly
 import torch
 
 from ..bilm.config import BiLMConfig
+from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax
-from ..bilm.unfilled import unfilled
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from .archives import AnyFile, File, read_json, stem, suffix
 from .hdf5_file import HDF5Arrays, open_hdf5
@@ -110,7 +110,7 @@ def read_softmax(
         ]
         parameters = read_parameters(layout, stored, options_path.name, ("softmax/",))
     words = _vocabulary_of("softmax/W", n_words, weights_path, vocabulary)
-    with unfilled():
+    with on_meta_device():
         softmax = LanguageModelSoftmax(n_words=n_words, width=width)
     softmax.load_state_dict(parameters, assign=True)
     return softmax.eval().requires_grad_(False), words
@@ -127,7 +127,7 @@ def write(bilm: BiLM, folder: Path) -> None:
     options = bilm.config.to_options()
     folder.mkdir(parents=True, exist_ok=True)
     parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
-    words = bilm.encoder.spelling.vocabularies.words
+    words = bilm.encoder.indexer.vocabularies.words
     names = ["options.json", *([VOCABULARY_FILE] if words else []), "weights.hdf5"]
     unfinished = {name: folder / f"{name}.part" for name in names}
     try:

@@ -13,7 +13,7 @@ import requests
 from tqdm import tqdm
 
 from .. import __version__
-from .named import RemoteFile
+from .remote_file import RemoteFile
 
 TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a single byte
 PAUSE = 1.0  # seconds before the second attempt, then twice as long each time

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from ..bilm.config import BiLMConfig
+from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
-from ..bilm.unfilled import unfilled
 from ..bilm.vocabulary import Vocabularies
 from .archives import File
 
@@ -145,7 +145,7 @@ def build(
     RAISES (ValueError): The vocabularies do not fit.
     """
     try:
-        with unfilled():
+        with on_meta_device():
             bilm = BiLM(config, vocabularies)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error

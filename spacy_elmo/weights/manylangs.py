@@ -115,7 +115,7 @@ def write(bilm: BiLM, folder: Path) -> None:
         arrays = stored_arrays(layout, parameters)
         tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
         torch.save(tensors, folder / file)
-    vocabularies = bilm.encoder.spelling.vocabularies
+    vocabularies = bilm.encoder.indexer.vocabularies
     for name, vocabulary in (("char", vocabularies.characters), ("word", vocabularies.words)):
         if vocabulary is not None:
             write_dic(vocabulary, folder / f"{name}.dic")

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
+from .remote_file import RemoteFile
+
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 
 _ALLENNLP = "https://allennlp.s3.amazonaws.com/models/elmo/{0}/elmo_{0}_{1}"
@@ -28,25 +30,6 @@ _MANYLANGS_NUMBERS = {
     "pt": 168, "ro": 169, "ru": 170, "sk": 171, "sl": 172, "sv": 173, "tr": 174, "ug": 175,
     "uk": 176, "ur": 177, "vi": 178, "zh": 179,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file on a server.
-
-    url (str): Where it is.
-    size (Optional[int]): Its bytes, if they are known.
-    md5 (Optional[str]): Its checksum, if one was published.
-    """
-
-    url: str
-    size: Optional[int] = None
-    md5: Optional[str] = None
-
-    @property
-    def name(self) -> str:
-        """RETURNS (str): Its name."""
-        return self.url.rpartition("/")[2]
 
 
 @dataclass(frozen=True)

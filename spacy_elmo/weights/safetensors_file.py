@@ -11,10 +11,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from ..bilm.config import BiLMConfig
+from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
-from ..bilm.unfilled import unfilled
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
-from ..output import write_whole
+from ..files import atomic_write
 
 FORMAT = "spacy-elmo"
 SUFFIX = ".safetensors"
@@ -59,7 +59,7 @@ def write(bilm: BiLM, path: Path, dtype: torch.dtype = torch.float32) -> None:
     dtype (torch.dtype): Type of the weights on disk; they are read as float32.
     RAISES (ValueError): A weight is too large for the type.
     """
-    write_whole(path, to_bytes(bilm, dtype))
+    atomic_write(path, to_bytes(bilm, dtype))
 
 
 def to_bytes(bilm: BiLM, dtype: torch.dtype = torch.float32) -> bytes:
@@ -70,7 +70,7 @@ def to_bytes(bilm: BiLM, dtype: torch.dtype = torch.float32) -> bytes:
         "provenance": srsly.json_dumps(bilm.provenance),
     }
     state = {name: _cast(name, value, dtype) for name, value in bilm.state_dict().items()}
-    for name, vocabulary in bilm.encoder.spelling.vocabularies._asdict().items():
+    for name, vocabulary in bilm.encoder.indexer.vocabularies._asdict().items():
         if vocabulary is not None:
             array = np.frombuffer(vocabulary.to_bytes(), dtype="uint8")
             state[VOCABULARY + name] = torch.from_numpy(array.copy())
@@ -112,7 +112,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         raise ValueError(f"{source}: its provenance is no JSON object")
     try:
         vocabularies = _take_vocabularies(tensors)
-        with unfilled():
+        with on_meta_device():
             bilm = BiLM(config, vocabularies)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error

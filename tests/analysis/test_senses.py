@@ -23,7 +23,7 @@ def brute_force(known, senses, asked, k):
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 100])
-def test_nearest_neighbours(k):
+def test_nearest_neighbors(k):
     rng = np.random.default_rng(k)
     known, asked = (rng.normal(size=(n, 6)).astype("float32") for n in (40, 60))
     known *= rng.uniform(0.1, 10, size=(40, 1)).astype("float32")  # length is no part of a cosine
@@ -74,7 +74,7 @@ def test_the_layer_that_disambiguates():
     # By hand: sense 0 is the most frequent of every word.
     baseline = sum(label.endswith("_0") for label in test.labels) / len(test)
     assert found["most frequent sense", ""] == pytest.approx(baseline)
-    for method in ("nearest neighbour", "logistic regression"):
+    for method in ("nearest neighbor", "logistic regression"):
         assert found[method, "layer 0"] == pytest.approx(baseline)
         assert found[method, "layer 1"] < baseline + 0.1
         assert found[method, "layer 2"] == 1.0
@@ -97,7 +97,7 @@ def test_only_the_same_word_is_asked():
         assert row.scores == pytest.approx({"accuracy": 3 / 4, "word_accuracy": (1 + 0.5 + 1) / 3})
 
 
-def test_no_neighbour():
+def test_no_neighbor():
     sample = words_in_context(5, 0)
-    with pytest.raises(ValueError, match="at least 1 neighbour"):
+    with pytest.raises(ValueError, match="at least 1 neighbor"):
         list(probe_senses(sample, sample, ["0"], k=0))

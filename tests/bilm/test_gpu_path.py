@@ -11,7 +11,7 @@ from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import pack
 from spacy_elmo.bilm.state import BiLMState
-from spacy_elmo.embedding import _on_cpu
+from spacy_elmo.embedding.embed import _on_cpu
 
 from models import SENTENCES, tiny_bilm
 

@@ -2,8 +2,8 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
-from spacy_elmo.pretraining.corpus import load_text
-from spacy_elmo.pretraining.prepare import open_corpus
+from spacy_elmo.text.corpus import load_text
+from spacy_elmo.text.prepare import open_corpus
 
 
 def run(*arguments):
@@ -48,7 +48,7 @@ def test_stopped(tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spacy_elmo.pretraining.prepare.prepare", stop)
+    monkeypatch.setattr("spacy_elmo.text.prepare.prepare", stop)
     (tmp_path / "a.txt").write_text("a\n", "utf8")
     result = run(tmp_path / "a.txt", tmp_path / "out")
     assert result.exit_code == 130

@@ -5,7 +5,8 @@ from typer.testing import CliRunner
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.weights import download as download_module
 from spacy_elmo.weights import named
-from spacy_elmo.weights.named import NAMED, NamedModel, RemoteFile
+from spacy_elmo.weights.named import NAMED, NamedModel
+from spacy_elmo.weights.remote_file import RemoteFile
 
 from file_server import FileServer
 

@@ -9,8 +9,8 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
-from spacy_elmo.conversion import convert
 from spacy_elmo.weights import safetensors_file
+from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.named import NAMED
 
 from models import tiny_bilm

@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.pretraining.language_model import LanguageModel, read_language_model
-from spacy_elmo.pretraining.model_folder import save_model
-from spacy_elmo.pretraining.vocabulary import Vocabulary
+from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.language_model.model import LanguageModel, read_language_model, save_model
 
 import reference
 from models import make_bilm, tiny_options
@@ -111,7 +110,7 @@ def test_files_and_total(model_folder, folder, monkeypatch):
 
 def one_stream(monkeypatch):
     """Have a file read in a single stream: its sentences in their order."""
-    from spacy_elmo.pretraining import perplexity as module
+    from spacy_elmo.language_model import perplexity as module
 
     original = module.perplexity
     monkeypatch.setattr(
@@ -181,7 +180,7 @@ def test_running_text(model_folder, folder):
 
 
 def test_hopeless_model_is_null(model_folder, folder, monkeypatch):
-    from spacy_elmo.pretraining import perplexity as module
+    from spacy_elmo.language_model import perplexity as module
 
     hopeless = module.Perplexity(math.inf, 2.0, math.inf, n_tokens=3, unknown=0.0)
     monkeypatch.setattr(module, "perplexity", lambda model, corpus: hopeless)

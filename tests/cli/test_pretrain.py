@@ -10,11 +10,12 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining.checkpoint import checkpoints
-from spacy_elmo.pretraining.corpus import find_files, read_corpus, read_sentences
-from spacy_elmo.pretraining.language_model import read_language_model
-from spacy_elmo.pretraining.perplexity import perplexity
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.corpus import read_corpus
+from spacy_elmo.text.reading import find_files, read_sentences
 
 from models import pretraining_config
 from runs import arrays, assert_same_arrays, metrics

@@ -65,8 +65,8 @@ def test_senses_and_layers(folder):
     report = json.loads(result.stdout)
     assert [(row["method"], row["input"]) for row in report["rows"]] == [
         ("most frequent sense", ""),
-        ("nearest neighbour", "layer 1"),
-        ("nearest neighbour", "concat"),
+        ("nearest neighbor", "layer 1"),
+        ("nearest neighbor", "concat"),
         ("logistic regression", "layer 1"),
         ("logistic regression", "concat"),
     ]
@@ -92,7 +92,7 @@ def test_limit_and_seed(folder):
         (["--task", "spans:x"], "Its span groups: senses"),
         (["--task", "tag", "--layers", "7"], "no layer '7' to probe: this model has 0, 1, 2"),
         (["--task", "tag", "--limit", "-2"], "at least 0, got -2"),
-        (["--task", "senses:senses", "--neighbours", "0"], "at least 1 neighbour"),
+        (["--task", "senses:senses", "--neighbors", "0"], "at least 1 neighbor"),
     ],
 )
 def test_errors_have_no_traceback(folder, arguments, message):

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.analysis.substitutes import find_substitutes
-from spacy_elmo.pretraining.language_model import read_language_model
+from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.weights import safetensors_file
 
 from conversions import write_source

@@ -15,7 +15,7 @@ from spacy_elmo.export import load_docs
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.outputs import OUTPUTS
 
-from conftest import TINY_OPTIONS
+from models import TINY_OPTIONS
 from reference import layers as reference_layers
 from reference import random_datasets
 from written_vectors import FORMATS, SENTENCES, index_of, read

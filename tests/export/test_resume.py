@@ -15,11 +15,11 @@ from prepared import content, random_text
 import spacy_elmo.export.job as job
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.workplace import Workplace
-from spacy_elmo.pretraining.lock import lock
+from spacy_elmo.files import lock
 
 from written_vectors import FORMATS, SENTENCES, read
 
-TESTS = Path(__file__).resolve().parents[1]
+HELPERS = Path(__file__).resolve().parents[1] / "helpers"
 
 
 def bytes_of(path):
@@ -29,7 +29,7 @@ def bytes_of(path):
 def check_killed(folder, weights, n_sentences, n_kills):
     (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
     settings = {"model": str(weights), "inputs": "text.txt", "layers": "all", "batch_tokens": 200}
-    script = [str(TESTS / "killed_embedding.py"), json.dumps(settings), str(n_kills), *FORMATS]
+    script = [str(HELPERS / "killed_embedding.py"), json.dumps(settings), str(n_kills), *FORMATS]
     run = subprocess.run(
         [sys.executable, *script],
         cwd=folder,

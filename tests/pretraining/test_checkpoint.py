@@ -18,8 +18,8 @@ from spacy_elmo.pretraining.checkpoint import (
     save_checkpoint,
 )
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.corpus import read_corpus
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.corpus import read_corpus
 
 from models import pretraining_config
 

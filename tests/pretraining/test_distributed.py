@@ -11,22 +11,23 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.pretraining.corpus import load_text
-from spacy_elmo.pretraining.distributed import Processes
+from spacy_elmo.language_model.processes import Processes
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.corpus import load_text
 
 from runs import arrays, metrics, run_config, run_settings, write_texts
 
-TESTS = str(Path(__file__).resolve().parents[1])
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": TESTS}
+HELPERS = str(Path(__file__).resolve().parents[1] / "helpers")
+PATHS = os.pathsep.join(filter(None, [HELPERS, os.environ.get("PYTHONPATH")]))
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS}
 
 # What each process does; `observe` is the one process's, too.
 SCRIPT = """
 import sys
 from pathlib import Path
 import torch
-from spacy_elmo.pretraining.distributed import Processes
+from spacy_elmo.language_model.processes import Processes
 
 sys.path.insert(0, {here!r})
 from test_distributed import observe

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax
+from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining import initial_model as module
-from spacy_elmo.pretraining.corpus import load_text, read_corpus
 from spacy_elmo.pretraining.initial_model import initial_model, product_dtype
-from spacy_elmo.pretraining.language_model import read_language_model
-from spacy_elmo.pretraining.perplexity import perplexity
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.corpus import load_text, read_corpus
 from spacy_elmo.weights import read_weights
 
 import reference

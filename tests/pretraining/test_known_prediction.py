@@ -11,11 +11,11 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
-from spacy_elmo.pretraining.corpus import read_corpus
+from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining.initial_model import initial_model
-from spacy_elmo.pretraining.language_model import read_language_model
-from spacy_elmo.pretraining.perplexity import perplexity
 from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.text.corpus import read_corpus
 
 import reference
 from models import check_refused

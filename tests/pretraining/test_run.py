@@ -9,15 +9,15 @@ import srsly
 import torch
 from spacy import registry
 
+from spacy_elmo.files import lock
+from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.perplexity import Perplexity, perplexity
 from spacy_elmo.pretraining import reporting
 from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.language_model import read_language_model
-from spacy_elmo.pretraining.lock import lock
-from spacy_elmo.pretraining.perplexity import Perplexity, perplexity
-from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.prepare import prepare
 
 from runs import (
     RANDOM,
@@ -303,7 +303,7 @@ def test_hopeless_figures_do_not_end_the_run(folder, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["sampled", "adaptive"])
 def test_figures_are_those_of_the_model_on_disk(folder, kind):
-    from spacy_elmo.pretraining.corpus import load_text
+    from spacy_elmo.text.corpus import load_text
 
     config = run_settings(folder, max_steps=9, eval_frequency=3, learn_rate=0.05, softmax=kind)
     pretrain(config, folder / "out")

@@ -8,8 +8,8 @@ from thinc.api import Config
 
 from spacy_elmo.pretraining import trainer as module
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.corpus import read_corpus
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.corpus import read_corpus
 
 from models import pretraining_config
 from trainers import CORPUS, make, run

@@ -75,7 +75,7 @@ def probes():
     return [
         *(Run(**probe, variant=name, scores={"accuracy": score}) for name, score in rows.items()),
         Run(**senses, **baseline, scores={"accuracy": 0.8}),
-        Run(**senses, task="nearest neighbour", variant="layer 1", scores={"accuracy": 0.95}),
+        Run(**senses, task="nearest neighbor", variant="layer 1", scores={"accuracy": 0.95}),
         Run(**senses, task="logistic regression", variant="layer 1", scores={"accuracy": 0.96}),
     ]
 
@@ -140,7 +140,7 @@ def test_layer_probes(figures):
     ]
     assert senses.get_legend_handles_labels()[1] == [
         "most frequent sense",
-        "nearest neighbour",
+        "nearest neighbor",
         "logistic regression",
     ]
 

@@ -38,5 +38,5 @@ def test_probes_become_runs(corpus, tmp_path, tiny_weights):
         assert found["probe", "tag"][0].scores["accuracy"] == pytest.approx(1 / 3)
         (baseline,) = found["senses", "most frequent sense"]
         assert (baseline.variant, baseline.scores["accuracy"]) == ("", pytest.approx(4 / 6))
-        for method in ("nearest neighbour", "logistic regression"):
+        for method in ("nearest neighbor", "logistic regression"):
             assert [run.variant for run in found["senses", method]] == reads

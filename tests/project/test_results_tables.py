@@ -60,13 +60,13 @@ def test_senses():
     scores = {"accuracy": 0.845, "word_accuracy": 0.84}
     runs = [
         Run(**senses, task="most frequent sense", variant="", scores=scores),
-        Run(**senses, task="nearest neighbour", variant="layer 1", scores=scores),
+        Run(**senses, task="nearest neighbor", variant="layer 1", scores=scores),
     ]
     assert table_of(runs) == (
         "| data | method | reads | accuracy | mean of words | seeds |\n"
         "| --- | --- | --- | ---: | ---: | ---: |\n"
         "| homographs | most frequent sense | - | 84.5 | 84.0 | 1 |\n"
-        "| homographs | nearest neighbour | layer 1 | 84.5 | 84.0 | 1 |" + NOTE_OF_ONE
+        "| homographs | nearest neighbor | layer 1 | 84.5 | 84.0 | 1 |" + NOTE_OF_ONE
     )
 
 

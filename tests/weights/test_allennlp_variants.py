@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.readers import make_allennlp_reader
 from spacy_elmo.weights import allennlp, read_weights, safetensors_file
+from spacy_elmo.weights.readers import make_allennlp_reader
 
 import reference
 from models import (
@@ -300,7 +300,7 @@ def test_ready_made_vectors_of_the_fixture():
     exact = read_weights(ALLENNLP / "lm_weights.hdf5")
     sentences = json.loads((ALLENNLP / "sentences.json").read_text("utf8"))[0]
     split = [sentence.split() for sentence in sentences]
-    known = set(bilm.encoder.spelling.vocabularies.words.strings)
+    known = set(bilm.encoder.indexer.vocabularies.words.strings)
     assert set(split[0]) <= known and "unheard-of" not in known
     split[0].append("unheard-of")
     for got, expected in zip(bilm.embed(split)[0], exact.embed(split)[0]):

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from spacy_elmo.weights import download as module
 from spacy_elmo.weights.download import DownloadError, check, download
-from spacy_elmo.weights.named import RemoteFile
+from spacy_elmo.weights.remote_file import RemoteFile
 
 import reference
 from file_server import FileServer
@@ -293,7 +293,7 @@ def test_killed(server, target):
     code = (
         "import sys; from pathlib import Path;"
         "from spacy_elmo.weights.download import download;"
-        "from spacy_elmo.weights.named import RemoteFile;"
+        "from spacy_elmo.weights.remote_file import RemoteFile;"
         "download(RemoteFile(sys.argv[1]), Path(sys.argv[2]))"
     )
     process = subprocess.Popen(

@@ -88,7 +88,7 @@ def test_two_white_space_tokens(folder):
     lines = [f"{entry}\t{i}" for i, entry in enumerate(reference.CHARACTERS)]
     lines[4] = "\u2003\t4"  # in front of U+3000, and stripped as well
     (folder / "char.dic").write_text("\n".join(lines), "utf8")
-    vocabulary = read_weights(folder).encoder.spelling.vocabularies.characters
+    vocabulary = read_weights(folder).encoder.indexer.vocabularies.characters
     assert vocabulary["\u3000"] == reference.CHARACTERS.index("\u3000")
     assert vocabulary.strings[4] is None
     assert "d" not in vocabulary
@@ -97,7 +97,7 @@ def test_two_white_space_tokens(folder):
 def test_windows_line_ends_and_no_last_line_end(folder):
     text = (folder / "char.dic").read_text("utf8")
     (folder / "char.dic").write_bytes(text.replace("\n", "\r\n").removesuffix("\r\n").encode())
-    assert len(read_weights(folder).encoder.spelling.vocabularies.characters) == 22
+    assert len(read_weights(folder).encoder.indexer.vocabularies.characters) == 22
 
 
 def test_other_types_and_pickles_of_old_pytorch(tmp_path):

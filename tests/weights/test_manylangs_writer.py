@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.bilm.vocabulary import InputVocabulary
-from spacy_elmo.content import read_content
-from spacy_elmo.conversion import LossError, convert
-from spacy_elmo.pretraining.model_folder import write_pipeline
-from spacy_elmo.pretraining.vocabulary import Vocabulary
+from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabulary
 from spacy_elmo.weights import manylangs, read_weights, safetensors_file
+from spacy_elmo.weights.bundle import read_bundle
+from spacy_elmo.weights.convert import LossError, convert
+from spacy_elmo.weights.pipeline_folder import write_pipeline
 from spacy_elmo.weights.vocabulary_files import read_dic, write_dic
 
 import reference_manylangs as reference
@@ -125,15 +124,15 @@ def test_pipelines_languages_and_provenance(tmp_path, source):
     convert(source, tmp_path / "fi", lang="fi")
     assert to_manylangs(tmp_path / "fi", tmp_path / "b", provenance=patch) == []
     convert(tmp_path / "b", tmp_path / "again")
-    content = read_content(tmp_path / "again")
+    content = read_bundle(tmp_path / "again")
     assert (content.lang, content.bilm.provenance["corpus"]) == ("fi", {"name": "é"})
     assert_same_vectors(tmp_path / "again", source)
-    assert read_content(source).lang is None
+    assert read_bundle(source).lang is None
     config = json.loads((tmp_path / "b" / "config.json").read_text("utf8"))
     (tmp_path / "b" / "config.json").write_text(
         json.dumps({**config, "spacy_elmo_provenance": ["x"]})
     )
-    check_refused(lambda: read_content(tmp_path / "b"), "config.json", "no JSON object")
+    check_refused(lambda: read_bundle(tmp_path / "b"), "config.json", "no JSON object")
 
 
 # What is lost

@@ -9,7 +9,8 @@ import spacy_elmo
 from spacy_elmo.weights import download as download_module
 from spacy_elmo.weights import find_named, read_weights
 from spacy_elmo.weights.download import DownloadError
-from spacy_elmo.weights.named import NAMED, NamedModel, RemoteFile, cache_folder, get_named, obtain
+from spacy_elmo.weights.named import NAMED, NamedModel, cache_folder, get_named, obtain
+from spacy_elmo.weights.remote_file import RemoteFile
 
 import reference
 from file_server import FileServer

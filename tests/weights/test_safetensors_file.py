@@ -94,8 +94,8 @@ def test_vocabulary_of_any_length(tmp_path):
     header = int.from_bytes((tmp_path / "a.safetensors").read_bytes()[:8], "little")
     assert header < 4_000
     again = read_weights(tmp_path / "a.safetensors")
-    words = bilm.encoder.spelling.vocabularies.words
-    assert again.encoder.spelling.vocabularies.words.strings == words.strings
+    words = bilm.encoder.indexer.vocabularies.words
+    assert again.encoder.indexer.vocabularies.words.strings == words.strings
     tokens = ["wörd149999", "wörd77", "nothing"]
     assert torch.equal(again.token_vectors(tokens), bilm.token_vectors(tokens))
     rows = torch.tensor([149_999, 77, 0])

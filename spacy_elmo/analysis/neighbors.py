@@ -1,0 +1,128 @@
+"""The nearest tokens in context to a token in a sentence (Peters et al. 2018, table 4)."""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Optional
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from thinc.types import Floats2d
+
+from ..embedding.batches import by_tokens
+from ..embedding.vectors import mix_layers
+from ..pipeline.load import elmo_pipe
+from .sample import DOCS_AT_A_TIME, TOKENS_AT_A_TIME
+
+
+class Neighbor(NamedTuple):
+    """A token in its sentence.
+
+    similarity (float): Cosine of its vector and the one that was asked for.
+    sentence (Tuple[str, ...]): The tokens of its sentence.
+    position (int): Its position there, counted from 0.
+    """
+
+    similarity: float
+    sentence: tuple[str, ...]
+    position: int
+
+    @property
+    def word(self) -> str:
+        """RETURNS (str): The token."""
+        return self.sentence[self.position]
+
+
+def find_neighbors(
+    nlp: Language,
+    sentence: Sequence[str],
+    position: int,
+    corpus: Iterable[Doc],
+    *,
+    layer: str = "top",
+    n: int = 10,
+    same_word: Optional[bool] = None,
+) -> list[Neighbor]:
+    """Find the tokens of a corpus whose vectors are nearest, by their cosine. The token
+    itself is none of them, and a sentence that stands several times counts once.
+
+    nlp (Language): A pipeline with a pipe `elmo`; its settings hold.
+    sentence (Sequence[str]): Tokens.
+    position (int): The one that is asked for, counted from 0.
+    corpus (Iterable[Doc]): The corpus; a bounded part of it is held at a time.
+    layer (str): Number of a layer, "top", or "average" of all.
+    n (int): Most neighbors.
+    same_word (Optional[bool]): True for occurrences of the same word alone (in lower
+        case), False for other words, None for both.
+    RETURNS (List[Neighbor]): The nearest first; equal ones in the corpus' order.
+    RAISES (ValueError): There is no such layer, or no token in the corpus.
+    """
+    pipe = elmo_pipe(nlp)
+    _check_layer(layer, pipe.bilm.config.n_layers)
+    asked = Doc(nlp.vocab, words=list(sentence))
+    wanted = _units(mix_layers(pipe.predict([asked])[0], layer))[position]
+    word = sentence[position].lower()
+    nearest = _Nearest(n, (tuple(sentence), position))
+    is_empty = True
+    for docs in by_tokens(corpus, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
+        for doc, layers in zip(docs, pipe.predict(docs)):
+            if not len(doc):
+                continue
+            is_empty = False
+            similarities = _units(mix_layers(layers, layer)) @ wanted
+            if same_word is not None:
+                is_same = np.array([token.text.lower() == word for token in doc])
+                similarities[is_same != same_word] = -np.inf
+            nearest.add(doc, similarities)
+    if is_empty:
+        raise ValueError("the corpus holds no token")
+    return nearest.neighbors()
+
+
+class _Nearest:
+    """The best so far."""
+
+    def __init__(self, n: int, itself: tuple[tuple[str, ...], int]):
+        self.n = n
+        self._known = {itself}
+        self._heap: list[tuple[float, int, Neighbor]] = []
+        self._n_added = 0
+
+    def add(self, doc: Doc, similarities: np.ndarray) -> None:
+        """Take over the tokens of a Doc that are among the best."""
+        for i in np.flatnonzero(similarities > self._least()):
+            if similarities[i] <= self._least():  # which has risen since
+                continue
+            neighbor = Neighbor(float(similarities[i]), *_place(doc, int(i)))
+            if neighbor[1:] in self._known:
+                continue
+            self._known.add(neighbor[1:])
+            self._n_added += 1
+            heapq.heappush(self._heap, (neighbor.similarity, -self._n_added, neighbor))
+            if len(self._heap) > self.n:
+                self._known.discard(heapq.heappop(self._heap)[2][1:])
+
+    def neighbors(self) -> list[Neighbor]:
+        return [neighbor for _, _, neighbor in sorted(self._heap, reverse=True)]
+
+    def _least(self) -> float:
+        return self._heap[0][0] if len(self._heap) == self.n else -np.inf
+
+
+def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
+    """A token's sentence, and its position there."""
+    whole = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
+    return tuple(token.text for token in whole), i - whole.start
+
+
+def _units(vectors: Floats2d) -> Floats2d:
+    """The vectors at length 1; zeros stay what they are."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Floats2d = vectors / np.where(lengths > 0, lengths, 1)
+    return units
+
+
+def _check_layer(layer: str, n_layers: int) -> None:
+    known = [*map(str, range(n_layers + 1)), "top", "average"]
+    if layer not in known:
+        raise ValueError(f"no layer '{layer}': this model has {', '.join(known)}")

@@ -1,0 +1,130 @@
+"""What a token encoder reads of a token string: ids of characters and words."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Optional, Protocol, Union
+
+import numpy as np
+from torch import Tensor
+
+from .characters import CODE_POINT_MARKS, CODE_POINT_SPECIAL, character_ids, code_point_ids
+from .config import BiLMConfig
+from .vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN, InputVocabulary, Vocabularies
+
+
+class TokenIds(NamedTuple):
+    """Ids of tokens, as arrays or tensors.
+
+    characters (Union[numpy.ndarray, Tensor, None]): *Shape:* `(n_tokens, n_characters)`
+    words (Union[numpy.ndarray, Tensor, None]): -1 for words without a vector of
+        their own. *Shape:* `(n_tokens,)`
+    """
+
+    characters: Union[np.ndarray, Tensor, None]
+    words: Union[np.ndarray, Tensor, None]
+
+
+class TokenIndexer(Protocol):
+    """How a model reads token strings.
+
+    marks (Tuple[str, str]): What it is given at the start and the end of a sentence.
+    vocabularies (Vocabularies): What it looks up.
+    """
+
+    marks: tuple[str, str]
+    vocabularies: Vocabularies
+
+    def __call__(self, tokens: Sequence[str]) -> TokenIds:
+        """
+        tokens (Sequence[str]): Token strings.
+        RETURNS (TokenIds): Their ids, as arrays.
+        """
+
+
+def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer:
+    """Make the indexer that a config asks for.
+
+    config (BiLMConfig): The sizes.
+    vocabularies (Vocabularies): What there is to look up.
+    RETURNS (TokenIndexer): The indexer.
+    RAISES (ValueError): The vocabularies do not fit the sizes, or lack a mark.
+    """
+    make = BilmTfIndexer if config.token_encoder == "bilm-tf" else ManyLangsIndexer
+    return make(config, vocabularies)
+
+
+class BilmTfIndexer:
+    """UTF-8 bytes, word ids, or both: words of the vocabulary are ready-made then."""
+
+    marks = (SENTENCE_START, SENTENCE_END)
+
+    def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
+        self.config = config
+        self.vocabularies = vocabularies
+        _check_size("characters", vocabularies.characters, 0, ())
+        is_complete = bool(config.n_words and not config.n_characters)
+        special = (*self.marks, UNKNOWN) if is_complete else ()
+        words = _check_size("words", vocabularies.words, config.n_words, special)
+        self.unknown = words[UNKNOWN] if is_complete and words is not None else -1
+
+    def __call__(self, tokens: Sequence[str]) -> TokenIds:
+        characters = None
+        if self.config.n_characters:
+            characters = character_ids(
+                tokens,
+                max_characters=self.config.max_characters_per_token,
+                widest_filter=self.config.widest_filter,
+            )
+        return TokenIds(characters, _word_ids(tokens, self.vocabularies.words, self.unknown))
+
+
+class ManyLangsIndexer:
+    """Code points, word ids, or both. Words are looked up as far as they are read."""
+
+    marks = CODE_POINT_MARKS
+
+    def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
+        self.config = config
+        self.vocabularies = vocabularies
+        characters = vocabularies.characters
+        _check_size("characters", characters, config.n_characters, CODE_POINT_SPECIAL)
+        special = ("<oov>", *self.marks)
+        words = _check_size("words", vocabularies.words, config.n_words, special)
+        self.unknown = -1 if words is None else words["<oov>"]
+
+    def __call__(self, tokens: Sequence[str]) -> TokenIds:
+        characters, words = self.vocabularies
+        most = self.config.max_characters_per_token
+        spelled = None
+        if characters is not None:
+            spelled = code_point_ids(
+                tokens,
+                characters,
+                max_characters=most,
+                widest_filter=self.config.widest_filter,
+            )
+        cut = (token if token in self.marks else token[: most - 2] for token in tokens)
+        return TokenIds(spelled, _word_ids(cut, words, self.unknown))
+
+
+def _word_ids(
+    tokens: Iterable[str], words: Optional[InputVocabulary], unknown: int
+) -> Optional[np.ndarray]:
+    return None if words is None else np.array(words.ids_of(tokens, unknown), dtype="int64")
+
+
+def _check_size(
+    name: str, vocabulary: Optional[InputVocabulary], size: int, special: Sequence[str]
+) -> Optional[InputVocabulary]:
+    """That a vocabulary is there if it is needed, of the right size, with every mark."""
+    found = 0 if vocabulary is None else len(vocabulary)
+    if found != size:
+        raise ValueError(
+            f"the model has embeddings of {size} {name}, but the vocabulary given for them "
+            f"holds {found}"
+        )
+    if vocabulary is None:
+        return None
+    missing = [mark for mark in special if mark not in vocabulary]
+    if missing:
+        raise ValueError(f"the vocabulary of {name} lacks {', '.join(missing)}")
+    return vocabulary

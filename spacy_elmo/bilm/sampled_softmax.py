@@ -1,0 +1,76 @@
+"""The loss of a softmax over candidate words, with its gradients, in one pass."""
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+# Bound of the working memory: logits held at a time.
+CHUNK_LOGITS = 2**19
+
+
+class SampledSoftmaxLoss(torch.autograd.Function):
+    """Mean cross-entropy of each target against itself and the candidates that
+    are not it. Loss and gradients are computed together, chunk by chunk: the
+    logits of all contexts never stand in memory.
+
+    *Shapes:* contexts `(n, P)`, weight `(R, P)`, bias `(R,)`, targets `(n,)` and
+    candidates `(m,)` as rows of the weight, the candidates all different;
+    `target_offset` `(n,)` and `candidate_offset` `(m,)` are added to the logits.
+    The result is a scalar, in nats.
+    """
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        contexts: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        candidates: Tensor,
+        target_offset: Tensor,
+        candidate_offset: Tensor,
+        product_dtype: Optional[torch.dtype] = None,
+    ) -> Tensor:
+        dtype = product_dtype or contexts.dtype
+        words = weight.index_select(0, candidates)
+        low_words = words.to(dtype)
+        offset = bias.index_select(0, candidates) + candidate_offset
+        wanted = weight.index_select(0, targets)
+        positive = (contexts * wanted).sum(dim=1) + bias.index_select(0, targets) + target_offset
+        columns = torch.full((len(weight),), -1, dtype=torch.int64, device=weight.device)
+        columns[candidates] = torch.arange(len(candidates), device=weight.device)
+        hits = columns[targets]
+        d_contexts, d_positive = torch.empty_like(contexts), torch.empty_like(positive)
+        d_words, d_offset = torch.zeros_like(words), torch.zeros_like(offset)
+        total = contexts.new_zeros(())
+        size = max(1, CHUNK_LOGITS // max(1, len(candidates)))
+        for start in range(0, len(contexts), size):
+            part = slice(start, start + size)
+            logits = torch.addmm(offset, contexts[part], words.t())
+            rows = (hits[part] >= 0).nonzero().squeeze(1)
+            logits[rows, hits[part][rows]] = -torch.inf
+            highest = torch.maximum(logits.amax(dim=1), positive[part])
+            shares = logits.sub_(highest.unsqueeze(1)).exp_()
+            of_target = torch.exp(positive[part] - highest)
+            norm = shares.sum(dim=1) + of_target
+            total += (norm.log() + highest - positive[part]).sum()
+            shares.mul_((1.0 / (norm * len(contexts))).unsqueeze(1))
+            d_positive[part] = (of_target / norm - 1.0) / len(contexts)
+            low = shares.to(dtype)
+            d_contexts[part] = torch.mm(low, low_words)
+            d_words += torch.mm(low.t(), contexts[part].to(dtype))
+            d_offset += shares.sum(dim=0)
+        d_contexts.addcmul_(d_positive.unsqueeze(1), wanted)
+        d_weight = torch.zeros_like(weight).index_copy_(0, candidates, d_words)
+        d_weight.index_add_(0, targets, contexts * d_positive.unsqueeze(1))
+        d_bias = torch.zeros_like(bias).index_copy_(0, candidates, d_offset)
+        d_bias.index_add_(0, targets, d_positive)
+        ctx.save_for_backward(d_contexts, d_weight, d_bias)
+        return total / len(contexts)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:  # type: ignore[override]
+        return (*(grad * gradient for gradient in ctx.saved_tensors), *[None] * 5)

@@ -1,0 +1,1 @@
+"""What happens to a Doc: segments, batches, layers, vectors."""

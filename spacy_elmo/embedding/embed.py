@@ -1,0 +1,128 @@
+"""Docs through the language model: cut, batched by token budget, put together."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import torch
+from spacy.tokens import Doc
+from torch import Tensor
+
+from ..bilm.model import BiLM
+from ..bilm.state import BiLMState, State
+from .segmenters import Segment
+
+Placed = tuple[int, Segment]  # index of the Doc, one of its segments
+
+
+def embed_docs(
+    bilm: BiLM,
+    docs: Sequence[Doc],
+    *,
+    segments: Sequence[list[Segment]],
+    initial_state: str,
+    max_batch_tokens: int,
+) -> list[Tensor]:
+    """Layers of every Doc, in order.
+
+    bilm (BiLM): The language model.
+    docs (Sequence[Doc]): The Docs; they are not changed.
+    segments (Sequence[List[Segment]]): How each Doc is cut.
+    initial_state (str): What every sequence starts from: "zeros", "warm" (the
+        state after one empty sentence), or "carry" (zeros, and from then on the
+        state after the Doc's sequence before).
+    max_batch_tokens (int): Most tokens that run side by side.
+    RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
+        they have a gradient.
+    RAISES (ValueError): "carry" with segments that overlap.
+    """
+    return embed_words(
+        bilm,
+        [[token.text for token in doc] for doc in docs],
+        segments=segments,
+        initial_state=initial_state,
+        max_batch_tokens=max_batch_tokens,
+    )
+
+
+def embed_words(
+    bilm: BiLM,
+    words: Sequence[list[str]],
+    *,
+    segments: Sequence[list[Segment]],
+    initial_state: str,
+    max_batch_tokens: int,
+) -> list[Tensor]:
+    """As `embed_docs`, of the tokens of each Doc.
+
+    words (Sequence[List[str]]): The tokens of each Doc.
+    """
+    pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)
+    states: dict[int, BiLMState] = {}
+    for placed in _rounds(segments, carry=initial_state == "carry"):
+        for batch in _batches(placed, max_batch_tokens):
+            tokens = [words[i][segment.start : segment.end] for i, segment in batch]
+            state = _start(bilm, [i for i, _ in batch], initial_state, states)
+            layers, after = bilm.embed(tokens, state)
+            if bilm.device.type != "cpu" and not layers[0].requires_grad:
+                layers = _on_cpu(layers)
+            for row, (i, segment) in enumerate(batch):
+                kept = slice(segment.keep_start - segment.start, segment.keep_end - segment.start)
+                piece = layers[row][:, kept]
+                # A view would keep the whole batch in memory.
+                pieces[i][segment.keep_start] = piece if piece.requires_grad else piece.clone()
+                if initial_state == "carry":
+                    states[i] = after.rows([row])
+    return [_join(bilm, pieces[i]) for i in range(len(words))]
+
+
+def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:
+    """All segments at once or, where state is carried, each Doc's first, second, ..."""
+    if not carry:
+        yield [(i, segment) for i, cut in enumerate(segments) for segment in cut]
+        return
+    for cut in segments:
+        for segment in cut:
+            if (segment.start, segment.end) != (segment.keep_start, segment.keep_end):
+                raise ValueError(
+                    "initial_state = 'carry' needs segments that follow one another; this "
+                    "segmenter's overlap. Use 'warm', or overlap = 0."
+                )
+    for number in range(max((len(cut) for cut in segments), default=0)):
+        yield [(i, cut[number]) for i, cut in enumerate(segments) if number < len(cut)]
+
+
+def _batches(placed: list[Placed], max_batch_tokens: int) -> Iterator[list[Placed]]:
+    """Segments of about the same length together, longest first."""
+    batch: list[Placed] = []
+    n_tokens = 0
+    for item in sorted(placed, key=lambda item: item[1].start - item[1].end):
+        length = item[1].end - item[1].start
+        if batch and n_tokens + length > max_batch_tokens:
+            yield batch
+            batch, n_tokens = [], 0
+        batch.append(item)
+        n_tokens += length
+    if batch:
+        yield batch
+
+
+def _start(bilm: BiLM, docs: list[int], initial_state: str, states: dict[int, BiLMState]) -> State:
+    if initial_state == "warm":
+        return "warm"
+    if initial_state == "zeros" or not states:
+        return None
+    zeros = bilm.zero_state(1)
+    return BiLMState.concatenate([states.get(i, zeros) for i in docs])
+
+
+def _on_cpu(layers: list[Tensor]) -> list[Tensor]:
+    """By one copy for all of them."""
+    lengths = [values.shape[1] for values in layers]
+    return list(torch.cat(layers, dim=1).cpu().split(lengths, dim=1))
+
+
+def _join(bilm: BiLM, pieces: dict[int, Tensor]) -> Tensor:
+    if not pieces:
+        shape = (bilm.config.n_layers + 1, 0, bilm.config.width)
+        return torch.zeros(shape, dtype=bilm.dtype, device=bilm.device)
+    return torch.cat([pieces[start] for start in sorted(pieces)], dim=1)

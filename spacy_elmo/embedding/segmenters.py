@@ -1,0 +1,135 @@
+"""How a Doc is cut into sequences for the language model."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from spacy.tokens import Doc
+
+from ..registry import registry
+
+
+class Segment(NamedTuple):
+    """A sequence of tokens.
+
+    start (int): First token that the language model reads.
+    end (int): The token after the last one.
+    keep_start (int): First token whose vectors are kept.
+    keep_end (int): The token after the last one.
+    """
+
+    start: int
+    end: int
+    keep_start: int
+    keep_end: int
+
+
+# The segments of a Doc, in order; what they keep covers each token once.
+Segmenter = Callable[[Doc], list[Segment]]
+
+
+def _whole(start: int, end: int) -> Segment:
+    return Segment(start, end, start, end)
+
+
+@dataclass(frozen=True)
+class WholeDocs:
+    """The whole Doc as one sequence, whatever its length."""
+
+    def __call__(self, doc: Doc) -> list[Segment]:
+        return [_whole(0, len(doc))] if len(doc) else []
+
+    def config(self) -> dict[str, Any]:
+        """RETURNS (dict): The config block that makes this segmenter."""
+        return {"@segmenters": "spacy-elmo.doc.v1"}
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The Doc's sentences where it has them, otherwise the whole Doc."""
+
+    def __call__(self, doc: Doc) -> list[Segment]:
+        if len(doc) and doc.has_annotation("SENT_START"):
+            return [_whole(sentence.start, sentence.end) for sentence in doc.sents]
+        return WholeDocs()(doc)
+
+    def config(self) -> dict[str, Any]:
+        """RETURNS (dict): The config block that makes this segmenter."""
+        return {"@segmenters": "spacy-elmo.sentences.v1"}
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of equal size, each of which shares `overlap` tokens with the
+    next; of these each keeps the half on its own side."""
+
+    size: int
+    overlap: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.overlap < self.size:
+            raise ValueError(
+                f"windows need 0 <= overlap < size, got size {self.size} and overlap {self.overlap}"
+            )
+
+    def __call__(self, doc: Doc) -> list[Segment]:
+        segments = []
+        start = keep_start = 0
+        while keep_start < len(doc):
+            end = min(start + self.size, len(doc))
+            last = end == len(doc)
+            keep_end = end if last else end - self.overlap // 2
+            segments.append(Segment(start, end, keep_start, keep_end))
+            start, keep_start = end - self.overlap, keep_end
+        return segments
+
+    def config(self) -> dict[str, Any]:
+        """RETURNS (dict): The config block that makes this segmenter."""
+        return {"@segmenters": "spacy-elmo.windows.v1", **asdict(self)}
+
+
+@registry.segmenters("spacy-elmo.sentences.v1")
+def make_sentences() -> Segmenter:
+    """Cut at sentence boundaries, if there are any.
+
+    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
+    """
+    return Sentences()
+
+
+@registry.segmenters("spacy-elmo.windows.v1")
+def make_windows(size: int = 200, overlap: int = 40) -> Segmenter:
+    """Cut into windows of equal size: bounded cost for text without sentences.
+
+    size (int): Tokens of a window.
+    overlap (int): Tokens that a window shares with the next.
+    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
+    RAISES (ValueError): The overlap is not smaller than the size.
+    """
+    return Windows(size, overlap)
+
+
+@registry.segmenters("spacy-elmo.doc.v1")
+def make_doc() -> Segmenter:
+    """Do not cut.
+
+    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
+    """
+    return WholeDocs()
+
+
+def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
+    """Find the config block of a segmenter.
+
+    segmenter (Callable[[Doc], List[Segment]]): The segmenter.
+    RETURNS (dict): Its block.
+    RAISES (ValueError): It does not say.
+    """
+    config = getattr(segmenter, "config", None)
+    if config is None:
+        raise ValueError(
+            f"the segmenter {segmenter!r} has no method `config`, which returns its config "
+            f"block ({{'@segmenters': NAME, ...}}): without it a pipeline whose listeners "
+            f"were replaced cannot be saved"
+        )
+    return dict(config())

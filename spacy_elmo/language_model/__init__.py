@@ -1,0 +1,1 @@
+"""The biLM with its softmax: text in windows, perplexity, processes."""

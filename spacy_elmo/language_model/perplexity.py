@@ -1,0 +1,107 @@
+"""Held-out perplexity, by the full softmax."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Optional
+
+import torch
+
+from ..bilm.vocabulary import UNKNOWN_ID
+from ..text.corpus import END_ID, Corpus
+from .model import Contexts, LanguageModel
+from .processes import Processes
+from .windows import Streams, evaluation_windows
+
+LEAST_ITEMS = 1000  # of a stream, whose first words stand in no context
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Result of an evaluation. The mean is over the two directions' average
+    negative log-likelihoods, as in bilm-tf: the geometric mean of the two.
+
+    forward (float): Of the words and `</S>`, from what precedes.
+    backward (float): Of the words and `<S>`, from what follows; not a number if the
+        model has one direction.
+    mean (float): Of both.
+    n_tokens (int): Predictions in one direction: words, and one mark a sentence.
+    unknown (float): Share of the words that the vocabulary lacks.
+    """
+
+    forward: float
+    backward: float
+    mean: float
+    n_tokens: int
+    unknown: float
+
+    def to_dict(self) -> dict[str, Optional[float]]:
+        """RETURNS (dict): The figures by name; None for what JSON lacks,
+        infinity and what is not a number."""
+        return {
+            name: value if math.isfinite(value) else None for name, value in asdict(self).items()
+        }
+
+
+@torch.inference_mode()
+def perplexity(
+    model: LanguageModel,
+    corpus: Corpus,
+    *,
+    n_streams: int = 64,
+    unroll_steps: int = 100,
+    max_items: int = 0,
+    processes: Optional[Processes] = None,
+) -> Perplexity:
+    """Evaluate a language model. Every stream starts from zeros and carries its
+    state to its end.
+
+    model (LanguageModel): The model.
+    corpus (Corpus): Held-out text.
+    n_streams (int): Streams side by side; fewer for short text, so that each has
+        at least 1,000 items.
+    unroll_steps (int): Steps of a window; no matter for the result.
+    max_items (int): If above 0, read about so many items, evenly spread over the text.
+    processes (Optional[Processes]): Those that share the streams among them.
+    RETURNS (Perplexity): The figures.
+    """
+    was_training = model.training
+    model.eval()
+    processes = processes or Processes()
+    words = model.vocabulary.ids_of(corpus.types)
+    n_streams = max(1, min(n_streams, len(corpus.tokens) // LEAST_ITEMS))
+    n_streams, windows = evaluation_windows(
+        Streams(corpus),
+        n_streams=n_streams,
+        unroll_steps=unroll_steps,
+        max_items=max_items,
+        part=processes.rank,
+        n_parts=processes.size,
+    )
+    contexts_of = Contexts(model.bilm)
+    state = model.bilm.zero_state(n_streams)
+    n_directions = model.bilm.config.n_directions
+    sums = [0.0, 0.0, 0.0, 0.0, 0.0]  # both losses, predictions, words, unknown words
+    for window in windows:
+        running = state.rows(range(window.batch_sizes[0]))
+        contexts, state = contexts_of(window, corpus.types, running)
+        targets = words[window.targets]
+        for direction, part in enumerate(contexts.chunk(n_directions)):
+            wanted = torch.from_numpy(targets[direction]).to(model.device)
+            sums[direction] += model.softmax.negative_log_likelihood(part, wanted)
+        is_word = window.targets[0] != END_ID
+        sums[2] += len(is_word)
+        sums[3] += int(is_word.sum())
+        sums[4] += int((targets[0] == UNKNOWN_ID).sum())
+    model.train(was_training)
+    forward, backward, n_tokens, n_words, n_unknown = processes.sum(sums)
+    return Perplexity(
+        forward=_exp(forward / n_tokens),
+        backward=_exp(backward / n_tokens) if n_directions == 2 else math.nan,
+        mean=_exp((forward + backward) / n_directions / n_tokens),
+        n_tokens=int(n_tokens),
+        unknown=n_unknown / n_words,
+    )
+
+
+def _exp(loss: float) -> float:
+    return math.exp(loss) if loss < 700 else math.inf

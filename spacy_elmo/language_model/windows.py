@@ -1,0 +1,178 @@
+"""Streams of sentences, cut into windows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..text.corpus import END_ID, START_ID, Corpus
+
+
+@dataclass(frozen=True)
+class Window:
+    """Some steps of several streams, in both directions.
+
+    inputs (numpy.ndarray): Token types, packed step by step. *Shape:* `(2, n_items)`
+    targets (numpy.ndarray): The type to predict after each. *Shape:* `(2, n_items)`
+    batch_sizes (List[int]): Streams running at each step, never rising.
+    """
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    batch_sizes: list[int]
+
+    def part(self, part: int, n_parts: int) -> "Window":
+        """One of equal shares of the streams of a training window.
+
+        part (int): Which, from 0.
+        n_parts (int): How many there are; the streams must be a multiple of it.
+        RETURNS (Window): The window of its streams.
+        """
+        n_steps, n_streams = len(self.batch_sizes), self.batch_sizes[0]
+        size = n_streams // n_parts
+        mine = slice(part * size, (part + 1) * size)
+        inputs, targets = (
+            items.reshape(2, n_steps, n_streams)[:, :, mine].reshape(2, n_steps * size)
+            for items in (self.inputs, self.targets)
+        )
+        return Window(inputs, targets, [size] * n_steps)
+
+
+class Streams:
+    """A corpus as what the language model reads and predicts: forwards
+    `<S> w1 .. wn` and `w1 .. wn </S>`, backwards the mirror image of each
+    sentence, `</S> wn .. w1` and `wn .. w1 <S>`, the sentences in their order.
+    Only what a window asks for is read.
+
+    corpus (Corpus): The text.
+    """
+
+    def __init__(self, corpus: Corpus):
+        self.tokens = corpus.tokens
+        self.starts = corpus.starts
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def window(self, positions: np.ndarray, batch_sizes: list[int]) -> Window:
+        """RETURNS (Window): The items at these positions, packed."""
+        sentences = np.searchsorted(self.starts, positions, "right") - 1
+        starts, ends = self.starts[sentences], self._ends(sentences)
+        is_first, is_last = positions == starts, positions == ends - 1
+        # Item k of a sentence of n + 1 items is backwards item n + 1 - k; item 0 is the mark.
+        mirrored = np.where(is_first, starts, starts + ends - positions)
+        following = np.where(is_last, positions, positions + 1)
+        preceding = np.where(is_last, starts, starts + ends - positions - 1)
+        sources = np.stack([positions, mirrored, following, preceding])
+        items = self.tokens[sources.ravel()].reshape(sources.shape)
+        inputs, targets = items[:2], items[2:]
+        inputs[1, is_first] = END_ID
+        targets[0, is_last] = END_ID
+        targets[1, is_last] = START_ID
+        return Window(inputs, targets, batch_sizes)
+
+    def _ends(self, sentences: np.ndarray) -> np.ndarray:
+        following = np.minimum(sentences + 1, len(self.starts) - 1)
+        is_last = sentences == len(self.starts) - 1
+        return np.where(is_last, len(self.tokens), self.starts[following])
+
+
+class TrainingBatches:
+    """Windows for training, without end: each row of the batch owns one stretch
+    of the text and reads it on and on; another epoch starts elsewhere in it.
+
+    streams (Streams): The text.
+    batch_size (int): Streams side by side; fewer where the text is too short.
+    unroll_steps (int): Steps of a window; fewer where the text is too short.
+    seed (int): Of the places where the epochs start.
+    directions (str): "same": both read the same text. "different": the backward
+        one is half the text ahead.
+    multiple (int): Of what the streams must be a multiple, to be shared out.
+    RAISES (ValueError): They cannot be.
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        *,
+        batch_size: int,
+        unroll_steps: int,
+        seed: int,
+        directions: str = "same",
+        multiple: int = 1,
+    ):
+        self.streams = streams
+        self.unroll_steps = min(unroll_steps, len(streams))
+        # A short text has as many as fit it and can be shared out.
+        fitting = max(1, min(batch_size, len(streams) // self.unroll_steps))
+        self.batch_size = fitting - fitting % multiple
+        if batch_size % multiple or not self.batch_size:
+            raise ValueError(
+                f"batch_size ({batch_size}, {fitting} fit the text) must be a multiple of "
+                f"{multiple}, processes x accumulate_gradient"
+            )
+        self.steps_per_epoch = max(1, len(streams) // self.batch_size // self.unroll_steps)
+        self.seed = seed
+        self.ahead = len(streams) // 2 if directions == "different" else 0
+
+    @property
+    def tokens_per_step(self) -> int:
+        """RETURNS (int): Items of a window, in one direction."""
+        return self.batch_size * self.unroll_steps
+
+    def at(self, step: int) -> Window:
+        """RETURNS (Window): The window of a step, counted from 0."""
+        epoch, within = divmod(step, self.steps_per_epoch)
+        offset = 0
+        if epoch:
+            offset = int(np.random.default_rng([self.seed, epoch]).integers(len(self.streams)))
+        rows = np.arange(self.batch_size) * (len(self.streams) // self.batch_size)
+        steps = np.arange(self.unroll_steps) + within * self.unroll_steps
+        positions = (offset + steps[:, None] + rows[None, :]).ravel() % len(self.streams)
+        window = self.streams.window(positions, [self.batch_size] * self.unroll_steps)
+        if not self.ahead:
+            return window
+        positions = (positions + self.ahead) % len(self.streams)
+        backward = self.streams.window(positions, window.batch_sizes)
+        inputs = np.stack([window.inputs[0], backward.inputs[1]])
+        targets = np.stack([window.targets[0], backward.targets[1]])
+        return Window(inputs, targets, window.batch_sizes)
+
+
+def evaluation_windows(
+    streams: Streams,
+    *,
+    n_streams: int,
+    unroll_steps: int,
+    max_items: int = 0,
+    part: int = 0,
+    n_parts: int = 1,
+) -> tuple[int, Iterator[Window]]:
+    """Windows that read every item once, in streams of about the same length
+    that start with a sentence.
+
+    streams (Streams): The text.
+    n_streams (int): Streams side by side; fewer where there are fewer sentences.
+    unroll_steps (int): Steps of a window.
+    max_items (int): If above 0, about so many items are read, the same number
+        from the start of every stream.
+    part (int): Which share of the streams, from 0.
+    n_parts (int): How many shares there are.
+    RETURNS (Tuple[int, Iterator[Window]]): The number of streams, the windows.
+    """
+    wanted = np.arange(n_streams) * (len(streams) / n_streams)
+    firsts = np.unique(streams.starts[np.searchsorted(streams.starts, wanted, "right") - 1])
+    sizes = np.diff(firsts, append=len(streams))
+    if max_items:
+        sizes = np.minimum(sizes, -(-max_items // len(firsts)))
+    order = np.argsort(-sizes, kind="stable")[part::n_parts]
+    firsts, sizes = firsts[order], sizes[order]
+
+    def generate() -> Iterator[Window]:
+        for start in range(0, int(sizes.max(initial=0)), unroll_steps):
+            steps = range(start, min(start + unroll_steps, int(sizes[0])))
+            batch_sizes = [int((sizes > step).sum()) for step in steps]
+            positions = [firsts[:size] + step for step, size in zip(steps, batch_sizes)]
+            yield streams.window(np.concatenate(positions), batch_sizes)
+
+    return len(firsts), generate()

@@ -1,0 +1,166 @@
+"""An objective for plain `spacy pretrain`: the words before and after each token."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from spacy.attrs import ORTH
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from thinc.api import Linear, Model, Ops, zero_init
+from thinc.types import Floats2d, Floats3d
+
+from ..registry import registry
+from .bilm import get_shim
+
+if TYPE_CHECKING:
+    from ..bilm.config import BiLMConfig
+    from ..bilm.model import BiLM
+
+Layers = list[Floats3d]
+BiLMModel: TypeAlias = Model[list[Doc], Layers]
+
+START_BUCKET, END_BUCKET, N_MARKS = 0, 1, 2
+CHUNK_SCORES = 2**22  # bound of the working memory
+
+
+@registry.architectures("spacy-elmo.PretrainBiLM.v1")
+def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel], Model]:
+    """Train the layer of an `elmo` pipe in `spacy pretrain`: the forward LSTMs' top
+    layer predicts the next word, the backward ones' the word before, at the ends of
+    a sequence a mark. spaCy shows an objective no text before the first batch, so
+    that there is no vocabulary: words are hashed into buckets, which some share. The
+    loss is therefore no logarithm of a perplexity; `spacy elmo pretrain` is the
+    command that trains and evaluates language models in earnest.
+
+    The weights are trained even where the pipe is `frozen`, which says what happens
+    in `spacy train`.
+
+    n_buckets (int): Buckets that are told apart, the two marks' included.
+    RETURNS (Callable[[Vocab, Model], Model]): Makes the model from the pipe's layer.
+    RAISES (ValueError): The number is impossible.
+    """
+    if n_buckets <= N_MARKS:
+        raise ValueError(f"n_buckets must be more than {N_MARKS}, got {n_buckets}")
+    return partial(_create, n_buckets)
+
+
+@registry.weights_readers("spacy-elmo.untrained.v1")
+def make_untrained(model: BiLMModel, seed: int = 0) -> "Callable[[], BiLM]":
+    """Random weights for `spacy pretrain` to begin with: `weights` of an `elmo` pipe,
+    whose `model` stands here again. In `spacy train` with the same config those that
+    `init_tok2vec` names take their place.
+
+    model (Model[List[Doc], List[Floats3d]]): An architecture with the wanted sizes.
+    seed (int): Of the random weights.
+    RETURNS (Callable[[], BiLM]): The reader.
+    """
+    return partial(_untrained, get_shim(model).config, seed)
+
+
+def _untrained(config: "BiLMConfig", seed: int) -> "BiLM":
+    import torch
+
+    from ..bilm.model import BiLM
+
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return BiLM(config)
+
+
+def _create(n_buckets: int, vocab: Vocab, tok2vec: BiLMModel) -> Model[list[Doc], Floats2d]:
+    if tok2vec.name != "elmo_bilm":
+        raise ValueError(
+            f"spacy-elmo.PretrainBiLM.v1 trains the language model of an `elmo` pipe, not the "
+            f"layer '{tok2vec.name}': set component to the name of that pipe, and layer to "
+            f'"", in [pretraining]'
+        )
+    shim = get_shim(tok2vec)
+    shim.frozen = False
+    shim.bilm.requires_grad_(True)
+    head: Model[Floats2d, Floats2d] = Linear(
+        nO=n_buckets, nI=shim.config.projection_dim, init_W=zero_init
+    )
+    model: Model[list[Doc], Floats2d] = Model(
+        "elmo_pretrain_bilm", forward, init=init, layers=[tok2vec, head]
+    )
+    model.set_ref("tok2vec", tok2vec)
+    model.set_ref("output_layer", head)
+    model.attrs["loss"] = partial(word_loss, model)
+    return model
+
+
+def init(model: Model, X: object = None, Y: object = None) -> None:
+    model.get_ref("output_layer").initialize()
+
+
+def forward(
+    model: Model[list[Doc], Floats2d], docs: Sequence[Doc], is_train: bool
+) -> tuple[Floats2d, Callable]:
+    """The top layer of all tokens, forwards and then backwards: `(2 n_tokens, P)`. The
+    softmax over it is computed with the loss, a part of the rows at a time."""
+    layers, backprop_layers = model.get_ref("tok2vec")(list(docs), is_train)
+    top = np.concatenate([values[-1] for values in layers])
+
+    def backprop(d_contexts: Floats2d) -> list[Doc]:
+        d_top = np.hstack(np.split(model.ops.to_numpy(d_contexts), 2))
+        ends = np.cumsum([values.shape[1] for values in layers])[:-1]
+        d_layers = [np.zeros_like(values) for values in layers]
+        for d_values, part in zip(d_layers, np.split(d_top, ends)):
+            d_values[-1] = part
+        result: list[Doc] = backprop_layers(d_layers)
+        return result
+
+    return model.ops.asarray2f(np.concatenate(np.split(top, 2, axis=1))), backprop
+
+
+def word_loss(
+    model: Model[list[Doc], Floats2d], ops: Ops, docs: Sequence[Doc], contexts: Floats2d
+) -> tuple[float, Floats2d]:
+    """The objective. The gradient of the output layer is added up here.
+
+    model (Model[List[Doc], Floats2d]): What `build_pretrain_bilm` makes.
+    ops (Ops): The backend.
+    docs (Sequence[Doc]): The batch.
+    contexts (Floats2d): What the model returned for it.
+    RETURNS (Tuple[float, Floats2d]): The sum over tokens of the negative log-likelihood,
+        in nats, mean of both directions, and the gradient of its mean over tokens.
+    """
+    head, xp = model.get_ref("output_layer"), ops.xp
+    targets = ops.asarray(target_buckets(model, docs))
+    d_contexts = xp.zeros_like(contexts)
+    total = 0.0
+    n_rows = max(1, CHUNK_SCORES // head.get_dim("nO"))
+    for start in range(0, len(targets), n_rows):
+        part = slice(start, start + n_rows)
+        scores, backprop = head.begin_update(contexts[part])
+        scores = scores - scores.max(axis=1, keepdims=True)
+        scores -= xp.log(xp.exp(scores).sum(axis=1, keepdims=True))
+        wanted = (xp.arange(len(scores)), targets[part])
+        total -= float(scores[wanted].sum())
+        d_scores = xp.exp(scores)
+        d_scores[wanted] -= 1.0
+        d_contexts[part] = backprop(d_scores / len(targets))
+    return total / 2, d_contexts
+
+
+def target_buckets(model: Model[list[Doc], Floats2d], docs: Sequence[Doc]) -> np.ndarray:
+    """What is to be predicted from each row of the contexts.
+
+    model (Model[List[Doc], Floats2d]): What `build_pretrain_bilm` makes.
+    docs (Sequence[Doc]): The batch.
+    RETURNS (numpy.ndarray): Buckets of the words after all tokens, then of those before
+        them. *Shape:* `(2 n_tokens,)`, int64
+    """
+    n_words = model.get_ref("output_layer").get_dim("nO") - N_MARKS
+    segmenter = model.get_ref("tok2vec").attrs["segmenter"]
+    following, preceding = [np.zeros(0, "int64")], [np.zeros(0, "int64")]
+    for doc in docs:
+        buckets = (N_MARKS + doc.to_array(ORTH) % np.uint64(n_words)).astype("int64")
+        for segment in segmenter(doc):
+            words = buckets[segment.start : segment.end]
+            kept = slice(segment.keep_start - segment.start, segment.keep_end - segment.start)
+            following.append(np.append(words[1:], END_BUCKET)[kept])
+            preceding.append(np.insert(words[:-1], 0, START_BUCKET)[kept])
+    return np.concatenate([*following, *preceding])

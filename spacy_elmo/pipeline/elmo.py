@@ -1,0 +1,294 @@
+"""The pipe `elmo`: the one room where spaCy meets the model."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from spacy import util
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model
+from thinc.types import Floats3d
+
+from ..embedding.batches import by_tokens
+from ..embedding.features import FeatureCache
+from ..embedding.segmenters import Segmenter
+from ..embedding.vectors import Mix, check_mix, mix_layers, set_hooks
+from ..layers.bilm import Weights, configure, follow_weights
+from .replacing import enable_replacing
+from .training import Training
+
+if TYPE_CHECKING:
+    from ..bilm.model import BiLM
+
+Layers = list[Floats3d]
+
+MODEL_FILE = "model.safetensors"
+PIPE_BATCHES = 8  # batches whose layers `pipe` holds at a time
+DEFAULTS = {
+    "model": {"@architectures": "spacy-elmo.BiLM.v1"},
+    "weights": "en_small",
+    "mix": "average",
+    "initial_state": "warm",
+    "segmenter": {"@segmenters": "spacy-elmo.sentences.v1"},
+    "frozen": True,
+    "store_layers": "auto",
+    "set_vectors": True,
+    "max_batch_tokens": 4096,
+    "cache": 20_000,
+    "precision": "float32",
+    "features": {"@feature_caches": "spacy-elmo.memory.v1"},
+}
+
+if not Doc.has_extension("elmo"):
+    Doc.set_extension("elmo", default=None)
+
+
+@Language.factory("elmo", assigns=["doc._.elmo", "doc.tensor"], default_config=DEFAULTS)
+def make_elmo(
+    nlp: Language,
+    name: str,
+    model: Model[list[Doc], Layers],
+    weights: Union[str, Path, Callable[[], Any], None],
+    mix: Mix,
+    initial_state: str,
+    segmenter: Callable[[Doc], list],
+    frozen: bool,
+    store_layers: Union[bool, str],
+    set_vectors: bool,
+    max_batch_tokens: int,
+    cache: int,
+    precision: str,
+    features: Optional[FeatureCache],
+) -> "Elmo":
+    """Make an `elmo` pipe. `Elmo` says what the settings mean."""
+    return Elmo(
+        nlp.vocab,
+        model,
+        name,
+        weights=weights,
+        mix=mix,
+        initial_state=initial_state,
+        segmenter=segmenter,
+        frozen=frozen,
+        store_layers=store_layers,
+        set_vectors=set_vectors,
+        max_batch_tokens=max_batch_tokens,
+        cache=cache,
+        precision=precision,
+        features=features,
+    )
+
+
+class Elmo(Training, TrainablePipe):
+    """Sets contextual vectors, and gives the layers of the language model to
+    the components that listen to it.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], List[Floats3d]]): The language model.
+    name (str): Name of the pipe.
+    weights (Union[str, Path, Callable[[], BiLM], None]): Name, path or reader of
+        the weights, which are read when first needed; a saved pipeline holds its own.
+    mix (Union[str, int, List[float]]): What goes into `doc.tensor`: "average" of
+        the layers, "top", the number of a layer, or a weight for each.
+    initial_state (str): What the LSTMs start a sequence from: "zeros", "warm"
+        (the state after one empty sentence), or "carry" (the state after the
+        Doc's sequence before).
+    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut into sequences.
+    frozen (bool): Whether the weights stay as they are in training.
+    store_layers (Union[bool, str]): Whether to set `doc._.elmo`, a float32 array
+        of shape `(L + 1, n_tokens, 2P)`; "auto" if anything listens.
+    set_vectors (bool): Whether to set `doc.tensor` and the hooks that make
+        `.vector` and `.similarity` contextual.
+    max_batch_tokens (int): Most tokens that run side by side.
+    cache (int): Token strings whose context-free vectors are kept.
+    precision (str): Of the language model's products, except while it is
+        fine-tuned: "float32", "bfloat16", "int8", or "auto" for the fastest good one.
+    features (Optional[FeatureCache]): Where the layers of Docs are kept in training,
+        so that a frozen language model computes them once; None for nowhere.
+    RAISES (ValueError): A setting is impossible.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], Layers],
+        name: str = "elmo",
+        *,
+        weights: Weights = None,
+        mix: Mix = "average",
+        initial_state: str = "warm",
+        segmenter: Segmenter,
+        frozen: bool = True,
+        store_layers: Union[bool, str] = "auto",
+        set_vectors: bool = True,
+        max_batch_tokens: int = 4096,
+        cache: int = 20_000,
+        precision: str = "float32",
+        features: Optional[FeatureCache] = None,
+    ):
+        if store_layers not in (True, False, "auto"):
+            raise ValueError(f"store_layers must be true, false or 'auto', got {store_layers!r}")
+        check_mix(mix)
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.cfg: dict[str, Any] = {}
+        self.mix = mix
+        self.frozen = frozen
+        self.store_layers = store_layers
+        self.set_vectors = set_vectors
+        Training.__init__(self)
+        settings: dict[str, Any] = {
+            "segmenter": segmenter,
+            "initial_state": initial_state,
+            "frozen": frozen,
+            "max_batch_tokens": max_batch_tokens,
+            "cache": cache,
+            "precision": precision,
+            "features": features,
+        }
+        configure(model, weights=weights, **settings)
+        enable_replacing(model, settings)
+
+    @property
+    def bilm(self) -> "BiLM":
+        """RETURNS (BiLM): The language model, a torch.nn.Module.
+        RAISES (ValueError): It has no weights, or they cannot be read."""
+        return self._shim.bilm
+
+    @property
+    def features(self) -> Optional[FeatureCache]:
+        """RETURNS (Optional[FeatureCache]): Where layers are kept in training, if anywhere."""
+        return self._shim.features
+
+    def set_bilm(self, bilm: "BiLM") -> None:
+        """Take over a language model.
+
+        bilm (BiLM): The model; the pipe decides whether it is frozen.
+        """
+        self._shim.set(bilm)
+        follow_weights(self.model)
+
+    @property
+    def width(self) -> int:
+        """RETURNS (int): Width of the vectors, 2P."""
+        return self._shim.config.width
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> Layers:
+        """Compute the layers of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[Floats3d]): `(L + 1, n_tokens, 2P)` each.
+        RAISES (ValueError): The pipe has no weights.
+        """
+        self._finish_reported()
+        layers: Layers = self.model.predict(list(docs))
+        return layers
+
+    def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
+        """Set `doc._.elmo`, `doc.tensor` and the vector hooks.
+
+        docs (Sequence[Doc]): The Docs.
+        scores (List[Floats3d]): What `predict` returned for them.
+        """
+        store = self.store_layers if self.store_layers != "auto" else bool(self._known_listeners)
+        set_vectors = self.set_vectors and not self._tensor_readers
+        for doc, layers in zip(docs, scores):
+            if store:
+                self._store(doc, layers)
+            if set_vectors:
+                doc.tensor = mix_layers(layers, self.mix)
+                set_hooks(doc)
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Apply the pipe to a stream of Docs, in order. However many Docs come at
+        a time, the layers of a bounded number of tokens are held.
+
+        stream (Iterable[Doc]): The Docs.
+        batch_size (int): Most Docs at a time.
+        YIELDS (Doc): The Docs.
+        """
+        handle_error = self.get_error_handler()
+        most = PIPE_BATCHES * self.model.attrs["max_batch_tokens"]
+        for docs in by_tokens(stream, most, batch_size):
+            try:
+                self.set_annotations(docs, self.predict(docs))
+            except Exception as error:
+                handle_error(self.name, self, docs, error)
+            else:
+                yield from docs
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        weights: Union[str, Path, Callable[[], Any], None] = None,
+    ) -> None:
+        """Read the weights, unless there are some already.
+
+        get_examples (Callable[[], Iterable[Example]]): Examples.
+        nlp (Optional[Language]): The pipeline.
+        weights (Union[str, Path, Callable[[], BiLM], None]): Weights to read in
+            place of those that there are or that the config names.
+        RAISES (ValueError): There are no weights, or they cannot be read.
+        """
+        validate_get_examples(get_examples, "Elmo.initialize")
+        if weights is not None:
+            self._shim.read(weights)
+        self.model.initialize()
+
+    # Serialisation
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Serialise the weights.
+
+        exclude (Iterable[str]): "model" leaves them out.
+        RETURNS (bytes): The pipe's state.
+        """
+        self._finish_reported()
+        data: bytes = util.to_bytes({"model": self._shim.to_bytes}, exclude)
+        return data
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
+        """Load what `to_bytes` returned.
+
+        bytes_data (bytes): The pipe's state.
+        exclude (Iterable[str]): "model" leaves the weights as they are.
+        RETURNS (Elmo): The pipe itself.
+        """
+        util.from_bytes(bytes_data, {"model": self._load}, exclude)
+        return self
+
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        """Write the weights, as `model.safetensors`.
+
+        path (Union[str, Path]): The pipe's folder.
+        exclude (Iterable[str]): "model" leaves them out.
+        """
+        self._finish_reported()
+        util.to_disk(
+            path, {MODEL_FILE: lambda file: file.write_bytes(self._shim.to_bytes())}, exclude
+        )
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
+        """Load what `to_disk` wrote; the weights' original path is not needed.
+
+        path (Union[str, Path]): The pipe's folder.
+        exclude (Iterable[str]): "model" leaves the weights as they are.
+        RETURNS (Elmo): The pipe itself.
+        """
+        util.from_disk(path, {MODEL_FILE: lambda file: self._load(file.read_bytes())}, exclude)
+        return self
+
+    def _load(self, data: bytes) -> None:
+        self._shim.from_bytes(data)
+        follow_weights(self.model)

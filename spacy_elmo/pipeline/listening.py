@@ -1,0 +1,114 @@
+"""spaCy's protocol of a component that others listen to."""
+
+from typing import Any, Union, cast
+from weakref import WeakSet
+
+from spacy import util
+from spacy.pipeline.tok2vec import Tok2VecListener
+from thinc.api import Model
+
+from ..layers.listener import ElmoListener, Upstream
+
+
+class _Existing(WeakSet):
+    """Things as long as something else holds them; unlike a WeakSet it can be pickled."""
+
+    def __reduce__(self) -> tuple:
+        return type(self), (list(self),)
+
+
+class Listening:
+    """Keeps the listeners of a pipe (spaCy's `ListenedToComponent`), and the
+    components that read `doc.tensor` as spaCy's own tok2vec wrote it."""
+
+    name: str
+    set_vectors: bool
+    store_layers: Union[bool, str]
+
+    def __init__(self) -> None:
+        self.listener_map = {}
+        # As long as they exist: in a disabled component, too.
+        self._known_listeners = _Existing()
+        self._tensor_readers = _Existing()
+
+    @property
+    def listener_map(self) -> dict[str, list[ElmoListener]]:
+        """RETURNS (Dict[str, List[ElmoListener]]): Listeners by component."""
+        return self._listener_map
+
+    @listener_map.setter
+    def listener_map(self, listener_map: dict[str, list[ElmoListener]]) -> None:
+        # spaCy empties it and then calls `find_listeners` for what follows and is
+        # enabled; what is disabled may be enabled again without another call.
+        self._listener_map = listener_map
+
+    @property
+    def listeners(self) -> list[ElmoListener]:
+        """RETURNS (List[ElmoListener]): All listeners."""
+        return [node for nodes in self.listener_map.values() for node in nodes]
+
+    @property
+    def listening_components(self) -> list[str]:
+        """RETURNS (List[str]): Names of the components that listen."""
+        return list(self.listener_map)
+
+    def add_listener(self, listener: ElmoListener, component_name: str) -> None:
+        """Connect a listener.
+
+        listener (ElmoListener): The listener.
+        component_name (str): The component that it belongs to.
+        """
+        if self.store_layers is False:
+            raise ValueError(
+                f"'{component_name}' listens to '{self.name}', which has store_layers = false: "
+                f"set it to true or 'auto'"
+            )
+        nodes = self.listener_map.setdefault(component_name, [])
+        if listener not in nodes:
+            nodes.append(listener)
+        self._known_listeners.add(listener)
+        listener.upstream = cast(Upstream, self)
+
+    def remove_listener(self, listener: ElmoListener, component_name: str) -> bool:
+        """Disconnect a listener.
+
+        listener (ElmoListener): The listener.
+        component_name (str): The component that it belongs to.
+        RETURNS (bool): Whether it was connected.
+        """
+        nodes = self.listener_map.get(component_name, [])
+        if listener not in nodes:
+            return False
+        listener.upstream = None
+        self._known_listeners.discard(listener)
+        # A new list: `Language.replace_listeners` is running over the old one.
+        self.listener_map[component_name] = [node for node in nodes if node is not listener]
+        if not self.listener_map[component_name]:
+            del self.listener_map[component_name]
+        return True
+
+    def find_listeners(self, component: Any) -> None:
+        """Connect the listeners of a component that ask for this pipe or any.
+
+        component (Callable[[Doc], Doc]): The component.
+        """
+        model = getattr(component, "model", None)
+        if not isinstance(model, Model):
+            return
+        for node in model.walk():
+            if isinstance(node, ElmoListener) and node.upstream_name in ("*", self.name):
+                self.add_listener(node, component.name)
+            elif isinstance(node, Tok2VecListener) and self.set_vectors:
+                self._leave_tensor_to(node, component.name)
+
+    def _leave_tensor_to(self, node: Model, component_name: str) -> None:
+        """`doc.tensor` is one slot, and this component reads spaCy's vectors there."""
+        if node in self._tensor_readers:
+            return
+        self._tensor_readers.add(node)
+        util.logger.warning(
+            "'%s' stands before '%s', which reads the vectors of spaCy's own tok2vec from "
+            "doc.tensor: '%s' leaves doc.tensor alone, and .vector is not contextual. To change "
+            "that put '%s' after '%s'; to silence this, set_vectors = false.",
+            *(self.name, component_name, self.name, self.name, component_name),
+        )

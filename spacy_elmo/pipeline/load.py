@@ -1,0 +1,53 @@
+"""The language model of a pipeline, or of weights."""
+
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+
+from .elmo import Elmo
+
+
+def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
+    """Read a pipeline, or put weights into a new one.
+
+    name_or_path (str): Folder or package of a pipeline, or what
+        `spacy_elmo.weights.read_weights` reads.
+    lang (str): Language of a new pipeline.
+    RETURNS (Language): A pipeline; `elmo_pipe` finds the language model.
+    RAISES (ValueError): There is no such model, or its files are broken.
+    """
+    if is_pipeline(name_or_path):
+        path = Path(name_or_path)
+        return spacy.load(path if path.exists() else name_or_path)
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("elmo", config={"weights": name_or_path})
+    return nlp
+
+
+def is_pipeline(name_or_path: str) -> bool:
+    """RETURNS (bool): Whether this is a folder or package of a pipeline, not weights."""
+    path = Path(name_or_path)
+    if path.exists():
+        return (path / "config.cfg").is_file()
+    found: bool = spacy.util.is_package(name_or_path)
+    return found
+
+
+def elmo_pipe(nlp: Language) -> Elmo:
+    """Find the pipe `elmo` of a pipeline, whatever its name.
+
+    nlp (Language): The pipeline.
+    RETURNS (Elmo): The pipe.
+    RAISES (ValueError): There is none, or there are several.
+    """
+    pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, Elmo)}
+    if not pipes:
+        names = ", ".join(nlp.component_names) or "no component"
+        raise ValueError(f"the pipeline has no 'elmo' pipe; it has {names}")
+    if len(pipes) > 1:
+        raise ValueError(
+            f"the pipeline has several 'elmo' pipes: {', '.join(pipes)}. Give the weights of one, "
+            f"as PIPELINE/{next(iter(pipes))}/model.safetensors"
+        )
+    return next(iter(pipes.values()))

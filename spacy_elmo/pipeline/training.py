@@ -1,0 +1,144 @@
+"""Updates of a pipeline: layers for the listeners, one backward pass for all of them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Optional
+
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples
+from thinc.api import Model, Optimizer
+from thinc.types import Floats3d
+
+from ..layers.bilm import BiLMShim, get_shim
+from ..layers.listener import OWNER, ElmoListener, Report, check_owner
+from .listening import Listening
+from .training_batch import TrainingBatch
+
+Layers = list[Floats3d]
+
+
+class Training(Listening):
+    """What an `elmo` pipe does in `nlp.update`."""
+
+    model: Model[list[Doc], Layers]
+    frozen: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._losses: dict[str, float] = {}
+        self._batch: Optional[TrainingBatch] = None
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[dict[str, float]] = None,
+    ) -> dict[str, float]:
+        """Compute the layers of a batch for the listeners. Unless the language
+        model is frozen, the backward pass runs once for all of them: when the
+        last one has reported, in `finish_update`, or before the next update.
+
+        examples (Iterable[Example]): The batch.
+        drop (float): Not used.
+        sgd (Optional[Optimizer]): The optimizer.
+        losses (Optional[Dict[str, float]]): The losses by pipe; ours is the sum
+            of the squares of the reported gradients.
+        RETURNS (Dict[str, float]): The losses.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "Elmo.update")
+        self._finish_batch()
+        if not self._known_listeners:
+            return losses
+        docs = [example.predicted for example in examples]
+        layers, backprop = self.model(docs, is_train=True)
+        for doc, values in zip(docs, layers):
+            self._store(doc, values)
+        if not self.frozen:
+            self._batch = TrainingBatch(docs, layers, backprop)
+            self._losses = losses
+            if sgd not in (None, False):
+                self.finish_update(sgd)
+        return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Run the backward pass, if any listener reported, and update the
+        weights. `Language.update` calls this before the listeners have run:
+        then it waits for them.
+
+        sgd (Optimizer): The optimizer.
+        """
+        if self.frozen:
+            return
+        if self._batch is not None:
+            self._batch.optimizer = sgd
+        self._finish_reported()
+        self.model.finish_update(sgd)  # for what earlier batches have accumulated
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        """Set `doc._.elmo` where it is missing or of other weights.
+
+        docs (Sequence[Doc]): The Docs.
+        RAISES (ValueError): Another pipe set it.
+        """
+        for doc in docs:
+            check_owner(doc, self.name)
+        missing = [
+            doc for doc in docs if doc._.elmo is None or doc.user_data.get(OWNER) != self._owner
+        ]
+        for doc, layers in zip(missing, self.model.predict(missing) if missing else []):
+            self._store(doc, layers)
+
+    def training_layers(
+        self, docs: Sequence[Doc], listener: ElmoListener
+    ) -> tuple[Layers, Optional[Report]]:
+        """Answer a listener in an update. Docs of the current batch of a pipe
+        that is fine-tuned take part in the gradient; for others the layers are
+        those that they have, or are computed now, once for all listeners.
+
+        docs (Sequence[Doc]): What the listener reads.
+        listener (ElmoListener): The listener.
+        RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and where
+            to report their gradient, if anywhere.
+        """
+        batch = self._batch
+        if batch is None or not batch.holds(docs):
+            self._shim.in_training = True
+            self.annotate(docs)
+            return [doc._.elmo for doc in docs], None
+
+        def report(gradients: Layers) -> None:
+            self._losses[self.name] += batch.add(docs, gradients)
+            if batch.optimizer is not None and batch.is_complete(self.listeners):
+                self._finish_batch()
+
+        return batch.layers_of(docs, listener), report
+
+    def _finish_batch(self) -> None:
+        """Run the backward pass that is due before the layers are computed anew."""
+        batch, self._batch = self._batch, None
+        if batch is not None and batch.has_gradient:
+            batch.run_backward()
+            if batch.optimizer is not None:
+                self.model.finish_update(batch.optimizer)
+
+    def _finish_reported(self) -> None:
+        """As `_finish_batch`, but a batch that the listeners have yet to read stays."""
+        if self._batch is not None and self._batch.has_gradient:
+            self._finish_batch()
+
+    @property
+    def _shim(self) -> BiLMShim:
+        return get_shim(self.model)
+
+    def _store(self, doc: Doc, layers: Floats3d) -> None:
+        doc._.elmo = layers
+        doc.user_data[OWNER] = self._owner
+
+    @property
+    def _owner(self) -> str:
+        """The pipe and its weights, for layers must not outlive them."""
+        return f"{self.name} {self._shim.id}.{self._shim.version}"

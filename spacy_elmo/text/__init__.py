@@ -1,0 +1,1 @@
+"""Text files, as sentences and as ids."""

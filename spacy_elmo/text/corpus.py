@@ -1,0 +1,96 @@
+"""Sentences as token ids."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional, Union
+
+import numpy as np
+
+from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
+from .reading import Inputs, check_format, find_files, read_sentences
+from .shards import Shards
+
+if TYPE_CHECKING:
+    pass
+
+START_ID, END_ID = 0, 1
+BLOCK = 1 << 24  # ids that are counted at a time
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentences as ids of token types.
+
+    types (Sequence[str]): The token types; `<S>` is 0 and `</S>` is 1.
+    tokens (Union[numpy.ndarray, Shards]): Every sentence as `<S> w1 .. wn`. The two
+        marks can be words of the text, too. *Shape:* `(n,)`, int32
+    starts (numpy.ndarray): Where each sentence starts in it. *Shape:* `(n_sentences,)`, int64
+    documents (numpy.ndarray): The first sentence of each document, int64.
+    type_counts (Optional[numpy.ndarray]): How often each type occurs, where it is known.
+    """
+
+    types: Sequence[str]
+    tokens: Union[np.ndarray, Shards]
+    starts: np.ndarray
+    documents: np.ndarray
+    type_counts: Optional[np.ndarray] = None
+
+    @property
+    def n_words(self) -> int:
+        """RETURNS (int): Tokens, sentence marks not counted."""
+        return len(self.tokens) - len(self.starts)
+
+    def counts(self) -> np.ndarray:
+        """RETURNS (numpy.ndarray): How often each type occurs."""
+        if self.type_counts is not None:
+            return self.type_counts
+        counts = np.zeros(len(self.types), "int64")
+        for start in range(0, len(self.tokens), BLOCK):
+            counts += np.bincount(self.tokens[start : start + BLOCK], minlength=len(counts))
+        return counts
+
+
+def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> Corpus:
+    """Number the tokens of sentences, in memory.
+
+    sentences (Iterable[List[str]]): The sentences; an empty one ends a document.
+    source (str): Its name in the error message.
+    RETURNS (Corpus): The ids.
+    RAISES (ValueError): There is no sentence.
+    """
+    types = {SENTENCE_START: START_ID, SENTENCE_END: END_ID}
+    tokens, starts, ends = array("i"), array("q"), array("q")
+    for sentence in sentences:
+        if not sentence:
+            ends.append(len(starts))
+            continue
+        starts.append(len(tokens))
+        tokens.append(START_ID)
+        tokens.extend([types.setdefault(token, len(types)) for token in sentence])
+    if not starts:
+        raise ValueError(f"{source} holds no sentence")
+    documents = np.unique(np.array([0, *ends], "int64"))
+    return Corpus(
+        types=list(types),
+        tokens=np.array(tokens, "int32"),
+        starts=np.array(starts, "int64"),
+        documents=documents[documents < len(starts)],
+    )
+
+
+def load_text(inputs: Inputs, *, format: str = "sentences", lang: str = "en") -> Corpus:
+    """Read text into memory; for more than some hundred megabytes there is `prepare`.
+
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
+    format (str): What text files hold: 'sentences', one a line, its tokens separated
+        by spaces, or 'text', for spaCy to split.
+    lang (str): Language of spaCy's tokenizer for running text.
+    RETURNS (Corpus): The text.
+    RAISES (ValueError): A file is missing or cannot be read, or there is no sentence.
+    """
+    check_format(format)
+    inputs = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
+    sentences = read_sentences(find_files(inputs), running_text=format == "text", lang=lang)
+    return read_corpus(sentences, ", ".join(map(str, inputs)))

@@ -1,0 +1,114 @@
+"""What a prepared corpus was made of, and what belongs to it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional
+
+from ..files import checksum, close_as
+from .reading import READABLE, WRITTEN
+
+MANIFEST = WRITTEN[0][0]
+FORMAT_VERSION = 1
+
+
+def read_manifest(folder: Path) -> Optional[dict[str, Any]]:
+    """Read the manifest of a prepared corpus.
+
+    folder (Path): The corpus.
+    RETURNS (Optional[dict]): The manifest, if the corpus is whole.
+    RAISES (ValueError): It is no manifest, or that of a later version.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        manifest = json.loads(path.read_bytes())
+        found = manifest["format_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no manifest of a corpus: {error}") from error
+    if found != FORMAT_VERSION:
+        raise ValueError(f"{path}: version {found}; this package reads version {FORMAT_VERSION}")
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest; the corpus is whole from now on."""
+    unfinished = folder / f"{MANIFEST}.part"
+    text = json.dumps({"format_version": FORMAT_VERSION, **manifest}, indent=2) + "\n"
+    file = unfinished.open("wb")
+    file.write(text.encode())
+    close_as(file, unfinished, folder / MANIFEST)
+
+
+def stamp(file: Path) -> dict[str, Any]:
+    """RETURNS (dict): What tells a file from another, or from what it was before."""
+    stat = file.stat()
+    return {"path": str(file), "size": stat.st_size, "modified": stat.st_mtime_ns}
+
+
+def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """RETURNS (Dict[str, dict]): Size and checksum of each file of the corpus."""
+    return {
+        name: {"size": (folder / name).stat().st_size, "sha256": checksum(folder / name)}
+        for name in sorted(names)
+    }
+
+
+def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None:
+    """Check that the files of a corpus are those of its manifest.
+
+    folder (Path): The corpus.
+    manifest (dict): Its manifest.
+    verify (bool): Whether to read them all for their checksums.
+    RAISES (ValueError): A file is missing, or another one.
+    """
+    advice = "Copy the folder again, or delete it and prepare the corpus again."
+    for name, expected in manifest["files"].items():
+        path = folder / name
+        if not path.is_file():
+            raise ValueError(f"{path} is missing. {advice}")
+        size = path.stat().st_size
+        if size != expected["size"]:
+            raise ValueError(f"{path} has {size:,} bytes, not {expected['size']:,}. {advice}")
+        if verify and checksum(path) != expected["sha256"]:
+            raise ValueError(f"{path} has another checksum than in {MANIFEST}. {advice}")
+
+
+def differences(
+    manifest: dict[str, Any], files: Sequence[Path], settings: dict[str, Any]
+) -> list[str]:
+    """Compare a corpus with one that is asked for.
+
+    manifest (dict): Of the corpus.
+    files (Sequence[Path]): The input files that are asked for.
+    settings (dict): The settings.
+    RETURNS (List[str]): How they differ; nothing where they do not.
+    """
+    found = [
+        f"{name} is {manifest['settings'].get(name)!r}, not {value!r}"
+        for name, value in settings.items()
+        if manifest["settings"].get(name) != value
+    ]
+    inputs = manifest["inputs"]
+    if len(inputs) != len(files):
+        return [*found, f"it was made of {len(inputs)} files, not of {len(files)}"]
+    for known, file in zip(inputs, files):
+        if not _is_same(known, file):
+            return [*found, f"it was made of '{known['path']}', and '{file}' is not the same"]
+    return found
+
+
+def _is_same(known: dict[str, Any], file: Path) -> bool:
+    found = stamp(file)
+    if found.items() <= known.items():
+        return True
+    endings = [
+        next(ending for ending in READABLE if name.endswith(ending))
+        for name in (known["path"], found["path"])
+    ]
+    return (
+        endings[0] == endings[1]
+        and known["size"] == found["size"]
+        and known["sha256"] == checksum(file)
+    )

@@ -1,0 +1,176 @@
+"""One chunk of text as ids of its own types, in a file of its own."""
+
+import hashlib
+import json
+import os
+from array import array
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
+from ..files import close_as
+from .corpus import END_ID, START_ID
+from .reading import sentences_of_lines, splitter_of
+from .shards import TypeTable, spell
+
+PART_VERSION = 1
+MAX_NAMED = 20  # of the lines that were left out, a file
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How lines become sentences.
+
+    jsonl (bool): Whether they are JSON.
+    running_text (bool): Whether lines of text are running text.
+    lang (str): Language of spaCy's tokenizer.
+    max_sentence (int): Most tokens of a sentence.
+    """
+
+    jsonl: bool
+    running_text: bool
+    lang: str
+    max_sentence: int
+
+    def digest(self, data: bytes) -> str:
+        """RETURNS (str): A name for what comes out of these lines."""
+        settings: dict[str, Any] = {**asdict(self), "version": PART_VERSION}
+        if self.jsonl or self.running_text:
+            settings["spacy"] = version("spacy")
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        digest.update(data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is in a part.
+
+    name (str): Its file; none where there was no text.
+    n_items (int): Tokens and sentence starts.
+    n_sentences (int): Sentences.
+    n_skipped (int): Lines that could not be read.
+    skipped (List[Tuple[int, str]]): The first of them, counted from 0, and the reasons.
+    """
+
+    name: str = ""
+    n_items: int = 0
+    n_sentences: int = 0
+    n_skipped: int = 0
+    skipped: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The text of a chunk.
+
+    ids (numpy.ndarray): Every sentence as `<S> w1 .. wn`, in types of this part.
+    sizes (numpy.ndarray): Of the sentences, with `<S>`.
+    document_ends (numpy.ndarray): How many sentences precede each end of a document.
+    types (TypeTable): The types; `<S>` is 0 and `</S>` is 1.
+    """
+
+    ids: np.ndarray
+    sizes: np.ndarray
+    document_ends: np.ndarray
+    types: TypeTable
+
+
+def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
+    """Read a chunk and write its part, unless an earlier run has.
+
+    data (bytes): Whole lines.
+    reading (Reading): How to read them.
+    folder (str): Where the parts are.
+    RETURNS (Summary): What is in it.
+    """
+    if not data:
+        return Summary()
+    path = Path(folder) / f"{reading.digest(data)}.npz"
+    # An unreadable part is made again.
+    with suppress(OSError, EOFError, KeyError, ValueError, BadZipFile), _open(path) as file:
+        return Summary(**json.loads(file["summary"].tobytes()))
+    part, skipped = _read(data, reading)
+    summary = Summary(path.name, len(part.ids), len(part.sizes), len(skipped), skipped[:MAX_NAMED])
+    _write(path, part, summary)
+    return summary
+
+
+def read_part(folder: Path, summary: Summary) -> Part:
+    """Read a part that `make_part` wrote.
+
+    folder (Path): Where the parts are.
+    summary (Summary): Of the part.
+    RETURNS (Part): The part.
+    RAISES (OSError): It was damaged since.
+    """
+    path = folder / summary.name
+    try:
+        with _open(path) as file:
+            types = TypeTable(file["characters"], file["offsets"])
+            return Part(file["ids"], file["sizes"], file["document_ends"], types)
+    except (BadZipFile, EOFError, ValueError) as error:
+        path.unlink()  # to be made again
+        raise OSError(f"{path} was damaged ({error}). Run the same again.") from error
+
+
+def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:
+    skipped: list[tuple[int, str]] = []
+    types: defaultdict[str, int] = defaultdict()
+    types.update({SENTENCE_START: START_ID, SENTENCE_END: END_ID})
+    types.default_factory = types.__len__
+    ids, sizes, document_ends = array("i"), array("i"), array("i")
+    sentences = sentences_of_lines(
+        enumerate(data.removesuffix(b"\n").split(b"\n")),
+        reading.jsonl,
+        reading.running_text,
+        splitter_of(reading.lang),
+        lambda line, reason: skipped.append((line, reason)),
+    )
+    for line, sentence in sentences:
+        if not sentence:
+            document_ends.append(len(sizes))
+        elif len(sentence) > reading.max_sentence:
+            reason = f"a sentence of {len(sentence):,} tokens, more than {reading.max_sentence:,}"
+            skipped.append((line, reason))
+        else:
+            sizes.append(len(sentence) + 1)
+            ids.append(START_ID)
+            ids.extend(map(types.__getitem__, sentence))
+    part = Part(
+        np.array(ids, "int32"),
+        np.array(sizes, "int32"),
+        np.array(document_ends, "int32"),
+        TypeTable(*spell(list(types))),
+    )
+    return part, skipped
+
+
+def _write(path: Path, part: Part, summary: Summary) -> None:
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        file = unfinished.open("wb")
+        np.savez(
+            file,
+            ids=part.ids,
+            sizes=part.sizes,
+            document_ends=part.document_ends,
+            characters=part.types.characters,
+            offsets=part.types.offsets,
+            summary=np.frombuffer(json.dumps(asdict(summary)).encode(), "uint8"),
+        )
+        close_as(file, unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _open(path: Path) -> Any:
+    return np.load(path, allow_pickle=False)

@@ -1,0 +1,285 @@
+"""From text files of any size to a corpus on disk."""
+
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from ..bilm.vocabulary import Vocabulary
+from ..files import close_as, full_disk, lock, progress_bar
+from .chunks import Chunk, ChunkReader
+from .corpus import Corpus
+from .manifest import (
+    MANIFEST,
+    check_files,
+    describe_files,
+    differences,
+    read_manifest,
+    stamp,
+    write_manifest,
+)
+from .merge import merge_parts, read_arrays
+from .parts import MAX_NAMED, Reading, Summary, make_part
+from .reading import Inputs, check_format, find_files, is_jsonl
+from .workers import map_in_order, n_processes
+
+CHUNK_SIZE = 1 << 22  # bytes of text that a process works on at a time
+SHARD_SIZE = 1 << 26  # tokens of a file
+UNFINISHED = "unfinished"
+VOCABULARY_FILE = "vocab.txt"
+
+
+def prepare(
+    inputs: Inputs,
+    output: Union[str, Path],
+    *,
+    format: str = "sentences",
+    lang: str = "en",
+    min_count: int = 2,
+    max_size: int = 30_000,
+    n_process: int = -1,
+    on_error: str = "skip",
+    max_sentence: int = 10_000,
+    ignore: Optional[Path] = None,
+    chunk_size: int = CHUNK_SIZE,
+    shard_size: int = SHARD_SIZE,
+) -> Corpus:
+    """Write text of any size as a corpus that is read from disk. Memory holds the
+    token types, not the text. A run that was interrupted, in any way, goes on where
+    it was when the same is called again; where the corpus is there, it is opened.
+
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
+    output (Union[str, Path]): The corpus: a new or empty folder, or one of before.
+    format (str): What text files hold: 'sentences', one a line, its tokens separated
+        by spaces, or 'text', for spaCy to split.
+    lang (str): Language of spaCy's tokenizer for running text.
+    min_count (int): Least count of a word of the vocabulary.
+    max_size (int): Most words of the vocabulary, the special ones included.
+    n_process (int): Processes that read; -1 is one a core.
+    on_error (str): What to do with what cannot be read: 'skip' it, with a warning
+        and a line in the manifest, or 'refuse' to go on.
+    max_sentence (int): Most tokens of a sentence; a longer one cannot be read.
+    ignore (Optional[Path]): A folder whose files are no inputs, beside `output`.
+    chunk_size (int): Bytes of text that a process works on at a time.
+    shard_size (int): Tokens of a file.
+    RETURNS (Corpus): The corpus, as `open_corpus` reads it.
+    RAISES (ValueError): A setting is impossible, an input cannot be read, there is no
+        sentence, or the folder holds something else.
+    RAISES (OSError): The disk is full, or another process writes to the folder.
+    """
+    check_format(format)
+    settings = {
+        "format": format,
+        "lang": lang,
+        "min_count": min_count,
+        "max_size": max_size,
+        "on_error": on_error,
+        "max_sentence": max_sentence,
+    }
+    _check(settings)
+    n_process = n_processes(n_process)
+    output = Path(output)
+    ignored = [output] if ignore is None else [output, ignore]
+    files = [
+        file
+        for file in find_files(inputs)
+        if not any(_is_inside(file, folder) for folder in ignored)
+    ]
+    if not _is_there(output, files, settings):
+        _make_room(output)
+        with full_disk(output), lock(output / UNFINISHED / "lock"):
+            # Another process may have finished it since.
+            if not _is_there(output, files, settings):
+                run = _Run(files, output, settings, chunk_size)
+                run.write_parts(n_process)
+                run.merge(shard_size)
+    shutil.rmtree(output / UNFINISHED, ignore_errors=True)
+    return open_corpus(output)
+
+
+def is_prepared(folder: Union[str, Path]) -> bool:
+    """RETURNS (bool): Whether a folder holds a whole corpus that `prepare` wrote."""
+    return (Path(folder) / MANIFEST).is_file()
+
+
+def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
+    """Open a corpus that `prepare` wrote; it stays on disk.
+
+    folder (Union[str, Path]): The corpus.
+    verify (bool): Whether to compare the checksums of all its files, too.
+    RETURNS (Corpus): The corpus.
+    RAISES (ValueError): There is none, or a file of it is missing or another one.
+    """
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise ValueError(
+            f"{folder} holds no {MANIFEST}: there is no corpus, or its preparation was "
+            f"interrupted. `python -m spacy elmo corpus INPUT {folder}` goes on with it."
+        )
+    check_files(folder, manifest, verify=verify)
+    return read_arrays(folder)
+
+
+def _check(settings: dict[str, Any]) -> None:
+    for name, least in (("min_count", 1), ("max_size", 4), ("max_sentence", 1)):
+        if settings[name] < least:
+            raise ValueError(f"{name} must be {least} or more, got {settings[name]}")
+    if settings["on_error"] not in ("skip", "refuse"):
+        raise ValueError(f"on_error must be 'skip' or 'refuse', got '{settings['on_error']}'")
+
+
+def _is_inside(file: Path, output: Path) -> bool:
+    """What an earlier run has written into a folder of inputs is none of them."""
+    return output.resolve() in file.resolve().parents
+
+
+def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> bool:
+    manifest = read_manifest(output)
+    if manifest is None:
+        return False
+    found = differences(manifest, files, settings)
+    if found:
+        raise ValueError(
+            f"{output} holds another corpus: {'; '.join(found)}. Give another folder, or "
+            f"delete this one."
+        )
+    return True
+
+
+def _make_room(output: Path) -> None:
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"{output} is a file; the corpus needs a folder")
+    unfinished = output / UNFINISHED
+    if output.is_dir() and not unfinished.is_dir() and any(output.iterdir()):
+        raise ValueError(f"{output} holds other files: give a new or an empty folder")
+    unfinished.mkdir(parents=True, exist_ok=True)
+
+
+class _Run:
+    """One preparation.
+
+    files (Sequence[Path]): The input.
+    output (Path): The corpus.
+    settings (dict): The settings, as in the manifest.
+    ignore (Optional[Path]): A folder whose files are no inputs, beside `output`.
+    chunk_size (int): Bytes of text that a process works on at a time.
+    """
+
+    def __init__(
+        self, files: Sequence[Path], output: Path, settings: dict[str, Any], chunk_size: int
+    ):
+        self.files = files
+        self.stamps = [stamp(file) for file in files]  # of before they are read
+        self.output = output
+        self.settings = settings
+        self.unfinished = output / UNFINISHED
+        self.readings = [self._reading(file) for file in files]
+        by_paragraph = [how.running_text and not how.jsonl for how in self.readings]
+        self.reader = ChunkReader(files, chunk_size, by_paragraph)
+        self.skipped = _Skipped(files, refuse=settings["on_error"] == "refuse")
+        self.parts: list[tuple[int, Summary]] = []
+
+    def write_parts(self, n_process: int) -> None:
+        """Read the text into parts, those that are there left as they are."""
+        n_bytes = sum(about["size"] for about in self.stamps)
+        n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size)
+        results = map_in_order(make_part, self._tasks(), n_process)
+        with closing(results), progress_bar(n_bytes, "Reading", "B") as bar:
+            for chunk, summary in results:
+                for line, reason in summary.skipped:
+                    self.skipped.add(chunk.file, chunk.first_line + line, reason)
+                self.skipped.add_unnamed(chunk.file, summary.n_skipped - len(summary.skipped))
+                if chunk.problem is not None:
+                    self.skipped.add(chunk.file, *chunk.problem)
+                self.parts.append((chunk.file, summary))
+                bar.update(chunk.n_read)
+        self.skipped.close()
+
+    def merge(self, shard_size: int) -> None:
+        """Write the corpus, its manifest last."""
+        n_sentences = sum(summary.n_sentences for _, summary in self.parts)
+        if not n_sentences:
+            raise ValueError(f"{', '.join(map(str, self.files[:5]))}: holds no sentence")
+        merge_parts(self.unfinished, self.parts, self.output, shard_size=shard_size)
+        corpus = read_arrays(self.output)
+        self._write_vocabulary(corpus)
+        names = [path.name for path in self.output.glob("*.npy")]
+        checksums = self.reader.checksums
+        manifest = {
+            "settings": self.settings,
+            "inputs": [{**about, "sha256": found} for about, found in zip(self.stamps, checksums)],
+            "counts": {
+                "tokens": corpus.n_words,
+                "sentences": n_sentences,
+                "documents": len(corpus.documents),
+                "types": len(corpus.types),
+            },
+            "skipped": self.skipped.describe(),
+            "files": describe_files(self.output, [*names, VOCABULARY_FILE]),
+        }
+        write_manifest(self.output, manifest)
+
+    def _reading(self, file: Path) -> Reading:
+        return Reading(
+            jsonl=is_jsonl(file),
+            running_text=self.settings["format"] == "text",
+            lang=self.settings["lang"],
+            max_sentence=self.settings["max_sentence"],
+        )
+
+    def _tasks(self) -> Iterator[tuple[Chunk, tuple]]:
+        for chunk in self.reader:
+            yield chunk, (chunk.data, self.readings[chunk.file], str(self.unfinished))
+
+    def _write_vocabulary(self, corpus: Corpus) -> None:
+        sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
+        path = self.output / VOCABULARY_FILE
+        unfinished = path.with_name(path.name + ".part")
+        vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
+        vocabulary.to_disk(unfinished)
+        with unfinished.open("rb+") as file:
+            close_as(file, unfinished, path)
+
+
+class _Skipped:
+    """What was left out.
+
+    files (Sequence[Path]): The input.
+    refuse (bool): Whether to raise at the first.
+    """
+
+    def __init__(self, files: Sequence[Path], *, refuse: bool):
+        self.files = files
+        self.refuse = refuse
+        self.named: list[dict[str, Any]] = []
+        self.counts: Counter[int] = Counter()
+
+    def add(self, file: int, line: Optional[int], reason: str) -> None:
+        """RAISES (ValueError): Nothing may be left out."""
+        path = self.files[file]
+        place = f"{path}, line {line}" if line is not None else str(path)
+        if self.refuse:
+            raise ValueError(f"{place}: {reason}. Repair it, or leave it out: on_error 'skip'")
+        self.counts[file] += 1
+        if self.counts[file] <= MAX_NAMED:
+            self.named.append({"path": str(path), "line": line, "reason": reason})
+            warnings.warn(f"{place}: {reason}; left out", stacklevel=2)
+
+    def add_unnamed(self, file: int, n: int) -> None:
+        """Count some more."""
+        self.counts[file] += n
+
+    def close(self) -> None:
+        """Warn of those that were not named."""
+        for file, n in self.counts.items():
+            if n > MAX_NAMED:
+                warnings.warn(f"{self.files[file]}: {n - MAX_NAMED:,} more left out", stacklevel=2)
+
+    def describe(self) -> dict[str, Any]:
+        """RETURNS (dict): What the manifest says of it."""
+        by_file = {str(self.files[file]): n for file, n in self.counts.items() if n}
+        return {"by_file": by_file, "first": self.named}

@@ -1,0 +1,251 @@
+"""From text files to sentences."""
+
+import codecs
+import gzip
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Union
+
+import srsly
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+READABLE = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
+FORMATS = ("sentences", "text")
+# What stands in a prepared corpus, and in a pipeline.
+WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
+MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
+Inputs = Union[str, Path, Iterable[Union[str, Path]]]
+Refuse = Callable[[int, str], None]
+NumberedSentences = Iterator[tuple[int, list[str]]]
+
+
+def check_format(format: str) -> None:
+    """RAISES (ValueError): It is no format of text files."""
+    if format not in FORMATS:
+        raise ValueError(f"format must be 'sentences' or 'text', got '{format}'")
+
+
+def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Path]:
+    """Find the readable files of paths, folders and globs.
+
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
+    readable (Tuple[str, ...]): The ends of the names of readable files.
+    RETURNS (List[Path]): The files, those of a folder or glob sorted. Corpora that
+        were prepared and pipelines that stand in a folder are no text of it.
+    RAISES (ValueError): A path is missing, its format unknown, or it is such a corpus.
+    """
+    if isinstance(inputs, (str, Path)):
+        inputs = [inputs]
+    files: list[Path] = []
+    for given in inputs:
+        path = Path(given)
+        if path.is_dir():
+            found = _files_of_folder(path, readable)
+        elif path.exists():
+            found = [path]
+        else:
+            found = sorted(Path(name) for name in glob(str(given), recursive=True))
+        found = [file for file in found if file.is_file()]
+        if not found:
+            raise ValueError(f"no {', '.join(readable)} file at '{given}'")
+        files.extend(found)
+    for file in files:
+        if not file.name.endswith(readable):
+            raise ValueError(f"{file}: unknown format; readable are {', '.join(readable)}")
+    return files
+
+
+def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
+    if _is_written(folder):
+        raise ValueError(
+            f"{folder} is a prepared corpus or a pipeline, not text. A prepared corpus is given "
+            f"alone, as the text to train on or as the held-out text of `pretrain`"
+        )
+    written = {file.parent for first, _ in WRITTEN for file in folder.rglob(first)}
+    written = {found for found in written if _is_written(found)}
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.name.endswith(readable) and written.isdisjoint(file.parents)
+    )
+
+
+def _is_written(folder: Path) -> bool:
+    return any(all((folder / name).is_file() for name in names) for names in WRITTEN)
+
+
+def read_sentences(
+    files: Iterable[Path], *, running_text: bool = False, lang: str = "en"
+) -> Iterator[list[str]]:
+    """Read the sentences of files: `.txt` by line, `.jsonl` by line with a key
+    `tokens` (a sentence) or `text` (a document of running text); or either, gzipped.
+
+    files (Iterable[Path]): What `find_files` found.
+    running_text (bool): Whether text files hold running text, for spaCy to split,
+        rather than a sentence a line, its tokens separated by spaces.
+    lang (str): Language of spaCy's tokenizer for running text.
+    YIELDS (List[str]): The tokens of a sentence; none where a document ends: with its
+        file, at an empty line between sentences, after a line with `text`.
+    RAISES (ValueError): A file cannot be read; the message names file and line.
+    """
+    splitter = splitter_of(lang)
+    for file in files:
+        refuse = partial(_refuse, file)
+        for _, sentence in sentences_of_lines(
+            _lines(file), is_jsonl(file), running_text, splitter, refuse
+        ):
+            yield sentence
+        yield []
+
+
+def is_jsonl(file: Path) -> bool:
+    """RETURNS (bool): Whether a readable file holds JSON."""
+    return file.name.endswith((".jsonl", ".jsonl.gz"))
+
+
+def sentences_of_lines(
+    lines: Iterable[tuple[int, bytes]],
+    jsonl: bool,
+    running_text: bool,
+    splitter: Callable[[], "Language"],
+    refuse: Refuse,
+) -> NumberedSentences:
+    """Read the sentences of lines.
+
+    lines (Iterable[Tuple[int, bytes]]): The lines of a file, with their numbers.
+    jsonl (bool): Whether they are JSON.
+    running_text (bool): Whether lines of text are running text.
+    splitter (Callable): Makes the pipeline that splits running text, if there is some.
+    refuse (Callable[[int, str], None]): Told the number of a line that cannot be
+        read, and the reason; where it returns, the line is left out.
+    YIELDS (Tuple[int, List[str]]): The number of a line, and the tokens of a sentence
+        of it, or of the paragraph that starts there; none where a document ends.
+    """
+    decoded = _decoded(lines, refuse)
+    if jsonl:
+        yield from _jsonl_sentences(decoded, splitter, refuse)
+    elif running_text:
+        yield from _split(_paragraphs(decoded), splitter)
+    else:
+        yield from ((number, line.split()) for number, line in decoded)
+
+
+def splitter_of(lang: str) -> Callable[[], "Language"]:
+    """RETURNS (Callable): Makes spaCy's splitter of running text, once."""
+    return cache(partial(_splitter, lang))
+
+
+def _refuse(file: Path, number: int, reason: str) -> None:
+    raise ValueError(f"{file}, line {number}: {reason}")
+
+
+def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    opener = gzip.open if file.suffix == ".gz" else open
+    number = 0
+    try:
+        with opener(file, "rb") as stream:
+            for number, line in enumerate(stream, 1):
+                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{file}, after line {number}: not a whole gzip file: {error}") from error
+
+
+def _decoded(lines: Iterable[tuple[int, bytes]], refuse: Refuse) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
+        try:
+            text = line.decode("utf8")
+        except UnicodeDecodeError as error:
+            refuse(number, f"not UTF-8: {error}")
+        else:
+            yield number, text
+
+
+def _jsonl_sentences(
+    lines: Iterable[tuple[int, str]], splitter: Callable[[], "Language"], refuse: Refuse
+) -> NumberedSentences:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            content = read_record(line)
+        except ValueError as error:
+            refuse(number, str(error))
+            continue
+        if isinstance(content, str):
+            yield number, []
+            yield from _split([(number, content)], splitter)
+            yield number, []
+        elif content:
+            yield number, content
+
+
+def read_record(line: str) -> Union[str, list[str]]:
+    """Read a line of `.jsonl`.
+
+    line (str): The line.
+    RETURNS (Union[str, List[str]]): Its text, or its tokens.
+    RAISES (ValueError): It has neither.
+    """
+    try:
+        record = srsly.json_loads(line)
+        tokens, text = record.get("tokens"), record.get("text")
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"not a JSON object: {error}") from error
+    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+        return tokens
+    if not isinstance(text, str):
+        raise ValueError("needs 'tokens' (a list of strings) or 'text' (a string)")
+    if has_half_a_pair(text):
+        raise ValueError("'text' holds half a surrogate pair, which spaCy cannot read")
+    return text
+
+
+def has_half_a_pair(text: str) -> bool:
+    """RETURNS (bool): Whether there is half a surrogate pair, which is no UTF-8."""
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _splitter(lang: str) -> "Language":
+    import spacy  # heavy, and most text comes split
+
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sentencizer")
+    nlp.max_length = sys.maxsize  # its reason, the memory of parsers, is none here
+    return nlp
+
+
+def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Lines up to an empty one belong together: running text is often wrapped."""
+    paragraph: list[str] = []
+    first, n_characters = 1, 0
+    for number, line in lines:
+        line = line.strip()
+        if not line or n_characters >= MAX_PARAGRAPH:
+            yield first, " ".join(paragraph)
+            paragraph, n_characters = [], 0
+        if line:
+            first = number if not paragraph else first
+            paragraph.append(line)
+            n_characters += len(line)
+    yield first, " ".join(paragraph)
+
+
+def _split(
+    texts: Iterable[tuple[int, str]], splitter: Callable[[], "Language"]
+) -> NumberedSentences:
+    numbered = ((text, number) for number, text in texts if text)
+    for doc, number in splitter().pipe(numbered, as_tuples=True):
+        for sentence in doc.sents:
+            tokens = [token.text for token in sentence if not token.is_space]
+            if tokens:
+                yield number, tokens

@@ -1,0 +1,186 @@
+"""Long arrays and tables of strings on disk, read where they are asked for."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Optional, Union, overload
+
+import numpy as np
+
+from ..files import close_as
+
+TYPES_AT_A_TIME = 1 << 16
+
+
+class Shards:
+    """One long array in several pieces, of the same size but for the last.
+
+    arrays (Sequence[numpy.ndarray]): The pieces, in their order.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray]):
+        self._arrays = list(arrays)
+        self._ends = np.cumsum([len(array) for array in self._arrays])
+        self.dtype = self._arrays[0].dtype
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, where: Any) -> Any:
+        """where (Union[int, slice, numpy.ndarray]): A place, a stretch, or any places."""
+        if isinstance(where, slice):
+            start, stop, step = where.indices(len(self))
+            return self._stretch(start, stop) if step == 1 else self[np.arange(start, stop, step)]
+        places = np.asarray(where, "int64")
+        places = np.where(places < 0, places + len(self), places)
+        if places.size and not (places.min() >= 0 and places.max() < len(self)):
+            raise IndexError(f"a place outside of the {len(self)} items")
+        pieces = np.searchsorted(self._ends, places, "right")
+        found = np.empty(places.shape, self.dtype)
+        for piece in np.unique(pieces):
+            first = self._ends[piece] - len(self._arrays[piece])
+            here = pieces == piece
+            found[here] = self._arrays[piece][places[here] - first]
+        return found[()]
+
+    def _stretch(self, start: int, stop: int) -> np.ndarray:
+        found = []
+        for end, array in zip(self._ends.tolist(), self._arrays):
+            first = end - len(array)
+            if start < end and first < stop:
+                found.append(array[max(start - first, 0) : stop - first])
+        return found[0] if len(found) == 1 else np.concatenate([*found, np.empty(0, self.dtype)])
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+
+class TypeTable(Sequence[str]):
+    """Strings of any kind, spelled in UTF-8 one after the other.
+
+    characters (numpy.ndarray): Their bytes, uint8; half a surrogate pair is
+        three bytes, as Python's "surrogatepass" writes them.
+    offsets (numpy.ndarray): Where each starts, and the end. *Shape:* `(n + 1,)`, int64
+    """
+
+    def __init__(self, characters: np.ndarray, offsets: np.ndarray):
+        self.characters = characters
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+    def __getitem__(self, i: Union[int, slice]) -> Union[str, list[str]]:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        place = int(i) + len(self) if i < 0 else int(i)
+        if not 0 <= place < len(self):
+            raise IndexError(f"type {i} of {len(self)}")
+        start, end = self.offsets.item(place), self.offsets.item(place + 1)
+        return self.characters[start:end].tobytes().decode("utf8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        for spelled in self.spelled():
+            yield spelled.decode("utf8", "surrogatepass")
+
+    def spelled(self) -> Iterator[bytes]:
+        """YIELDS (bytes): Each string, as UTF-8."""
+        for first in range(0, len(self), TYPES_AT_A_TIME):
+            offsets = self.offsets[first : first + TYPES_AT_A_TIME + 1]
+            spelled = self.characters[offsets[0] : offsets[-1]].tobytes()
+            places = (offsets - offsets[0]).tolist()
+            yield from (spelled[start:end] for start, end in zip(places, places[1:]))
+
+
+def spell(strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): Characters and offsets of a `TypeTable`."""
+    spelled = [string.encode("utf8", "surrogatepass") for string in strings]
+    offsets = np.cumsum([0, *map(len, spelled)], dtype="int64")
+    return np.frombuffer(b"".join(spelled), "uint8"), offsets
+
+
+class ArrayWriter:
+    """Writes an `.npy` file of one dimension piece by piece. The file is whole or
+    not there.
+
+    path (Path): The file.
+    dtype (str): Of its items.
+    """
+
+    def __init__(self, path: Path, dtype: str):
+        self.path = path
+        self.dtype = np.dtype(dtype).newbyteorder("<")
+        self.length = 0
+        self._unfinished = path.with_name(path.name + ".part")
+        self._file: BinaryIO = self._unfinished.open("wb")
+        self._write_header()
+        self._size_of_header = self._file.tell()
+
+    def append(self, items: np.ndarray) -> None:
+        """Write some more items."""
+        self._file.write(np.ascontiguousarray(items, self.dtype).data)
+        self.length += len(items)
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        self._file.seek(0)
+        self._write_header()  # numpy leaves room in it for a length that grows
+        if self._file.tell() != self._size_of_header:
+            raise ValueError(f"{self.path}: {self.length} items do not fit the header")
+        close_as(self._file, self._unfinished, self.path)
+
+    def _write_header(self) -> None:
+        np.lib.format.write_array_header_1_0(
+            self._file,
+            {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)},
+        )
+
+    def __enter__(self) -> "ArrayWriter":
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self._file.close()
+
+
+class ShardWriter:
+    """Writes the pieces of `Shards`: `tokens-00000.npy` and so on.
+
+    folder (Path): Where to.
+    shard_size (int): Items of a piece.
+    """
+
+    def __init__(self, folder: Path, shard_size: int):
+        self.folder = folder
+        self.shard_size = shard_size
+        self.n_shards = 0
+        self._writer: Optional[ArrayWriter] = None
+
+    def append(self, items: np.ndarray) -> None:
+        """Write some more items."""
+        while len(items):
+            if self._writer is None:
+                path = self.folder / f"tokens-{self.n_shards:05}.npy"
+                self._writer = ArrayWriter(path, "int32")
+                self.n_shards += 1
+            room = self.shard_size - self._writer.length
+            self._writer.append(items[:room])
+            items = items[room:]
+            if self._writer.length == self.shard_size:
+                self.finish()
+
+    def finish(self) -> None:
+        """Give the last piece its name."""
+        if self._writer is not None:
+            self._writer.finish()
+            self._writer = None
+
+
+def read_array(path: Path) -> np.ndarray:
+    """RETURNS (numpy.ndarray): The array of an `.npy` file, mapped into memory."""
+    return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)

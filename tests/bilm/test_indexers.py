@@ -1,0 +1,133 @@
+"""Which ids a token encoder reads, by hand and against the tests' own spelling."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.indexers import make_indexer
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabularies
+
+import reference_manylangs as reference
+
+CHARACTERS = InputVocabulary(["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>", "a", "é", "漢"])
+WORDS = InputVocabulary(["<oov>", "<bos>", "<eos>", "a", "漢é", "aaaa"])
+
+
+def manylangs(**changes):
+    sizes = {
+        "token_encoder": "manylangs",
+        "n_characters": 9,
+        "n_words": 6,
+        "word_embed_dim": 3,
+        "max_characters_per_token": 6,
+        "filters": ((1, 4), (2, 3)),
+    }
+    return BiLMConfig(**{**sizes, **changes})
+
+
+def test_code_points_by_hand():
+    index = make_indexer(manylangs(), Vocabularies(CHARACTERS, WORDS))
+    assert index.marks == ("<bos>", "<eos>")
+    tokens = ["漢é", "<bos>", "<eos>", "aaaaaa", "x", "", "<pad>", "A"]
+    characters, words = index(tokens)
+    assert characters.tolist() == [
+        [4, 8, 7, 3, 5, 5],
+        [4, 1, 3, 5, 5, 5],
+        [4, 2, 3, 5, 5, 5],
+        [4, 6, 6, 6, 6, 3],
+        [4, 0, 3, 5, 5, 5],
+        [4, 3, 5, 5, 5, 5],
+        [4, 0, 0, 6, 0, 3],
+        [4, 0, 3, 5, 5, 5],
+    ]
+    # The fourth is looked up as far as it is read.
+    assert words.tolist() == [4, 1, 2, 5, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("most", [3, 5, 9, 40])
+def test_code_points_against_another_spelling(most):
+    vocabulary = InputVocabulary(reference.CHARACTERS)
+    config = manylangs(
+        n_characters=len(vocabulary),
+        n_words=0,
+        word_embed_dim=0,
+        max_characters_per_token=most,
+        filters=((most, 2),),
+    )
+    index = make_indexer(config, Vocabularies(vocabulary))
+    tokens = ["The", "", "\u3000", "é漢😀", "<eos>", "t" * 50, "\ud800", "<bos>x"]
+    expected = [reference.character_ids(token, most) for token in tokens]
+    characters, words = index(tokens)
+    np.testing.assert_array_equal(characters, expected)
+    assert words is None
+    assert index([])[0].shape[0] == 0
+
+
+def test_padding_that_says_nothing_new_is_left_out():
+    config = manylangs(max_characters_per_token=50)
+    index = make_indexer(config, Vocabularies(CHARACTERS, WORDS))
+    assert index(["a", "aa"])[0].shape == (2, 2 + 2 + 2)
+
+
+def test_words_that_are_ready_made():
+    config = BiLMConfig(n_words=2, word_embed_dim=128)
+    index = make_indexer(config, Vocabularies(words=InputVocabulary(["a", "b"])))
+    characters, words = index(["b", "c", "<S>"])
+    assert words.tolist() == [1, -1, -1]
+    assert characters[0, :3].tolist() == [259, ord("b") + 1, 260]
+    assert index.marks == ("<S>", "</S>")
+
+
+@pytest.mark.parametrize(
+    ("config", "vocabularies", "named"),
+    [
+        (manylangs(), Vocabularies(), "9 characters, but .* holds 0"),
+        (manylangs(), Vocabularies(CHARACTERS), "6 words, but .* holds 0"),
+        (manylangs(n_words=7), Vocabularies(CHARACTERS, WORDS), "7 words, but .* holds 6"),
+        (manylangs(n_characters=6), Vocabularies(WORDS, WORDS), "characters lacks <pad>, <bow>"),
+        (
+            manylangs(n_words=9),
+            Vocabularies(CHARACTERS, InputVocabulary("123456789")),
+            "words lacks <oov>, <bos>, <eos>",
+        ),
+        (BiLMConfig(), Vocabularies(CHARACTERS), "0 characters, but .* holds 9"),
+        (BiLMConfig(), Vocabularies(words=WORDS), "0 words, but .* holds 6"),
+        (
+            BiLMConfig(n_words=6, word_embed_dim=128),
+            Vocabularies(words=InputVocabulary("12345")),
+            "6 words, but .* holds 5",
+        ),
+    ],
+)
+def test_vocabularies_that_do_not_fit(config, vocabularies, named):
+    with pytest.raises(ValueError, match=named):
+        BiLM(config, vocabularies)
+
+
+# The vocabulary itself
+
+
+def test_lookup():
+    vocabulary = InputVocabulary(["a", None, "", "漢"])
+    assert len(vocabulary) == 4
+    assert [vocabulary["a"], vocabulary[""], vocabulary["漢"]] == [0, 2, 3]
+    assert vocabulary.ids_of(["漢", "b", ""], 9) == [3, 9, 2]
+    assert "" in vocabulary and None not in vocabulary
+    assert copy.deepcopy(vocabulary) is vocabulary
+
+
+@pytest.mark.parametrize(
+    "strings", [[], ["a", None, None, ""], ['"\n\t\\\0', "\ud800", "😀", "  "]]
+)
+def test_bytes(strings):
+    data = InputVocabulary(strings).to_bytes()
+    assert list(InputVocabulary.from_bytes(data).strings) == strings
+
+
+@pytest.mark.parametrize("strings", [["a", "b", "a"], ["", ""]])
+def test_string_that_stands_twice(strings):
+    with pytest.raises(ValueError, match="stands twice"):
+        InputVocabulary(strings)

@@ -1,0 +1,68 @@
+import pytest
+
+from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.text.corpus import read_corpus
+
+SPECIAL = ["<S>", "</S>", "<UNK>"]
+CORPUS = read_corpus(
+    [["b", "a", "ü", "d"], ["b", "a", "ü"], ["b", "<UNK>", "<S>", "</S>", "<UNK>", "<UNK>", "c"]]
+)
+
+
+@pytest.mark.parametrize(
+    ("min_count", "max_size", "words"),
+    [
+        (1, 100, ["b", "a", "ü", "c", "d"]),
+        (2, 100, ["b", "a", "ü"]),
+        (3, 100, ["b"]),
+        (4, 100, []),
+        (1, 5, ["b", "a"]),
+        (1, 4, ["b"]),
+    ],
+)
+def test_by_falling_count_then_spelling(min_count, max_size, words):
+    vocabulary = Vocabulary.from_counts(
+        CORPUS.types, CORPUS.counts(), min_count=min_count, max_size=max_size
+    )
+    assert vocabulary.words == SPECIAL + words
+    assert len(vocabulary) == 3 + len(words)
+
+
+def test_ids():
+    vocabulary = Vocabulary([*SPECIAL, "b", "ü"])
+    types = ["ü", "b", "nothing", "<UNK>", "</S>", "<S>", "", "B"]
+    assert vocabulary.ids_of(types).tolist() == [4, 3, 2, 2, 1, 0, 2, 2]
+    assert len(vocabulary.ids_of([])) == 0
+
+
+def test_on_disk(tmp_path):
+    words = [*SPECIAL, "ü", "a b", "", "日本", "\u2028"]
+    Vocabulary(words).to_disk(tmp_path / "vocab.txt")
+    content = (tmp_path / "vocab.txt").read_bytes()
+    assert content == b"<S>\n</S>\n<UNK>\n\xc3\xbc\na b\n\n\xe6\x97\xa5\xe6\x9c\xac\n\xe2\x80\xa8\n"
+    assert Vocabulary.from_disk(tmp_path / "vocab.txt").words == words
+
+
+@pytest.mark.parametrize("word", ["a\nb", "a\rb", "\ud800"])
+def test_words_that_jsonl_can_hold(tmp_path, word):
+    """Whatever such a word becomes, the ids of the others must not move."""
+    corpus = read_corpus([[word, word, "z"]])
+    vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), min_count=1, max_size=9)
+    vocabulary.to_disk(tmp_path / "vocab.txt")
+    again = Vocabulary.from_disk(tmp_path / "vocab.txt")
+    assert again.ids_of(["z", "<UNK>"]).tolist() == vocabulary.ids_of(["z", "<UNK>"]).tolist()
+    assert len(again) == len(vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a", "b"], "starts with <S>, </S>, <UNK>"),
+        (["</S>", "<S>", "<UNK>"], "starts with"),
+        ([*SPECIAL, "a", "b", "a"], "stands twice"),
+        ([*SPECIAL, "<S>"], "stands twice"),
+    ],
+)
+def test_impossible(words, message):
+    with pytest.raises(ValueError, match=message):
+        Vocabulary(words)

@@ -1,0 +1,222 @@
+"""Frozen features: what a frozen language model gives in training, computed once."""
+
+import copy
+import logging
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+
+from spacy_elmo.embedding.features import doc_key
+from spacy_elmo.embedding.segmenters import Segment
+
+from components import examples, listener, tagger
+from kept_features import components, disk, fresh, train
+
+MEMORY = {"@feature_caches": "spacy-elmo.memory.v1"}
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_every_doc_is_computed_once(make_nlp, computed, kind, tmp_path):
+    """Over all epochs, components and evaluations."""
+    nlp = make_nlp(features=MEMORY if kind == "memory" else disk(tmp_path / "a" / "f.sqlite"))
+    components(nlp)
+    batch = examples(nlp)
+    sgd = nlp.initialize(lambda: batch)
+    computed.clear()
+    for _ in range(4):
+        for example in fresh(batch):
+            nlp.update([example], sgd=sgd)
+        nlp.evaluate(fresh(batch))
+    assert sorted(computed) == sorted(tuple(t.text for t in eg.x) for eg in batch)
+
+
+def test_it_is_off_where_it_is_null_and_where_nothing_is_trained(make_nlp, computed):
+    nlp = make_nlp(features=None)
+    batch = train(nlp)
+    assert len(computed) > len(batch)
+    nlp = make_nlp()
+    for _ in range(3):
+        nlp("A text that comes again .")
+    assert computed[-3:] == [("A", "text", "that", "comes", "again", ".")] * 3
+    assert len(nlp.get_pipe("elmo").features) == 0
+
+
+def test_training_is_that_without_it(make_nlp):
+    """The same batch in every epoch: the same weights, bit for bit."""
+    weights = []
+    for features in (MEMORY, None):
+        spacy.util.fix_random_seed(0)
+        nlp = make_nlp(features=features)
+        train(nlp)
+        weights.append(nlp.get_pipe("ner").model.to_bytes())
+    assert weights[0] == weights[1]
+
+
+def test_float16(make_nlp):
+    """Half the memory, and layers within float16's rounding, 11 bits."""
+    sizes, layers = [], []
+    for dtype in ("float32", "float16"):
+        nlp = make_nlp(features={**MEMORY, "dtype": dtype})
+        train(nlp, n_epochs=1)
+        again = fresh(examples(nlp))
+        nlp.get_pipe("elmo").update(again)
+        layers.append(np.concatenate([eg.x._.elmo for eg in again], axis=1))
+        sizes.append(nlp.get_pipe("elmo").features.n_bytes)
+    assert layers[1].dtype == "float32"
+    assert sizes[1] * 2 == sizes[0] == layers[0].nbytes
+    np.testing.assert_allclose(layers[1], layers[0], rtol=2**-11, atol=1e-7)
+    assert (layers[1] != layers[0]).any()
+
+
+def test_full_memory(make_nlp, caplog, computed):
+    """What there is stays; the rest is computed each time; the log says so once."""
+    n_layers, width = 3, 12
+    room = (9 + 9) * n_layers * width * 4 / 1024**2  # the first two of the four texts
+    nlp = make_nlp(features={**MEMORY, "size": room})
+    components(nlp)
+    batch = examples(nlp)
+    sgd = nlp.initialize(lambda: batch)
+    with caplog.at_level(logging.WARNING, logger="spacy"):
+        for _ in range(3):
+            computed.clear()
+            nlp.update(fresh(batch), sgd=sgd)
+    assert len(computed) == 2
+    assert len(nlp.get_pipe("elmo").features) == 2
+    assert sum("are full of ELMo layers" in record.message for record in caplog.records) == 1
+
+
+def test_a_changed_doc_is_another(make_nlp, computed):
+    """An augmented Doc misses, and gets its own layers."""
+    nlp = make_nlp()
+    train(nlp, n_epochs=1)
+    pipe = nlp.get_pipe("elmo")
+    lower = Doc(nlp.vocab, words=[t.lower_ for t in nlp.make_doc("Maria swims .")])
+    whole = Doc(nlp.vocab, words=["Maria", "swims", "."])
+    cut = Doc(nlp.vocab, words=["Maria", "swims", "."], sent_starts=[True, True, False])
+    computed.clear()
+    got = pipe.predict([whole, lower, cut])
+    assert computed == [("maria", "swims", "."), ("swims", "."), ("Maria",)]
+    pipe.model.shims[0].in_training = False
+    for layers, wanted in zip(got, pipe.predict([whole, lower, cut])):
+        np.testing.assert_allclose(layers, wanted, atol=1e-6)
+
+
+def test_key():
+    """All that layers depend on, and nothing else."""
+    vocab, whole = spacy.blank("en").vocab, [Segment(0, 3, 0, 3)]
+    doc = Doc(vocab, words=["a", "b", "c"])
+    key = doc_key(doc, whole, "model")
+    assert key == doc_key(
+        Doc(spacy.blank("de").vocab, words=["a", "b", "c"], spaces=[False] * 3), whole, "model"
+    )
+    others = [
+        doc_key(doc, whole, "model 2"),
+        doc_key(Doc(vocab, words=["a", "b", "C"]), whole, "model"),
+        doc_key(Doc(vocab, words=["b", "a", "c"]), whole, "model"),
+        doc_key(doc, [Segment(0, 1, 0, 1), Segment(1, 3, 1, 3)], "model"),
+        doc_key(doc, [Segment(0, 2, 0, 2), Segment(2, 3, 2, 3)], "model"),
+        doc_key(doc, [Segment(0, 3, 0, 2), Segment(1, 3, 2, 3)], "model"),
+        doc_key(Doc(vocab, words=[]), [], "model"),
+    ]
+    assert len({key, *others}) == 8
+
+
+@pytest.mark.parametrize("change", ["in place", "set_bilm", "precision", "initial_state"])
+def test_other_weights_other_layers(make_nlp, change):
+    """Nothing outlives what it was computed with, nor takes its room."""
+    nlp = make_nlp()
+    train(nlp, n_epochs=1)
+    pipe = nlp.get_pipe("elmo")
+    doc = nlp.make_doc("Maria swims .")
+    before = pipe.predict([doc])[0]
+    if change == "in place":
+        with torch.no_grad():
+            pipe.bilm.stacks[0][0].input_weight.mul_(2.0)
+    elif change == "set_bilm":
+        other = copy.deepcopy(pipe.bilm)
+        with torch.no_grad():
+            other.stacks[0][0].input_weight.mul_(2.0)
+        pipe.set_bilm(other)
+    elif change == "precision":
+        pipe.bilm.precision = pipe._shim.precision = "int8"
+    else:
+        pipe.model.attrs["initial_state"] = "zeros"
+    after = pipe.predict([doc])[0]
+    assert not np.array_equal(after[1:], before[1:])
+    np.testing.assert_array_equal(pipe.predict([doc])[0], after)
+    assert len(pipe.features) == 1
+    pipe._shim.in_training = False
+    np.testing.assert_allclose(pipe.predict([doc])[0], after, atol=1e-6)
+
+
+def test_layers_belong_to_the_doc(make_nlp):
+    """Who writes into them changes no other Doc's."""
+    nlp = make_nlp()
+    batch = train(nlp, n_epochs=1)
+    pipe = nlp.get_pipe("elmo")
+    first, second, third = (fresh(batch[:1]) for _ in range(3))
+    pipe.update(first)
+    wanted = first[0].x._.elmo.copy()
+    first[0].x._.elmo[:] = 0.0
+    pipe.update(second)
+    np.testing.assert_array_equal(second[0].x._.elmo, wanted)
+    second[0].x._.elmo[:] = 0.0
+    pipe.update(third)
+    np.testing.assert_array_equal(third[0].x._.elmo, wanted)
+
+
+def test_fine_tuning_keeps_nothing(make_nlp):
+    nlp = make_nlp(frozen=False)
+    train(nlp)
+    assert len(nlp.get_pipe("elmo").features) == 0
+
+
+def test_frozen_and_annotating_component(make_nlp, computed):
+    """The other way to freeze: spaCy then runs the pipe before each update."""
+    nlp = make_nlp()
+    batch = train(nlp, n_epochs=1)
+    sgd = nlp.resume_training()
+    nlp.get_pipe("elmo").features.clear()
+    nlp.get_pipe("elmo").model.shims[0].in_training = False
+    for _ in range(2):
+        computed.clear()
+        nlp.update(fresh(batch), sgd=sgd, exclude=["elmo"], annotates=["elmo"])
+    computed.clear()
+    nlp.update(fresh(batch), sgd=sgd, exclude=["elmo"], annotates=["elmo"])
+    assert computed == []
+
+
+def test_copies_are_empty(make_nlp):
+    """Nothing of it travels to other processes or into saved pipelines."""
+    nlp = make_nlp()
+    train(nlp, n_epochs=1)
+    pipe = nlp.get_pipe("elmo")
+    assert len(pipe.features) == 4
+    for copied in (pickle.loads(pickle.dumps(pipe)), copy.deepcopy(pipe)):
+        assert len(copied.features) == 0
+        assert not copied.model.shims[0].in_training
+        assert copied.features.config() == pipe.features.config()
+    assert nlp.config["components"]["elmo"]["features"]["size"] == 1024.0
+
+
+def test_after_replace_listeners(make_nlp, tmp_path, computed):
+    """The component's own language model keeps features, too, when trained on."""
+    nlp = make_nlp(features=disk(tmp_path / "features.sqlite", dtype="float16"))
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path / "pipeline")
+    nlp = spacy.load(tmp_path / "pipeline")
+    block = nlp.get_pipe_config("tagger")["model"]["tok2vec"]["features"]
+    assert block == disk(tmp_path / "features.sqlite", dtype="float16", size=10240.0)
+    sgd = nlp.resume_training()
+    nlp.update(fresh(batch), sgd=sgd)
+    computed.clear()
+    nlp.update(fresh(batch), sgd=sgd)
+    assert computed == []

@@ -1,0 +1,178 @@
+"""Where frozen features are kept: in memory, or in a file for other runs, too."""
+
+import logging
+import multiprocessing
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_elmo.embedding.features import MemoryFeatures, make_memory
+from spacy_elmo.embedding.features_file import DiskFeatures, make_disk
+
+from components import examples
+from kept_features import components, disk, fresh
+
+
+def shapes(layers):
+    return [values.shape for values in layers]
+
+
+def random_layers(n=5, seed=0):
+    generator = np.random.default_rng(seed)
+    layers = [generator.normal(size=(3, i, 4)).astype("float32") for i in range(n)]
+    return [bytes([seed, i]) * 16 for i in range(n)], layers
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda path: DiskFeatures(path, 10, "float32"), lambda path: MemoryFeatures(10, "float32")],
+)
+def test_stores_keep_what_they_get(make, tmp_path):
+    """Empty Docs and unknown keys included."""
+    cache = make(tmp_path / "features")
+    keys, layers = random_layers()
+    cache.add(keys, layers)
+    cache.add(keys, layers)
+    found = cache.get([b"unknown", *keys], [(3, 1, 4), *shapes(layers)])
+    assert found[0] is None
+    for got, wanted in zip(found[1:], layers):
+        np.testing.assert_array_equal(got, wanted)
+        got += 1.0  # it may be written to
+    np.testing.assert_array_equal(cache.get(keys[4:], shapes(layers[4:]))[0], layers[4])
+
+
+def test_file_serves_another_run(make_nlp, tmp_path, computed):
+    for run in range(2):
+        nlp = make_nlp(features=disk(tmp_path / "features.sqlite"))
+        components(nlp)
+        batch = examples(nlp)
+        sgd = nlp.initialize(lambda batch=batch: batch)
+        computed.clear()
+        nlp.update(fresh(batch), sgd=sgd)
+        assert len(computed) == (4 if run == 0 else 0)
+
+
+def test_dtypes_in_one_file(tmp_path):
+    keys, layers = random_layers()
+    for dtype in ("float32", "float16"):
+        cache = DiskFeatures(tmp_path / "features", 10, dtype)
+        assert cache.get(keys, shapes(layers)) == [None] * 5
+        cache.add(keys, layers)
+        found = cache.get(keys, shapes(layers))
+        np.testing.assert_allclose(found[4], layers[4], rtol=2**-11)
+
+
+@pytest.mark.parametrize("content", [b"some other file " * 100, b"SQLite format 3\0" + b"x" * 5000])
+def test_a_file_that_is_no_such_file(tmp_path, content):
+    """It is named, and left as it is."""
+    path = tmp_path / "features.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"features\.sqlite.*delete it or give another path"):
+        DiskFeatures(path, 10, "float32").get([b"key"], [(3, 1, 4)])
+    assert path.read_bytes() == content
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="cannot be kept in .*file/features"):
+        DiskFeatures(tmp_path / "file" / "features", 10, "float32").get([b"key"], [(3, 1, 4)])
+
+
+def test_a_damaged_entry_is_computed_anew(tmp_path):
+    keys, layers = random_layers()
+    cache = DiskFeatures(tmp_path / "features", 10, "float32")
+    cache.add(keys, layers)
+    cache.close()
+    with sqlite3.connect(tmp_path / "features") as connection:
+        connection.execute("UPDATE features SET data = substr(data, 1, 7) WHERE length(data) > 0")
+    connection.close()
+    found = cache.get(keys, shapes(layers))
+    assert [values is None for values in found] == [False, True, True, True, True]
+
+
+def test_full_file_and_full_disk(tmp_path, caplog):
+    """The limit, and a disk without room, end the keeping and nothing else."""
+    keys, layers = random_layers(200)
+    small = DiskFeatures(tmp_path / "small", 0.01, "float32")
+    full = DiskFeatures(tmp_path / "full", 10, "float32")
+    small.add(keys[:5], layers[:5])
+    full.add(keys[:5], layers[:5])
+    full._connection.execute("PRAGMA max_page_count = 10")  # what a full disk answers
+    with caplog.at_level(logging.WARNING, logger="spacy"):
+        for cache in (small, full):
+            cache.add(keys[5:], layers[5:])
+            cache.add(keys[5:], layers[5:])
+            found = cache.get(keys, shapes(layers))
+            assert all(values is not None for values in found[:5])
+            assert all(values is None for values in found[5:])
+    messages = [record.message for record in caplog.records]
+    assert len(messages) == 2
+    assert "0.01 MB in" in messages[0]
+    assert "no more features are kept in" in messages[1]
+
+
+def _write_and_read(path, seed):
+    cache = DiskFeatures(path, 10, "float32")
+    keys, layers = random_layers(30, seed)
+    for i in range(30):
+        cache.add(keys[i : i + 1], layers[i : i + 1])
+    cache.close()
+
+
+def test_several_processes_write_one_file(tmp_path):
+    """Forked while the file is open here, too."""
+    cache = DiskFeatures(tmp_path / "features", 10, "float32")
+    keys, layers = random_layers()
+    cache.add(keys, layers)
+    context = multiprocessing.get_context("fork")
+    started = [context.Process(target=_write_and_read, args=(cache.path, s)) for s in (1, 2)]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(60)
+        assert process.exitcode == 0
+    for seed in (1, 2):
+        keys, layers = random_layers(30, seed)
+        for got, wanted in zip(cache.get(keys, shapes(layers)), layers):
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_killed_while_writing(tmp_path):
+    """What was kept before is there, and is right."""
+    script = (
+        "import os, sys; sys.path.insert(0, sys.argv[2])\n"
+        "from test_feature_files import *\n"
+        "cache = DiskFeatures(sys.argv[1], 10, 'float32'); keys, layers = random_layers(50)\n"
+        "for i in range(40): cache.add(keys[i:i + 1], layers[i:i + 1])\n"
+        "cache._connection.execute('BEGIN'); cache._connection.execute(\n"
+        "    'INSERT INTO features VALUES (?, ?)', (b'half', b'written'))\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    path = tmp_path / "features"
+    folder = str(Path(__file__).parents[1] / "helpers")
+    done = subprocess.run([sys.executable, "-c", script, str(path), folder], timeout=100)
+    assert done.returncode == -9
+    keys, layers = random_layers(50)
+    found = DiskFeatures(path, 10, "float32").get(keys, shapes(layers))
+    for got, wanted in zip(found[:40], layers):
+        np.testing.assert_array_equal(got, wanted)
+    assert found[40:] == [None] * 10
+
+
+@pytest.mark.parametrize("make", [make_memory, lambda **settings: make_disk("path", **settings)])
+def test_impossible_settings(make):
+    with pytest.raises(ValueError, match="size must be above 0 MB, got 0"):
+        make(size=0)
+    with pytest.raises(ValueError, match="dtype must be 'float32' or 'float16', got 'int8'"):
+        make(dtype="int8")
+
+
+def test_nothing_is_opened_before_it_is_needed(make_nlp, tmp_path):
+    path = tmp_path / "folder" / "features.sqlite"
+    nlp = make_nlp(features=disk(path))
+    nlp("Only a prediction .")
+    assert not path.parent.exists()

@@ -1,0 +1,143 @@
+import warnings
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.embedding.vectors import keep_vectors, mix_layers, restore_vectors
+
+TEXT = "The bank of the river . A bank lends money ."
+
+
+def cosine(one, two):
+    one, two = np.asarray(one, "float64"), np.asarray(two, "float64")
+    return one @ two / np.sqrt((one @ one) * (two @ two))
+
+
+@pytest.fixture(params=["no static vectors", "static vectors"])
+def nlp(request, make_nlp):
+    nlp = make_nlp(mix="top")
+    if request.param == "static vectors":
+        for word in TEXT.split():
+            nlp.vocab.set_vector(word, np.random.default_rng(len(word)).normal(size=7))
+    return nlp
+
+
+def test_same_word_in_two_contexts(nlp):
+    doc = nlp(TEXT)
+    one, two = doc[1], doc[7]
+    assert one.text == two.text == "bank"
+    assert one.similarity(two) < 0.999  # not 1, as for equal words without a hook
+    assert one.similarity(two) == pytest.approx(cosine(doc.tensor[1], doc.tensor[7]), abs=1e-6)
+    assert isinstance(one.similarity(two), float)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_bank_with_the_trained_fixture(shared, make_nlp, static):
+    nlp = make_nlp(weights=str(shared / "fixtures" / "allennlp"))
+    if static:
+        nlp.vocab.set_vector("bank", np.ones(7))
+    doc = nlp(TEXT)
+    assert doc[1].similarity(doc[7]) < 0.99
+    assert doc[1].similarity(doc[7]) == pytest.approx(cosine(doc.tensor[1], doc.tensor[7]))
+
+
+def test_vectors_are_rows_and_means_of_the_tensor(nlp):
+    doc = nlp(TEXT)
+    np.testing.assert_array_equal(doc[3].vector, doc.tensor[3])
+    np.testing.assert_allclose(doc[2:5].vector, doc.tensor[2:5].mean(0), rtol=1e-6)
+    np.testing.assert_allclose(doc.vector, doc.tensor.mean(0), rtol=1e-6)
+    assert doc[3].has_vector
+    assert doc[2:5].has_vector
+    assert doc.has_vector
+    assert doc[3].vector_norm == pytest.approx(np.linalg.norm(doc.tensor[3]))
+    assert doc[2:5].vector_norm == pytest.approx(np.linalg.norm(doc.tensor[2:5].mean(0)))
+    assert doc.vector_norm == pytest.approx(np.linalg.norm(doc.tensor.mean(0)), rel=1e-5)
+
+
+def test_similarity_of_docs_and_spans(nlp):
+    doc, other = nlp(TEXT), nlp("Money !")
+    assert doc.similarity(other) == pytest.approx(cosine(doc.vector, other.vector), abs=1e-6)
+    assert doc[1:3].similarity(other[0]) == pytest.approx(
+        cosine(doc[1:3].vector, other[0].vector), abs=1e-6
+    )
+    assert doc[1:2].similarity(doc[7:8]) < 0.999  # the same text
+
+
+def test_span_as_doc(nlp):
+    doc = nlp(TEXT)
+    part = doc[6:10].as_doc()
+    np.testing.assert_array_equal(part[1].vector, doc.tensor[7])
+    np.testing.assert_allclose(part[1:3].vector, doc.tensor[7:9].mean(0), rtol=1e-6)
+
+
+def test_lexeme_and_empty(nlp):
+    doc = nlp(TEXT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert doc[1].similarity(nlp.vocab["bank"]) == 1.0  # two Lexemes of one word
+        assert -1.0 <= doc[1].similarity(nlp.vocab["money"]) <= 1.0
+        assert doc[1:3].similarity(nlp.vocab["money"]) == 0.0
+    empty = nlp("")
+    assert not empty.has_vector
+    np.testing.assert_array_equal(empty.vector, np.zeros(12))
+    assert doc.similarity(empty) == 0.0
+    np.testing.assert_array_equal(doc[2:2].vector, np.zeros(12))
+
+
+def test_similarity_across_pipelines(nlp):
+    other = Doc(nlp.vocab, words=["bank"])
+    other.tensor = np.ones((1, 5), dtype="f")
+    restore_vectors(other)
+    with pytest.raises(ValueError, match="12 and 5"):
+        nlp(TEXT)[1].similarity(other[0])
+
+
+def test_retokenised(make_nlp):
+    doc = make_nlp()(TEXT)
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    assert len(doc.tensor) == len(doc)
+    np.testing.assert_array_equal(doc[1].vector, doc.tensor[1])
+
+
+def test_bytes_lose_hooks_and_restore_vectors_puts_them_back(nlp):
+    doc = nlp(TEXT)
+    with pytest.warns(UserWarning, match="hooks"):
+        data = doc.to_bytes()
+    loaded = restore_vectors(Doc(nlp.vocab).from_bytes(data))
+    np.testing.assert_array_equal(loaded[1].vector, doc.tensor[1])
+    assert loaded[1].similarity(loaded[7]) == doc[1].similarity(doc[7])
+
+
+def test_docbin_loses_the_tensor_unless_kept(nlp):
+    doc = nlp(TEXT)
+    tensor = doc.tensor.copy()
+    plain = DocBin(store_user_data=True, docs=[doc])
+    lost = next(iter(DocBin().from_bytes(plain.to_bytes()).get_docs(nlp.vocab)))
+    with pytest.raises(ValueError, match="keep_vectors"):
+        restore_vectors(lost)
+    kept = DocBin(store_user_data=True, docs=[keep_vectors(doc)])
+    loaded = next(iter(DocBin().from_bytes(kept.to_bytes()).get_docs(nlp.vocab)))
+    np.testing.assert_array_equal(restore_vectors(loaded).tensor, tensor)
+    np.testing.assert_array_equal(loaded[7].vector, tensor[7])
+
+
+def test_mixes():
+    layers = np.random.default_rng(0).normal(size=(3, 4, 5)).astype("f")
+    np.testing.assert_allclose(mix_layers(layers, "average"), layers.mean(0), atol=1e-6)
+    np.testing.assert_array_equal(mix_layers(layers, "top"), layers[2])
+    np.testing.assert_array_equal(mix_layers(layers, 0), layers[0])
+    wanted = 0.5 * layers[0] + 2.0 * layers[2]
+    np.testing.assert_allclose(mix_layers(layers, [0.5, 0.0, 2.0]), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("mix", ["mean", True, 3, -1, [0.5, 0.5]])
+def test_impossible_mixes(mix, make_nlp):
+    with pytest.raises(ValueError, match="mix"):
+        make_nlp(mix=mix)("a")
+
+
+def test_blank_vocab_import_has_no_hooks():
+    assert "vector" not in spacy.blank("en")("a").user_token_hooks

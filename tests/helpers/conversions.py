@@ -1,0 +1,40 @@
+"""A model as `pretrain` writes it, to convert, and how two are compared."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spacy_elmo.bilm.softmax import LanguageModelSoftmax
+from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.language_model.model import LanguageModel, save_model
+from spacy_elmo.weights import read_weights
+
+from models import SENTENCES, tiny_bilm
+
+WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本"]
+PROVENANCE = {"tokens": 7, "corpus": {"sha256": "ab", "train": "/é"}, "perplexity": {"mean": 1.5}}
+TARGETS = {"safetensors": "a.safetensors", "allennlp": "weights.hdf5", "pipeline": "a"}
+
+
+def make_model(seed: int = 0, kind: Any = LanguageModelSoftmax) -> LanguageModel:
+    torch.manual_seed(seed)
+    softmax = kind(n_words=len(WORDS), width=5)
+    for parameter in softmax.parameters():
+        torch.nn.init.normal_(parameter)
+    return LanguageModel(tiny_bilm(seed), softmax, Vocabulary(WORDS))
+
+
+def write_source(folder: Path) -> Path:
+    """RETURNS (Path): The folder, a German pipeline of `make_model()`."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    save_model(make_model(), folder, lang="de", provenance=PROVENANCE)
+    return folder
+
+
+def assert_same_vectors(path: Path, expected: Path) -> None:
+    """Bit by bit: of every layer, and the state."""
+    layers, state = read_weights(path).embed(SENTENCES)
+    wanted, wanted_state = read_weights(expected).embed(SENTENCES)
+    for got, want in zip([*layers, *vars(state).values()], [*wanted, *vars(wanted_state).values()]):
+        assert got.numpy().tobytes() == want.numpy().tobytes()

@@ -1,0 +1,148 @@
+"""Small models and corpora that the tests share."""
+
+import copy
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.state import BiLMState
+from spacy_elmo.weights import read_weights
+
+import reference
+
+ALLENNLP = Path(__file__).resolve().parents[2] / ".." / "shared" / "fixtures" / "allennlp"
+
+OPTIONS: dict[str, Any] = {
+    "lstm": {
+        "dim": 12,
+        "projection_dim": 5,
+        "n_layers": 2,
+        "cell_clip": 3.0,
+        "proj_clip": 3.0,
+        "use_skip_connections": True,
+    },
+    "char_cnn": {
+        "activation": "relu",
+        "embedding": {"dim": 4},
+        "filters": [[1, 4], [2, 6], [3, 8]],
+        "n_highway": 1,
+        "n_characters": 262,
+        "max_characters_per_token": 16,
+    },
+}
+TINY_OPTIONS = {
+    "lstm": {**OPTIONS["lstm"], "projection_dim": 6},
+    "char_cnn": {**OPTIONS["char_cnn"], "max_characters_per_token": 20},
+}
+
+# How bilm-tf names a single direction.
+ONE_DIRECTION = [
+    ("RNN_0/RNN/", "rnn/"),
+    ("/W_0", "/kernel"),
+    ("/B", "/bias"),
+    ("/W_P_0", "/projection/kernel"),
+]
+
+# Every kind of token and of sentence.
+SENTENCES = [
+    ["The", "cat", "sat", "on", "the", "mat", "."],
+    [],
+    ["one"],
+    ["naïve", "日本語", "😀", "👩‍👩‍👧", "ж" * 13],
+    ["", "<S>", "w", "</S>", "<UNK>", "unreasonably" * 6, "lone\ud800surrogate"],
+]
+
+
+def tiny_options(**changes: Any) -> dict[str, Any]:
+    """The content of an options.json, with keys of either section replaced."""
+    options = copy.deepcopy(OPTIONS)
+    for key, value in changes.items():
+        section = "lstm" if key in options["lstm"] else "char_cnn"
+        assert key in options[section]
+        options[section][key] = value
+    return options
+
+
+def renamed(data: dict[str, np.ndarray], names: list[tuple[str, str]]) -> dict[str, np.ndarray]:
+    """The same arrays, parts of their names replaced."""
+    for theirs, ours in names:
+        data = {name.replace(theirs, ours): values for name, values in data.items()}
+    return data
+
+
+def make_bilm(options: dict[str, Any], datasets: dict[str, np.ndarray]) -> BiLM:
+    """The package's model with these weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        return read_weights(reference.write_hdf5(Path(folder), options, datasets))
+
+
+def tiny_bilm(seed: int = 0, **changes: Any) -> BiLM:
+    options = tiny_options(**changes)
+    return make_bilm(options, reference.random_datasets(options, seed))
+
+
+def state_arrays(state: reference.State) -> tuple[np.ndarray, np.ndarray]:
+    """The reference's state in the package's shapes: hidden and cell, (2, L, n, width)."""
+    both = [
+        np.array([[[layer[k] for layer in direction] for direction in row] for row in state])
+        for k in (1, 0)
+    ]
+    hidden, cell = (array.transpose(1, 2, 0, 3) for array in both)
+    return hidden, cell
+
+
+def check_state(state: BiLMState, expected: reference.State, atol: float = 1e-5) -> None:
+    hidden, cell = state_arrays(expected)
+    np.testing.assert_allclose(state.hidden.numpy(), hidden, rtol=0, atol=atol)
+    np.testing.assert_allclose(state.cell.numpy(), cell, rtol=0, atol=atol)
+
+
+def check_layers(got: list[torch.Tensor], expected: list[np.ndarray], atol: float = 1e-5) -> None:
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected):
+        assert tuple(ours.shape) == theirs.shape
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=0, atol=atol)
+
+
+def check_refused(read: Callable[[], Any], *parts: Any) -> str:
+    """Reading fails with a ValueError whose message has every part; the message."""
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        read()
+    for part in parts:
+        assert str(part) in str(error.value)
+    return str(error.value)
+
+
+def pretraining_config(train: str = "train.txt", dev: str = "dev.txt", **training: Any) -> Any:
+    """Settings of a pretraining run that takes seconds, as a config's dict."""
+    settings = {
+        "batch_size": 4,
+        "unroll_steps": 8,
+        "n_negatives": 16,
+        "dropout": 0.0,
+        "precision": "float32",
+        "learn_rate": 0.01,
+        "warmup_steps": 5,
+        "max_epochs": 0,
+        "max_steps": 3,
+        "eval_streams": 2,
+    }
+    return {
+        "nlp": {"lang": "en"},
+        "model": {
+            "lstm_dim": 16,
+            "projection_dim": 8,
+            "char_embed_dim": 4,
+            "filters": [[1, 4], [2, 8], [3, 8]],
+            "max_characters_per_token": 12,
+        },
+        "corpus": {"train": train, "dev": dev},
+        "vocabulary": {"min_count": 1},
+        "training": {**settings, **training},
+    }

@@ -1,0 +1,41 @@
+"""The project's scripts, run and imported, for its tests."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import spacy
+import typer
+from spacy.tokens import Doc, DocBin
+from typer.testing import CliRunner
+
+PROJECT = Path(__file__).parents[2] / "project"
+SCRIPTS = PROJECT / "scripts"
+VOCAB = spacy.blank("en").vocab
+
+
+def run(name, *args, fails=False):
+    """Run a script in a process of its own; what it printed, in one line."""
+    command = [sys.executable, str(SCRIPTS / name), *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return check(done.returncode, done.stdout + done.stderr, fails)
+
+
+def call(name, *args, fails=False):
+    """As `run`, in this process, which takes less time."""
+    app = typer.Typer()
+    app.command()(importlib.import_module(name).main)
+    done = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return check(done.exit_code, done.output, fails)
+
+
+def check(code, printed, fails):
+    assert (code != 0) == fails, printed
+    return " ".join(printed.split())
+
+
+def docs(path) -> list[Doc]:
+    """The Docs of a .spacy file."""
+    return list(DocBin().from_disk(path).get_docs(VOCAB))

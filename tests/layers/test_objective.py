@@ -1,0 +1,290 @@
+import json
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+import torch
+from spacy.cli._util import app
+from spacy.tokens import Doc
+from spacy.training.pretrain import make_update
+from thinc.api import Adam, Config, chain
+from typer.testing import CliRunner
+
+from spacy_elmo.layers.bilm import get_shim
+from spacy_elmo.layers.objective import build_pretrain_bilm, target_buckets
+from spacy_elmo.weights.safetensors_file import from_bytes
+
+TEXTS = ["the cat sat on a mat .", "dogs run far !", "the cat sat .", "no"]
+SIZES = {
+    "@architectures": "spacy-elmo.BiLM.v1",
+    "lstm_dim": 16,
+    "projection_dim": 8,
+    "char_embed_dim": 4,
+    "filters": [[1, 4], [2, 8], [3, 8]],
+    "max_characters_per_token": 12,
+}
+CONFIG = """
+[paths]
+raw_text = null
+init_tok2vec = null
+
+[nlp]
+lang = "en"
+pipeline = ["elmo"]
+
+[components]
+
+[components.elmo]
+factory = "elmo"
+
+[components.elmo.model]
+@architectures = "spacy-elmo.BiLM.v1"
+lstm_dim = 16
+projection_dim = 8
+char_embed_dim = 4
+filters = [[1,4],[2,8],[3,8]]
+max_characters_per_token = 12
+
+[components.elmo.weights]
+@weights_readers = "spacy-elmo.untrained.v1"
+model = ${components.elmo.model}
+seed = 3
+
+[corpora]
+
+[corpora.pretrain]
+@readers = "spacy.JsonlCorpus.v1"
+path = ${paths.raw_text}
+min_length = 1
+
+[pretraining]
+component = "elmo"
+layer = ""
+max_epochs = 30
+corpus = "corpora.pretrain"
+
+[pretraining.batcher]
+@batchers = "spacy.batch_by_words.v1"
+size = 20
+tolerance = 0.2
+
+[pretraining.objective]
+@architectures = "spacy-elmo.PretrainBiLM.v1"
+n_buckets = 500
+
+[pretraining.optimizer]
+@optimizers = "Adam.v1"
+learn_rate = 0.01
+
+[initialize]
+init_tok2vec = ${paths.init_tok2vec}
+"""
+
+
+@pytest.fixture
+def nlp():
+    made = spacy.blank("en")
+    weights = {"@weights_readers": "spacy-elmo.untrained.v1", "model": SIZES, "seed": 3}
+    made.add_pipe("elmo", config={"model": SIZES, "weights": weights})
+    return made
+
+
+@pytest.fixture
+def model(nlp):
+    layer = nlp.get_pipe("elmo").model
+    layer.initialize()
+    made = build_pretrain_bilm(n_buckets=50)(nlp.vocab, layer)
+    made.initialize(X=[nlp.make_doc("a")])
+    head = made.get_ref("output_layer")
+    head.set_param("W", np.random.default_rng(0).normal(size=(50, 8)).astype("f"))
+    return made
+
+
+def make_docs(nlp):
+    return [Doc(nlp.vocab, text.split()) for text in [*TEXTS, ""]]
+
+
+def torch_loss(model, docs):
+    """The loss by PyTorch alone: `embed`, `cross_entropy`, targets by name."""
+    bilm = get_shim(model.get_ref("tok2vec")).bilm
+    head = model.get_ref("output_layer")
+    weight, bias = (torch.from_numpy(head.get_param(name)) for name in ("W", "b"))
+    sentences = [[token.text for token in doc] for doc in docs]
+    layers, _ = bilm.embed(sentences, "warm")
+    total = torch.zeros(())
+    for doc, words, values in zip(docs, sentences, layers):
+        ids = [2 + doc.vocab.strings[word] % 48 for word in words]
+        for i in range(len(words)):
+            after = ids[i + 1] if i + 1 < len(ids) else 1
+            before = ids[i - 1] if i else 0
+            for context, target in ((values[-1, i, :8], after), (values[-1, i, 8:], before)):
+                logits = (weight @ context + bias).unsqueeze(0)
+                total = total + torch.nn.functional.cross_entropy(logits, torch.tensor([target]))
+    return total / 2
+
+
+def test_loss_and_gradients(nlp, model, monkeypatch):
+    from spacy_elmo.layers import objective
+
+    monkeypatch.setattr(objective, "CHUNK_SCORES", 350)  # seven rows at a time
+    docs = make_docs(nlp)
+    n_tokens = sum(len(doc) for doc in docs)
+    contexts, backprop = model.begin_update(docs)
+    loss, gradient = model.attrs["loss"](model.ops, docs, contexts)
+    backprop(gradient)
+    bilm = get_shim(model.get_ref("tok2vec")).bilm
+    found = {name: weight.grad.clone() for name, weight in bilm.named_parameters()}
+    bilm.zero_grad()
+    expected = torch_loss(model, docs)
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    (expected / n_tokens).backward()
+    for name, weight in bilm.named_parameters():
+        torch.testing.assert_close(found[name], weight.grad, rtol=1e-3, atol=1e-7)
+
+
+def test_gradient_of_the_output_layer(nlp, model):
+    docs = make_docs(nlp)
+    head = model.get_ref("output_layer")
+    contexts, _ = model.begin_update(docs)
+
+    def mean():
+        loss, _ = model.attrs["loss"](model.ops, docs, contexts)
+        return loss / (len(contexts) / 2)
+
+    mean()
+    gradient = head.get_grad("W").copy()
+    row, column = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+    sides = []
+    for step in (1e-2, -1e-2):
+        weight = head.get_param("W").copy()
+        weight[row, column] += step
+        head.set_param("W", weight)
+        sides.append(mean())
+        weight[row, column] -= step
+        head.set_param("W", weight)
+    assert (sides[0] - sides[1]) / 2e-2 == pytest.approx(gradient[row, column], rel=2e-2)
+
+
+def names_of(model, docs):
+    names = {0: "<S>", 1: "</S>"}
+    for doc in docs:
+        names.update({2 + token.orth % 48: token.text for token in doc})
+    found = [names[bucket] for bucket in target_buckets(model, docs).tolist()]
+    return found[: len(found) // 2], found[len(found) // 2 :]
+
+
+def test_targets_stay_within_sequences(nlp, model):
+    doc = Doc(nlp.vocab, ["a", "b", "c", "d", "e"], sent_starts=[True, False, False, True, False])
+    other = Doc(nlp.vocab, ["f"])
+    following, preceding = names_of(model, [doc, Doc(nlp.vocab), other])
+    assert following == ["b", "c", "</S>", "e", "</S>", "</S>"]
+    assert preceding == ["<S>", "a", "b", "<S>", "d", "<S>"]
+
+
+def test_targets_of_windows(nlp, model):
+    windows = spacy.registry.segmenters.get("spacy-elmo.windows.v1")(size=4, overlap=2)
+    model.get_ref("tok2vec").attrs["segmenter"] = windows
+    doc = Doc(nlp.vocab, ["a", "b", "c", "d", "e", "f"])
+    following, preceding = names_of(model, [doc])
+    # What a window reads beside the tokens that it keeps is known to it.
+    assert following == ["b", "c", "d", "e", "f", "</S>"]
+    assert preceding == ["<S>", "a", "b", "c", "d", "e"]
+
+
+def test_no_token_at_all(nlp, model):
+    docs = [Doc(nlp.vocab)]
+    assert make_update(model, docs, Adam(0.001), model.attrs["loss"]) == 0.0
+
+
+def test_training_lowers_the_loss(nlp, model):
+    docs, optimizer = make_docs(nlp), Adam(0.01)
+    losses = [make_update(model, docs, optimizer, model.attrs["loss"]) for _ in range(60)]
+    assert losses[-1] < losses[0] / 4
+
+
+def test_untrained_weights_are_those_of_the_seed(nlp):
+    again = spacy.blank("en")
+    for name, seed in (("one", 3), ("two", 4)):
+        weights = {"@weights_readers": "spacy-elmo.untrained.v1", "model": SIZES, "seed": seed}
+        again.add_pipe("elmo", name=name, config={"model": SIZES, "weights": weights})
+    torch.manual_seed(0)
+    before = torch.random.get_rng_state()
+    vectors = [
+        pipe.bilm.token_vectors(["cat"]).numpy()
+        for pipe in (nlp.get_pipe("elmo"), again.get_pipe("one"), again.get_pipe("two"))
+    ]
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    assert not np.allclose(vectors[0], vectors[2])
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_what_cannot_be_trained(nlp):
+    for n_buckets in (0, 2):
+        with pytest.raises(ValueError, match=f"n_buckets.*{n_buckets}"):
+            build_pretrain_bilm(n_buckets)
+    layer = chain(nlp.get_pipe("elmo").model, spacy.blank("en").add_pipe("tok2vec").model)
+    with pytest.raises(ValueError, match=r"elmo_bilm>>.*\[pretraining\]"):
+        build_pretrain_bilm()(nlp.vocab, layer)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "a.cfg").write_text(CONFIG, "utf8")
+    lines = [json.dumps({"text": text}) for text in TEXTS * 2]
+    (tmp_path / "raw.jsonl").write_text("\n".join(lines), "utf8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_spacy(*arguments):
+    result = CliRunner().invoke(app, list(arguments))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_spacy_pretrain_and_init_tok2vec(folder):
+    filled = ["init", "fill-config", "a.cfg", "filled.cfg", "--pretraining"]
+    run_spacy(*filled)
+    run_spacy("pretrain", "filled.cfg", "out", "--paths.raw_text", "raw.jsonl")
+    rows = [json.loads(line) for line in (folder / "out" / "log.jsonl").read_text().splitlines()]
+    losses = [row["epoch_loss"] for row in rows[:30]]
+    # At first all 500 buckets are alike.
+    n_tokens = 2 * sum(len(text.split()) for text in TEXTS)
+    assert losses[0] == pytest.approx(n_tokens * np.log(500), rel=0.1)
+    assert losses[-1] < losses[0] / 2
+
+    config = Config().from_disk(
+        "filled.cfg", overrides={"paths.init_tok2vec": "out/model-last.bin"}
+    )
+    nlp = spacy.util.load_model_from_config(config, auto_fill=True)
+    untrained = nlp.get_pipe("elmo").bilm.token_vectors(["cat"])
+    nlp.initialize()
+    pipe = nlp.get_pipe("elmo")
+    assert not torch.allclose(pipe.bilm.token_vectors(["cat"]), untrained)
+    saved = srsly.msgpack_loads((folder / "out" / "model-last.bin").read_bytes())["shims"][0][0]
+    for name, weight in from_bytes(saved).named_parameters():
+        assert torch.equal(pipe.bilm.get_parameter(name), weight)
+    assert pipe.frozen
+    assert not any(weight.requires_grad for weight in pipe.bilm.parameters())
+    assert nlp("the cat").tensor.shape == (2, 16)
+
+    nlp.to_disk("pipeline")
+    loaded = spacy.load("pipeline")
+    np.testing.assert_allclose(loaded("the cat").tensor, nlp("the cat").tensor, rtol=1e-4)
+
+
+def test_resume(folder):
+    run_spacy("init", "fill-config", "a.cfg", "filled.cfg", "--pretraining")
+    given = ["--paths.raw_text", "raw.jsonl", "--pretraining.max_epochs"]
+    run_spacy("pretrain", "filled.cfg", "out", *given, "20")
+    resume = ["--resume-path", "out/model19.bin"]
+    run_spacy("pretrain", "filled.cfg", "more", *given, "22", *resume)
+    first, second = (
+        [json.loads(line) for line in (folder / name / "log.jsonl").read_text().splitlines()]
+        for name in ("out", "more")
+    )
+    assert [row["epoch"] for row in second] == [20, 21, 22]
+    assert second[1]["epoch_loss"] < first[0]["epoch_loss"]

@@ -1,0 +1,357 @@
+import copy
+import gc
+import pickle
+import random
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from spacy.tokens import Doc
+
+import spacy_elmo
+from spacy_elmo.weights import read_weights
+
+from components import concat_both, examples, listener, tagger
+from models import TINY_OPTIONS
+from reference import layers as reference_layers
+from reference import random_datasets
+
+VOCABULARY = ["the", "bank", "of", "a", "river", "lends", "money", "."]
+WEIRD = [
+    "",
+    "  two spaces \n\n and\tmore ",
+    "emoji 😀👩‍👩‍👧 and ünïcödé 漢字",
+    "x" * 1000 + " is long",
+    "a",
+    "The quick brown fox jumps over the lazy dog .",
+]
+# How far apart the vectors of one text may be: the rounding of what follows may turn.
+TOLERANCE = {"float32": 1e-5, "bfloat16": 0.01, "int8": 0.02}
+
+
+def test_layers_are_the_reference_s(make_nlp):
+    """One segment from zeros: what numpy computes."""
+    nlp = make_nlp(initial_state="zeros", store_layers=True, segmenter=whole())
+    docs = [doc for doc in nlp.pipe(WEIRD) if len(doc)]
+    datasets = random_datasets(TINY_OPTIONS, seed=1)
+    wanted, _ = reference_layers(TINY_OPTIONS, datasets, [[t.text for t in doc] for doc in docs])
+    for doc, layers in zip(docs, wanted):
+        np.testing.assert_allclose(doc._.elmo, layers, atol=1e-5)
+        np.testing.assert_allclose(doc.tensor, layers.mean(0), atol=1e-5)
+
+
+def whole():
+    return {"@segmenters": "spacy-elmo.doc.v1"}
+
+
+def test_initial_states(make_nlp):
+    """warm: after one empty sentence. carry: sentence to sentence within a Doc."""
+    datasets = random_datasets(TINY_OPTIONS, seed=1)
+    sentences = [["One", "two", "."], ["Three", "."], ["Four", "five", "six", "."]]
+    doc = Doc(spacy.blank("en").vocab, [w for s in sentences for w in s])
+    for i, token in enumerate(doc):
+        token.is_sent_start = i in (0, 3, 5)
+    for initial_state in ("zeros", "warm", "carry"):
+        nlp = make_nlp(initial_state=initial_state, store_layers=True)
+        state = None
+        if initial_state == "warm":
+            state = reference_layers(TINY_OPTIONS, datasets, [[]])[1]
+        parts = []
+        for sentence in sentences:
+            layers, after = reference_layers(TINY_OPTIONS, datasets, [sentence], state)
+            parts.append(layers[0])
+            state = after if initial_state == "carry" else state
+        # a second Doc in the batch, with fewer sentences
+        other = nlp.make_doc("Seven eight")
+        got = nlp.get_pipe("elmo").predict([other, doc])[1]
+        np.testing.assert_allclose(got, np.concatenate(parts, axis=1), atol=1e-5)
+
+
+def test_carry_equals_tensorflow_s_stream(shared, make_nlp):
+    folder = shared / "fixtures" / "allennlp"
+    h5py = pytest.importorskip("h5py")
+    stream = [text.split() for text in srsly.read_json(folder / "sentences.json")[0]]
+    nlp = make_nlp(weights=str(folder), initial_state="carry", mix="top")
+    doc = Doc(nlp.vocab, [w for s in stream for w in s])
+    starts = np.cumsum([0] + [len(s) for s in stream])
+    for token in doc:
+        token.is_sent_start = token.i in starts
+    nlp.get_pipe("elmo")(doc)
+    with h5py.File(folder / "lm_embeddings_0.hdf5") as file:
+        wanted = np.concatenate([np.concatenate(file[str(i)], axis=1) for i in range(10)])
+    np.testing.assert_allclose(doc.tensor, wanted, atol=1e-6, rtol=0)
+
+
+def test_carry_with_overlapping_windows(make_nlp):
+    windows = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}
+    nlp = make_nlp(initial_state="carry", segmenter=windows)
+    with pytest.raises(ValueError, match="overlap"):
+        nlp("a b c d e f g h")
+
+
+def test_windows_are_the_reference_s_run_apart(make_nlp):
+    words = random.Random(0).choices(["bank", "river", "money", "the", "of"], k=25)
+    windows = {"@segmenters": "spacy-elmo.windows.v1", "size": 10, "overlap": 4}
+    nlp = make_nlp(segmenter=windows, initial_state="zeros")
+    got = nlp.get_pipe("elmo").predict([Doc(nlp.vocab, words)])[0]
+    cut = [words[0:10], words[6:16], words[12:22], words[18:25]]
+    datasets = random_datasets(TINY_OPTIONS, seed=1)
+    apart, _ = reference_layers(TINY_OPTIONS, datasets, cut)
+    wanted = np.concatenate(
+        [apart[0][:, :8], apart[1][:, 2:8], apart[2][:, 2:8], apart[3][:, 2:]], axis=1
+    )
+    np.testing.assert_allclose(got, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("max_batch_tokens", [1, 7, 4096])
+@pytest.mark.parametrize("batch_size", [1, 64])
+def test_same_text_same_vector(make_nlp, max_batch_tokens, batch_size):
+    texts = WEIRD + ["They sat on the bank . " * n for n in range(1, 12)]
+    alone = make_nlp(cache=0)
+    wanted = [alone(text).tensor for text in texts]
+    order = random.Random(1).sample(range(len(texts)), len(texts))
+    nlp = make_nlp(max_batch_tokens=max_batch_tokens)
+    docs = nlp.pipe([texts[i] for i in order], batch_size=batch_size)
+    for i, doc in zip(order, docs):
+        assert doc.text == texts[i]
+        np.testing.assert_allclose(doc.tensor, wanted[i], atol=1e-5)
+
+
+def test_long_doc_without_sentences(make_nlp):
+    words = random.Random(0).choices(VOCABULARY, k=10_000)
+    nlp = make_nlp()
+    doc = nlp.get_pipe("elmo")(Doc(nlp.vocab, words))
+    assert doc.tensor.shape == (10_000, 12)
+    # a window far from both ends knows what is near: exact, not cut
+    part = nlp.get_pipe("elmo")(Doc(nlp.vocab, words[4000:5000]))
+    np.testing.assert_allclose(doc.tensor[4400:4600], part.tensor[400:600], atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_same_text_same_vector_in_every_precision(make_nlp, precision):
+    """Where the processor lacks a precision, its next slower one."""
+    texts = WEIRD + ["They sat on the bank . " * n for n in range(1, 12)]
+    alone = make_nlp(cache=0, precision=precision)
+    wanted = [alone(text).tensor for text in texts]
+    nlp = make_nlp(max_batch_tokens=7, precision=precision)
+    for doc, tensor in zip(nlp.pipe(texts[::-1]), wanted[::-1]):
+        np.testing.assert_allclose(doc.tensor, tensor, atol=TOLERANCE[precision])
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_threads_share_one_pipeline(make_nlp, precision):
+    nlp = make_nlp(precision=precision)
+    texts = [f"They sat on bank {i} of the river ." for i in range(20)]
+    wanted = [make_nlp(precision=precision)(text).tensor for text in texts]
+    wrong = []
+
+    def work():
+        for text, tensor in zip(texts, wanted):
+            if not np.allclose(nlp(text).tensor, tensor, atol=TOLERANCE[precision]):
+                wrong.append(text)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_no_weights_raises_and_says_what_to_do():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": None})
+    for use in (lambda: nlp("a"), lambda: nlp.initialize()):
+        with pytest.raises(ValueError, match=r"spacy_elmo.pretrained\(PATH\)"):
+            use()
+
+
+def test_missing_weights_are_named():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": "nowhere/model.safetensors"})
+    with pytest.raises(ValueError, match="nowhere/model.safetensors"):
+        nlp("a")
+
+
+def test_sizes_that_do_not_fit_the_weights(tiny_weights):
+    model = {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 999}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": model, "weights": str(tiny_weights)})
+    with pytest.raises(ValueError, match="lstm_dim is 12 there and 999 in the config"):
+        nlp("a")
+
+
+def test_pretrained_gives_sizes_and_weights(tiny_weights):
+    config = spacy_elmo.pretrained(tiny_weights)
+    assert config["model"]["lstm_dim"] == 12
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=config)
+    assert nlp("a").tensor.shape == (1, 12)
+
+
+def test_initialize_reads_other_weights(tiny_weights, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": None})
+    nlp.config["initialize"]["components"]["elmo"] = {"weights": str(tiny_weights)}
+    nlp.initialize()
+    assert nlp("a").tensor.shape == (1, 12)
+    # initialised again without: what there is stays
+    nlp.config["initialize"]["components"] = {}
+    nlp.initialize()
+    assert nlp("a").tensor.shape == (1, 12)
+
+
+def test_a_reader_as_weights(tiny_weights):
+    block = {"@weights_readers": "spacy-elmo.allennlp.v1", "path": str(tiny_weights)}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": block})
+    assert nlp("a").tensor.shape == (1, 12)
+
+
+def test_saved_pipeline_needs_no_weights_path(make_nlp, tiny_weights, tmp_path):
+    moved = tmp_path / "weights"
+    moved.mkdir()
+    for name in ("options.json", "weights.hdf5"):
+        (moved / name).write_bytes((tiny_weights.parent / name).read_bytes())
+    nlp = make_nlp(weights=str(moved))
+    wanted = nlp("The bank").tensor
+    data = nlp.to_bytes()
+    nlp.to_disk(tmp_path / "pipeline")
+    for name in ("options.json", "weights.hdf5"):
+        (moved / name).unlink()
+    assert (tmp_path / "pipeline" / "elmo" / "model.safetensors").is_file()
+    np.testing.assert_array_equal(spacy.load(tmp_path / "pipeline")("The bank").tensor, wanted)
+    other = spacy.blank("en")
+    other.add_pipe("elmo", config={"weights": None})
+    np.testing.assert_array_equal(other.from_bytes(data)("The bank").tensor, wanted)
+    # a pipeline is weights, too
+    assert read_weights(tmp_path / "pipeline").config.lstm_dim == 12
+
+
+def test_unused_pipeline_is_saved_with_its_weights(make_nlp, tmp_path):
+    make_nlp().to_disk(tmp_path / "a")
+    assert spacy.load(tmp_path / "a")("x").tensor.shape == (1, 12)
+    empty = spacy.blank("en")
+    empty.add_pipe("elmo", config={"weights": None})
+    empty.to_disk(tmp_path / "b")
+    with pytest.raises(ValueError, match="spacy_elmo.pretrained"):
+        spacy.load(tmp_path / "b")("x")
+
+
+def test_exclude_model(make_nlp, tmp_path):
+    pipe = make_nlp().get_pipe("elmo")
+    pipe.to_disk(tmp_path / "elmo", exclude=["model"])
+    assert not (tmp_path / "elmo" / "model.safetensors").exists()
+
+
+def test_store_layers(make_nlp):
+    assert make_nlp()("a b")._.elmo is None
+    assert make_nlp(store_layers=True)("a b")._.elmo.shape == (3, 2, 12)
+    nlp = make_nlp()
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    nlp.initialize(lambda: examples(nlp))
+    assert nlp("a b")._.elmo.shape == (3, 2, 12)
+    assert nlp("a b")._.elmo.dtype == np.float32
+
+
+def test_precision_reaches_the_model_and_is_saved(make_nlp, tmp_path):
+    nlp = make_nlp(precision="bfloat16")
+    assert make_nlp().get_pipe("elmo").bilm.precision == "float32"
+    nlp("a b")
+    assert nlp.get_pipe("elmo").bilm.precision == "bfloat16"
+    nlp.to_disk(tmp_path)
+    for loaded in (spacy.load(tmp_path), pickle.loads(pickle.dumps(nlp)), copy.deepcopy(nlp)):
+        assert loaded.get_pipe_config("elmo")["precision"] == "bfloat16"
+        assert loaded.get_pipe("elmo").bilm.precision == "bfloat16"
+        np.testing.assert_array_equal(loaded("a b").tensor, nlp("a b").tensor)
+
+
+def test_set_vectors_off(make_nlp):
+    doc = make_nlp(set_vectors=False, store_layers=True)("a b")
+    assert doc.tensor.size == 0
+    assert not doc.has_vector
+    assert doc._.elmo.shape == (3, 2, 12)
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"initial_state": "cold"}, "initial_state"),
+        ({"max_batch_tokens": 0}, "max_batch_tokens"),
+        ({"cache": -1}, "cache"),
+        ({"store_layers": "never"}, "store_layers"),
+        ({"precision": "float16"}, "precision must be one of float32, bfloat16.*'float16'"),
+    ],
+)
+def test_impossible_settings(make_nlp, config, named):
+    with pytest.raises(ValueError, match=named):
+        make_nlp(**config)
+
+
+def test_averages_of_pytorch_weights(make_nlp):
+    """Design, fact 7: `use_averages` swaps the biLM's weights too, and back."""
+    from thinc.api import Adam
+
+    nlp = make_nlp(frozen=False)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    sgd = Adam(0.05, use_averages=True)
+    history = []
+    for _ in range(4):
+        nlp.update(batch, sgd=sgd)
+        history.append(nlp.get_pipe("elmo").bilm.stacks[0][0].bias.detach().clone().numpy())
+    current = nlp("The bank").tensor
+    with nlp.use_params(sgd.averages):
+        bias = nlp.get_pipe("elmo").bilm.stacks[0][0].bias.detach().numpy()
+        assert not np.allclose(bias, history[-1])
+        # thinc: average = average - (1 - decay) * (average - weights)
+        average = np.zeros_like(history[0])
+        for t, weights in enumerate(history, 1):
+            decay = min((1 + t) / (10 + t), 0.9999)
+            average = average - (1 - decay) * (average - weights)
+        np.testing.assert_allclose(bias, average, atol=1e-5)
+        averaged = nlp("The bank").tensor
+    assert not np.allclose(averaged, current)
+    np.testing.assert_array_equal(nlp("The bank").tensor, current)
+
+
+def test_no_docs_are_kept(make_nlp):
+    nlp = make_nlp(frozen=False)
+    nlp.add_pipe("tagger", config=tagger(concat_both()))
+    batch = examples(nlp)
+    sgd = nlp.initialize(lambda: batch)
+    doc = nlp("A bank")
+    seen = weakref.ref(doc)
+    nlp.update(batch, sgd=sgd)
+    del doc
+    gc.collect()
+    assert seen() is None
+    assert nlp.get_pipe("elmo")._batch is None
+
+
+def test_frozen_predictions_do_not_toggle_the_module(make_nlp):
+    """Design, fact 11."""
+    nlp = make_nlp()
+    bilm = nlp.get_pipe("elmo").bilm
+    modes = []
+    train = type(bilm).train
+    type(bilm).train = lambda self, mode=True: modes.append(mode) or train(self, mode)
+    try:
+        nlp("a b")
+    finally:
+        type(bilm).train = train
+    assert modes == []
+    assert not bilm.training
+
+
+def test_state_lives_outside_the_module(make_nlp):
+    """Design, fact 12: nothing of another batch size can break loading."""
+    pipe = make_nlp().get_pipe("elmo")
+    before = set(pipe.bilm.state_dict())
+    pipe.predict([Doc(pipe.vocab, ["a"] * n) for n in range(1, 6)])
+    assert set(pipe.bilm.state_dict()) == before
+    assert not list(pipe.bilm.buffers())

@@ -1,0 +1,227 @@
+"""Pipelines of other languages and other token encoders than English models have."""
+
+import copy
+import random
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.training.converters import conllu_to_docs
+from spacy.util import fix_random_seed, minibatch
+from thinc.api import Adam
+
+import spacy_elmo
+import spacy_elmo.weights.readers
+from spacy_elmo.embedding.vectors import mix_layers
+from spacy_elmo.weights import read_weights
+
+import reference
+import reference_manylangs
+from components import ner, tagger
+from models import tiny_options
+
+WIDTH = 64
+LETTERS = "abcdefghijklmnopqrstuvwxyzäöüßABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜ."
+MARKS = ["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>"]
+PEOPLE = ["Anna", "Jürgen", "Käthe", "Moritz", "Ülkü", "Björn", "Greta", "Söhnke"]
+PLACES = ["Köln", "Paris", "Lübeck", "Gießen", "Wien", "Zürich", "Mainz", "Görlitz"]
+TEMPLATES = [
+    "{PER} wohnt in {LOC} .",
+    "Gestern fuhr {PER} nach {LOC} .",
+    "In {LOC} trifft {PER} ihre Tante .",
+    "Die Straßen von {LOC} sind eng .",
+    "{PER} schläft heute länger .",
+    "Es regnet .",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A random model of German letters and some words, as ELMoForManyLangs writes it."""
+    sizes = reference_manylangs.sizes_of(
+        dim=64,
+        projection_dim=32,
+        filters=[[1, 16], [2, 16], [3, 16]],
+        char_dim=8,
+        n_highway=1,
+        max_characters_per_token=20,
+    )
+    place = tmp_path_factory.mktemp("german") / "142"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference_manylangs, "CHARACTERS", [*MARKS, *LETTERS])
+        words = ["<oov>", "<bos>", "<eos>", "<pad>", "in", "nach", "von", ".", "Paris"]
+        patch.setattr(reference_manylangs, "WORDS", words)
+        tensors = reference_manylangs.random_tensors(sizes, seed=2)
+        return reference_manylangs.write_folder(place, sizes, tensors)
+
+
+def listener():
+    return {
+        "@architectures": "spacy-elmo.ElmoListener.v1",
+        "width": WIDTH,
+        "mix": {"@architectures": "spacy-elmo.ScalarMix.v1"},
+    }
+
+
+def pipeline(folder, lang="de", **config):
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("elmo", config={**spacy_elmo.pretrained(folder), **config})
+    return nlp
+
+
+def conllu(seed, n):
+    """A treebank in the format of Universal Dependencies, names of people and places in
+    its last column."""
+    rng = random.Random(seed)
+    lines = []
+    for number in range(n):
+        words = rng.choice(TEMPLATES).split()
+        lines.append(f"# sent_id = {number}")
+        for i, word in enumerate(words, start=1):
+            entity = word.strip("{}") if word[0] == "{" else None
+            if entity:
+                word = rng.choice(PEOPLE if entity == "PER" else PLACES)
+            name = f"name=U-{entity}" if entity else "name=O"
+            lines.append("\t".join([str(i), word, word, *"XX_", str(i - 1), "dep", "_", name]))
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def test_ner_on_a_treebank(folder, tmp_path):
+    fix_random_seed(0)
+    nlp = pipeline(folder)
+    config = ner(listener())
+    config["model"]["hidden_width"] = 64
+    nlp.add_pipe("ner", config=config)
+    parts = {}
+    for name, seed, n in (("train", 0, 80), ("dev", 1, 40)):
+        treebank = conllu_to_docs(conllu(seed, n), n_sents=1)
+        parts[name] = [Example(Doc(nlp.vocab, [t.text for t in doc]), doc) for doc in treebank]
+    assert {ent.label_ for eg in parts["train"] for ent in eg.reference.ents} == {"PER", "LOC"}
+    nlp.initialize(lambda: parts["train"])
+    assert nlp.evaluate(parts["dev"])["ents_f"] < 0.5
+    sgd, score = Adam(0.01), 0.0
+    for _ in range(20):
+        for batch in minibatch(parts["train"], 8):
+            nlp.update(batch, sgd=sgd, losses={})
+        score = nlp.evaluate(parts["dev"])["ents_f"]
+        if score > 0.95:
+            break
+    assert score > 0.95
+    nlp.to_disk(tmp_path / "ner")
+    again = spacy.load(tmp_path / "ner")
+    doc, expected = again("Björn fuhr nach Görlitz ."), nlp("Björn fuhr nach Görlitz .")
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [
+        (ent.text, ent.label_) for ent in expected.ents
+    ]
+    np.testing.assert_array_equal(doc.tensor, expected.tensor)
+
+
+def test_vectors_are_the_mean_of_the_reference_s_layers(shared):
+    place = shared / "fixtures" / "manylangs"
+    nlp = pipeline(place, "xx", initial_state="zeros", store_layers=True)
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(place / "reference_layers.hdf5") as file:
+        for i, words in enumerate(srsly.read_json(place / "sentences.json")):
+            doc = nlp.get_pipe("elmo")(Doc(nlp.vocab, words=words))
+            np.testing.assert_allclose(doc._.elmo, file[str(i)][()], rtol=0, atol=1e-6)
+            np.testing.assert_allclose(doc.tensor, file[str(i)][()].mean(axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("reader", [None, "spacy-elmo.manylangs.v1"])
+def test_saved_and_loaded_with_equal_vectors(folder, tmp_path, reader):
+    weights = str(folder) if reader is None else {"@weights_readers": reader, "path": str(folder)}
+    nlp = pipeline(folder, weights=weights)
+    text = "Käthe wohnt in Köln , 漢字 und Überraschungen inklusive ."
+    expected = nlp(text).tensor
+    nlp.to_disk(tmp_path / "pipeline")
+    loaded = spacy.load(tmp_path / "pipeline")
+    blank = pipeline(folder, weights=None)
+    for other in (loaded, blank.from_bytes(nlp.to_bytes()), copy.deepcopy(nlp)):
+        np.testing.assert_array_equal(other(text).tensor, expected)
+    assert read_weights(tmp_path / "pipeline").config == nlp.get_pipe("elmo").bilm.config
+    assert loaded.config["components"]["elmo"]["model"]["token_encoder"] == "manylangs"
+
+
+def test_default_sizes_follow_and_others_are_a_promise(folder):
+    nlp = spacy.blank("de")
+    nlp.add_pipe("elmo", config={"weights": str(folder)})
+    assert nlp("Es regnet .").tensor.shape == (3, WIDTH)
+    model = {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 64, "projection_dim": 32}
+    nlp = spacy.blank("de")
+    nlp.add_pipe("elmo", config={"model": model, "weights": str(folder)})
+    with pytest.raises(ValueError, match="token_encoder is manylangs there and bilm-tf in"):
+        nlp("Es regnet .")
+
+
+def test_replaced_listeners_keep_the_vocabulary(folder, tmp_path):
+    nlp = pipeline(folder)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    words = ["Es", "regnet", "."]
+    example = Example.from_dict(Doc(nlp.vocab, words), {"tags": ["A", "B", "C"]})
+    nlp.initialize(lambda: [example])
+    text = "Ülkü wohnt in Paris ."
+    expected = nlp.get_pipe("tagger").model.get_ref("tok2vec").predict([nlp(text)])[0]
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.to_disk(tmp_path)
+    again = spacy.load(tmp_path, exclude=["elmo"])
+    got = again.get_pipe("tagger").model.get_ref("tok2vec").predict([again.make_doc(text)])[0]
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_fine_tuning_reaches_words_and_code_points(folder):
+    nlp = pipeline(folder, frozen=False)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    examples = [
+        Example.from_dict(nlp.make_doc("Ülkü wohnt in Paris"), {"tags": ["A", "B", "B", "A"]})
+    ]
+    nlp.initialize(lambda: examples)
+    sgd = Adam(0.01, L2=0.0)
+    encoder = nlp.get_pipe("elmo").bilm.encoder
+    before = {name: weight.clone() for name, weight in encoder.named_parameters()}
+    for _ in range(2):  # the first update may only reach the tagger, which starts from zeros
+        nlp.update(examples, sgd=sgd)
+    nlp.to_bytes()  # what is still due is done
+    for name, weight in encoder.named_parameters():
+        assert not np.array_equal(weight.detach(), before[name]), name
+    vocabularies = encoder.indexer.vocabularies
+    changed = {
+        kind: (getattr(encoder, part).weight != before[f"{part}.weight"]).any(dim=1)
+        for kind, part in (("characters", "embedding"), ("words", "words"))
+    }
+    assert changed["words"][vocabularies.words["Paris"]]
+    assert not changed["words"][vocabularies.words["von"]]
+    assert changed["characters"][vocabularies.characters["Ü"]]
+    assert not changed["characters"][vocabularies.characters["Ö"]]
+
+
+@pytest.mark.parametrize("kind", ["words", "one direction"])
+def test_other_models_of_bilm_tf_in_a_pipeline(tmp_path, kind):
+    words = ["<S>", "</S>", "<UNK>", "They", "sat", "."]
+    options = tiny_options()
+    if kind == "words":
+        del options["char_cnn"]
+        data = written = reference.random_datasets(options, n_words=len(words))
+    else:
+        options["bidirectional"] = False
+        data = reference.random_datasets(options)
+        names = {"RNN_0/RNN": "rnn", "W_0": "kernel", "/B": "/bias", "W_P_0": "projection/kernel"}
+        written = dict(data)
+        for theirs, ours in names.items():
+            written = {name.replace(theirs, ours): values for name, values in written.items()}
+    path = reference.write_hdf5(tmp_path, options, written, words)
+    nlp = pipeline(path, "en", initial_state="zeros", store_layers=True)
+    expected = reference.layers(
+        options, data, [["They", "swim", "."]], words=words if kind == "words" else None
+    )[0][0]
+    nlp.to_disk(tmp_path / "pipeline")
+    again = spacy.load(tmp_path / "pipeline")
+    for pipe in (nlp, again):
+        doc = pipe("They swim.")
+        np.testing.assert_allclose(doc._.elmo, expected, atol=1e-5)
+        np.testing.assert_allclose(doc.tensor, mix_layers(doc._.elmo, "average"), atol=1e-6)
+        empty = pipe("")
+        assert empty._.elmo.shape == (3, 0, expected.shape[2])

@@ -1,0 +1,41 @@
+import pytest
+import spacy
+
+from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
+
+WORDS = ["the", "cat"]
+
+
+def layers(nlp):
+    return elmo_pipe(nlp).predict([spacy.tokens.Doc(nlp.vocab, words=WORDS)])[0]
+
+
+def test_pipelines_and_weights(tmp_path, make_nlp, tiny_weights):
+    nlp = make_nlp()
+    nlp.rename_pipe("elmo", "vectors")
+    nlp.to_disk(tmp_path / "model")
+    expected = layers(nlp)
+    for source in (tmp_path / "model", tmp_path / "model" / "vectors", tiny_weights):
+        assert (layers(read_pipeline(str(source))) == expected).all(), source
+
+
+def test_the_settings_of_a_pipeline_hold(tmp_path, make_nlp):
+    nlp = make_nlp(initial_state="zeros")
+    nlp.to_disk(tmp_path / "model")
+    assert (layers(read_pipeline(str(tmp_path / "model"))) == layers(nlp)).all()
+    assert (layers(nlp) != layers(make_nlp())).any()
+
+
+def test_what_is_no_language_model(tmp_path, make_nlp):
+    blank = spacy.blank("en")
+    with pytest.raises(ValueError, match="no 'elmo' pipe; it has no component"):
+        elmo_pipe(blank)
+    blank.add_pipe("sentencizer")
+    with pytest.raises(ValueError, match="it has sentencizer"):
+        elmo_pipe(blank)
+    nlp = make_nlp()
+    nlp.add_pipe("elmo", name="second", config={"weights": None})
+    with pytest.raises(ValueError, match="several 'elmo' pipes: elmo, second"):
+        elmo_pipe(nlp)
+    with pytest.raises(ValueError, match="no weights at"):
+        elmo_pipe(read_pipeline(str(tmp_path / "missing"))).bilm  # noqa: B018

@@ -1,0 +1,76 @@
+"""Design, facts 3 and 5: own processes, for a hang must not take pytest along."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import multiprocessing, sys, warnings
+import numpy as np
+import spacy
+from spacy_elmo.embedding.vectors import restore_vectors
+
+TOLERANCE = {"float32": 1e-5, "bfloat16": 0.01, "int8": 0.02}
+
+def main(weights, method, precision):
+    warnings.simplefilter("ignore")
+    multiprocessing.set_start_method(method)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": weights, "mix": "top", "precision": precision})
+    texts = [f"The bank {i} of the river . A bank lends money ." for i in range(30)] + [""]
+    one = [doc for doc in nlp.pipe(texts)]  # a warm forward pass, with all threads
+    two = [restore_vectors(doc) for doc in nlp.pipe(texts, n_process=2, batch_size=4)]
+    assert [doc.text for doc in two] == texts
+    for a, b in zip(one, two):
+        np.testing.assert_allclose(a.tensor, b.tensor, atol=TOLERANCE[precision])
+    similar, expected = (docs[0][1].similarity(docs[0][8]) for docs in (two, one))
+    assert abs(similar - expected) < TOLERANCE[precision]
+    assert similar < 0.9999
+    print("done")
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_n_process(tiny_weights, tmp_path, method, precision):
+    if method == "fork" and sys.platform != "linux":
+        pytest.skip("fork is Linux's start method")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    run = subprocess.run(
+        [sys.executable, str(script), str(tiny_weights), method, precision],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},  # the hang needs more than one
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "done"
+
+
+FORK = """
+import os
+from spacy_elmo.bilm import model
+from spacy_elmo.bilm.config import BiLMConfig
+
+bilm = model.BiLM(BiLMConfig(lstm_dim=4, projection_dim=2, filters=((1, 2),))).requires_grad_(False)
+with model._packing:  # as if another thread laid out weights
+    child = os.fork()
+    if child == 0:
+        bilm.embed([["a", "b"]])
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_fork_while_weights_are_laid_out():
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", FORK]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert run.stdout.strip() == "0", run.stderr

@@ -1,0 +1,153 @@
+"""`spacy train`, and what becomes of its pipelines."""
+
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from spacy.cli.debug_config import debug_config
+from spacy.cli.init_config import fill_config
+from spacy.cli.package import package
+from spacy.cli.train import train
+from spacy.tokens import DocBin
+from thinc.api import Config
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.pretraining.config import read_config
+
+from components import concat_input, examples, listener, ner, textcat
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "project" / "configs"
+TASK_CONFIGS = [
+    *(CONFIGS / f"{name}.cfg" for name in ("ner", "ner_elmo", "textcat", "textcat_elmo")),
+    *sorted((ROOT / "configs").glob("ner*.cfg")),
+]
+PRETRAINING_CONFIGS = [*CONFIGS.glob("*pretrain*.cfg"), *(ROOT / "configs").glob("*pretrain*.cfg")]
+
+
+def run(*args, **env):
+    command = [sys.executable, "-m", "spacy", *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, tiny_weights):
+    """A pipeline with NER and textcat that listen, trained by `spacy train`."""
+    folder = tmp_path_factory.mktemp("trained")
+    corpus = DocBin(docs=[eg.reference for eg in examples(spacy.blank("en"))])
+    corpus.to_disk(folder / "corpus.spacy")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
+    nlp.add_pipe("ner", config=ner(concat_input()))
+    nlp.add_pipe("textcat", config=textcat(listener()))
+    nlp.config.to_disk(folder / "config.cfg")
+    overrides = {
+        "paths.train": str(folder / "corpus.spacy"),
+        "paths.dev": str(folder / "corpus.spacy"),
+        "training.max_steps": 80,
+        "training.eval_frequency": 40,
+        "training.optimizer.learn_rate": 0.01,
+    }
+    train(folder / "config.cfg", folder / "training", overrides=overrides)
+    return folder
+
+
+def test_learns_and_evaluates_to_the_same_score_in_a_new_process(trained):
+    model = trained / "training" / "model-best"
+    best = srsly.read_json(model / "meta.json")["performance"]
+    assert best["ents_f"] == 1.0
+    assert best["cats_score"] > 0.6
+    run("evaluate", model, trained / "corpus.spacy", "--output", trained / "scores.json")
+    scores = srsly.read_json(trained / "scores.json")
+    for name in ("ents_f", "cats_score"):
+        assert scores[name] == pytest.approx(best[name], abs=1e-6)
+
+
+def test_frozen_language_model_is_bit_identical(trained, tiny_weights):
+    from spacy_elmo.weights import read_weights
+
+    before = read_weights(tiny_weights).state_dict()
+    after = read_weights(trained / "training" / "model-best").state_dict()
+    for name, weight in before.items():
+        np.testing.assert_array_equal(weight.numpy(), after[name].numpy())
+
+
+def test_mix_command(trained):
+    rows = srsly.json_loads(run("elmo", "mix", trained / "training" / "model-best", "--json"))
+    assert [row["component"] for row in rows] == ["ner", "textcat"]
+    assert all(abs(sum(row["weights"]) - 1) < 1e-5 for row in rows)
+    assert any(abs(row["gamma"] - 1) > 1e-4 for row in rows)
+    table = run("elmo", "mix", trained / "training" / "model-best")
+    assert "textcat" in table
+    assert "layer 2" in table
+
+
+def test_sourced_into_another_training(trained):
+    """The usual way on: a pretrained `elmo`, a new component."""
+    source = spacy.load(trained / "training" / "model-best")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", source=source)
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": listener()}})
+    with nlp.select_pipes(disable=["elmo"]):
+        nlp.initialize(lambda: examples(nlp))
+    np.testing.assert_array_equal(nlp("The bank").tensor, source("The bank").tensor)
+
+
+def test_package(trained, tmp_path):
+    package(
+        trained / "training" / "model-best",
+        tmp_path,
+        name="tiny",
+        version="1.2.3",
+        create_sdist=False,
+        create_wheel=True,
+    )
+    wheel = next((tmp_path / "en_tiny-1.2.3" / "dist").glob("*.whl"))
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--target", str(site), str(wheel)], check=True, timeout=100)
+    code = (
+        f"import sys; sys.path.insert(0, {str(site)!r}); import en_tiny;"
+        "nlp = en_tiny.load(); doc = nlp('The bank in Paris'); print(doc.tensor.shape, doc.cats)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert "(4, 12)" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("path", TASK_CONFIGS, ids=lambda path: path.stem)
+def test_configs_are_filled_and_valid(path, tmp_path):
+    debug_config(path, overrides={f"paths.{part}": "here" for part in ("train", "dev", "elmo")})
+    _, filled = fill_config(tmp_path / "filled.cfg", path)
+    sizes = filled["components"].get("elmo", {}).get("model", {})
+    for name in {field.name for field in fields(BiLMConfig)} - set(BiLMConfig().to_dict()):
+        sizes.pop(name, None)  # what only models that read no bytes change
+    assert filled == Config().from_disk(path, interpolate=False)
+
+
+@pytest.mark.parametrize("path", PRETRAINING_CONFIGS, ids=lambda path: path.stem)
+def test_pretraining_configs_are_complete(path):
+    settings = read_config(path, {"paths.train": "a", "paths.dev": "b"})
+    given = Config().from_disk(path)
+    for section in ("corpus", "vocabulary", "training"):
+        assert set(given[section]) == set(getattr(settings, section).model_dump())
+    assert set(given["model"]) == {"@architectures", *settings.bilm.to_dict()}
+
+
+@pytest.mark.parametrize("task", ["ner", "textcat"])
+def test_project_configs_differ_in_elmo_alone(task):
+    plain = Config().from_disk(CONFIGS / f"{task}.cfg", interpolate=False)
+    elmo = Config().from_disk(CONFIGS / f"{task}_elmo.cfg", interpolate=False)
+    del elmo["elmo"], elmo["components"]["elmo"], elmo["initialize"]["components"]["elmo"]
+    del elmo["paths"]["elmo"]
+    elmo["nlp"]["pipeline"].remove("elmo")
+    tok2vec = elmo["components"][task]["model"]["tok2vec"]
+    assert tok2vec["embed"].pop("@architectures") == "spacy-elmo.ConcatEmbed.v1"
+    tok2vec["embed"] = tok2vec["embed"]["embed"]
+    assert plain == elmo

@@ -1,0 +1,95 @@
+"""The arrows of the house: which room of the package may import which."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "spacy_elmo"
+GROUND = {"files", "registry"}
+# What each room, and each module of the top floor, may import: these, and what is below them.
+ARROWS = {
+    "__init__": ["weights"],
+    "architectures": ["layers"],
+    "vectors": ["embedding"],
+    "cli": ["export", "analysis", "viewer", "tasks", "pretraining"],
+    "export": ["pipeline", "language_model"],
+    "analysis": ["pipeline", "language_model"],
+    "viewer": ["pipeline"],
+    "tasks": ["pipeline"],
+    "pipeline": ["layers"],
+    "layers": ["embedding"],
+    "embedding": ["weights"],
+    "pretraining": ["language_model"],
+    "language_model": ["text", "weights"],
+    "text": ["bilm"],
+    "weights": ["bilm"],
+    "bilm": [],
+}
+# As paths within the package.
+MODULES = {file.relative_to(PACKAGE).with_suffix("").parts for file in PACKAGE.rglob("*.py")}
+
+
+def imports(module):
+    """What a module imports, anywhere in it: names in parts, the number of the line, and
+    whether importing the module imports it at once."""
+    tree = ast.parse(PACKAGE.joinpath(*module).with_suffix(".py").read_text("utf8"))
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = ["spacy_elmo", *module[: -node.level]] if node.level else []
+            origin = [*above, *(node.module.split(".") if node.module else [])]
+            names = [[*origin, alias.name] for alias in node.names]
+        yield from ((name, node.lineno, node in tree.body) for name in names)
+
+
+def targets(module):
+    """The modules of the package that a module imports, and the numbers of the lines. The
+    package itself, which is imported with each of them, is none: it is asked for its version."""
+    for (package, *name), line, _ in imports(module):
+        possible = [name, [*name, "__init__"], name[:-1], [*name[:-1], "__init__"]]
+        found = [tuple(path) for path in possible if tuple(path) in MODULES - {("__init__",)}]
+        if package == "spacy_elmo" and found:
+            yield found[0], line
+
+
+def below(room):
+    """What a room may import."""
+    return {room} | GROUND | {found for lower in ARROWS.get(room, []) for found in below(lower)}
+
+
+def test_arrows_point_down():
+    up = [
+        f"{'/'.join(module)}.py, line {line}: imports {'.'.join(target)}"
+        for module in sorted(MODULES)
+        for target, line in targets(module)
+        if target[0] not in below(module[0])
+    ]
+    assert not up, "\n".join(up)
+
+
+def test_no_circles():
+    graph = {module: {target for target, _ in targets(module)} for module in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(".".join(module) for module in reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("room", ["bilm", "weights"])
+def test_what_stands_without_spacy(room):
+    """The model needs PyTorch alone, and reading files no spaCy, which pipelines are."""
+    found = [
+        f"{'/'.join(module)}.py, line {line}: imports {name[0]}"
+        for module in sorted(MODULES)
+        for name, line, at_once in imports(module)
+        if module[0] == room and name[0] in ("spacy", "thinc") and (at_once or room == "bilm")
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_top_floor_is_small():
+    assert len([module for module in MODULES if len(module) == 1]) <= 6

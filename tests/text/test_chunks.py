@@ -1,0 +1,98 @@
+import gzip
+import hashlib
+
+import pytest
+
+from spacy_elmo.text import chunks as chunks_module
+from spacy_elmo.text.chunks import ChunkReader
+
+
+def read(path, chunk_size, by_paragraph=False):
+    reader = ChunkReader([path], chunk_size, [by_paragraph])
+    chunks = list(reader)
+    assert reader.checksums == [hashlib.sha256(path.read_bytes()).hexdigest()]
+    assert sum(chunk.n_read for chunk in chunks) == path.stat().st_size
+    return chunks
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+@pytest.mark.parametrize("chunk_size", [1, 10, 33, 1000])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n\n", "x" * 50])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_chunks_are_whole_lines(tmp_path, monkeypatch, block, chunk_size, end, name):
+    monkeypatch.setattr(chunks_module, "BLOCK", block)
+    data = ("\n".join("word " * (i % 5) for i in range(40)) + end).encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    chunks = read(path, chunk_size)
+    assert b"".join(chunk.data for chunk in chunks) == data
+    line = 1
+    for chunk in chunks:
+        assert chunk.problem is None
+        assert chunk.first_line == line
+        line += chunk.data.count(b"\n")
+        assert len(chunk.data) <= chunk_size or b"\n" not in chunk.data[:-1]
+    for chunk in chunks[:-1]:
+        assert chunk.data.endswith(b"\n")
+    # The content alone decides on the places.
+    monkeypatch.setattr(chunks_module, "BLOCK", 13)
+    assert [chunk.data for chunk in read(path, chunk_size)] == [chunk.data for chunk in chunks]
+
+
+def test_paragraphs(tmp_path):
+    data = b"a\nb\n\nc\nd\n\r\ne\nf\ng\nh\ni\n"
+    (tmp_path / "a.txt").write_bytes(data)
+    found = [chunk.data for chunk in read(tmp_path / "a.txt", 9, by_paragraph=True)]
+    assert found == [b"a\nb\n\n", b"c\nd\n\r\n", b"e\nf\ng\nh\n", b"i\n"]
+
+
+def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+    """They are named, and the next one is read."""
+    (tmp_path / "good.txt").write_text("good\n", "utf8")
+    (tmp_path / "bad.txt").write_text("one\ntwo\nthree\n", "utf8")
+    readinto = chunks_module._Counted.readinto
+
+    def fails_later(self, buffer):
+        if self.n_read >= 10:
+            raise OSError(5, "Input/output error")
+        return readinto(self, memoryview(buffer)[:10])
+
+    monkeypatch.setattr(chunks_module._Counted, "readinto", fails_later)
+    names = ["missing.txt", "bad.txt", "good.txt"]
+    reader = ChunkReader([tmp_path / name for name in names], 100, [False] * 3)
+    missing, bad, good = reader
+    assert missing.problem == (None, "cannot be read: No such file or directory")
+    assert bad.data == b"one\ntwo\n"
+    assert bad.problem[1].startswith("cannot be read, from after line 2: [Errno 5]")
+    assert (good.data, good.problem) == (b"good\n", None)
+    assert len(reader.checksums) == 3
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+@pytest.mark.parametrize("place", ["first", "inside", "last", "unended"])
+def test_a_line_that_does_not_fit_into_memory(tmp_path, monkeypatch, block, place):
+    monkeypatch.setattr(chunks_module, "BLOCK", block)
+    monkeypatch.setattr(chunks_module, "MAX_LINE", 100)
+    line = b"long " * 200 + b"\n"
+    before, after, number = {
+        "first": (b"", b"good\n" * 9, 1),
+        "inside": (b"good\n" * 9, b"good\n" * 9, 10),
+        "last": (b"good\n" * 9, b"", 10),
+        "unended": (b"good\n" * 9, b"", 10),
+    }[place]
+    line = line.strip() if place == "unended" else line
+    (tmp_path / "a.txt").write_bytes(before + line + after)
+    chunks = read(tmp_path / "a.txt", 30)
+    assert b"".join(chunk.data for chunk in chunks) == before + after
+    problems = [chunk.problem for chunk in chunks if chunk.problem is not None]
+    assert problems == [(number, "a line of more than 100 bytes")]
+    lines = (before + line + after).splitlines()
+    for chunk in chunks:
+        found = chunk.data.splitlines()
+        assert lines[chunk.first_line - 1 :][: len(found)] == found
+
+
+def test_a_mark_of_byte_order(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
+    found = [chunk.data for chunk in read(tmp_path / "a.txt", 1)]
+    assert found == [b"a\n", b"\xef\xbb\xbfb\n", b""]

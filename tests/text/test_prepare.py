@@ -1,0 +1,232 @@
+import gzip
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from prepared import SMALL, assert_same_text, content, manifest_of, random_text, sentences_of
+
+from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.text.corpus import load_text
+from spacy_elmo.text.prepare import open_corpus, prepare
+
+pytestmark = pytest.mark.filterwarnings("error::UserWarning")
+
+
+# The corpus
+
+
+def test_against_plain_python(tmp_path):
+    text = random_text(400)
+    (tmp_path / "a.txt").write_text(text, "utf8")
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "out", min_count=3, max_size=40, **SMALL)
+    lines = [line.split() for line in text.splitlines()]
+    sentences = [line for line in lines if line]
+    assert sentences_of(corpus) == sentences
+    counts = Counter(word for sentence in sentences for word in sentence)
+    ordered = sorted((-n, word) for word, n in counts.items() if word not in ("<S>", "</S>"))
+    assert list(corpus.types) == ["<S>", "</S>", *(word for _, word in ordered)]
+    assert corpus.counts().tolist() == [
+        counts["<S>"] + len(sentences),
+        counts["</S>"],
+        *(-n for n, _ in ordered),
+    ]
+    np.testing.assert_array_equal(
+        corpus.counts(), np.bincount(corpus.tokens[:], minlength=len(corpus.types))
+    )
+    words = [word for n, word in ordered if -n >= 3 and word != "<UNK>"]
+    vocabulary = Vocabulary.from_disk(tmp_path / "out" / "vocab.txt")
+    assert vocabulary.words == ["<S>", "</S>", "<UNK>", *words[:37]]
+    firsts, n = [], 0  # of documents
+    for before, line in zip([[], *lines], lines):
+        if line and not before:
+            firsts.append(n)
+        n += bool(line)
+    assert corpus.documents.tolist() == firsts
+    assert corpus.n_words == sum(counts.values())
+    assert len(list((tmp_path / "out").glob("tokens-*.npy"))) > 1
+    assert manifest_of(tmp_path / "out")["counts"] == {
+        "tokens": corpus.n_words,
+        "sentences": len(sentences),
+        "documents": len(firsts),
+        "types": len(corpus.types),
+    }
+    assert_same_text(corpus, load_text(tmp_path / "a.txt"))
+
+
+def write_inputs(folder):
+    """One file of each kind, their first lines with a byte order mark."""
+    folder.mkdir()
+    text = random_text(150, 1)
+    records = [{"tokens": line.split()} for line in text.splitlines()]
+    records[40] = {"text": "I saw it. It was\nbig!", "id": 3}
+    records[41] = {"tokens": ["a b", "", "c\nd", "e\r", "\0", "half \ud800", "<S>"]}
+    records[90] = {"text": "  "}
+    jsonl = "\n\n".join(json.dumps(record) for record in records).encode()
+    mark = b"\xef\xbb\xbf"
+    (folder / "a.txt").write_bytes(mark + text.encode())
+    (folder / "b.txt.gz").write_bytes(gzip.compress(text[:500].encode()) + gzip.compress(b"\nx y"))
+    (folder / "c.jsonl").write_bytes(mark + jsonl)
+    (folder / "d.jsonl.gz").write_bytes(gzip.compress(jsonl))
+    (folder / "e.txt").write_bytes(text.replace("\n", "\r\n").encode())
+    return folder
+
+
+@pytest.mark.parametrize("format", ["sentences", "text"])
+def test_every_kind_of_input(tmp_path, format):
+    inputs = write_inputs(tmp_path / "in")
+    expected = load_text(inputs, format=format)
+    small = {**SMALL, "chunk_size": 3000}  # more than a paragraph
+    corpus = prepare(inputs, tmp_path / "one", format=format, **small)
+    assert_same_text(corpus, expected)
+    assert {"a b", "", "c\nd", "e\r", "\0", "half \ud800"} < set(corpus.types)
+    # The places of the cuts are no matter.
+    prepare(inputs, tmp_path / "other", format=format, **{**small, "chunk_size": 10**6})
+    assert content(tmp_path / "one") == content(tmp_path / "other")
+
+
+def test_in_several_processes(tmp_path):
+    inputs = write_inputs(tmp_path / "in")
+    (inputs / "c.jsonl").write_bytes(b'{"tokens": ["a", "b\\n"]}\n' * 500)
+    (inputs / "d.jsonl.gz").unlink()
+    prepare(inputs, tmp_path / "one", **SMALL)
+    prepare(inputs, tmp_path / "two", **{**SMALL, "n_process": 2})
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_wrapped_text_is_cut_between_paragraphs(tmp_path):
+    text = "It was\nbig .\nIt is\n\nOne\r\ntwo\r\n\r\n" * 50
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "out", format="text", **SMALL)
+    assert sentences_of(corpus) == [["It", "was", "big", "."], ["It", "is"], ["One", "two"]] * 50
+    assert corpus.documents.tolist() == [0]
+
+
+def test_german(tmp_path):
+    (tmp_path / "a.txt").write_text("Das ist z.B. gut.\n", "utf8")
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "out", format="text", lang="de", **SMALL)
+    assert sentences_of(corpus) == [["Das", "ist", "z.B.", "gut", "."]]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"format": "words"},
+        {"on_error": "stop"},
+        {"min_count": 0},
+        {"max_size": 3},
+        {"max_sentence": 0},
+        {"n_process": 0},
+    ],
+)
+def test_impossible_settings(tmp_path, settings):
+    (tmp_path / "a.txt").write_text("a\n", "utf8")
+    ((name, value),) = settings.items()
+    with pytest.raises(ValueError, match=f"{name} must be .*{value}"):
+        prepare(tmp_path / "a.txt", tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()
+
+
+# The folder
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    (tmp_path / "a.txt").write_text("a b\nc\n", "utf8")
+    prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
+    return tmp_path / "out"
+
+
+def test_the_same_again(prepared, tmp_path, monkeypatch):
+    before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
+    source = tmp_path / "a.txt"
+    prepare(source, prepared, **SMALL)
+    os.utime(source)
+    prepare(source, prepared, **SMALL)
+    moved = source.rename(tmp_path / "b.txt")
+    prepare(moved, prepared, **SMALL)
+    assert before == {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"min_count": 5}, "min_count is 2, not 5"),
+        ({"format": "text"}, "format is 'sentences', not 'text'"),
+        ({"text": "a b\nd\n"}, "'.*a.txt' is not the same"),
+        ({"text": "a b\n"}, "'.*a.txt' is not the same"),
+        ({"inputs": ["a.txt", "a.txt"]}, "1 files, not of 2"),
+    ],
+)
+def test_another_corpus(prepared, tmp_path, change, message):
+    before = content(prepared)
+    if "text" in change:
+        (tmp_path / "a.txt").write_text(change.pop("text"), "utf8")
+    inputs = [tmp_path / name for name in change.pop("inputs", ["a.txt"])]
+    with pytest.raises(ValueError, match=f"another corpus: .*{message}.* another folder"):
+        prepare(inputs, prepared, **change, **SMALL)
+    assert content(prepared) == before
+
+
+def test_a_folder_of_something_else(tmp_path):
+    (tmp_path / "a.txt").write_text("a\n", "utf8")
+    with pytest.raises(ValueError, match="holds other files"):
+        prepare(tmp_path / "a.txt", tmp_path, **SMALL)
+    with pytest.raises(ValueError, match="is a file"):
+        prepare(tmp_path / "a.txt", tmp_path / "a.txt", **SMALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_into_a_folder_of_inputs(tmp_path):
+    (tmp_path / "a.txt").write_text("a\n", "utf8")
+    for _ in range(2):
+        prepare(tmp_path, tmp_path / "out", **SMALL)
+    assert len(manifest_of(tmp_path / "out")["inputs"]) == 1
+
+
+def test_manifest(prepared, tmp_path):
+    manifest = manifest_of(prepared)
+    source = tmp_path / "a.txt"
+    assert manifest["inputs"] == [
+        {
+            "path": str(source),
+            "size": 6,
+            "modified": source.stat().st_mtime_ns,
+            "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+        }
+    ]
+    files = content(prepared)
+    del files["manifest.json"]
+    assert manifest["files"] == {
+        name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        for name, data in files.items()
+    }
+    assert manifest["skipped"] == {"by_file": {}, "first": []}
+
+
+@pytest.mark.parametrize("name", ["tokens-00000.npy", "vocab.txt", "characters.npy"])
+def test_a_damaged_folder(prepared, name):
+    path = prepared / name
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    open_corpus(prepared)
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))} has another checksum"):
+        open_corpus(prepared, verify=True)
+    path.write_bytes(data[:-1])
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))} has {len(data) - 1}"):
+        open_corpus(prepared)
+    path.unlink()
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))} is missing"):
+        open_corpus(prepared)
+    path.write_bytes(data)
+    open_corpus(prepared, verify=True)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format_version": 2}'])
+def test_no_manifest_of_ours(prepared, text):
+    (prepared / "manifest.json").write_text(text, "utf8")
+    with pytest.raises(ValueError, match=r"manifest\.json"):
+        open_corpus(prepared)

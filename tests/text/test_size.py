@@ -1,0 +1,79 @@
+import gzip
+import json
+
+import pytest
+
+from spacy_elmo.text import size as text_size
+from spacy_elmo.text.size import estimate_tokens
+
+LINES = [f"the cat number {i} sat on a mat ." for i in range(3000)]
+N_TOKENS = sum(len(line.split()) for line in LINES)
+CONTENTS = {
+    "a.txt": "\n".join(LINES),
+    "b.jsonl": "\n".join(json.dumps({"tokens": line.split()}) for line in LINES),
+    "c.jsonl": "\n".join(
+        json.dumps({"tokens": line.split()}, separators=(",", ":")) for line in LINES
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, content in CONTENTS.items():
+        (tmp_path / name).write_text(content, "utf8")
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [*CONTENTS, *(f"{name}.gz" for name in CONTENTS)])
+def test_small_files_are_counted(folder, name):
+    assert estimate_tokens(folder / name) == N_TOKENS
+
+
+@pytest.mark.parametrize("name", [*CONTENTS, *(f"{name}.gz" for name in CONTENTS)])
+def test_large_files_are_estimated(folder, name, monkeypatch):
+    monkeypatch.setattr(text_size, "SAMPLE", 20_000)
+    assert estimate_tokens(folder / name) == pytest.approx(N_TOKENS, rel=0.15)
+
+
+def test_compressed_file_of_several_parts(folder):
+    parts = [gzip.compress(line.encode()) for line in ("a b c\n", "d e\n", "f\n")]
+    (folder / "parts.txt.gz").write_bytes(b"".join(parts))
+    assert estimate_tokens(folder / "parts.txt.gz") == 6
+
+
+def test_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_size, "MOST_FILES", 5)
+    for i in range(23):
+        (tmp_path / f"{i:02d}.txt").write_text("one two three\n" * 10, "utf8")
+    (tmp_path / "empty.txt").touch()
+    assert estimate_tokens(tmp_path) == 23 * 30
+    assert estimate_tokens([tmp_path / "00.txt", str(tmp_path / "1*.txt")]) == 11 * 30
+
+
+def test_running_text_has_more_tokens_than_words(tmp_path):
+    (tmp_path / "a.txt").write_text("I can't see. Can you?\n" * 100, "utf8")
+    (tmp_path / "a.jsonl").write_text('{"text": "I can\'t see. Can you?"}\n' * 100, "utf8")
+    assert estimate_tokens(tmp_path / "a.txt") == 500
+    for name in ("a.txt", "a.jsonl"):
+        assert estimate_tokens(tmp_path / name, format="text") == 600
+
+
+def test_prepared_corpus_knows(folder, tmp_path):
+    from spacy_elmo.text.manifest import read_manifest
+    from spacy_elmo.text.prepare import prepare
+
+    prepare([folder / "a.txt"], tmp_path / "corpus", n_process=1)
+    tokens = read_manifest(tmp_path / "corpus")["counts"]["tokens"]
+    assert estimate_tokens(tmp_path / "corpus") == tokens == N_TOKENS
+    assert estimate_tokens([tmp_path / "corpus", folder / "b.jsonl"]) == 2 * N_TOKENS
+
+
+def test_what_cannot_be_read(tmp_path):
+    (tmp_path / "broken.txt.gz").write_bytes(b"no gzip")
+    (tmp_path / "bad.jsonl").write_text('no json\n{"text": 3}\n["a"]\n{"tokens": ["a", "b"]}\n')
+    assert estimate_tokens(tmp_path / "bad.jsonl") == 2
+    with pytest.raises(ValueError, match="broken.txt.gz"):
+        estimate_tokens(tmp_path / "broken.txt.gz")
+    with pytest.raises(ValueError, match="missing"):
+        estimate_tokens(tmp_path / "missing")

@@ -1,0 +1,273 @@
+import json
+import shutil
+import struct
+
+import h5py
+import numpy as np
+import pytest
+import spacy
+import torch
+from safetensors.torch import load_file
+
+from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.weights import read_weights, safetensors_file
+from spacy_elmo.weights.bundle import read_bundle
+from spacy_elmo.weights.convert import DTYPES, convert
+
+from conversions import PROVENANCE, TARGETS, WORDS, assert_same_vectors, make_model, write_source
+from models import ALLENNLP, tiny_bilm, tiny_options
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_source(tmp_path / "source" / "model-best")
+
+
+def content_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("first", TARGETS)
+@pytest.mark.parametrize("second", TARGETS)
+def test_every_format_and_back(tmp_path, source, first, second):
+    one, two = tmp_path / "one" / TARGETS[first], tmp_path / "two" / TARGETS[second]
+    keep = "safetensors" not in (first, second)
+    for start, target in ((source, one), (one, two), (two, tmp_path / "back")):
+        _, lost = convert(start, target, keep_softmax=keep)
+        assert not lost
+        assert_same_vectors(target, source)
+    assert read_weights(tmp_path / "back").provenance == {**PROVENANCE, "lang": "de"}
+    nlp = spacy.load(tmp_path / "back")
+    assert (nlp.lang, nlp.pipe_names, nlp.meta["performance"]) == ("de", ["elmo"], {"mean": 1.5})
+    files = [path.name for path in (tmp_path / "one").iterdir()]
+    if first == "allennlp":
+        assert sorted(files) == ["options.json", *(["vocab.txt"] * keep), "weights.hdf5"]
+    else:
+        assert files == [TARGETS[first]]
+    if keep:
+        back, model = read_language_model(tmp_path / "back"), read_language_model(source)
+        assert back.vocabulary.words == WORDS
+        for name, weight in model.softmax.state_dict().items():
+            assert torch.equal(weight, back.softmax.state_dict()[name])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_layers": 1, "cell_clip": None},
+        {"filters": [[1, 2], [3, 3]], "n_highway": 0, "activation": "tanh"},
+        {"dim": 6, "projection_dim": 6, "use_skip_connections": False},
+    ],
+)
+def test_every_kind_of_model(tmp_path, changes):
+    safetensors_file.write(tiny_bilm(**changes), tmp_path / "x.safetensors")
+    previous = tmp_path / "x.safetensors"
+    for target in ("weights.hdf5", "folder", "y.safetensors"):
+        convert(previous, tmp_path / target, lang="en")
+        assert_same_vectors(tmp_path / target, tmp_path / "x.safetensors")
+        previous = tmp_path / target
+
+
+@pytest.mark.skipif(not ALLENNLP.is_dir(), reason="the fixtures are not beside this repository")
+def test_fixture_of_allennlp(tmp_path):
+    source = ALLENNLP / "lm_weights.hdf5"
+    convert(source, tmp_path / "a.safetensors", lang="en")
+    convert(tmp_path / "a.safetensors", tmp_path / "weights.hdf5")
+    with h5py.File(source) as theirs, h5py.File(tmp_path / "weights.hdf5") as ours:
+        names: list[str] = []
+        theirs.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
+        assert len(names) > 10
+        for name in names:
+            assert ours[name][()].tobytes() == theirs[name][()].tobytes(), name
+    assert read_bundle(tmp_path / "weights.hdf5").lang == "en"
+
+
+def test_softmax_in_hdf5_is_bilm_tfs(tmp_path, source):
+    convert(source, tmp_path / "elmo_tiny_weights.hdf5")
+    model = make_model()
+    with h5py.File(tmp_path / "elmo_tiny_weights.hdf5") as file:
+        for name, values in (("W", model.softmax.weight), ("b", model.softmax.bias)):
+            assert file[f"softmax/{name}"].dtype == np.float32
+            np.testing.assert_array_equal(file[f"softmax/{name}"], values.detach())
+    vocabulary = (tmp_path / "elmo_tiny_vocab.txt").read_bytes()
+    assert vocabulary == "".join(f"{word}\n" for word in WORDS).encode()
+    options = json.loads((tmp_path / "elmo_tiny_options.json").read_text())
+    assert options["lstm"] == tiny_options()["lstm"]
+    shutil.rmtree(source)
+    convert(tmp_path / "elmo_tiny_", tmp_path / "back")  # by the beginning of the names
+    assert read_language_model(tmp_path / "back").vocabulary.words == WORDS
+
+
+# What a type does to numbers, by other means than PyTorch's
+
+
+def bfloat16(values):
+    """Round to the nearest, ties to even, on the bits (IEEE 754)."""
+    bits = values.astype("float32").view("uint32").astype("uint64")
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return (rounded << 16).astype("uint32").view("float32")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "rounded"),
+    [
+        ("float16", "F16", lambda values: values.astype("float16").astype("float32")),
+        ("bfloat16", "BF16", bfloat16),
+    ],
+)
+@pytest.mark.parametrize("target", ["a.safetensors", "a"])
+def test_half_precision(tmp_path, source, dtype, kind, rounded, target):
+    target = tmp_path / target
+    _, lost = convert(source, target, dtype=dtype, keep_softmax=False, allow_loss=True)
+    file = target if target.is_file() else target / "elmo" / "model.safetensors"
+    data = file.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    assert {entry["dtype"] for name, entry in header.items() if name != "__metadata__"} == {kind}
+    got, expected = read_weights(target).state_dict(), make_model().bilm.state_dict()
+    n_changed, largest = 0, 0.0
+    for name, values in expected.items():
+        assert got[name].dtype == torch.float32
+        want = rounded(values.numpy())
+        np.testing.assert_array_equal(got[name].numpy(), want)
+        n_changed += int((want != values.numpy()).sum())
+        largest = max(largest, float(np.abs(want - values.numpy()).max()))
+    assert lost == [f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})"]
+    # What is rounded already loses nothing more.
+    assert convert(target, tmp_path / "again.safetensors", dtype=dtype)[1] == []
+    assert convert(target, tmp_path / "weights.hdf5")[1] == []
+    assert_same_vectors(tmp_path / "weights.hdf5", target)
+
+
+def test_weights_too_large_for_float16(tmp_path):
+    bilm = tiny_bilm()
+    bilm.stacks[0][0].bias.data[0] = 7e4
+    safetensors_file.write(bilm, tmp_path / "a.safetensors")
+    for allow in (True, False):
+        with pytest.raises(ValueError, match=r"stacks.0.0.bias|precision .*inf"):
+            convert(
+                tmp_path / "a.safetensors",
+                tmp_path / "b.safetensors",
+                dtype="float16",
+                allow_loss=allow,
+            )
+    assert not (tmp_path / "b.safetensors").exists()
+
+
+def test_half_precision_is_not_for_allennlp(tmp_path, source):
+    with pytest.raises(ValueError, match="read float32 alone"):
+        convert(source, tmp_path / "weights.hdf5", dtype="float16", allow_loss=True)
+
+
+# What is there already
+
+
+@pytest.mark.parametrize("format", TARGETS)
+def test_nothing_is_overwritten_unasked(tmp_path, source, format):
+    target = tmp_path / "out" / TARGETS[format]
+    safetensors_file.write(tiny_bilm(9), tmp_path / "other.safetensors")
+    convert(tmp_path / "other.safetensors", target, lang="en")
+    before = content_of(tmp_path / "out")
+    with pytest.raises(ValueError, match="exists already.*--force"):
+        convert(source, target, keep_softmax=False)
+    assert content_of(tmp_path / "out") == before
+    convert(source, target, keep_softmax=False, force=True)
+    assert_same_vectors(target, source)
+
+
+@pytest.mark.parametrize("name", ["options.json", "vocab.txt"])
+def test_files_beside_hdf5_are_not_overwritten_either(tmp_path, source, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match=f"{name} exists already"):
+        convert(source, tmp_path / "weights.hdf5")
+    assert (tmp_path / name).read_text() == "mine"
+    assert not (tmp_path / "weights.hdf5").exists()
+    convert(source, tmp_path / "elmo_x_weights.hdf5")
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_folder_that_is_no_pipeline_is_never_replaced(tmp_path, source):
+    (tmp_path / "home").mkdir()
+    convert(source, tmp_path / "home")  # empty
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "love.txt").touch()
+    with pytest.raises(ValueError, match="something else than a pipeline"):
+        convert(source, tmp_path / "letters", force=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="is a file"):
+        convert(source, tmp_path / "file", force=True)
+    (tmp_path / "a.safetensors").mkdir()
+    with pytest.raises(ValueError, match="is a folder"):
+        convert(source, tmp_path / "a.safetensors", force=True)
+
+
+def test_in_place(tmp_path, source):
+    before = read_weights(source)
+    convert(source, source, dtype="bfloat16", allow_loss=True, force=True)
+    file = source / "elmo" / "model.safetensors"
+    assert {weight.dtype for weight in load_file(file).values()} == {torch.bfloat16}
+    for name, weight in before.state_dict().items():
+        want = torch.from_numpy(bfloat16(weight.numpy()))
+        assert torch.equal(read_weights(source).state_dict()[name], want)
+    assert read_language_model(source).vocabulary.words == WORDS
+
+
+@pytest.mark.parametrize("format", TARGETS)
+def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
+    """Neither a half of the new, nor a change of the old."""
+    target = tmp_path / "out" / TARGETS[format]
+    safetensors_file.write(tiny_bilm(9), tmp_path / "other.safetensors")
+    convert(tmp_path / "other.safetensors", target, lang="en")
+    before = content_of(tmp_path / "out")
+
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    place = {
+        "safetensors": (safetensors_file.Path, "write_bytes"),
+        "allennlp": (Vocabulary, "to_disk"),
+        "pipeline": (Vocabulary, "to_disk"),
+    }[format]
+    monkeypatch.setattr(*place, fail)
+    with pytest.raises(OSError, match="disk full"):
+        convert(source, target, keep_softmax=format != "safetensors", force=True)
+    assert content_of(tmp_path / "out") == before
+    assert len(list((tmp_path / "out").iterdir())) == (2 if format == "allennlp" else 1)
+
+
+# Names that say no format
+
+
+@pytest.mark.parametrize(
+    ("target", "format", "message"),
+    [
+        ("a.bin", None, "no format of files ends in '.bin'"),
+        ("a.bin", "safetensors", "ends in .safetensors"),
+        ("a.safetensors", "allennlp", "ends in .hdf5 or .h5"),
+        ("a", "manylangs", "no place for the token encoder 'bilm-tf'"),
+        ("a.bin", None, "--format pipeline or --format manylangs"),
+        ("a", "pickle", "must be one of safetensors, allennlp, pipeline, manylangs"),
+    ],
+)
+def test_formats_that_cannot_be(tmp_path, source, target, format, message):
+    with pytest.raises(ValueError, match=message):
+        convert(source, tmp_path / target, format=format)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_folders_with_dots(tmp_path, source):
+    convert(source, tmp_path / "en_small-1.0.2")
+    convert(source, tmp_path / "my.model", format="pipeline")
+    for name in ("en_small-1.0.2", "my.model"):
+        assert_same_vectors(tmp_path / name, source)
+
+
+def test_unknown_dtype(tmp_path, source):
+    assert list(DTYPES) == ["float32", "float16", "bfloat16"]
+    with pytest.raises(ValueError, match="must be one of float32, float16, bfloat16"):
+        convert(source, tmp_path / "a", dtype="int8")

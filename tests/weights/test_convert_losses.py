@@ -1,0 +1,200 @@
+"""What a conversion would lose, and what it keeps beside the weights."""
+
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+import spacy
+import srsly
+
+from spacy_elmo.bilm.softmax import AdaptiveSoftmax
+from spacy_elmo.language_model.model import read_language_model, save_model
+from spacy_elmo.weights import NAMED, allennlp, read_weights, safetensors_file
+from spacy_elmo.weights.bundle import read_bundle
+from spacy_elmo.weights.convert import LossError, convert
+from spacy_elmo.weights.named import NamedModel
+from spacy_elmo.weights.remote_file import RemoteFile
+
+import reference
+from components import ner
+from conversions import WORDS, assert_same_vectors, make_model, write_source
+from models import tiny_bilm, tiny_options
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_source(tmp_path / "source" / "model-best")
+
+
+# What would be lost
+
+
+def stops(message, source, target, **settings):
+    with pytest.raises(LossError, match=message):
+        convert(source, target, **settings)
+    assert not target.exists()
+    _, lost = convert(source, target, **settings, allow_loss=True)
+    assert len(lost) == 1
+    return lost[0]
+
+
+def test_softmax_has_no_room_in_safetensors(tmp_path, source):
+    stops("the softmax and its vocabulary of 6 words", source, tmp_path / "a.safetensors")
+    _, lost = convert(source, tmp_path / "b.safetensors", keep_softmax=False)
+    assert not lost
+
+
+def test_adaptive_softmax_has_no_room_in_hdf5(tmp_path):
+    save_model(make_model(kind=AdaptiveSoftmax), tmp_path / "x", lang="en", provenance={})
+    stops("the adaptive softmax", tmp_path / "x", tmp_path / "weights.hdf5")
+    assert not (tmp_path / "vocab.txt").exists()
+    convert(tmp_path / "x", tmp_path / "y")
+    same, model = read_language_model(tmp_path / "y"), read_language_model(tmp_path / "x")
+    assert str(same.softmax.state_dict()) == str(model.softmax.state_dict())
+
+
+def test_softmax_without_vocabulary(tmp_path, source):
+    convert(source, tmp_path / "weights.hdf5")
+    (tmp_path / "vocab.txt").unlink()
+    stops("softmax, which has no vocab.txt", tmp_path / "weights.hdf5", tmp_path / "a")
+
+
+def test_softmax_that_does_not_fit(tmp_path, source):
+    convert(source, tmp_path / "weights.hdf5")
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\n")
+    with pytest.raises(ValueError, match=r"vocab.txt: 3 words, but .*weights.hdf5"):
+        convert(tmp_path / "weights.hdf5", tmp_path / "a")
+    with h5py.File(tmp_path / "weights.hdf5", "a") as file:
+        del file["softmax/b"]
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), "utf8")
+    with pytest.raises(ValueError, match="'softmax/b' is missing"):
+        convert(tmp_path / "weights.hdf5", tmp_path / "a")
+
+
+def test_datasets_that_nobody_knows(tmp_path):
+    datasets = {**reference.random_datasets(tiny_options()), "notes/x": np.zeros(2)}
+    source = reference.write_hdf5(tmp_path, tiny_options(), datasets)
+    stops(r"no part of a biLM \(notes/x\)", source, tmp_path / "a.safetensors")
+
+
+def test_other_components_settings_and_names(tmp_path, tiny_weights):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "mix": "top", "cache": 5})
+    nlp.to_disk(tmp_path / "settings")
+    stops(
+        r"settings of the pipe 'elmo' \(mix, cache\)",
+        tmp_path / "settings",
+        tmp_path / "a.safetensors",
+    )
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", name="lm", config={"weights": str(tiny_weights)})
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("ner", config=ner({"@architectures": "spacy.HashEmbedCNN.v2", **CNN}))
+    nlp.to_disk(tmp_path / "others")
+    stops(
+        r"the other components \(sentencizer, ner\)",
+        tmp_path / "others",
+        tmp_path / "b.safetensors",
+    )
+    nlp = spacy.blank("en", meta={"name": "mine", "license": "MIT"})
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
+    nlp.to_disk(tmp_path / "named")
+    stops(r"meta.json \(name, license\)", tmp_path / "named", tmp_path / "c")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
+    nlp.vocab.set_vector("bank", np.ones(3, dtype="float32"))
+    nlp.to_disk(tmp_path / "vectors")
+    stops("static vectors", tmp_path / "vectors", tmp_path / "d")
+    for name in ("a.safetensors", "b.safetensors", "c", "d"):
+        assert_same_vectors(tmp_path / name, tiny_weights)
+
+
+CNN = {
+    "width": 8,
+    "depth": 1,
+    "embed_size": 50,
+    "window_size": 1,
+    "maxout_pieces": 2,
+    "subword_features": False,
+    "pretrained_vectors": None,
+}
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "3", '{"vectors": 3}'])
+def test_broken_meta(tmp_path, source, content):
+    (source / "meta.json").write_text(content)
+    with pytest.raises(ValueError, match=r"meta.json is no meta.json"):
+        convert(source, tmp_path / "weights.hdf5")
+
+
+def test_no_other_component_is_loaded(tmp_path, tiny_weights):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
+    nlp.add_pipe("ner", config=ner({"@architectures": "spacy.HashEmbedCNN.v2", **CNN}))
+    nlp.to_disk(tmp_path / "p")
+    (tmp_path / "p" / "ner" / "model").write_bytes(b"broken")
+    with pytest.raises(Exception, match=r".+"):
+        spacy.load(tmp_path / "p")
+    convert(tmp_path / "p", tmp_path / "a.safetensors", allow_loss=True)
+    assert_same_vectors(tmp_path / "a.safetensors", tiny_weights)
+
+
+# Languages and provenance
+
+
+def test_a_pipeline_needs_a_language(tmp_path, tiny_weights):
+    with pytest.raises(ValueError, match="--lang"):
+        convert(tiny_weights, tmp_path / "a")
+    convert(tiny_weights, tmp_path / "a", lang="fi")
+    assert spacy.load(tmp_path / "a").lang == "fi"
+    convert(tmp_path / "a", tmp_path / "b", lang="sv")
+    assert spacy.load(tmp_path / "b").lang == "sv"
+
+
+def test_named_model_knows_where_it_is_from(tmp_path, tiny_weights, monkeypatch):
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    url = "https://example.org/weights.hdf5"
+    files = tuple(RemoteFile(url.replace("weights.hdf5", n)) for n in ("options.json",)) + (
+        RemoteFile(url),
+    )
+    model = NamedModel("tiny", "allennlp", "fi", "CC0-1.0", files)
+    monkeypatch.setitem(NAMED, "tiny", model)
+    shutil.copytree(tiny_weights.parent, model.path.parent)
+    convert("tiny", tmp_path / "a")
+    provenance = read_weights(tmp_path / "a").provenance
+    assert (provenance["name"], provenance["licence"]) == ("tiny", "CC0-1.0")
+    assert provenance["urls"][-1] == url
+    assert spacy.load(tmp_path / "a").lang == "fi"
+
+
+def test_provenance_is_patched(tmp_path, source):
+    patch = {"commit": "c0ffee", "corpus": {"train": None, "name": "x"}, "tokens": None}
+    for target in ("a.safetensors", "weights.hdf5", "a"):
+        convert(source, tmp_path / target, keep_softmax=False, provenance=patch)
+        assert read_bundle(tmp_path / target).bilm.provenance == {
+            "corpus": {"sha256": "ab", "name": "x"},
+            "perplexity": {"mean": 1.5},
+            "commit": "c0ffee",
+            "lang": "de",
+        }
+
+
+def test_long_provenance_in_hdf5(tmp_path, source):
+    text = "é" * 100_000
+    convert(source, tmp_path / "weights.hdf5", provenance={"attribution": text})
+    assert read_bundle(tmp_path / "weights.hdf5").bilm.provenance["attribution"] == text
+
+
+def test_provenance_that_is_no_object(tmp_path):
+    bilm = tiny_bilm()
+    bilm.provenance = ["x"]  # type: ignore[assignment]
+    safetensors_file.write(bilm, tmp_path / "a.safetensors")
+    with pytest.raises(ValueError, match="provenance is no JSON object"):
+        read_bundle(tmp_path / "a.safetensors")
+    allennlp.write(tiny_bilm(), tmp_path / "x")
+    with h5py.File(tmp_path / "x" / "weights.hdf5", "a") as file:
+        file.attrs["spacy_elmo_provenance"] = srsly.json_dumps(["x"])
+    with pytest.raises(ValueError, match="provenance is no JSON object"):
+        read_bundle(tmp_path / "x")
