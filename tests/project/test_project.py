@@ -6,6 +6,7 @@ import shutil
 import pytest
 import srsly
 from weasel.cli.document import project_document
+from weasel.util import get_checksum
 
 import trials
 from project_scripts import PROJECT
@@ -25,6 +26,13 @@ def test_documentation(tmp_path):
 
 def test_assets_have_checksums(project):
     assert all(len(asset["checksum"]) == 32 for asset in project["assets"])
+
+
+def test_books_in_place_are_not_fetched(project, shared):
+    """A copy of LitBank's books has the checksum by which `project assets` skips the download."""
+    asset = next(asset for asset in project["assets"] if asset["dest"] == "assets/litbank")
+    assert asset["git"]["path"] == "original"
+    assert get_checksum(shared / "data" / "lm" / "litbank-original") == asset["checksum"]
 
 
 def test_commands(project):
