@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,11 +10,9 @@ import pytest
 import srsly
 from matplotlib.figure import Figure
 
-import plot_results
-import plotting
-from results import Run, save
-
-SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
+from project_scripts import command, environment
+from scripts.figures import plot_results, plotting
+from scripts.figures.results import Run, save
 
 
 def luminance(colour):
@@ -187,8 +184,8 @@ def test_what_there_are_no_figures_for(tmp_path, capsys):
 def test_without_matplotlib(tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
     run = subprocess.run(
-        [sys.executable, str(SCRIPTS / "plot_results.py"), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        command("figures.plot_results", tmp_path),
+        env=environment(PYTHONPATH=os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))),
         capture_output=True,
         text=True,
         timeout=120,

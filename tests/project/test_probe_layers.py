@@ -2,8 +2,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from probe_layers import main
-from results import group, load
+from scripts.experiments.probe_layers import main
+from scripts.figures.results import group, load
 
 
 @pytest.fixture

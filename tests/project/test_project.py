@@ -8,8 +8,8 @@ import srsly
 from weasel.cli.document import project_document
 from weasel.util import get_checksum
 
-import trials
 from project_scripts import PROJECT
+from scripts.experiments import trials
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,13 @@ def test_commands(project):
     for steps in project["workflows"].values():
         assert set(steps) <= set(commands)
     for command in project["commands"]:
-        for name in re.findall(r"python (scripts/\S+)", " ".join(command["script"])):
-            assert (PROJECT / name).is_file(), name
+        script = " ".join(command["script"])
+        assert "python scripts/" not in script  # the folders import from each other
+        for name in re.findall(r"python -m (scripts\.\S+)", script):
+            path = PROJECT / (name.replace(".", "/") + ".py")
+            assert path.is_file(), path
+        for name in command.get("deps", ()):
+            assert not name.startswith(("scripts/", "configs/")) or (PROJECT / name).is_file(), name
 
 
 @pytest.mark.parametrize("workflow", ["ner", "textcat", "tagger", "experiments"])

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from results import Run, distinct, group, load, save, summarize
+from scripts.figures.results import Run, distinct, group, load, save, summarize
 
 NER = {"experiment": "ner", "data": "wnut17", "variant": "elmo"}
 

@@ -1,7 +1,7 @@
 import pytest
 
-from results import Run, save
-from results_tables import fill, main, table_of
+from scripts.figures.results import Run, save
+from scripts.figures.results_tables import fill, main, table_of
 
 NER = {"experiment": "ner", "data": "wnut17"}
 NOTE = "\n\nIn percent; mean and standard deviation over the seeds."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from bio import Sentence, convert
+from .bio import Sentence, convert
 
 LEFT_OUT = ("OTH", "O")
 

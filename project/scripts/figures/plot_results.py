@@ -8,9 +8,9 @@ from typing import Any, Optional
 import typer
 from wasabi import msg
 
-from plot_learning_curve import draw_learning_curve
-from plotting import TEXT, Axes, looks, picture, ticker
-from results import (
+from .plot_learning_curve import draw_learning_curve
+from .plotting import TEXT, Axes, looks, picture, ticker
+from .results import (
     SCORES,
     Run,
     Summary,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from bio import Sentence, convert
+from .bio import Sentence, convert
 
 
 def read_sentences(path: Path) -> Iterator[Sentence]:

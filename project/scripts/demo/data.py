@@ -1,6 +1,6 @@
 """Make the demo data: text for a language model and two small labelled tasks.
 
-Everything is built from the word lists and sentence frames of demo_grammar.py. Both tasks turn
+Everything is built from the word lists and sentence frames of grammar.py. Both tasks turn
 on what a word means in its sentence: whether a name is a PERSON, a PLACE or a FIRM, and whether
 a word such as "bank" or "crane" stands for something of NATURE or of CULTURE. The labelled
 training sets know only a part of the words that decide it; the others are in the text for the
@@ -20,7 +20,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 from wasabi import msg
 
-import demo_grammar as grammar
+from . import grammar
 
 LM_TRAIN, LM_DEV = 12_000, 600
 SIZES = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trials import Trial
+from .trials import Trial
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -15,11 +14,10 @@ from spacy.util import load_model_from_config
 
 from spacy_elmo.layers.scalar_mix import mix_weights
 
-import experiment
-import trials
-from experiment_config import build_config
-from heads import LIMITS
-from project_scripts import SCRIPTS, VOCAB, call
+from project_scripts import VOCAB, call, command, environment
+from scripts.experiments import run_trial, trials
+from scripts.experiments.heads import LIMITS
+from scripts.experiments.trial_config import build_config
 
 KEYS = {
     *("experiment", "data", "variant", "seed", "share", "scores", "dev_scores"),
@@ -63,7 +61,7 @@ def try_it(corpus, tiny_weights, tmp_path):
 
     def try_it(name, data, variant, *options, corpus=corpus):
         where = ("--corpus", corpus, "--model", tiny_weights, "--runs", tmp_path / "runs")
-        call("experiment", name, data, variant, *where, *(options or SHORT))
+        call("experiments.run_trial", name, data, variant, *where, *(options or SHORT))
         found = [read(path) for path in sorted((tmp_path / "runs").iterdir())]
         return next(one for one in found if (one["experiment"], one["variant"]) == (name, variant))
 
@@ -77,7 +75,7 @@ def no_training(monkeypatch):
     def fail(job):
         raise AssertionError(f"{job.trial.name} is trained")
 
-    return lambda: monkeypatch.setattr(experiment, "do", fail)
+    return lambda: monkeypatch.setattr(run_trial, "do", fail)
 
 
 def read(path):
@@ -136,7 +134,7 @@ def test_scores_are_those_of_the_best_model(try_it, monkeypatch):
 
     found = []
     monkeypatch.setattr("spacy.training.loop.create_evaluation_callback", evaluation)
-    monkeypatch.setattr(experiment, "evaluate", remember)
+    monkeypatch.setattr(run_trial, "evaluate", remember)
     try_it("ner", "wnut17", "input", "--max-steps", 6, "--eval-frequency", 2, "--patience", 0)
     assert [score for score, _ in kept] == [0.1, 0.9, 0.2, 0.3]
     assert found == [dict(kept)[0.9]] * 2
@@ -199,7 +197,7 @@ def test_it_ends_in_time(try_it):
 def test_errors_say_what_is_wrong(corpus, tmp_path, args, named):
     options = {"--corpus": corpus, "--model": tmp_path, "--runs": tmp_path / "runs"}
     given = [part for pair in options.items() if pair[0] not in args for part in pair]
-    assert named in call("experiment", *args, *given, fails=True)
+    assert named in call("experiments.run_trial", *args, *given, fails=True)
     assert not (tmp_path / "runs").exists()
 
 
@@ -208,7 +206,7 @@ def test_variants(corpus, tiny_weights, variant):
     """Where the listeners stand, and how each mixes."""
     trial = trials.Trial("ner", "wnut17", variant)
     has_elmo = variant not in ("tok2vec", "bilstm")
-    model = experiment.describe_model(str(tiny_weights)) if has_elmo else None
+    model = run_trial.describe_model(str(tiny_weights)) if has_elmo else None
     paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
     nlp = load_model_from_config(build_config(trial, *paths, model, LIMITS["ner"]), auto_fill=True)
     assert nlp.pipe_names == (["elmo", "ner"] if has_elmo else ["ner"])
@@ -228,7 +226,7 @@ def test_variants(corpus, tiny_weights, variant):
 def test_mixes_begin_at_the_input(corpus, tiny_weights):
     trial = trials.Trial("ner", "wnut17", "input_output")
     paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
-    model = experiment.describe_model(str(tiny_weights))
+    model = run_trial.describe_model(str(tiny_weights))
     nlp = load_model_from_config(build_config(trial, *paths, model, LIMITS["ner"]), auto_fill=True)
     whole = nlp.get_pipe("ner").model.get_ref("tok2vec").layers[0]
     inner, output = whole.layers if whole.name == "elmo_concat" else whole.layers[0].layers
@@ -236,7 +234,7 @@ def test_mixes_begin_at_the_input(corpus, tiny_weights):
     output.mix.set_param("gamma", np.asarray([7.0], dtype="float32"))
     (at_input,) = [node for node in inner.walk() if node.name == "elmo_scalar_mix"]
     at_input.set_param("gamma", np.asarray([5.0], dtype="float32"))
-    assert [mix["gamma"] for mix in experiment.mixes_of(nlp)["ner"]] == [5.0, 7.0]
+    assert [mix["gamma"] for mix in run_trial.mixes_of(nlp)["ner"]] == [5.0, 7.0]
 
 
 def test_the_share_is_what_is_read(corpus):
@@ -253,9 +251,9 @@ def test_the_share_is_what_is_read(corpus):
 
 def start(name, *args):
     """A script in a process group of its own, so that all of it can be stopped."""
-    command = [sys.executable, str(SCRIPTS / name), *map(str, args)]
     return subprocess.Popen(
-        command,
+        command(name, *args),
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
@@ -272,7 +270,7 @@ def files(folder):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_trial_leaves_no_file(corpus, tmp_path, how):
     options = ("--corpus", corpus, "--runs", tmp_path / "runs", "--max-steps", 0, "--patience", 0)
-    process = start("experiment.py", "ner", "wnut17", "tok2vec", *options)
+    process = start("experiments.run_trial", "ner", "wnut17", "tok2vec", *options)
     try:
         printed = b""
         while b"best=" not in printed:  # an evaluation is over
@@ -290,7 +288,7 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
     """Ended by a signal, its trials end, too; then the rest is done, and nothing twice."""
     options = ("--plan", "quick", "--experiment", "place", "--jobs", 2, "--model", tiny_weights)
     folders = ("--corpus", corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
-    process = start("experiments.py", *options, *folders)
+    process = start("experiments.run_plan", *options, *folders)
     try:
         while not files(tmp_path / "runs"):
             time.sleep(0.1)
@@ -304,7 +302,7 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
     names = {f"{trial.name}.json" for trial in trials.quick_plan() if trial.experiment == "place"}
     done = {name: (tmp_path / "runs" / name).read_bytes() for name in files(tmp_path / "runs")}
     assert 0 < len(done) < len(names) == 3
-    printed = call("experiments", *options, *folders)
+    printed = call("experiments.run_plan", *options, *folders)
     assert "3 trials done" in printed
     assert set(files(tmp_path / "runs")) == names
     for name, content in done.items():
@@ -315,7 +313,6 @@ def test_a_failed_trial_is_named(corpus, tmp_path):
     (tmp_path / "broken.safetensors").write_bytes(b"no weights")
     options = ("--plan", "quick", "--experiment", "place", "--corpus", corpus)
     where = ("--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
-    printed = call(
-        "experiments", *options, "--model", tmp_path / "broken.safetensors", *where, fails=True
-    )
+    model = ("--model", tmp_path / "broken.safetensors")
+    printed = call("experiments.run_plan", *options, *model, *where, fails=True)
     assert "broken.safetensors" in printed

@@ -11,7 +11,7 @@ from wasabi import msg
 
 from spacy_elmo.output import write_whole
 
-from results import (
+from .results import (
     SCORES,
     Experiment,
     Run,

@@ -7,7 +7,7 @@ from typing import Optional
 
 import typer
 
-from labelled_lines import read_docs, write_docs
+from .labelled_lines import read_docs, write_docs
 
 LABELS = ("description", "entity", "abbreviation", "human", "location", "number")
 DEV_SHARE = 0.1

@@ -12,10 +12,10 @@ from spacy.language import Language
 from spacy.training import Corpus, Example
 from thinc.api import Config
 
-from heads import Head, Limits, head_of
-from trials import Trial
+from .heads import Head, Limits, head_of
+from .trials import Trial
 
-CONFIGS = Path(__file__).parent.parent / "configs"
+CONFIGS = Path(__file__).parents[2] / "configs"
 COMPONENTS = {"ner": "ner", "textcat": "textcat", "tagger": "tok2vec"}  # where the encoder is
 ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
 

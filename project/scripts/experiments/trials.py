@@ -28,7 +28,7 @@ class Trial:
 
     experiment (str): Which table or figure it is for.
     data (str): A key of `TASKS`.
-    variant (str): What the component's `tok2vec` is; see experiment_config.py.
+    variant (str): What the component's `tok2vec` is; see trial_config.py.
     seed (int): Of weights, dropout, order and choice of the training sentences.
     share (float): How much of the training sentences there are.
     """

@@ -27,10 +27,10 @@ from spacy_elmo.cli.mix import learned_mixes
 from spacy_elmo.output import write_whole
 from spacy_elmo.weights import read_weights
 
-from evaluate import evaluate
-from experiment_config import PLACES, LanguageModel, build_config
-from heads import LIMITS, Limits
-from trials import SCORES, Trial, check_trial
+from .evaluate import evaluate
+from .heads import LIMITS, Limits
+from .trial_config import PLACES, LanguageModel, build_config
+from .trials import SCORES, Trial, check_trial
 
 LOGGER = "spacy-elmo-project.progress.v1"
 SPLITS = ("train", "dev", "test")

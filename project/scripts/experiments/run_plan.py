@@ -17,10 +17,10 @@ from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
 
-from experiment import prepare
-from trials import EXPERIMENTS, PLANS, Trial
+from .run_trial import prepare
+from .trials import EXPERIMENTS, PLANS, Trial
 
-SCRIPT = Path(__file__).with_name("experiment.py")
+PROJECT = Path(__file__).parents[2]
 POLL_SECONDS = 0.2
 LOG_LINES = 5  # of a failed trial that are shown
 LIMITS: dict[str, dict[str, Any]] = {
@@ -52,10 +52,13 @@ class Active:
 
 def start(trial: Trial, options: Sequence[str], logs: Path) -> Active:
     """Start a trial with one thread."""
-    command = [sys.executable, str(SCRIPT), trial.experiment, trial.data, trial.variant]
+    command = [sys.executable, "-m", "scripts.experiments.run_trial"]
+    command += [trial.experiment, trial.data, trial.variant]
     command += ["--seed", str(trial.seed), "--share", str(trial.share), *options]
     log = (logs / f"{trial.name}.log").open("wb")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, **threads, "PYTHONPATH": path}
     process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
     return Active(trial, process, log)
 

@@ -11,7 +11,7 @@ from spacy_elmo.analysis.report import Report
 from spacy_elmo.analysis.run import probe
 from spacy_elmo.cli.errors import no_traceback
 
-from results import Run, save
+from ..figures.results import Run, save
 
 
 def to_runs(report: Report, *, data: str, seed: int, perplexity: Optional[float]) -> list[Run]:

@@ -6,7 +6,7 @@ import srsly
 import typer
 from wasabi import msg
 
-from plotting import looks, picture, ticker
+from .plotting import looks, picture, ticker
 
 
 def draw_learning_curve(metrics: Path, output: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from labelled_lines import read_docs, write_docs
+from .labelled_lines import read_docs, write_docs
 
 LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
 
