@@ -1,6 +1,5 @@
 """Every experiment of the project in minutes, on the real corpora."""
 
-import json
 import subprocess
 import sys
 
@@ -11,6 +10,7 @@ from spacy_elmo.weights import BUNDLED, is_available
 
 from project_scripts import PROJECT, command, environment
 from scripts.experiments import trials
+from scripts.experiments.runs import read_runs
 
 ASSETS = {  # the folders of the corpora, by those of the project's assets
     "wnut17": "ner/wnut17",
@@ -57,13 +57,14 @@ def test_experiment(experiment, real_corpus, language_model, tmp_path):
     line = command("experiments.run_plan", *options, "--model", language_model, *where)
     subprocess.run(line, env=environment(), check=True)
     plan = [trial for trial in trials.quick_plan() if trial.experiment == experiment]
-    assert len(plan) == len(list((tmp_path / "runs").iterdir()))
+    runs = {run.name: run for run in read_runs(tmp_path / "runs")}
+    assert set(runs) == {trial.name for trial in plan}
     for trial in plan:
-        result = json.loads((tmp_path / "runs" / f"{trial.name}.json").read_text("utf8"))
-        for scores in (result["scores"], result["dev_scores"]):
+        result = runs[trial.name]
+        for scores in (result.scores, result.dev_scores):
             for name in trials.SCORES[trial.task]:
                 assert 0.0 <= scores[name] <= 1.0, trial.name
         if trial.task == "tagger" and trial.share == 0.1:
-            assert result["scores"]["pos_acc"] > 0.3  # punctuation alone is a tenth
+            assert result.scores["pos_acc"] > 0.3  # punctuation alone is a tenth
         if trial.task == "textcat":
-            assert result["scores"]["accuracy"] > 0.15
+            assert result.scores["accuracy"] > 0.15

@@ -11,8 +11,8 @@ import srsly
 from matplotlib.figure import Figure
 
 from project_scripts import command, environment
+from scripts.experiments.runs import Run, write_runs
 from scripts.figures import plot_results, plotting
-from scripts.figures.results import Run, save
 
 
 def luminance(colour):
@@ -144,7 +144,7 @@ def test_layer_probes(figures):
 
 def test_pictures_are_the_same_again(tmp_path, capsys):
     """Without a background, a date, or anything that is drawn anew."""
-    save([*efficiency(), *learned(), *probes()], tmp_path / "runs" / "all.json")
+    write_runs([*efficiency(), *learned(), *probes()], tmp_path / "runs")
     evaluation = {"perplexity": {"forward": 90.0, "backward": 80.0, "mean": 85.0}, "tokens": 1000}
     speed = {"tokens_per_second": 10.0, "elapsed": 100.0}
     srsly.write_jsonl(tmp_path / "metrics.jsonl", [{**evaluation, **speed}])
@@ -169,7 +169,7 @@ def test_pictures_are_the_same_again(tmp_path, capsys):
 
 
 def test_what_there_are_no_figures_for(tmp_path, capsys):
-    save(learned()[-1:], tmp_path / "runs" / "a.json")
+    write_runs(learned()[-1:], tmp_path / "runs")
     plot_results.main(tmp_path, None)
     assert list(tmp_path.glob("*.svg")) == []
     shown = " ".join(capsys.readouterr().out.split())

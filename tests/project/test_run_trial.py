@@ -1,4 +1,4 @@
-"""Trials of the experiments, from the data to the result's file, with a tiny language model."""
+"""Trials of the experiments, from the data to the run's line, with a tiny language model."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from spacy_elmo.layers.scalar_mix import mix_weights
 from project_scripts import VOCAB, call, command, environment
 from scripts.experiments import run_trial, trials
 from scripts.experiments.heads import LIMITS
+from scripts.experiments.runs import read_runs
 from scripts.experiments.trial_config import build_config
 
 KEYS = {
@@ -57,12 +58,12 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture
 def try_it(corpus, tiny_weights, tmp_path):
-    """Does a trial: experiment, data, variant, options. The file's content."""
+    """Does a trial: experiment, data, variant, options. The run's line."""
 
     def try_it(name, data, variant, *options, corpus=corpus):
         where = ("--corpus", corpus, "--model", tiny_weights, "--runs", tmp_path / "runs")
         call("experiments.run_trial", name, data, variant, *where, *(options or SHORT))
-        found = [read(path) for path in sorted((tmp_path / "runs").iterdir())]
+        found = lines(tmp_path / "runs")
         return next(one for one in found if (one["experiment"], one["variant"]) == (name, variant))
 
     return try_it
@@ -78,8 +79,10 @@ def no_training(monkeypatch):
     return lambda: monkeypatch.setattr(run_trial, "do", fail)
 
 
-def read(path):
-    return json.loads(path.read_text("utf8"))
+def lines(folder):
+    """The lines of all files of runs."""
+    files = sorted(folder.glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_text("utf8").splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,15 @@ def test_scores_are_those_of_the_best_model(try_it, monkeypatch):
     assert dict(kept)[0.9] != dict(kept)[0.3]
 
 
-def test_what_has_been_done_is_not_repeated(try_it, no_training):
+def write_as_before(folder):
+    """A file a run, in place of a file an experiment."""
+    for run in read_runs(folder):
+        (folder / f"{run.name}.json").write_text(json.dumps(json.loads(run.line), indent=2))
+    for path in folder.glob("*.jsonl"):
+        path.unlink()
+
+
+def test_what_has_been_done_is_not_repeated(try_it, no_training, tmp_path):
     """Of equal trials for two experiments one is trained."""
     first = try_it("ner", "wnut17", "input")
     no_training()
@@ -149,6 +160,8 @@ def test_what_has_been_done_is_not_repeated(try_it, no_training):
     twin = try_it("place", "wnut17", "input")
     assert {**twin, "experiment": "ner"} == first
     assert try_it("mix", "wnut17", "lambda_0.001")["scores"] == first["scores"]
+    write_as_before(tmp_path / "runs")
+    assert try_it("ner", "wnut17", "input") == first  # and written as a line again
     for change in (
         ("input", *SHORT, "--force"),
         ("input", *SHORT, "--max-steps", 2),
@@ -262,13 +275,9 @@ def start(name, *args):
     )
 
 
-def files(folder):
-    return [path.name for path in folder.rglob("*") if path.is_file()] if folder.exists() else []
-
-
 @pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_trial_leaves_no_file(corpus, tmp_path, how):
+def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
     options = ("--corpus", corpus, "--runs", tmp_path / "runs", "--max-steps", 0, "--patience", 0)
     process = start("experiments.run_trial", "ner", "wnut17", "tok2vec", *options)
     try:
@@ -280,7 +289,7 @@ def test_a_killed_trial_leaves_no_file(corpus, tmp_path, how):
         assert process.wait(timeout=60) != 0
     finally:
         process.kill()
-    assert files(tmp_path / "runs") == []
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
@@ -290,7 +299,7 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
     folders = ("--corpus", corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
     process = start("experiments.run_plan", *options, *folders)
     try:
-        while not files(tmp_path / "runs"):
+        while not read_runs(tmp_path / "runs"):
             time.sleep(0.1)
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
@@ -299,14 +308,14 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
             os.killpg(process.pid, 0)
     finally:
         process.kill()
-    names = {f"{trial.name}.json" for trial in trials.quick_plan() if trial.experiment == "place"}
-    done = {name: (tmp_path / "runs" / name).read_bytes() for name in files(tmp_path / "runs")}
+    names = {trial.name for trial in trials.quick_plan() if trial.experiment == "place"}
+    done = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert 0 < len(done) < len(names) == 3
     printed = call("experiments.run_plan", *options, *folders)
     assert "3 trials done" in printed
-    assert set(files(tmp_path / "runs")) == names
-    for name, content in done.items():
-        assert (tmp_path / "runs" / name).read_bytes() == content
+    found = {run.name: run for run in read_runs(tmp_path / "runs")}
+    assert set(found) == names
+    assert done.items() <= found.items()
 
 
 def test_a_failed_trial_is_named(corpus, tmp_path):

@@ -1,5 +1,7 @@
-"""Probes of the language model's layers, by task and seed, written down as runs."""
+"""This script probes the language model's layers, by task and seed, and writes the figures down as
+runs."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Optional
 
@@ -11,7 +13,7 @@ from spacy_elmo.analysis.report import Report
 from spacy_elmo.analysis.run import probe
 from spacy_elmo.cli.errors import no_traceback
 
-from ..figures.results import Run, save
+from .runs import Run, write_runs
 
 
 def to_runs(report: Report, *, data: str, seed: int, perplexity: Optional[float]) -> list[Run]:
@@ -33,12 +35,18 @@ def to_runs(report: Report, *, data: str, seed: int, perplexity: Optional[float]
     ]
 
 
+def same_probe(run: Run) -> Callable[[Run], bool]:
+    """Whether a run comes from the probe that this one comes from: of senses all methods do."""
+    fields = ("data", "seed") if run.experiment == "senses" else ("data", "seed", "task")
+    return lambda other: all(getattr(other, name) == getattr(run, name) for name in fields)
+
+
 def main(
     model: str = typer.Argument(..., help="Pipeline with an elmo pipe, or weights"),
     data: str = typer.Argument(..., help="Name of the corpus in the results"),
     train: Path = typer.Argument(..., help="Corpus to train on", exists=True),
     test: Path = typer.Argument(..., help="Corpus to predict", exists=True),
-    output: Path = typer.Argument(..., help="Folder for the runs"),
+    output: Path = typer.Argument(..., help="Folder of the runs"),
     task: list[str] = typer.Option(..., help="As of `spacy elmo probe`; can be repeated"),
     seed: list[int] = typer.Option([0], help="Seed of the draw; can be repeated"),
     limit: int = typer.Option(50_000, help="Most items of each corpus, 0 for all"),
@@ -50,9 +58,9 @@ def main(
         for name in task:
             for number in seed:
                 report = probe(nlp, train, test, name, limit=limit, seed=number, progress=True)
-                path = output / f"probe-{data}-{name.replace(':', '_')}-{number}.json"
-                save(to_runs(report, data=data, seed=number, perplexity=perplexity), path)
-                msg.good(f"Wrote {path}")
+                runs = to_runs(report, data=data, seed=number, perplexity=perplexity)
+                write_runs(runs, output, outdated=same_probe(runs[0]))
+                msg.good(f"{output / runs[0].experiment}.jsonl: {name}, seed {number}")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Active:
         return self.process.poll() is not None
 
     def stop(self) -> None:
-        """End it; a trial that is not done leaves no file."""
+        """End it; a trial that is not done leaves no run."""
         self.process.terminate()
         self.process.wait()
         self.log.close()

@@ -1,4 +1,5 @@
-"""One trial of an experiment: train, evaluate on dev and test, write one JSON file."""
+"""One trial of an experiment: it is trained, evaluated on dev and test data, and written down as a
+run."""
 
 import hashlib
 import io
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any, Optional
 
 import spacy
-import srsly
 import typer
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
@@ -24,11 +24,11 @@ from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.cli.mix import learned_mixes
-from spacy_elmo.output import write_whole
 from spacy_elmo.weights import read_weights
 
 from .evaluate import evaluate
 from .heads import LIMITS, Limits
+from .runs import Run, read_runs, write_runs
 from .trial_config import PLACES, LanguageModel, build_config
 from .trials import SCORES, Trial, check_trial
 
@@ -91,7 +91,7 @@ class Job:
     """A trial with all that its result depends on.
 
     corpus (Dict[str, Path]): The data by "train", "dev" and "test".
-    path (Path): The result's file.
+    folder (Path): Of the results.
     settings (str): A checksum of config, data and language model, wherever they lie: what has
         the same one need not be done again, whatever experiment it is for.
     """
@@ -101,22 +101,20 @@ class Job:
     model: Optional[LanguageModel]
     config: Config
     corpus: dict[str, Path]
-    path: Path
+    folder: Path
     settings: str
 
     def find_result(self) -> Optional[dict[str, Any]]:
-        """RETURNS (Optional[dict]): The result, if this or an equal trial has been done."""
-        for path in (self.path, *sorted(self.path.parent.glob("*.json"))):
-            result = srsly.read_json(path) if path.exists() else None
-            if isinstance(result, dict) and result.get("settings") == self.settings:
-                return result
-        return None
+        """RETURNS (Optional[dict]): The run, if this or an equal trial has been done."""
+        equal = [run for run in read_runs(self.folder) if run.settings == self.settings]
+        equal.sort(key=lambda run: run.name != self.trial.name)  # its own first
+        return equal[0].model_dump(exclude_unset=True) if equal else None
 
     def write(self, result: dict[str, Any]) -> None:
-        """Write the file, whole."""
+        """Write a line of the experiment's file."""
         model = self.model and {n: getattr(self.model, n) for n in ("checksum", "perplexity")}
         own = {**asdict(self.trial), "model": model or {}, "settings": self.settings}
-        write_whole(self.path, srsly.json_dumps({**result, **own}, indent=2) + "\n")
+        write_runs([Run.model_validate({**result, **own})], self.folder)
 
 
 def prepare(trial: Trial, corpus: Path, weights: str, folder: Path, changed: dict[str, Any]) -> Job:
@@ -138,8 +136,7 @@ def prepare(trial: Trial, corpus: Path, weights: str, folder: Path, changed: dic
     model = describe_model(weights) if PLACES[trial.variant] else None
     config = build_config(trial, files["train"], files["dev"], model, limits)
     settings = checksum(config, files, model, limits)
-    path = folder / f"{trial.name}.json"
-    return Job(trial, limits, model, config, files, path, settings)
+    return Job(trial, limits, model, config, files, folder, settings)
 
 
 def checksum(
@@ -210,9 +207,9 @@ def main(
     eval_frequency: Optional[int] = typer.Option(None, min=1, help="Steps between evaluations"),
     force: bool = typer.Option(False, "--force", help="Repeat a run that has been done"),
 ) -> None:
-    """Train once and write RUNS/EXPERIMENT-DATA-VARIANT-SHARE-SEED.json.
+    """Train once and write a line of RUNS/EXPERIMENT.jsonl.
 
-    A run whose file is there, with the same settings, data and language model, is not repeated.
+    What is there already, with the same settings, data and language model, is not repeated.
     """
     given = {
         "max_steps": max_steps,
@@ -228,7 +225,7 @@ def main(
         if result is None:
             result = do(job)
         job.write(result)
-    msg.good(f"{job.path}: {headline(trial, result)}")
+    msg.good(f"{trial.name}: {headline(trial, result)}")
 
 
 def headline(trial: Trial, result: dict[str, Any]) -> str:

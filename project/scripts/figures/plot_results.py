@@ -8,11 +8,11 @@ from typing import Any, Optional
 import typer
 from wasabi import msg
 
+from ..experiments.runs import Run
 from .plot_learning_curve import draw_learning_curve
 from .plotting import TEXT, Axes, looks, picture, ticker
 from .results import (
     SCORES,
-    Run,
     Summary,
     distinct,
     group,

@@ -11,10 +11,9 @@ from wasabi import msg
 
 from spacy_elmo.output import write_whole
 
+from ..experiments.runs import Experiment, Run
 from .results import (
     SCORES,
-    Experiment,
-    Run,
     group,
     in_percent,
     load,
