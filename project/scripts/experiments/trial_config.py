@@ -1,5 +1,5 @@
-"""The config of a trial: a plain config of configs/, with the head that was chosen for the task and
-with what the variant changes in it."""
+"""The config of a trial: a plain config of configs/training/, with the head that was chosen for the
+task and with what the variant changes in it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from thinc.api import Config
 from .heads import Head, Limits, head_of
 from .trials import Trial
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+CONFIGS = Path(__file__).parents[2] / "configs" / "training"
 COMPONENTS = {"ner": "ner", "textcat": "textcat", "tagger": "tok2vec"}  # where the encoder is
 ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
 
