@@ -28,7 +28,7 @@ fuzz: $(STAMP)
 MINUTES ?= 118.5
 MODEL := project/pretraining/en_small
 model: $(STAMP)
-	$(BIN)/python -m spacy elmo pretrain configs/en_small.cfg --output $(MODEL) --resume \
+	$(BIN)/python -m spacy elmo pretrain configs/pretraining/en_small.cfg --output $(MODEL) --resume \
 		--paths.train "$(CORPUS)" --paths.dev "$(HELD_OUT)" --training.max_minutes $(MINUTES)
 	printf '{"name": "en_small", "lang": "en", "commit": "%s", "licence": "%s"}' \
 		"$$(git rev-parse HEAD)" "see en_small-ATTRIBUTION.md" > $(MODEL)/provenance.json

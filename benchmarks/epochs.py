@@ -2,7 +2,7 @@
 
     python benchmarks/epochs.py --train TRAIN.spacy --weights MODEL --threads 1
 
-The configs are `project/configs/ner.cfg`, with static vectors of the language model's
+The configs are `project/configs/training/ner.cfg`, with static vectors of the language model's
 width for every string of the training text (random numbers: the time is the same), and
 `ner_elmo.cfg`, without `features` and with each kind. Elsewhere they are the same.
 Without `--train` or `--dev`, that text is random words.
@@ -42,7 +42,7 @@ from spacy.vocab import Vocab
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights import safetensors_file
 
-CONFIGS = Path(__file__).resolve().parents[1] / "project" / "configs"
+CONFIGS = Path(__file__).resolve().parents[1] / "project" / "configs" / "training"
 STATIC = "static vectors"
 FEATURES: dict[str, Optional[dict[str, str]]] = {
     "elmo": None,

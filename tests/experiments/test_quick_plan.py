@@ -1,6 +1,5 @@
 """Every experiment of the project in minutes, on the real corpora."""
 
-import json
 import subprocess
 import sys
 
@@ -9,8 +8,9 @@ import srsly
 
 from spacy_elmo.weights import BUNDLED, is_available
 
-import trials
-from project_scripts import PROJECT, SCRIPTS
+from project_scripts import PROJECT, command, environment
+from scripts.experiments import trials
+from scripts.experiments.runs import read_runs
 
 ASSETS = {  # the folders of the corpora, by those of the project's assets
     "wnut17": "ner/wnut17",
@@ -33,12 +33,12 @@ def real_corpus(shared, tmp_path_factory):
                 target = folder / asset["dest"]
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(source.read_bytes())
-    for command in project["commands"]:
-        if command["name"] in ("corpus-ner", "corpus-textcat", "corpus-tagger"):
-            for line in command["script"]:
-                words = line.replace("scripts/", f"{SCRIPTS}/").split()
-                subprocess.run([sys.executable, *words[1:]], cwd=folder, check=True)
-            assert all((folder / path).is_file() for path in command["outputs"])
+    for step in project["commands"]:
+        if step["name"] in ("corpus-ner", "corpus-textcat", "corpus-tagger"):
+            for line in step["script"]:
+                words = [sys.executable, *line.split()[1:]]
+                subprocess.run(words, cwd=folder, env=environment(), check=True)
+            assert all((folder / path).is_file() for path in step["outputs"])
     return folder / "corpus"
 
 
@@ -52,18 +52,19 @@ def language_model(tiny_weights):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("experiment", trials.EXPERIMENTS)
 def test_experiment(experiment, real_corpus, language_model, tmp_path):
-    command = [sys.executable, str(SCRIPTS / "experiments.py"), "--plan", "quick"]
-    command += ["--experiment", experiment, "--jobs", "2", "--model", str(language_model)]
-    command += ["--corpus", str(real_corpus), "--runs", str(tmp_path / "runs")]
-    subprocess.run([*command, "--logs", str(tmp_path / "logs")], check=True)
+    options = ("--plan", "quick", "--experiment", experiment, "--jobs", 2)
+    where = ("--corpus", real_corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
+    line = command("experiments.run_plan", *options, "--model", language_model, *where)
+    subprocess.run(line, env=environment(), check=True)
     plan = [trial for trial in trials.quick_plan() if trial.experiment == experiment]
-    assert len(plan) == len(list((tmp_path / "runs").iterdir()))
+    runs = {run.name: run for run in read_runs(tmp_path / "runs")}
+    assert set(runs) == {trial.name for trial in plan}
     for trial in plan:
-        result = json.loads((tmp_path / "runs" / f"{trial.name}.json").read_text("utf8"))
-        for scores in (result["scores"], result["dev_scores"]):
+        result = runs[trial.name]
+        for scores in (result.scores, result.dev_scores):
             for name in trials.SCORES[trial.task]:
                 assert 0.0 <= scores[name] <= 1.0, trial.name
         if trial.task == "tagger" and trial.share == 0.1:
-            assert result["scores"]["pos_acc"] > 0.3  # punctuation alone is a tenth
+            assert result.scores["pos_acc"] > 0.3  # punctuation alone is a tenth
         if trial.task == "textcat":
-            assert result["scores"]["accuracy"] > 0.15
+            assert result.scores["accuracy"] > 0.15

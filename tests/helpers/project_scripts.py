@@ -1,6 +1,7 @@
 """The project's scripts, run and imported, for its tests."""
 
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,21 +12,32 @@ from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
 PROJECT = Path(__file__).parents[2] / "project"
-SCRIPTS = PROJECT / "scripts"
 VOCAB = spacy.blank("en").vocab
+
+
+def command(name, *args):
+    """The command line of a script, as "data.convert_trec"."""
+    return [sys.executable, "-m", f"scripts.{name}", *map(str, args)]
+
+
+def environment(**changed):
+    """The environment in which scripts are found from any folder."""
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, **changed}
 
 
 def run(name, *args, fails=False):
     """Run a script in a process of its own; what it printed, in one line."""
-    command = [sys.executable, str(SCRIPTS / name), *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command(name, *args), env=environment(), capture_output=True, text=True, timeout=120
+    )
     return check(done.returncode, done.stdout + done.stderr, fails)
 
 
 def call(name, *args, fails=False):
     """As `run`, in this process, which takes less time."""
     app = typer.Typer()
-    app.command()(importlib.import_module(name).main)
+    app.command()(importlib.import_module(f"scripts.{name}").main)
     done = CliRunner().invoke(app, [str(arg) for arg in args])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return check(done.exit_code, done.output, fails)

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 from thinc.api import Config
 
@@ -7,8 +5,9 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pretraining.config import check_config, read_config
 
 from models import pretraining_config
+from project_scripts import PROJECT
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "project" / "configs" / "pretrain.cfg"
+EXAMPLE = PROJECT / "configs" / "pretraining" / "litbank.cfg"
 
 
 def test_what_is_set_and_what_is_not():

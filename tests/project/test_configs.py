@@ -1,5 +1,6 @@
-"""The example configs of pretraining show every setting."""
+"""The configurations: those of pretraining show every setting, and none stands twice."""
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from spacy_elmo.pretraining.budget import choose, parse_budget
 from spacy_elmo.pretraining.config import read_config
 
 ROOT = Path(__file__).parents[2]
-PRETRAIN = ROOT / "project" / "configs" / "pretrain.cfg"
-DEMO = ROOT / "project" / "configs" / "demo_pretrain.cfg"
-PAPER = ROOT / "configs" / "pretrain_paper.cfg"
+FOLDERS = (ROOT / "configs", ROOT / "project" / "configs")
+LITBANK, DEMO = (FOLDERS[1] / "pretraining" / f"{name}.cfg" for name in ("litbank", "demo"))
+PAPER = FOLDERS[0] / "pretraining" / "paper.cfg"
 FIELDS = {
     "paths": {"train", "dev"},
     "system": {"seed"},
@@ -26,7 +27,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("path", [PRETRAIN, DEMO, PAPER], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [LITBANK, DEMO, PAPER], ids=lambda path: path.name)
 def test_every_setting_is_visible(path):
     found = Config().from_disk(path)
     assert tuple(found) == settings.SECTIONS
@@ -39,13 +40,22 @@ def test_every_setting_is_visible(path):
 
 @pytest.mark.parametrize(
     ("path", "budget"),
-    [(PRETRAIN, "2 cores, 60 minutes"), (PAPER, "the paper")],
-    ids=["pretrain", "paper"],
+    [(LITBANK, "2 cores, 60 minutes"), (PAPER, "the paper")],
+    ids=["litbank", "paper"],
 )
 def test_configs_are_what_init_config_writes(path, budget):
     found = Config().from_disk(path)
     for name, section in choose(parse_budget(budget), 13_000_000).sections().items():
         assert found[name] == section, name
+
+
+def test_no_configuration_stands_twice():
+    """Whatever it is called, wherever it stands, and in whichever order its settings are."""
+    paths = [path for folder in FOLDERS for path in sorted(folder.rglob("*.cfg"))]
+    assert {path.parent.name for path in paths} == {"pretraining", "training"}
+    settings = [Config().from_disk(path, interpolate=False) for path in paths]
+    for (one, first), (other, second) in combinations(zip(paths, settings), 2):
+        assert first != second, (one, other)
 
 
 def test_demo_keeps_its_sizes():

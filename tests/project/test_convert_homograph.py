@@ -2,7 +2,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from convert_homograph import main
+from scripts.data.convert_homograph import main
 
 ROWS = (
     '"bass"\t"bass_corp"\t"A naïve Bass swam ""off""."\t8\t12\n'

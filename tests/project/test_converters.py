@@ -15,7 +15,7 @@ def test_convert_wnut17(tmp_path):
     """A line with a single TAB separates sentences, too."""
     source = tmp_path / "train.conll"
     source.write_text("In\tO\nNew\tB-location\nYork\tI-location\n\t\nBob\tB-person\n.\tO\n", "utf8")
-    call("convert_wnut17", source, tmp_path / "train.spacy")
+    call("data.convert_wnut17", source, tmp_path / "train.spacy")
     one, two = docs(tmp_path / "train.spacy")
     assert [(ent.text, ent.label_) for ent in one.ents] == [("New York", "location")]
     assert [(ent.text, ent.label_) for ent in two.ents] == [("Bob", "person")]
@@ -24,13 +24,13 @@ def test_convert_wnut17(tmp_path):
 def test_convert_wnut17_names_a_bad_line(tmp_path):
     source = tmp_path / "train.conll"
     source.write_text("In\tO\nNew\tX-location\n", "utf8")
-    assert "2" in call("convert_wnut17", source, tmp_path / "train.spacy", fails=True)
+    assert "2" in call("data.convert_wnut17", source, tmp_path / "train.spacy", fails=True)
 
 
 def test_convert_sst5(tmp_path):
     source = tmp_path / "stsa.fine.dev"
     source.write_text("0 awful .\n4 a wonder of a film\n", "utf8")
-    call("convert_sst5", source, tmp_path / "dev.spacy")
+    call("data.convert_sst5", source, tmp_path / "dev.spacy")
     one, two = docs(tmp_path / "dev.spacy")
     assert one.cats["very negative"] == 1.0
     assert two.cats["very positive"] == 1.0
@@ -58,7 +58,7 @@ UNER = """# newdoc id = one
 def test_convert_uner(tmp_path):
     """Comments are none of the text, OTH and the slip B-O are no entities."""
     (tmp_path / "dev.iob2").write_text(UNER, "utf8")
-    call("convert_uner", tmp_path / "dev.iob2", tmp_path / "dev.spacy")
+    call("data.convert_uner", tmp_path / "dev.iob2", tmp_path / "dev.spacy")
     one, two = docs(tmp_path / "dev.spacy")
     assert [token.text for token in one] == ["New", "York", "is", "Swiss", "cheese", "."]
     assert [token.text for token in two] == ["#", "Bob", "Ann"]
@@ -73,7 +73,7 @@ def test_convert_uner_names_a_bad_line(tmp_path, line):
     source = tmp_path / "dev.iob2"
     source.write_text(f"# text = A Bob\n1\tA\tO\t-\t-\n{line}\n", "utf8")
     assert "dev.iob2:3:" in call(
-        "convert_uner", source, tmp_path / "dev.spacy", fails=True
+        "data.convert_uner", source, tmp_path / "dev.spacy", fails=True
     ).replace(" ", "")
     assert not (tmp_path / "dev.spacy").exists()
 
@@ -86,7 +86,7 @@ def write_trec(path, n_questions):
 
 def test_convert_trec(tmp_path):
     write_trec(tmp_path / "TREC.test", 12)
-    call("convert_trec", tmp_path / "TREC.test", tmp_path / "test.spacy")
+    call("data.convert_trec", tmp_path / "TREC.test", tmp_path / "test.spacy")
     found = docs(tmp_path / "test.spacy")
     assert [token.text for token in found[7]] == ["What", "is", "caf\u00e9", "7", "?"]
     labels = ["description", "entity", "abbreviation", "human", "location", "number"]
@@ -100,7 +100,7 @@ def test_convert_trec_keeps_a_tenth_apart(tmp_path):
     chosen = []
     for seed in (0, 0, 1):
         train, dev = tmp_path / "train.spacy", tmp_path / "dev.spacy"
-        call("convert_trec", tmp_path / "TREC.train", train, "--dev", dev, "--seed", seed)
+        call("data.convert_trec", tmp_path / "TREC.train", train, "--dev", dev, "--seed", seed)
         texts, dev_texts = ([doc.text for doc in docs(path)] for path in (train, dev))
         assert len(dev_texts) == 10
         numbers = [int(text.split()[3]) for text in texts + dev_texts]
@@ -114,7 +114,7 @@ def test_convert_trec_keeps_a_tenth_apart(tmp_path):
 def test_convert_trec_names_a_bad_line(tmp_path, line):
     source = tmp_path / "TREC.test"
     source.write_text(f"0 How ?\n{line}\n", "latin-1")
-    printed = call("convert_trec", source, tmp_path / "test.spacy", fails=True)
+    printed = call("data.convert_trec", source, tmp_path / "test.spacy", fails=True)
     assert "TREC.test:2:" in printed.replace(" ", "")
     assert not (tmp_path / "test.spacy").exists()
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,11 +10,9 @@ import pytest
 import srsly
 from matplotlib.figure import Figure
 
-import plot_results
-import plotting
-from results import Run, save
-
-SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
+from project_scripts import command, environment
+from scripts.experiments.runs import Run, write_runs
+from scripts.figures import plot_results, plotting
 
 
 def luminance(colour):
@@ -147,7 +144,7 @@ def test_layer_probes(figures):
 
 def test_pictures_are_the_same_again(tmp_path, capsys):
     """Without a background, a date, or anything that is drawn anew."""
-    save([*efficiency(), *learned(), *probes()], tmp_path / "runs" / "all.json")
+    write_runs([*efficiency(), *learned(), *probes()], tmp_path / "runs")
     evaluation = {"perplexity": {"forward": 90.0, "backward": 80.0, "mean": 85.0}, "tokens": 1000}
     speed = {"tokens_per_second": 10.0, "elapsed": 100.0}
     srsly.write_jsonl(tmp_path / "metrics.jsonl", [{**evaluation, **speed}])
@@ -172,7 +169,7 @@ def test_pictures_are_the_same_again(tmp_path, capsys):
 
 
 def test_what_there_are_no_figures_for(tmp_path, capsys):
-    save(learned()[-1:], tmp_path / "runs" / "a.json")
+    write_runs(learned()[-1:], tmp_path / "runs")
     plot_results.main(tmp_path, None)
     assert list(tmp_path.glob("*.svg")) == []
     shown = " ".join(capsys.readouterr().out.split())
@@ -187,8 +184,8 @@ def test_what_there_are_no_figures_for(tmp_path, capsys):
 def test_without_matplotlib(tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
     run = subprocess.run(
-        [sys.executable, str(SCRIPTS / "plot_results.py"), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        command("figures.plot_results", tmp_path),
+        env=environment(PYTHONPATH=os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))),
         capture_output=True,
         text=True,
         timeout=120,

@@ -2,8 +2,9 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from probe_layers import main
-from results import group, load
+from scripts.experiments.probe_layers import main, same_probe
+from scripts.experiments.runs import Run, read_runs, write_runs
+from scripts.figures.results import group
 
 
 @pytest.fixture
@@ -22,13 +23,8 @@ def test_probes_become_runs(corpus, tmp_path, tiny_weights):
     out = tmp_path / "runs"
     tasks = ["tag", "senses:senses"]
     main(str(tiny_weights), "toy", corpus, corpus, out, tasks, seed=[0, 1], limit=9)
-    assert sorted(path.name for path in out.iterdir()) == [
-        "probe-toy-senses_senses-0.json",
-        "probe-toy-senses_senses-1.json",
-        "probe-toy-tag-0.json",
-        "probe-toy-tag-1.json",
-    ]
-    by_seed = group(load(out), "seed")
+    assert sorted(path.name for path in out.glob("*.json*")) == ["probe.jsonl", "senses.jsonl"]
+    by_seed = group(read_runs(out), "seed")
     assert list(by_seed) == [(0,), (1,)]
     for runs in by_seed.values():
         reads = ["layer 0", "layer 1", "layer 2", "average"]
@@ -40,3 +36,17 @@ def test_probes_become_runs(corpus, tmp_path, tiny_weights):
         assert (baseline.variant, baseline.scores["accuracy"]) == ("", pytest.approx(4 / 6))
         for method in ("nearest neighbor", "logistic regression"):
             assert [run.variant for run in found["senses", method]] == reads
+
+
+def test_a_probe_takes_the_place_of_itself(tmp_path):
+    """With all of its rows, but of no other seed, task, or corpus."""
+    probe = {"experiment": "probe", "data": "toy", "task": "tag", "seed": 0}
+    earlier = Run(**probe, variant="layer 9", scores={"accuracy": 0.5})
+    others = [{"seed": 1}, {"task": "pos"}, {"data": "toys"}]
+    kept = [Run(**{**probe, **other}, variant="layer 9", scores={}) for other in others]
+    write_runs([earlier, *kept], tmp_path)
+    again = Run(**probe, variant="layer 0", scores={"accuracy": 0.6})
+    write_runs([again], tmp_path, outdated=same_probe(again))
+    assert read_runs(tmp_path) == [*kept, again]
+    senses = {"experiment": "senses", "data": "toy", "seed": 0, "variant": "layer 1", "scores": {}}
+    assert same_probe(Run(**senses, task="nearest neighbour"))(Run(**senses, task="other method"))

@@ -6,9 +6,10 @@ import shutil
 import pytest
 import srsly
 from weasel.cli.document import project_document
+from weasel.util import get_checksum
 
-import trials
 from project_scripts import PROJECT
+from scripts.experiments import trials
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,13 @@ def test_assets_have_checksums(project):
     assert all(len(asset["checksum"]) == 32 for asset in project["assets"])
 
 
+def test_books_in_place_are_not_fetched(project, shared):
+    """A copy of LitBank's books has the checksum by which `project assets` skips the download."""
+    asset = next(asset for asset in project["assets"] if asset["dest"] == "assets/litbank")
+    assert asset["git"]["path"] == "original"
+    assert get_checksum(shared / "data" / "lm" / "litbank-original") == asset["checksum"]
+
+
 def test_commands(project):
     """A workflow and a command of one name would be refused."""
     commands = {command["name"]: command for command in project["commands"]}
@@ -35,8 +43,13 @@ def test_commands(project):
     for steps in project["workflows"].values():
         assert set(steps) <= set(commands)
     for command in project["commands"]:
-        for name in re.findall(r"python (scripts/\S+)", " ".join(command["script"])):
-            assert (PROJECT / name).is_file(), name
+        script = " ".join(command["script"])
+        assert "python scripts/" not in script  # the folders import from each other
+        for name in re.findall(r"python -m (scripts\.\S+)", script):
+            path = PROJECT / (name.replace(".", "/") + ".py")
+            assert path.is_file(), path
+        for name in command.get("deps", ()):
+            assert not name.startswith(("scripts/", "configs/")) or (PROJECT / name).is_file(), name
 
 
 @pytest.mark.parametrize("workflow", ["ner", "textcat", "tagger", "experiments"])

@@ -1,49 +1,28 @@
-"""The figures of the project's runs, read and put together."""
+"""The figures of the project's runs put together."""
 
-import json
 import math
 
 import pytest
 
-from results import Run, distinct, group, load, save, summarize
+from scripts.experiments.runs import Run, write_runs
+from scripts.figures.results import distinct, group, load, summarize
 
 NER = {"experiment": "ner", "data": "wnut17", "variant": "elmo"}
 
 
-def test_what_is_saved_is_loaded(tmp_path):
-    mixes = {"ner": [{"weights": [0.2, 0.5, 0.3], "gamma": 1.5}]}
-    one = Run(**NER, seed=0, scores={"ents_f": 0.25}, mixes=mixes, seconds=12.5, notes="kept")
-    probe = {"experiment": "probe", "data": "ud_ewt", "task": "tag", "seed": 1}
-    two = [Run(**probe, variant=name, scores={"accuracy": 1}) for name in ("layer 0", "layer 1")]
-    save([one], tmp_path / "new" / "a.json")
-    save(two, tmp_path / "new" / "b.json")
-    assert load(tmp_path / "new") == [one, *two]
-    assert json.loads((tmp_path / "new" / "a.json").read_text())["scores"] == {"ents_f": 0.25}
-    assert [one.name, two[1].name] == ["ner-wnut17-elmo-1-0", "probe-ud_ewt-tag-layer_1-1-1"]
-    assert load(tmp_path / "missing") == []
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "a.json is not JSON"),
-        (json.dumps({**NER, "scores": {}}), "a.json: 'seed': Field required"),
-        (json.dumps({**NER, "seed": 0, "scores": {"x": {}}}), "a.json: 'scores.x'"),
-        (json.dumps({**NER, "seed": 0, "scores": {}, "experiment": "nr"}), "'experiment'"),
-        ("[3]", "a.json"),
-    ],
-)
-def test_files_that_hold_no_run(tmp_path, text, message):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        load(tmp_path)
-
-
-def test_the_same_run_twice(tmp_path):
-    for name, score in (("a", 0.1), ("b", 0.2)):
-        save([Run(**NER, seed=0, scores={"ents_f": score})], tmp_path / f"{name}.json")
-    with pytest.raises(ValueError, match=r"b.json and .*a.json both hold the run ner-wnut17-elmo"):
-        load(tmp_path)
+def test_order(tmp_path):
+    """By corpus and variant as the results name them; what they do not name as in the files."""
+    names = [("new", "b"), ("new", "a"), ("ud_ewt", "input"), ("wnut17", "input")]
+    names += [("ud_ewt", "tok2vec")]
+    scores = {"tag_acc": 0.5}
+    runs = [
+        Run(experiment="tagger", data=data, variant=variant, seed=0, scores=scores)
+        for data, variant in names
+    ]
+    write_runs(runs, tmp_path)
+    expected = [("wnut17", "input"), ("ud_ewt", "tok2vec"), ("ud_ewt", "input")]
+    expected += [("new", "b"), ("new", "a")]
+    assert [(run.data, run.variant) for run in load(tmp_path)] == expected
 
 
 def test_mean_and_spread():

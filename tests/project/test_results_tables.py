@@ -1,7 +1,7 @@
 import pytest
 
-from results import Run, save
-from results_tables import fill, main, table_of
+from scripts.experiments.runs import Run, write_runs
+from scripts.figures.results_tables import fill, main, table_of
 
 NER = {"experiment": "ner", "data": "wnut17"}
 NOTE = "\n\nIn percent; mean and standard deviation over the seeds."
@@ -102,7 +102,7 @@ def test_pages(tmp_path, capsys):
     page = tmp_path / "README.md"
     page.write_text(PAGE, "utf8")
     run = Run(**NER, variant="input", seed=0, scores={"ents_f": 0.2})
-    save([run], tmp_path / "runs" / "a.json")
+    write_runs([run], tmp_path / "runs")
     main([page], tmp_path)
     assert "| WNUT17 | ELMo at the input | 20.0 | 1 |" in page.read_text("utf8")
     assert ">kept<" in page.read_text("utf8")

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-import trials
-from experiment_config import choose
+from scripts.experiments import trials
+from scripts.experiments.trial_config import choose
 
 NER = ["tok2vec", "bilstm", "elmo", "input", "input_output"]
 # The tables, line by line: experiment, corpora, variants, shares.

@@ -1,0 +1,1 @@
+"""These scripts convert the corpora, and prepare text for the language model."""

@@ -1,0 +1,51 @@
+"""Convert Universal NER (columns: number, token, BIO tag, annotators; # comments) to spaCy's
+training data, one Doc a sentence.
+
+The training file of English EWT has a type OTH, which dev and test lack: it is left out. So is
+the tag B-O, a slip for O.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from .bio import Sentence, convert
+
+LEFT_OUT = ("OTH", "O")
+
+
+def read_sentences(path: Path) -> Iterator[Sentence]:
+    """Yield the sentences of a file."""
+    sentence: Sentence = []
+    with path.open(encoding="utf8", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            line = line.rstrip("\r\n")
+            if line.startswith("#"):
+                continue
+            if not line.strip():
+                if sentence:
+                    yield sentence
+                sentence = []
+                continue
+            columns = line.split("\t")
+            if len(columns) < 3 or not columns[0].isdigit() or not columns[1].strip():
+                raise ValueError(
+                    f"{path}:{number}: expected 'number<TAB>token<TAB>tag', found {line!r}"
+                )
+            tag = columns[2]
+            sentence.append((number, columns[1], "O" if tag[2:] in LEFT_OUT else tag))
+    if sentence:
+        yield sentence
+
+
+def main(
+    input_path: Path = typer.Argument(..., help=".iob2 file", exists=True, dir_okay=False),
+    output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
+) -> None:
+    """Convert a file of Universal NER to a .spacy file."""
+    convert(read_sentences(input_path), input_path, output_path)
+
+
+if __name__ == "__main__":
+    typer.run(main)

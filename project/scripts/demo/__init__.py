@@ -1,0 +1,1 @@
+"""The demo generates its own data, and shows what a language model knows."""

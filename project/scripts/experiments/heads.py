@@ -1,0 +1,57 @@
+"""The heads: a task's model on top of its vectors, and how it is trained."""
+
+from dataclasses import dataclass
+
+from .trials import Trial
+
+
+@dataclass(frozen=True)
+class Head:
+    """A task's model and how it is trained: chosen on the dev set, in the tries that README.md
+    tells."""
+
+    encoder: str = "cnn"
+    width: int = 96
+    depth: int = 4
+    hidden_width: int = 64
+    dropout: float = 0.1
+    elmo_dropout: float = 0.0
+    learn_rate: float = 0.001
+    batch_words: int = 500
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a training ends: at the first of these, 0 being none. `patience` is in steps."""
+
+    max_steps: int
+    max_minutes: float
+    patience: int
+    eval_frequency: int
+
+
+HEADS = {
+    "ner": Head(width=128, depth=2, hidden_width=128, dropout=0.3),
+    "textcat": Head(learn_rate=0.002),
+    "tagger": Head(dropout=0.2, batch_words=1000),
+}
+BILSTM_HEADS = {
+    "ner": Head(width=128, depth=1, hidden_width=128, learn_rate=0.005),
+}
+ELMO_HEADS = {
+    "ner": Head(hidden_width=128, learn_rate=0.002),
+    "textcat": Head(learn_rate=0.002),
+    "tagger": Head(dropout=0.2, batch_words=1000),
+}
+LIMITS = {
+    "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
+    "textcat": Limits(max_steps=1200, max_minutes=0, patience=600, eval_frequency=200),
+    "tagger": Limits(max_steps=1000, max_minutes=0, patience=600, eval_frequency=200),
+}
+
+
+def head_of(trial: Trial) -> Head:
+    """RETURNS (Head): What was chosen for a task and a variant."""
+    if trial.variant == "bilstm":
+        return BILSTM_HEADS[trial.task]
+    return (HEADS if trial.variant == "tok2vec" else ELMO_HEADS)[trial.task]

@@ -1,0 +1,67 @@
+"""This script probes the language model's layers, by task and seed, and writes the figures down as
+runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Optional
+
+import typer
+from wasabi import msg
+
+from spacy_elmo.analysis.report import Report
+from spacy_elmo.analysis.run import probe
+from spacy_elmo.cli.errors import no_traceback
+from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
+
+from .runs import Run, write_runs
+
+
+def to_runs(report: Report, *, data: str, seed: int, perplexity: Optional[float]) -> list[Run]:
+    """A run a row: of senses the task is the method; of other tasks the baselines, which read
+    nothing, are variants by their name."""
+    is_senses = report.task.startswith("senses:")
+    return [
+        Run(
+            experiment="senses" if is_senses else "probe",
+            data=data,
+            task=row.method if is_senses else report.task,
+            variant=row.input if is_senses or row.input else row.method,
+            seed=seed,
+            scores=row.scores,
+            seconds=round(row.seconds, 1),
+            model={"perplexity": perplexity},
+        )
+        for row in report.rows
+    ]
+
+
+def same_probe(run: Run) -> Callable[[Run], bool]:
+    """Whether a run comes from the probe that this one comes from: of senses all methods do."""
+    fields = ("data", "seed") if run.experiment == "senses" else ("data", "seed", "task")
+    return lambda other: all(getattr(other, name) == getattr(run, name) for name in fields)
+
+
+def main(
+    model: str = typer.Argument(..., help="Pipeline with an elmo pipe, or weights"),
+    data: str = typer.Argument(..., help="Name of the corpus in the results"),
+    train: Path = typer.Argument(..., help="Corpus to train on", exists=True),
+    test: Path = typer.Argument(..., help="Corpus to predict", exists=True),
+    output: Path = typer.Argument(..., help="Folder of the runs"),
+    task: list[str] = typer.Option(..., help="As of `spacy elmo probe`; can be repeated"),
+    seed: list[int] = typer.Option([0], help="Seed of the draw; can be repeated"),
+    limit: int = typer.Option(50_000, help="Most items of each corpus, 0 for all"),
+) -> None:
+    """Probe each task with each seed."""
+    with no_traceback():
+        nlp = read_pipeline(model)
+        perplexity = elmo_pipe(nlp).bilm.provenance.get("perplexity", {}).get("mean")
+        for name in task:
+            for number in seed:
+                report = probe(nlp, train, test, name, limit=limit, seed=number, progress=True)
+                runs = to_runs(report, data=data, seed=number, perplexity=perplexity)
+                write_runs(runs, output, outdated=same_probe(runs[0]))
+                msg.good(f"{output / runs[0].experiment}.jsonl: {name}, seed {number}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,157 @@
+"""All trials of a plan, some side by side. What has been done is not repeated, so that the whole
+can be stopped and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Optional
+
+import typer
+from tqdm import tqdm
+from wasabi import msg
+
+from spacy_elmo.cli.errors import no_traceback
+
+from .run_trial import prepare
+from .trials import EXPERIMENTS, PLANS, Trial
+
+PROJECT = Path(__file__).parents[2]
+POLL_SECONDS = 0.2
+LOG_LINES = 5  # of a failed trial that are shown
+LIMITS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "quick": {"max_steps": 60, "max_minutes": 1.0, "patience": 60, "eval_frequency": 30},
+}
+RUNS = {"full": Path("metrics/runs"), "quick": Path("metrics/quick")}
+
+
+@dataclass
+class Active:
+    """A trial that is under way, in a process of its own."""
+
+    trial: Trial
+    process: subprocess.Popen
+    log: IO[bytes]
+
+    @property
+    def has_ended(self) -> bool:
+        """RETURNS (bool): Whether the process has ended."""
+        return self.process.poll() is not None
+
+    def stop(self) -> None:
+        """End it; a trial that is not done leaves no run."""
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
+
+
+def start(trial: Trial, options: Sequence[str], logs: Path) -> Active:
+    """Start a trial with one thread."""
+    command = [sys.executable, "-m", "scripts.experiments.run_trial"]
+    command += [trial.experiment, trial.data, trial.variant]
+    command += ["--seed", str(trial.seed), "--share", str(trial.share), *options]
+    log = (logs / f"{trial.name}.log").open("wb")
+    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, **threads, "PYTHONPATH": path}
+    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+    return Active(trial, process, log)
+
+
+def do_all(
+    plan: Sequence[Trial],
+    is_done: Callable[[Trial], bool],
+    options: Sequence[str],
+    logs: Path,
+    jobs: int,
+) -> list[Trial]:
+    """Do the trials of a plan in their order, `jobs` side by side.
+
+    RETURNS (List[Trial]): Those that failed.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    waiting = list(plan)
+    active: list[Active] = []
+    failed = []
+    try:
+        with tqdm(total=len(plan), unit="trial") as bar:
+            while waiting or active:
+                while waiting and len(active) < jobs:
+                    trial = waiting.pop(0)
+                    if is_done(trial):
+                        bar.update()
+                    else:
+                        active.append(start(trial, options, logs))
+                bar.set_postfix_str(", ".join(one.trial.name for one in active))
+                time.sleep(POLL_SECONDS)
+                for one in [one for one in active if one.has_ended]:
+                    active.remove(one)
+                    one.log.close()
+                    bar.update()
+                    if one.process.returncode:
+                        failed.append(one.trial)
+                        bar.write(describe_failure(one.trial, logs))
+    finally:
+        for one in active:
+            one.stop()
+    return failed
+
+
+def describe_failure(trial: Trial, logs: Path) -> str:
+    """RETURNS (str): The end of its log."""
+    path = logs / f"{trial.name}.log"
+    lines = path.read_text("utf8", errors="replace").splitlines()
+    end = "\n".join(f"    {line}" for line in lines[-LOG_LINES:])
+    return f"{trial.name} failed ({path}):\n{end}"
+
+
+def main(
+    plan: str = typer.Option("full", help="full, or quick: every experiment in minutes"),
+    experiment: Optional[list[str]] = typer.Option(None, help="Only this one; can be repeated"),
+    jobs: int = typer.Option(1, min=1, help="Trials side by side, one processor core each"),
+    corpus: Path = typer.Option(Path("corpus"), help="Folder of DATA-train.spacy and so on"),
+    model: str = typer.Option("pretraining/model-best", help="Language model"),
+    runs: Optional[Path] = typer.Option(
+        None, help="Folder for the results: by default metrics/runs, or metrics/quick"
+    ),
+    logs: Path = typer.Option(Path("training/experiments"), help="Folder for the trials' logs"),
+) -> None:
+    """Do every trial of a plan, the most telling first."""
+    if plan not in PLANS:
+        msg.fail(f"No plan '{plan}': expected one of {', '.join(PLANS)}", exits=1)
+    unknown = sorted(set(experiment or ()) - set(EXPERIMENTS))
+    if unknown:
+        msg.fail(f"No experiment '{unknown[0]}': expected one of {', '.join(EXPERIMENTS)}", exits=1)
+    chosen = [trial for trial in PLANS[plan]() if not experiment or trial.experiment in experiment]
+    folder, changed = runs or RUNS[plan], LIMITS[plan]
+    options = ["--corpus", str(corpus), "--model", model, "--runs", str(folder)]
+    for name, value in changed.items():
+        options += [f"--{name.replace('_', '-')}", str(value)]
+
+    def is_done(trial: Trial) -> bool:
+        """Also where an equal trial of another experiment has been done."""
+        job = prepare(trial, corpus, model, folder, changed)
+        result = job.find_result()
+        if result is not None:
+            job.write(result)
+        return result is not None
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a kill ends the trials, too
+    try:
+        with no_traceback():
+            failed = do_all(chosen, is_done, options, logs, jobs)
+    except KeyboardInterrupt:
+        msg.warn("Stopped. The same command goes on where it was.")
+        raise typer.Exit(130) from None
+    if failed:
+        msg.fail(f"{len(failed)} of {len(chosen)} trials failed", exits=1)
+    msg.good(f"{len(chosen)} trials done: {folder}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,241 @@
+"""One trial of an experiment: it is trained, evaluated on dev and test data, and written down as a
+run."""
+
+import hashlib
+import io
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Optional
+
+import spacy
+import typer
+from spacy.language import Language
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from thinc.api import Config
+from tqdm import tqdm
+from wasabi import msg
+
+from spacy_elmo.cli.errors import no_traceback
+from spacy_elmo.cli.mix import learned_mixes
+from spacy_elmo.weights import read_weights
+
+from .evaluate import evaluate
+from .heads import LIMITS, Limits
+from .runs import Run, read_runs, write_runs
+from .trial_config import PLACES, LanguageModel, build_config
+from .trials import SCORES, Trial, check_trial
+
+LOGGER = "spacy-elmo-project.progress.v1"
+SPLITS = ("train", "dev", "test")
+
+
+class TimeIsUp(Exception):
+    """The run has had its minutes."""
+
+
+class Progress:
+    """A logger that shows a bar, keeps the number of epochs, and ends the training in time."""
+
+    def __init__(self, name: str, max_steps: int, max_minutes: float):
+        self.bar = tqdm(total=max_steps or None, desc=name, unit="step")
+        self.epochs = 0
+        self.max_minutes = max_minutes
+        self.start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """RETURNS (float): Since the start, initialisation included."""
+        return time.perf_counter() - self.start
+
+    def make_logger(self) -> Callable:
+        """RETURNS (Callable): What spaCy's training loop calls."""
+        return lambda nlp, stdout, stderr: (self.log_step, self.bar.close)
+
+    def log_step(self, info: Optional[dict[str, Any]]) -> None:
+        """Note a step; `info` is there after an evaluation."""
+        self.bar.update()
+        if info is not None:
+            self.epochs = info["epoch"]
+            best = max(score for score, _ in info["checkpoints"])
+            self.bar.set_postfix(dev=f"{info['score']:.3f}", best=f"{best:.3f}")
+        if self.max_minutes and self.seconds > 60 * self.max_minutes:
+            raise TimeIsUp
+
+
+@lru_cache(maxsize=1)
+def describe_model(path: str) -> LanguageModel:
+    """Read what a config must know of a language model.
+
+    RAISES (ValueError): There is none, or it cannot be read.
+    """
+    bilm = read_weights(path)
+    return LanguageModel(
+        weights=path,
+        sizes={"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()},
+        n_layers=bilm.config.n_layers + 1,
+        width=bilm.config.width,
+        checksum=bilm.checksum(),
+        perplexity=bilm.provenance.get("perplexity", {}).get("mean"),
+    )
+
+
+@dataclass
+class Job:
+    """A trial with all that its result depends on.
+
+    corpus (Dict[str, Path]): The data by "train", "dev" and "test".
+    folder (Path): Of the results.
+    settings (str): A checksum of config, data and language model, wherever they lie: what has
+        the same one need not be done again, whatever experiment it is for.
+    """
+
+    trial: Trial
+    limits: Limits
+    model: Optional[LanguageModel]
+    config: Config
+    corpus: dict[str, Path]
+    folder: Path
+    settings: str
+
+    def find_result(self) -> Optional[dict[str, Any]]:
+        """RETURNS (Optional[dict]): The run, if this or an equal trial has been done."""
+        equal = [run for run in read_runs(self.folder) if run.settings == self.settings]
+        equal.sort(key=lambda run: run.name != self.trial.name)  # its own first
+        return equal[0].model_dump(exclude_unset=True) if equal else None
+
+    def write(self, result: dict[str, Any]) -> None:
+        """Write a line of the experiment's file."""
+        model = self.model and {n: getattr(self.model, n) for n in ("checksum", "perplexity")}
+        own = {**asdict(self.trial), "model": model or {}, "settings": self.settings}
+        write_runs([Run.model_validate({**result, **own})], self.folder)
+
+
+def prepare(trial: Trial, corpus: Path, weights: str, folder: Path, changed: dict[str, Any]) -> Job:
+    """Build a trial's config.
+
+    trial (Trial): The trial.
+    corpus (Path): Folder of DATA-train.spacy and so on.
+    weights (str): The language model; trials without ELMo do not look at it.
+    folder (Path): Of the results.
+    changed (dict): Limits other than those of heads.py.
+    RAISES (ValueError): The trial is impossible; corpus or language model cannot be read.
+    """
+    check_trial(trial)
+    files = {split: corpus / f"{trial.data}-{split}.spacy" for split in SPLITS}
+    for path in files.values():
+        if not path.is_file():
+            raise ValueError(f"{path} is missing: convert the corpora first")
+    limits = replace(LIMITS[trial.task], **changed)
+    model = describe_model(weights) if PLACES[trial.variant] else None
+    config = build_config(trial, files["train"], files["dev"], model, limits)
+    settings = checksum(config, files, model, limits)
+    return Job(trial, limits, model, config, files, folder, settings)
+
+
+def checksum(
+    config: Config, files: dict[str, Path], model: Optional[LanguageModel], limits: Limits
+) -> str:
+    """RETURNS (str): Of all that a result depends on."""
+    placeless = config.copy()
+    placeless["corpora"]["train"]["path"] = placeless["paths"]["dev"] = None
+    if model is not None:
+        placeless["components"]["elmo"]["weights"] = model.checksum
+    digest = hashlib.sha256(placeless.to_str(interpolate=False).encode())
+    digest.update(f"{limits.max_minutes:g}".encode())
+    for split in SPLITS:
+        digest.update(files[split].read_bytes())
+    return digest.hexdigest()
+
+
+def do(job: Job) -> dict[str, Any]:
+    """Train and evaluate.
+
+    RETURNS (dict): Scores, time and mixes of what was best on the dev set.
+    """
+    progress = Progress(job.trial.name, job.limits.max_steps, job.limits.max_minutes)
+    spacy.registry.loggers(LOGGER, func=progress.make_logger)
+    job.config["training"]["logger"] = {"@loggers": LOGGER}
+    nlp = init_nlp(job.config)
+    with tempfile.TemporaryDirectory() as folder:
+        with suppress(TimeIsUp):
+            train(nlp, Path(folder), stdout=io.StringIO())
+        seconds = progress.seconds
+        # The language model was frozen: it stays, with what it has computed of the dev set.
+        nlp.from_disk(Path(folder) / "model-best", exclude=["elmo"])
+    return {
+        "scores": scores_of(nlp, job.corpus["test"]),
+        "dev_scores": scores_of(nlp, job.corpus["dev"]),
+        "seconds": seconds,
+        "epochs": progress.epochs,
+        "mixes": mixes_of(nlp),
+    }
+
+
+def scores_of(nlp: Language, path: Path) -> dict[str, float]:
+    """RETURNS (dict): All scores that are numbers."""
+    scores = evaluate(nlp, path)
+    return {name: score for name, score in scores.items() if isinstance(score, (int, float))}
+
+
+def mixes_of(nlp: Language) -> dict[str, list[dict[str, Any]]]:
+    """RETURNS (dict): The mixes that each component learned, that at the input first."""
+    mixes = defaultdict(list)
+    for row in reversed(learned_mixes(nlp)):  # which has that at the output first
+        mixes[row["component"]].append({"weights": row["weights"], "gamma": row["gamma"]})
+    return dict(mixes)
+
+
+def main(
+    experiment: str = typer.Argument(..., help="Which table or figure it is for"),
+    data: str = typer.Argument(..., help="wnut17, uner_ewt, sst5, trec or ud_ewt"),
+    variant: str = typer.Argument(..., help="The component's tok2vec, such as tok2vec or input"),
+    seed: int = typer.Option(0, help="Of weights, order and choice of training sentences"),
+    share: float = typer.Option(1.0, min=0.0, max=1.0, help="Of the training sentences"),
+    corpus: Path = typer.Option(Path("corpus"), help="Folder of DATA-train.spacy and so on"),
+    model: str = typer.Option("pretraining/model-best", help="Language model"),
+    runs: Path = typer.Option(Path("metrics/runs"), help="Folder for the results"),
+    max_steps: Optional[int] = typer.Option(None, min=0, help="0 is no limit"),
+    max_minutes: Optional[float] = typer.Option(None, min=0.0, help="0 is no limit"),
+    patience: Optional[int] = typer.Option(None, min=0, help="Steps without a better dev score"),
+    eval_frequency: Optional[int] = typer.Option(None, min=1, help="Steps between evaluations"),
+    force: bool = typer.Option(False, "--force", help="Repeat a run that has been done"),
+) -> None:
+    """Train once and write a line of RUNS/EXPERIMENT.jsonl.
+
+    What is there already, with the same settings, data and language model, is not repeated.
+    """
+    given = {
+        "max_steps": max_steps,
+        "max_minutes": max_minutes,
+        "patience": patience,
+        "eval_frequency": eval_frequency,
+    }
+    with no_traceback():
+        trial = Trial(experiment, data, variant, seed, share)
+        changed = {name: value for name, value in given.items() if value is not None}
+        job = prepare(trial, corpus, model, runs, changed)
+        result = None if force else job.find_result()
+        if result is None:
+            result = do(job)
+        job.write(result)
+    msg.good(f"{trial.name}: {headline(trial, result)}")
+
+
+def headline(trial: Trial, result: dict[str, Any]) -> str:
+    """RETURNS (str): The scores that matter, on test and dev."""
+    names = SCORES[trial.task]
+    return ", ".join(
+        f"{name} {100 * result['scores'][name]:.2f} (dev {100 * result['dev_scores'][name]:.2f})"
+        for name in names
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

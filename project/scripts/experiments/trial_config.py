@@ -1,0 +1,207 @@
+"""The config of a trial: a plain config of configs/training/, with the head that was chosen for the
+task and with what the variant changes in it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Optional
+
+import spacy
+from spacy.language import Language
+from spacy.training import Corpus, Example
+from thinc.api import Config
+
+from .heads import Head, Limits, head_of
+from .trials import Trial
+
+CONFIGS = Path(__file__).parents[2] / "configs" / "training"
+COMPONENTS = {"ner": "ner", "textcat": "textcat", "tagger": "tok2vec"}  # where the encoder is
+ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
+
+# How the layers are mixed: the argument names are those of ScalarMix.
+MIXES: dict[str, Callable[[int], dict[str, Any]]] = {
+    "top": lambda n: {"initial": [0.0] * (n - 1) + [1.0], "trainable": False},
+    "average": lambda n: {"trainable": False},
+    "lambda_1": lambda n: {"l2": 1.0},
+    "lambda_0.001": lambda n: {"l2": 0.001},
+}
+# Where ELMo stands: beside the embeddings, beside the encoder's output, or alone.
+PLACES = {
+    "tok2vec": (),
+    "bilstm": (),
+    "input": ("input",),
+    "output": ("output",),
+    "input_output": ("input", "output"),
+    "elmo": ("alone",),
+    **dict.fromkeys(MIXES, ("input",)),
+}
+Block = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A language model on disk: its path, the config of its sizes, how many layers of which width
+    it has, by which checksum it is known, and its held-out perplexity, if it says."""
+
+    weights: str
+    sizes: Block
+    n_layers: int
+    width: int
+    checksum: str
+    perplexity: Optional[float]
+
+
+@spacy.registry.readers("spacy-elmo-project.share.v1")
+def read_share(
+    path: Path, share: float, seed: int, gold_preproc: bool
+) -> Callable[[Language], Iterator[Example]]:
+    """Read a share of the examples of a .spacy file. The shares of a seed are nested: each is a
+    part of every larger one."""
+    corpus = Corpus(path, gold_preproc=gold_preproc)
+
+    def read(nlp: Language) -> Iterator[Example]:
+        examples = list(corpus(nlp))
+        yield from (examples[i] for i in choose(len(examples), share, seed))
+
+    return read
+
+
+def choose(n_examples: int, share: float, seed: int) -> list[int]:
+    """RETURNS (List[int]): The chosen examples' numbers, at least one, in order."""
+    order = Random(seed).sample(range(n_examples), n_examples)
+    return sorted(order[: max(1, round(share * n_examples))])
+
+
+def build_config(
+    trial: Trial, train: Path, dev: Path, model: Optional[LanguageModel], limits: Limits
+) -> Config:
+    """Build the config of a trial.
+
+    trial (Trial): What is trained.
+    train (Path): The training data, of which the trial may take a share.
+    dev (Path): The data that choose the best model.
+    model (Optional[LanguageModel]): The language model; trials without ELMo need none.
+    limits (Limits): When training ends.
+    RETURNS (Config): For `spacy.training.initialize.init_nlp`.
+    """
+    head = head_of(trial)
+    config = Config().from_disk(CONFIGS / f"{trial.task}.cfg", interpolate=False)
+    config["components"] = _components(trial, config["components"], head, model)
+    pipeline = list(config["components"])
+    config["nlp"]["pipeline"] = pipeline
+    gold_preproc = config["corpora"]["train"]["gold_preproc"]
+    config["corpora"]["train"] = {
+        "@readers": "spacy-elmo-project.share.v1",
+        "path": str(train),
+        "share": trial.share,
+        "seed": trial.seed,
+        "gold_preproc": gold_preproc,
+    }
+    config["paths"]["dev"] = str(dev)
+    config["system"]["seed"] = trial.seed
+    training = config["training"]
+    training["dropout"] = head.dropout
+    training["max_steps"] = limits.max_steps
+    training["patience"] = limits.patience
+    training["eval_frequency"] = limits.eval_frequency
+    training["batcher"]["size"] = head.batch_words
+    training["optimizer"]["learn_rate"] = head.learn_rate
+    training["optimizer"]["use_averages"] = True
+    return config
+
+
+def _components(trial: Trial, plain: Block, head: Head, model: Optional[LanguageModel]) -> Block:
+    """The components of a plain config with another encoder, behind an `elmo` pipe if need be."""
+    components = dict(plain)
+    if trial.task == "ner":
+        components["ner"]["model"]["hidden_width"] = head.hidden_width
+    if trial.variant == "elmo" and trial.task == "tagger":  # each component listens for itself
+        assert model is not None
+        del components["tok2vec"]
+        for name in components:
+            components[name]["model"]["tok2vec"] = _listener(trial, head, model)
+    elif trial.task == "tagger":
+        components["tok2vec"]["model"] = _tok2vec(trial, head, model)
+        for name in ("tagger", "morphologizer"):
+            components[name]["model"]["tok2vec"]["width"] = head.width
+    else:
+        components[trial.task]["model"]["tok2vec"] = _tok2vec(trial, head, model)
+    if model is None:
+        return components
+    return {"elmo": _elmo(model), **components}
+
+
+def _elmo(model: LanguageModel) -> Block:
+    """The pipe, which keeps the layers of a sentence for the next epochs."""
+    return {
+        "factory": "elmo",
+        "weights": model.weights,
+        "model": model.sizes,
+        "set_vectors": False,
+    }
+
+
+def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
+    places = PLACES[trial.variant]
+    if model is not None and places == ("alone",):
+        return _listener(trial, head, model)
+    embed: Block = {
+        "@architectures": "spacy.MultiHashEmbed.v2",
+        "width": head.width,
+        "attrs": list(ROWS),
+        "rows": list(ROWS.values()),
+        "include_static_vectors": False,
+    }
+    if model is not None and "input" in places:
+        embed = {
+            "@architectures": "spacy-elmo.ConcatEmbed.v1",
+            "width": head.width,
+            "maxout_pieces": 3,
+            "embed": embed,
+            "elmo": _listener(trial, head, model),
+        }
+    tok2vec: Block = {
+        "@architectures": "spacy.Tok2Vec.v2",
+        "embed": embed,
+        "encode": _encoder("bilstm" if trial.variant == "bilstm" else head.encoder, head),
+    }
+    if model is not None and "output" in places:
+        return {
+            "@architectures": "spacy-elmo.OutputConcat.v1",
+            "tok2vec": tok2vec,
+            "elmo": _listener(trial, head, model),
+        }
+    return tok2vec
+
+
+def _encoder(kind: str, head: Head) -> Block:
+    if kind == "bilstm":
+        return {
+            "@architectures": "spacy.TorchBiLSTMEncoder.v1",
+            "width": head.width,
+            "depth": head.depth,
+            "dropout": head.dropout,
+        }
+    return {
+        "@architectures": "spacy.MaxoutWindowEncoder.v2",
+        "width": head.width,
+        "depth": head.depth,
+        "window_size": 1,
+        "maxout_pieces": 3,
+    }
+
+
+def _listener(trial: Trial, head: Head, model: LanguageModel) -> Block:
+    mix = MIXES.get(trial.variant, MIXES["lambda_0.001"])
+    return {
+        "@architectures": "spacy-elmo.ElmoListener.v1",
+        "width": model.width,
+        "mix": {
+            "@architectures": "spacy-elmo.ScalarMix.v1",
+            "n_layers": model.n_layers,
+            "layer_norm": True,
+            "dropout": head.elmo_dropout,
+            **mix(model.n_layers),
+        },
+    }

@@ -1,0 +1,200 @@
+"""All pictures of the project's results, from the files in metrics/."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Optional
+
+import typer
+from wasabi import msg
+
+from ..experiments.runs import Run
+from .plot_learning_curve import draw_learning_curve
+from .plotting import TEXT, Axes, looks, picture, ticker
+from .results import (
+    SCORES,
+    Summary,
+    distinct,
+    group,
+    load,
+    shown_scores,
+    spoken,
+    summarize,
+    summary,
+)
+
+TASKS = ("ner", "textcat", "tagger")
+FIXED = ("average", "top")  # mixes that learn nothing
+MIXED = ("average", "concat")  # what else than layers a probe reads
+
+
+def draw_sample_efficiency(runs: list[Run], output: Path) -> None:
+    """The score over the share of the training data, a panel a corpus (figure 1 of the paper)."""
+    panels = group(runs, "data")
+    with picture(output, 1 + 4 * len(panels), 3.6) as figure:
+        all_axes = figure.subplots(1, len(panels), squeeze=False).flat
+        for axes, ((data,), found) in zip(all_axes, panels.items()):
+            score = shown_scores(found)[0]
+            for ((variant,), line), look in zip(group(found, "variant").items(), looks()):
+                points = _points(line, "share", score)
+                _draw_line(axes, dict(sorted(points.items())), spoken(variant), look.of_line)
+            axes.set_xscale("log")
+            axes.set_xticks(sorted({run.share for run in found}))
+            axes.xaxis.set_minor_locator(ticker.NullLocator())
+            axes.xaxis.set_major_formatter(ticker.PercentFormatter(1, decimals=0, symbol=" %"))
+            axes.set_xlabel("share of the training sentences")
+            axes.set_ylabel(SCORES[score])
+            axes.set_title(spoken(data))
+            axes.legend()
+
+
+def draw_layer_weights(runs: list[Run], output: Path) -> None:
+    """The weights of the layers that each component learned (figure 2 of the paper)."""
+    bars = _learned_weights(runs)
+    n_layers = max(len(weights) for bar in bars.values() for weights in bar)
+    height = 0.8 / n_layers
+    with picture(output, 7, 1.2 + 0.2 * (n_layers + 1) * len(bars)) as figure:
+        axes = figure.add_subplot()
+        for layer, look in zip(range(n_layers), looks()):
+            found = [
+                (place, summary([weights[layer] for weights in bar if layer < len(weights)]))
+                for place, bar in enumerate(bars.values())
+            ]
+            axes.barh(
+                [place - 0.4 + (layer + 0.5) * height for place, one in found if one],
+                [one.mean for _, one in found if one],
+                0.9 * height,
+                xerr=[one.deviation or 0.0 for _, one in found if one],
+                ecolor=TEXT,
+                label=f"layer {layer}",
+                **look.of_bar,
+            )
+        axes.axvline(1 / n_layers, color=TEXT, linestyle="--", linewidth=1)
+        axes.set_yticks(range(len(bars)), list(bars))
+        axes.set_ylim(len(bars) - 0.4, -0.6)
+        axes.set_xlim(left=0)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("weight; dashed: the plain average")
+        figure.legend(loc="outside upper center", ncols=n_layers)
+
+
+def draw_layer_probes(runs: list[Run], output: Path) -> None:
+    """What can be read from each layer (tables 5 and 6 of the paper), a panel a task; the senses
+    of a corpus are one, with a line a method."""
+    panels = {
+        **group([run for run in runs if run.experiment == "probe"], "task", "data"),
+        **{
+            ("senses", data): found
+            for (data,), found in group(
+                [run for run in runs if run.experiment == "senses"], "data"
+            ).items()
+        },
+    }
+    n_columns = math.ceil(math.sqrt(len(panels)))
+    n_rows = -(-len(panels) // n_columns)
+    with picture(output, 3.8 * n_columns, 3.2 * n_rows) as figure:
+        all_axes = figure.subplots(n_rows, n_columns, squeeze=False).flat
+        for axes, (names, found) in zip(all_axes, panels.items()):
+            _draw_probe(axes, found)
+            axes.set_title(_title(*names))
+        for axes in all_axes[len(panels) :]:
+            axes.set_visible(False)
+
+
+def _draw_probe(axes: Axes, runs: list[Run]) -> None:
+    """A line a method over the layers, and apart from it what is mixed of them. Of what reads no
+    layer the best, as a level line."""
+    score = shown_scores(runs)[0]
+    layers = sorted({run.variant for run in runs if run.variant.startswith("layer ")})
+    mixed = [name for name in MIXED if any(run.variant == name for run in runs)]
+    places = {name: place for place, name in enumerate([*layers, *mixed])}
+    lines = group([run for run in runs if run.variant in places], "experiment", "task")
+    style = looks()
+    for ((experiment, task), found), look in zip(lines.items(), style):
+        points = _points(found, "variant", score)
+        label = task if experiment == "senses" else "logistic regression"
+        line = {places[name]: points[name] for name in layers if name in points}
+        _draw_line(axes, line, label, look.of_line)
+        apart = {places[name]: points[name] for name in mixed if name in points}
+        _draw_line(axes, apart, None, {**look.of_line, "linestyle": "none"})
+    without = group([run for run in runs if run.variant not in places], "task", "variant")
+    levels = [(summarize(found, score), names) for names, found in without.items()]
+    if levels:
+        level, (task, variant) = max(levels, key=lambda one: one[0].mean)
+        look = next(style)
+        axes.axhline(level.mean, color=look.colour, linestyle=look.line, label=variant or task)
+    axes.set_xticks(range(len(places)), list(places))
+    axes.set_ylabel(SCORES[score])
+    axes.legend(fontsize="small")
+
+
+def _points(runs: list[Run], field: str, score: str) -> dict[Any, Summary]:
+    """Mean and spread of a score by the values of a field."""
+    found = {value: summarize(at, score) for (value,), at in group(runs, field).items()}
+    return {value: one for value, one in found.items() if one}
+
+
+def _draw_line(
+    axes: Axes, points: Mapping[float, Summary], label: Optional[str], look: dict[str, Any]
+) -> None:
+    """The means and, where there are several runs, their standard deviations."""
+    spread = [one.deviation or 0.0 for one in points.values()]
+    means = [one.mean for one in points.values()]
+    axes.errorbar(list(points), means, yerr=spread, capsize=2, label=label, **look)
+
+
+def _learned_weights(runs: list[Run]) -> dict[str, list[list[float]]]:
+    """The weights of each mix, by its name and one a seed."""
+    bars: dict[str, list[list[float]]] = {}
+    for run in distinct(runs):
+        for component, mixes in run.mixes.items():
+            for number, mix in enumerate(mixes):
+                place = ("input", "output")[number] if len(mixes) == 2 else ""
+                experiment = "" if run.experiment in TASKS else run.experiment
+                several = component if len(run.mixes) > 1 else ""
+                above = _title(experiment, run.data, several)
+                below = ": ".join(filter(None, (spoken(run.variant), place)))
+                bars.setdefault(f"{above}\n{below}", []).append(mix.weights)
+    return bars
+
+
+def _title(*parts: str) -> str:
+    return ", ".join(spoken(part) for part in parts if part)
+
+
+PICTURES = {
+    "sample_efficiency": (
+        draw_sample_efficiency,
+        lambda run: run.experiment == "sample_efficiency",
+    ),
+    "layer_weights": (
+        draw_layer_weights,
+        lambda run: (
+            run.mixes and run.experiment != "sample_efficiency" and run.variant not in FIXED
+        ),
+    ),
+    "layer_probes": (draw_layer_probes, lambda run: run.experiment in ("probe", "senses")),
+}
+
+
+def main(
+    metrics: Path = typer.Argument(..., help="Folder of the pictures; runs/ in it has the figures"),
+    learning_curve: Optional[Path] = typer.Option(None, help="metrics.jsonl of a pretraining run"),
+) -> None:
+    """Draw what there are figures for."""
+    try:
+        runs = load(metrics / "runs")
+        if learning_curve is not None:
+            draw_learning_curve(learning_curve, metrics / "learning_curve.svg")
+        for name, (draw, belongs) in PICTURES.items():
+            found = [run for run in runs if belongs(run)]
+            if found:
+                draw(found, metrics / f"{name}.svg")
+            else:
+                msg.info(f"{name}: no figures in {metrics / 'runs'}")
+    except (ValueError, OSError) as error:
+        msg.fail(str(error), exits=1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,106 @@
+"""The figures of the project's runs put together, and how they are called."""
+
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from ..experiments.runs import Run, read_runs
+
+# The scores that are shown, the first that there is as the one that counts.
+SCORES = {
+    "ents_f": "entity F",
+    "ents_p": "precision",
+    "ents_r": "recall",
+    "accuracy": "accuracy",
+    "cats_macro_f": "macro F",
+    "tag_acc": "tag accuracy",
+    "pos_acc": "POS accuracy",
+    "macro_f": "macro F",
+    "word_accuracy": "mean of words",
+}
+NAMES = {
+    "wnut17": "WNUT17",
+    "uner_ewt": "UNER EWT",
+    "sst5": "SST-5",
+    "trec": "TREC",
+    "ud_ewt": "UD EWT",
+    "homograph": "homographs",
+    "tok2vec": "without ELMo",
+    "bilstm": "BiLSTM without ELMo",
+    "elmo": "ELMo alone",
+    "input": "ELMo at the input",
+    "output": "ELMo at the output",
+    "input_output": "ELMo at input and output",
+    "top": "top layer",
+    "lambda_0.001": "learned, lambda 0.001",
+    "lambda_1": "learned, lambda 1",
+}
+
+
+class Summary(NamedTuple):
+    """mean, sample standard deviation (None of a single run), number of runs."""
+
+    mean: float
+    deviation: Optional[float]
+    n: int
+
+
+def load(folder: Path) -> list[Run]:
+    """Read all runs of a folder, in the order of NAMES, and what is not there as in the files.
+
+    RAISES (ValueError): A file holds no run, or two of a kind hold the same one.
+    """
+    order = {name: place for place, name in enumerate(NAMES)}
+    return sorted(
+        read_runs(folder),
+        key=lambda run: [order.get(name, len(order)) for name in (run.data, run.variant)],
+    )
+
+
+def group(runs: Iterable[Run], *names: str) -> dict[tuple, list[Run]]:
+    """The runs by these fields, in order of their first run."""
+    groups: dict[tuple, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(tuple(getattr(run, name) for name in names), []).append(run)
+    return groups
+
+
+def distinct(runs: Iterable[Run]) -> list[Run]:
+    """The runs without those that repeat an earlier one's figures for a further experiment."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        found.setdefault(run.settings or run.name, run)
+    return list(found.values())
+
+
+def summarize(runs: Iterable[Run], score: str) -> Optional[Summary]:
+    """Mean and spread of a score over the runs that have it, None if none has."""
+    return summary([run.scores[score] for run in runs if score in run.scores])
+
+
+def summary(values: list[float]) -> Optional[Summary]:
+    """Mean and spread of some figures, None of none."""
+    if not values:
+        return None
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Summary(statistics.fmean(values), deviation, len(values))
+
+
+def shown_scores(runs: Iterable[Run]) -> list[str]:
+    """The scores that are shown, of those that the runs have."""
+    runs = list(runs)
+    return [score for score in SCORES if any(score in run.scores for run in runs)]
+
+
+def spoken(name: str) -> str:
+    """A name for readers."""
+    return NAMES.get(name, name)
+
+
+def in_percent(found: Optional[Summary]) -> str:
+    """Mean and standard deviation of a score, times 100; "-" of none."""
+    if found is None:
+        return "-"
+    spread = "" if found.deviation is None else f" ± {100 * found.deviation:.1f}"
+    return f"{100 * found.mean:.1f}{spread}"

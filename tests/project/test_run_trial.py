@@ -1,0 +1,327 @@
+"""Trials of the experiments, from the data to the run's line, with a tiny language model."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from spacy.util import load_model_from_config
+
+from spacy_elmo.layers.scalar_mix import mix_weights
+
+from project_scripts import VOCAB, call, command, environment
+from scripts.experiments import run_trial, trials
+from scripts.experiments.heads import LIMITS
+from scripts.experiments.runs import read_runs
+from scripts.experiments.trial_config import build_config
+
+KEYS = {
+    *("experiment", "data", "variant", "seed", "share", "scores", "dev_scores"),
+    *("seconds", "epochs", "mixes", "model"),
+}
+SHORT = ("--max-steps", 4, "--eval-frequency", 2, "--patience", 0)
+N_DOCS = {"train": 40, "dev": 10, "test": 12}
+
+
+def make_doc(number):
+    """A sentence with entities, tags and a label, drawn by its number."""
+    rng = np.random.default_rng(number)
+    names = {"Ann": "PER", "Bob": "PER", "Rome": "LOC", "Oslo": "LOC"}
+    choice = rng.choice([*names, "saw", "left", "the", "bank", "loan"], size=rng.integers(3, 9))
+    words = [*choice.tolist(), str(number)]  # no two the same
+    doc = Doc(
+        VOCAB,
+        words=words,
+        tags=["NNP" if word in names else "X" for word in words],
+        pos=["PROPN" if word in names else "NOUN" for word in words],
+    )
+    doc.ents = [Span(doc, i, i + 1, names[w]) for i, w in enumerate(words) if w in names]
+    doc.cats = {"MONEY": float("loan" in words), "OTHER": float("loan" not in words)}
+    return doc
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """A folder with all corpora, tiny, each with all annotation."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for start, data in enumerate(trials.TASKS):
+        for split, size in N_DOCS.items():
+            docs = [make_doc(1000 * start + number) for number in range(size)]
+            DocBin(docs=docs).to_disk(folder / f"{data}-{split}.spacy")
+    return folder
+
+
+@pytest.fixture
+def try_it(corpus, tiny_weights, tmp_path):
+    """Does a trial: experiment, data, variant, options. The run's line."""
+
+    def try_it(name, data, variant, *options, corpus=corpus):
+        where = ("--corpus", corpus, "--model", tiny_weights, "--runs", tmp_path / "runs")
+        call("experiments.run_trial", name, data, variant, *where, *(options or SHORT))
+        found = lines(tmp_path / "runs")
+        return next(one for one in found if (one["experiment"], one["variant"]) == (name, variant))
+
+    return try_it
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    """Training fails from now on."""
+
+    def fail(job):
+        raise AssertionError(f"{job.trial.name} is trained")
+
+    return lambda: monkeypatch.setattr(run_trial, "do", fail)
+
+
+def lines(folder):
+    """The lines of all files of runs."""
+    files = sorted(folder.glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_text("utf8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("data", "variant", "score"),
+    [
+        ("wnut17", "input_output", "ents_f"),
+        ("sst5", "input", "accuracy"),
+        ("ud_ewt", "input", "pos_acc"),
+        ("ud_ewt", "elmo", "tag_acc"),
+        ("trec", "tok2vec", "accuracy"),
+    ],
+)
+def test_a_trial(try_it, data, variant, score):
+    name = trials.TASKS[data]
+    result = try_it(name, data, variant, *SHORT, "--seed", 3, "--share", 0.5)
+    assert set(result) >= KEYS
+    row = {"experiment": name, "data": data, "variant": variant, "seed": 3, "share": 0.5}
+    assert row.items() <= result.items()
+    for scores in (result["scores"], result["dev_scores"]):
+        assert 0.0 <= scores[score] <= 1.0
+        assert all(isinstance(value, float) for value in scores.values())
+    assert result["seconds"] > 0.0
+    assert result["epochs"] >= 0
+    if variant == "tok2vec":
+        assert result["mixes"] == result["model"] == {}
+        return
+    assert len(result["model"]["checksum"]) == 64
+    components = {"ner": ["ner"], "textcat": ["textcat"], "tagger": ["tok2vec"]}[name]
+    expected = ["tagger", "morphologizer"] if variant == "elmo" else components
+    assert sorted(result["mixes"]) == sorted(expected)
+    for mixes in result["mixes"].values():
+        assert len(mixes) == (2 if variant == "input_output" else 1)
+        assert all(sum(mix["weights"]) == pytest.approx(1.0, abs=1e-4) for mix in mixes)
+
+
+def test_scores_are_those_of_the_best_model(try_it, monkeypatch):
+    """The result is the model of the best evaluation, not of the last."""
+    scores = iter([0.1, 0.9, 0.2, 0.3])
+    kept = []
+
+    def evaluation(nlp, corpus, weights):
+        def evaluate():
+            score = next(scores)
+            kept.append((score, nlp.get_pipe("ner").model.to_bytes()))
+            return score, {"ents_f": score}
+
+        return evaluate
+
+    def remember(nlp, path):
+        found.append(nlp.get_pipe("ner").model.to_bytes())
+        return {"ents_f": 0.5}
+
+    found = []
+    monkeypatch.setattr("spacy.training.loop.create_evaluation_callback", evaluation)
+    monkeypatch.setattr(run_trial, "evaluate", remember)
+    try_it("ner", "wnut17", "input", "--max-steps", 6, "--eval-frequency", 2, "--patience", 0)
+    assert [score for score, _ in kept] == [0.1, 0.9, 0.2, 0.3]
+    assert found == [dict(kept)[0.9]] * 2
+    assert dict(kept)[0.9] != dict(kept)[0.3]
+
+
+def write_as_before(folder):
+    """A file a run, in place of a file an experiment."""
+    for run in read_runs(folder):
+        (folder / f"{run.name}.json").write_text(json.dumps(json.loads(run.line), indent=2))
+    for path in folder.glob("*.jsonl"):
+        path.unlink()
+
+
+def test_what_has_been_done_is_not_repeated(try_it, no_training, tmp_path):
+    """Of equal trials for two experiments one is trained."""
+    first = try_it("ner", "wnut17", "input")
+    no_training()
+    assert try_it("ner", "wnut17", "input") == first
+    twin = try_it("place", "wnut17", "input")
+    assert {**twin, "experiment": "ner"} == first
+    assert try_it("mix", "wnut17", "lambda_0.001")["scores"] == first["scores"]
+    write_as_before(tmp_path / "runs")
+    assert try_it("ner", "wnut17", "input") == first  # and written as a line again
+    for change in (
+        ("input", *SHORT, "--force"),
+        ("input", *SHORT, "--max-steps", 2),
+        ("input", *SHORT, "--max-minutes", 9),
+        ("input", *SHORT, "--seed", 1),
+        ("input", *SHORT, "--share", 0.5),
+        ("output", *SHORT),
+    ):
+        with pytest.raises(AssertionError, match="is trained"):
+            try_it("ner", "wnut17", *change)
+
+
+def test_other_data_or_language_model_is_another_trial(try_it, no_training, corpus, tmp_path):
+    try_it("ner", "wnut17", "tok2vec")
+    try_it("ner", "wnut17", "input")
+    no_training()
+    other = tmp_path / "corpus"
+    other.mkdir()
+    for split in N_DOCS:
+        (other / f"wnut17-{split}.spacy").write_bytes(
+            (corpus / f"wnut17-{split}.spacy").read_bytes()
+        )
+    try_it("ner", "wnut17", "tok2vec", corpus=other)  # elsewhere, but the same
+    without_elmo = ("--model", tmp_path / "none", *SHORT)
+    try_it("ner", "wnut17", "tok2vec", *without_elmo)
+    DocBin(docs=[make_doc(7)]).to_disk(other / "wnut17-test.spacy")
+    with pytest.raises(AssertionError, match="is trained"):
+        try_it("ner", "wnut17", "tok2vec", corpus=other)
+
+
+def test_it_ends_in_time(try_it):
+    options = ("--max-steps", 0, "--patience", 0, "--eval-frequency", 3, "--max-minutes", 0.05)
+    result = try_it("ner", "wnut17", "tok2vec", *options)
+    assert 3.0 <= result["seconds"] < 30.0
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (("ner", "conll", "input"), "conll"),
+        (("ner", "wnut17", "bert"), "bert"),
+        (("ner", "wnut17", "input", "--corpus", "nowhere"), "nowhere"),
+        (("ner", "wnut17", "input", "--model", "nowhere"), "nowhere"),
+    ],
+)
+def test_errors_say_what_is_wrong(corpus, tmp_path, args, named):
+    options = {"--corpus": corpus, "--model": tmp_path, "--runs": tmp_path / "runs"}
+    given = [part for pair in options.items() if pair[0] not in args for part in pair]
+    assert named in call("experiments.run_trial", *args, *given, fails=True)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("variant", trials.VARIANTS)
+def test_variants(corpus, tiny_weights, variant):
+    """Where the listeners stand, and how each mixes."""
+    trial = trials.Trial("ner", "wnut17", variant)
+    has_elmo = variant not in ("tok2vec", "bilstm")
+    model = run_trial.describe_model(str(tiny_weights)) if has_elmo else None
+    paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
+    nlp = load_model_from_config(build_config(trial, *paths, model, LIMITS["ner"]), auto_fill=True)
+    assert nlp.pipe_names == (["elmo", "ner"] if has_elmo else ["ner"])
+    tok2vec = nlp.get_pipe("ner").model.get_ref("tok2vec")
+    mixes = [node for node in tok2vec.walk() if node.name == "elmo_scalar_mix"]
+    assert len(mixes) == (2 if variant == "input_output" else has_elmo)
+    lambdas = {"lambda_1": 1.0}
+    for mix in mixes:
+        assert mix.attrs["l2"] == lambdas.get(variant, 0.001 if mix.attrs["trainable"] else 0.0)
+        assert mix.attrs["trainable"] == (variant not in ("top", "average"))
+        expected = [0, 0, 1] if variant == "top" else [1 / 3] * 3
+        np.testing.assert_allclose(mix_weights(mix), expected, atol=1e-6)
+    if has_elmo:
+        assert nlp.config["components"]["elmo"]["frozen"]
+
+
+def test_mixes_begin_at_the_input(corpus, tiny_weights):
+    trial = trials.Trial("ner", "wnut17", "input_output")
+    paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
+    model = run_trial.describe_model(str(tiny_weights))
+    nlp = load_model_from_config(build_config(trial, *paths, model, LIMITS["ner"]), auto_fill=True)
+    whole = nlp.get_pipe("ner").model.get_ref("tok2vec").layers[0]
+    inner, output = whole.layers if whole.name == "elmo_concat" else whole.layers[0].layers
+    assert output.name == "elmo_listener"
+    output.mix.set_param("gamma", np.asarray([7.0], dtype="float32"))
+    (at_input,) = [node for node in inner.walk() if node.name == "elmo_scalar_mix"]
+    at_input.set_param("gamma", np.asarray([5.0], dtype="float32"))
+    assert [mix["gamma"] for mix in run_trial.mixes_of(nlp)["ner"]] == [5.0, 7.0]
+
+
+def test_the_share_is_what_is_read(corpus):
+    """The sentences of a share, in the corpus's order."""
+    path = corpus / "uner_ewt-train.spacy"
+    texts = [doc.text for doc in DocBin().from_disk(path).get_docs(VOCAB)]
+    read_share = spacy.registry.readers.get("spacy-elmo-project.share.v1")
+    nlp = spacy.blank("en")
+    examples = list(read_share(path=path, share=0.3, seed=5, gold_preproc=False)(nlp))
+    assert len(examples) == 12
+    places = [texts.index(example.reference.text) for example in examples]
+    assert places == sorted(places)
+
+
+def start(name, *args):
+    """A script in a process group of its own, so that all of it can be stopped."""
+    return subprocess.Popen(
+        command(name, *args),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        # Not ignored, as it is where the tests themselves run in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
+    options = ("--corpus", corpus, "--runs", tmp_path / "runs", "--max-steps", 0, "--patience", 0)
+    process = start("experiments.run_trial", "ner", "wnut17", "tok2vec", *options)
+    try:
+        printed = b""
+        while b"best=" not in printed:  # an evaluation is over
+            printed += process.stdout.read1(1000)
+            assert process.poll() is None, printed
+        process.send_signal(how)
+        assert process.wait(timeout=60) != 0
+    finally:
+        process.kill()
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
+def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_training):
+    """Ended by a signal, its trials end, too; then the rest is done, and nothing twice."""
+    options = ("--plan", "quick", "--experiment", "place", "--jobs", 2, "--model", tiny_weights)
+    folders = ("--corpus", corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
+    process = start("experiments.run_plan", *options, *folders)
+    try:
+        while not read_runs(tmp_path / "runs"):
+            time.sleep(0.1)
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 130
+        with pytest.raises(ProcessLookupError):  # nothing is left of its group
+            os.killpg(process.pid, 0)
+    finally:
+        process.kill()
+    names = {trial.name for trial in trials.quick_plan() if trial.experiment == "place"}
+    done = {run.name: run for run in read_runs(tmp_path / "runs")}
+    assert 0 < len(done) < len(names) == 3
+    printed = call("experiments.run_plan", *options, *folders)
+    assert "3 trials done" in printed
+    found = {run.name: run for run in read_runs(tmp_path / "runs")}
+    assert set(found) == names
+    assert done.items() <= found.items()
+
+
+def test_a_failed_trial_is_named(corpus, tmp_path):
+    (tmp_path / "broken.safetensors").write_bytes(b"no weights")
+    options = ("--plan", "quick", "--experiment", "place", "--corpus", corpus)
+    where = ("--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
+    model = ("--model", tmp_path / "broken.safetensors")
+    printed = call("experiments.run_plan", *options, *model, *where, fails=True)
+    assert "broken.safetensors" in printed
