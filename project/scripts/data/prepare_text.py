@@ -1,12 +1,14 @@
-"""Running text to a sentence a line, tokens separated by spaces: what a pretraining config
-with `format = "sentences"` reads."""
+"""This script turns running text into a sentence a line, tokens separated by spaces: what a
+pretraining config with `format = "sentences"` reads."""
 
 from pathlib import Path
+from typing import Optional
 
 import typer
 from tqdm import tqdm
 from wasabi import msg
 
+from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.text.reading import find_files, read_sentences
 
 
@@ -15,9 +17,39 @@ def main(
     inputs: list[str] = typer.Argument(..., help="Files, folders or globs of running text"),
     exclude: list[str] = typer.Option([], help="Names of files to leave out"),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer"),
+    only_for: Optional[str] = typer.Option(
+        None, help="The text that will be read: where it is not OUTPUT, nothing needs to be done"
+    ),
 ) -> None:
-    """Split and tokenise text with spaCy's tokenizer and sentencizer."""
-    files = [file for file in find_files(inputs) if file.name not in exclude]
+    """Split and tokenize text with spaCy's tokenizer and sentencizer."""
+    if only_for is not None and Path(only_for) != output:
+        msg.info(f"{output} is not needed: {only_for} is read in its place")
+        return
+    with no_traceback():
+        files = find_text(inputs, exclude)
+        n_sentences, n_tokens = write_sentences(files, output, lang)
+    msg.good(f"{output}: {n_sentences:,} sentences, {n_tokens:,} tokens of {len(files)} files")
+
+
+def find_text(inputs: list[str], exclude: list[str]) -> list[Path]:
+    """Find the files of the inputs but those that are to be left out.
+
+    RAISES (ValueError): An input is missing or empty; the message says how to go on.
+    """
+    try:
+        return [file for file in find_files(inputs) if file.name not in exclude]
+    except ValueError as error:
+        raise ValueError(
+            f"{error}: fetch the text by `python -m spacy project assets`, or have text of your "
+            f"own read by --vars.lm_train and --vars.lm_dev"
+        ) from None
+
+
+def write_sentences(files: list[Path], output: Path, lang: str) -> tuple[int, int]:
+    """Write the sentences of files, whole or not at all.
+
+    RETURNS (Tuple[int, int]): How many sentences and tokens there are.
+    """
     output.parent.mkdir(parents=True, exist_ok=True)
     unfinished = output.with_name(output.name + ".part")
     n_sentences = n_tokens = 0
@@ -29,7 +61,7 @@ def main(
                     n_sentences += 1
                     n_tokens += len(tokens)
     unfinished.replace(output)
-    msg.good(f"{output}: {n_sentences:,} sentences, {n_tokens:,} tokens of {len(files)} files")
+    return n_sentences, n_tokens
 
 
 if __name__ == "__main__":

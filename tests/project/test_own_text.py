@@ -1,0 +1,60 @@
+"""The project pretrains on text of one's own as README.md says, without any asset."""
+
+import random
+import shutil
+
+import pytest
+import srsly
+from thinc.api import Config
+from weasel.cli.run import project_run
+
+from project_scripts import PROJECT, call
+
+WORDS = ("bank", "river", "money", "boat", "sees", "takes", "under", "over", "near")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the project without assets, with a folder of text and a config of few steps."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    shutil.copy(PROJECT / "project.yml", folder)
+    for name in ("configs", "scripts"):
+        shutil.copytree(PROJECT / name, folder / name)
+    for name, n_sentences in (("my_text/a.txt", 60), ("my_text/b.txt", 60), ("dev.txt", 20)):
+        rng = random.Random(name)
+        sentences = (" ".join(rng.choices(WORDS, k=9)) for _ in range(n_sentences))
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(".\n\n".join(sentences), "utf8")
+    config = Config().from_disk(folder / "configs" / "pretraining" / "demo.cfg", interpolate=False)
+    config["training"]["max_steps"] = 2
+    config.to_disk(folder / "tiny.cfg")
+    return folder
+
+
+OWN = {"vars.lm_train": "my_text/", "vars.lm_dev": "dev.txt", "vars.lm_format": "text"}
+TINY = {"vars.lm_config": "tiny.cfg", "vars.pretrain_minutes": 0}
+
+
+def test_the_workflow_on_text_of_ones_own(project):
+    project_run(project, "pretrain", overrides={**OWN, **TINY})
+    measured = srsly.read_json(project / "metrics" / "perplexity.json")["files"]
+    assert list(measured) == ["dev.txt"]
+    assert measured["dev.txt"]["mean"] > 1.0
+    assert (project / "pretraining" / "model-best").is_dir()
+    assert (project / "metrics" / "learning_curve.svg").is_file()
+    assert not list((project / "assets").rglob("*.txt"))
+    assert not list((project / "corpus").rglob("*.txt"))
+
+
+@pytest.mark.parametrize("missing", ["lm_train", "lm_dev"])
+def test_without_the_books_it_says_what_to_do(project, monkeypatch, missing):
+    """Where one of the two texts is still LitBank's."""
+    monkeypatch.chdir(project)
+    (project / "assets" / "litbank").mkdir(parents=True)
+    output = f"corpus/lm/{missing[3:]}.txt"
+    arguments = (output, "assets/litbank", "--only-for", output)
+    printed = call("data.prepare_text", *arguments, fails=True)
+    assert "'assets/litbank': fetch the text by `python -m spacy project assets`" in printed
+    assert "--vars.lm_train" in printed
+    assert not (project / output).exists()
