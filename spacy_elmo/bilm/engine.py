@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from .char_cnn import Highway
 from .convolution import largest_of_windows
 from .lstm import ProjectedLSTM
+from .lstm_products import doubled_candidate
 from .packing import windows
 from .prepacked import make_product
-from .sequence import doubled_candidate, tanh_of_sigmoid
+from .sequence import tanh_of_sigmoid
 from .spelling import TokenIds
 from .token_encoder import TokenEncoder
 
