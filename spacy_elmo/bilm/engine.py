@@ -10,9 +10,10 @@ from .char_cnn import Highway
 from .convolution import largest_of_windows
 from .indexers import TokenIds
 from .lstm import ProjectedLSTM
+from .lstm_products import doubled_candidate
 from .packing import windows
 from .prepacked import make_product
-from .sequence import doubled_candidate, tanh_of_sigmoid
+from .sequence import lstm_step
 from .token_encoder import TokenEncoder
 
 # Bounds of the working memory: packed items whose different tokens are multiplied
@@ -138,13 +139,8 @@ class PackedLSTM:
         for gates, output in steps:
             size = len(gates)
             self.of_state.add_to(gates, hidden[:size])
-            o, i, f, j = gates.sigmoid_().split(cell.shape[1], dim=1)
-            tanh_of_sigmoid(j)
             now, gated = cell[:size], squashed[:size]
-            now.mul_(f).addcmul_(i, j)
-            _clip(now, self.cell_clip)
-            tanh_of_sigmoid(torch.mul(now, 2.0, out=gated).sigmoid_())
-            gated.mul_(o)
+            lstm_step(gates, now, self.cell_clip, now, gated, gated)
             if self.project is None:
                 output.copy_(gated)
             else:

@@ -3,7 +3,6 @@
 from typing import Optional
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .config import BiLMConfig
@@ -64,30 +63,10 @@ class ProjectedLSTM(nn.Module):
         """
         if self.cell_clip is None and self.proj_clip is None and inputs.is_cuda:
             return fused_lstm(self, inputs, batch_sizes, hidden, cell, product_dtype)
-        needs_graph = inputs.requires_grad or self.bias.requires_grad
-        if product_dtype is not None or (torch.is_grad_enabled() and needs_graph):
-            options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
-            weights = (self.input_weight, self.state_weight, self.full_bias(), self.projection)
-            return ProjectedLSTMSequence.apply(inputs, hidden, cell, *weights, options)
-        return self.loop(inputs, batch_sizes, hidden, cell)
-
-    def loop(
-        self, inputs: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The plain loop over the steps, for what needs no gradient. Arguments and
-        results as `forward`."""
-        products = F.linear(inputs, self.input_weight, self.full_bias()).split(batch_sizes)
-        outputs, ended_hidden, ended_cell = [], [], []
-        for size, product in zip(batch_sizes, products):
-            if size < len(hidden):
-                ended_hidden.append(hidden[size:])
-                ended_cell.append(cell[size:])
-                hidden, cell = hidden[:size], cell[:size]
-            hidden, cell = self.step(product, hidden, cell)
-            outputs.append(hidden)
-        ended_hidden.append(hidden)
-        ended_cell.append(cell)
-        return torch.cat(outputs), torch.cat(ended_hidden[::-1]), torch.cat(ended_cell[::-1])
+        options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
+        weights = (self.input_weight, self.state_weight, self.full_bias(), self.projection)
+        outputs, hidden, cell = ProjectedLSTMSequence.apply(inputs, hidden, cell, *weights, options)
+        return outputs, hidden, cell
 
     def full_bias(self) -> Tensor:
         """The bias as it is used, the forget gates' raised."""
@@ -95,26 +74,6 @@ class ProjectedLSTM(nn.Module):
         lstm_dim = len(offset) // 4
         offset[2 * lstm_dim : 3 * lstm_dim] = FORGET_BIAS
         return self.bias + offset
-
-    def step(self, product: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """One step.
-
-        product (Tensor): `W x + b` of this step's input. *Shape:* `(n, 4D)`
-        hidden (Tensor): *Shape:* `(n, P)`
-        cell (Tensor): *Shape:* `(n, D)`
-        RETURNS (Tuple[Tensor, Tensor]): The new hidden and cell state.
-        """
-        gates = torch.addmm(product, hidden, self.state_weight.t())
-        i, j, f, o = gates.chunk(4, dim=1)
-        cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(j)
-        if self.cell_clip is not None:
-            cell = cell.clamp(-self.cell_clip, self.cell_clip)
-        hidden = torch.sigmoid(o) * torch.tanh(cell)
-        if self.projection is not None:
-            hidden = F.linear(hidden, self.projection)
-            if self.proj_clip is not None:
-                hidden = hidden.clamp(-self.proj_clip, self.proj_clip)
-        return hidden, cell
 
 
 def fused_lstm(

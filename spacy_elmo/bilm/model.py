@@ -1,50 +1,36 @@
-"""The biLM: token encoder, two stacks of LSTMs, explicit state."""
+"""The biLM of Peters et al. 2018: a token encoder and two stacks of LSTMs."""
 
-import hashlib
-import json
-import os
-import threading
 from collections.abc import Sequence
-from typing import Any, Optional, cast
+from typing import Optional, cast
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from .cache import TokenVectorCache
-from .config import BiLMConfig, check_precision
-from .engine import Engine
-from .indexers import TokenIds
+from .config import BiLMConfig
+from .embedder import Embedder
 from .lstm import ProjectedLSTM
-from .packing import pack, windows
-from .precision import resolve_precision
-from .state import BiLMState, State
+from .packing import windows
+from .state import BiLMState
 from .token_encoder import TokenEncoder
 from .vocabulary import Vocabularies
 
-# Bounds of the working memory: packed items of a window, tokens of one CNN call.
-WINDOW_ITEMS = 2048
-ENCODER_TOKENS = 256
+WINDOW_ITEMS = 2048  # packed items of a window: a bound of the working memory
 
 
-_packing = threading.Lock()
+class BiLM(Embedder):
+    """The bidirectional language model (Peters et al. 2018, section 3.1, with bilm-tf's
+    arithmetic). Of the tokens t_1 .. t_N the forward stack predicts each from those before it,
+    the backward stack from those after it:
 
+        p(t_1 .. t_N) = prod_k p(t_k | t_1 .. t_{k-1}) = prod_k p(t_k | t_{k+1} .. t_N)
 
-def _renew_lock() -> None:
-    """A forked process inherits the lock as it was, without the thread that held it."""
-    global _packing
-    _packing = threading.Lock()
+    The token encoder, which both share, gives x_k, layer 0; LSTM j of a stack gives h_{k,j}
+    from h_{k,j-1}, with h_{k,0} = x_k, and from the second on its input is added. A token has
+    the layers R_k = {[x_k; x_k], [h_{k,j} forward; h_{k,j} backward] for j = 1 .. L}, whose
+    weighted sum is ELMo (section 3.2, equation 1).
 
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_renew_lock)
-
-
-class BiLM(nn.Module):
-    """The bidirectional language model (Peters et al. 2018, section 3.1, with
-    bilm-tf's arithmetic). Deterministic: what a sequence gets depends on its
-    tokens and its state alone.
+    Deterministic: what a sequence gets depends on its tokens and its state alone.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points that the token encoder looks up.
@@ -64,45 +50,16 @@ class BiLM(nn.Module):
         cache: int = 20_000,
         precision: str = "float32",
     ):
-        super().__init__()
-        self.config = config
-        self.encoder = TokenEncoder(config, vocabularies)
-        self.stacks = nn.ModuleList(
-            nn.ModuleList(ProjectedLSTM(config) for _ in range(config.n_layers))
-            for _ in range(config.n_directions)
+        super().__init__(
+            config,
+            TokenEncoder(config, vocabularies),
+            [
+                [ProjectedLSTM(config) for _ in range(config.n_layers)]
+                for _ in range(config.n_directions)
+            ],
+            cache=cache,
+            precision=precision,
         )
-        self.cache = TokenVectorCache(cache)
-        self.provenance: dict[str, Any] = {}
-        self._warm: Optional[BiLMState] = None
-        self._opened: dict[str, BiLMState] = {}
-        self._seen_weights: tuple = ()
-        self._packed: Optional[Engine] = None
-        self._checksum: Optional[str] = None
-        self.precision = precision
-
-    @property
-    def precision(self) -> str:
-        """RETURNS (str): "float32", "bfloat16", "int8" or "auto"."""
-        return self._precision
-
-    @precision.setter
-    def precision(self, precision: str) -> None:
-        check_precision(precision)
-        self._precision = precision
-
-    @property
-    def device(self) -> torch.device:
-        """RETURNS (torch.device): Where the weights are."""
-        return self._a_weight.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """RETURNS (torch.dtype): Type of weights and layers."""
-        return self._a_weight.dtype
-
-    @property
-    def _a_weight(self) -> Tensor:
-        return cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
 
     def forward(
         self,
@@ -114,10 +71,9 @@ class BiLM(nn.Module):
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[list[list[Tensor]], BiLMState]:
-        """Run the stacks over packed sequences, in windows with carried state,
-        which is exact and bounds the working memory.
+        """Run the stacks over packed sequences.
 
-        vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
+        vectors (Tensor): Token vectors, x. *Shape:* `(n_types, P)`
         rows (Tensor): Row of `vectors` for every packed item, in the running
             order of each direction. *Shape:* `(n_directions, n_items)`
         batch_sizes (List[int]): Sequences running at each step, never rising.
@@ -125,249 +81,32 @@ class BiLM(nn.Module):
         dropout (float): Rate on each LSTM's input, in training mode.
         product_dtype (Optional[torch.dtype]): Type of the matrix products, if not the
             weights' own.
-        RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction the
+        RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction h, the
             output of each LSTM layer, packed, *Shape:* `(n_items, P)`; the state after.
         """
-        # Autograd keeps every step anyway: windows would only cost time.
-        max_items = rows.shape[1] if self._wants_gradient() else WINDOW_ITEMS
-        outputs: list[list[Tensor]] = []
-        ended: list[tuple[list[Tensor], list[Tensor]]] = []
-        stacks = cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)
-        for direction, stack in enumerate(stacks):
+        outputs, hiddens, cells = [], [], []
+        for direction, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
             hidden, cell = list(state.hidden[direction]), list(state.cell[direction])
             parts: list[list[Tensor]] = [[] for _ in stack]
-            for steps, items in windows(batch_sizes, max_items):
-                sizes, running = batch_sizes[steps], batch_sizes[steps.start]
+            for steps, items in windows(batch_sizes, self._window_items(rows)):
                 inputs = vectors.index_select(0, rows[direction, items])
+                sizes = batch_sizes[steps]
                 for i, lstm in enumerate(stack):
                     inputs = F.dropout(inputs, dropout, self.training)
-                    output, new_hidden, new_cell = lstm(
-                        inputs, sizes, hidden[i][:running], cell[i][:running], product_dtype
-                    )
-                    hidden[i] = torch.cat([new_hidden, hidden[i][running:]])
-                    cell[i] = torch.cat([new_cell, cell[i][running:]])
+                    started = hidden[i][: sizes[0]], cell[i][: sizes[0]]
+                    output, *ended = lstm(inputs, sizes, *started, product_dtype)
+                    # Sequences that have ended before keep their state.
+                    hidden[i] = torch.cat([ended[0], hidden[i][sizes[0] :]])
+                    cell[i] = torch.cat([ended[1], cell[i][sizes[0] :]])
                     skip = self.config.use_skip_connections and i > 0
                     inputs = output + inputs if skip else output
                     parts[i].append(inputs)
             outputs.append([torch.cat(part) for part in parts])
-            ended.append((hidden, cell))
-        return outputs, BiLMState(
-            torch.stack([torch.stack(hidden) for hidden, _ in ended]),
-            torch.stack([torch.stack(cell) for _, cell in ended]),
-        )
+            hiddens.append(torch.stack(hidden))
+            cells.append(torch.stack(cell))
+        return outputs, BiLMState(torch.stack(hiddens), torch.stack(cells))
 
-    def embed(
-        self, sentences: Sequence[Sequence[str]], state: State = None
-    ) -> tuple[list[Tensor], BiLMState]:
-        """Layers of the language model for tokenised sentences, of any lengths,
-        empty ones included. Each is fed between its two sentence marks, whose
-        vectors are dropped. Layer 0 is the token vector, once for each direction.
-
-        sentences (Sequence[Sequence[str]]): The tokens.
-        state (Union[None, str, BiLMState]): None starts from zeros, "warm" from
-            the state after one empty sentence, a state (one row a sentence) from it.
-        RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence,
-            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence.
-        RAISES (ValueError): The state's shapes do not fit.
-        """
-        self._drop_stale()
-        start = self._initial_state(state, len(sentences))
-        if not sentences:
-            return [], start
-        types: dict[str, int] = {}
-        start_mark, end_mark = self.encoder.indexer.marks
-        marked = [[start_mark, *sentence, end_mark] for sentence in sentences]
-        flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
-        vectors = self.token_vectors(list(types))
-        # Where every sentence starts from the same, so does what follows the first mark.
-        is_opened = not isinstance(state, BiLMState) and not self._wants_gradient()
-        if is_opened:
-            start = self._opened_state(state).rows([0] * len(sentences))
-        packed = pack([len(sentence) for sentence in marked], skip=int(is_opened))
-        rows = self._to_device(flat[packed.positions])
-        outputs, after = self._run(vectors, rows, packed.batch_sizes, start.rows(packed.order))
-        kept = _without_marks([len(sentence) for sentence in marked])
-        backs = self._to_device(packed.inverse()[:, kept])
-        first = vectors.index_select(0, self._to_device(flat[kept]))
-        layers = [torch.cat([first] * self.config.n_directions, dim=1)]
-        for each_direction in zip(*outputs):
-            aligned = [output.index_select(0, back) for output, back in zip(each_direction, backs)]
-            layers.append(torch.cat(aligned, dim=1))
-        each = torch.stack(layers).split([len(sentence) for sentence in sentences], dim=1)
-        return list(each), after.rows(np.argsort(packed.order))
-
-    def token_vectors(
-        self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None
-    ) -> Tensor:
-        """Context-free vectors, the token encoder's.
-
-        tokens (Sequence[str]): Different token strings.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products where a
-            gradient is asked for, if not the weights' own.
-        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
-        """
-        if self._wants_gradient() or not tokens:
-            self._seen_weights = ()  # fused optimizers change weights without raising their version
-            return self._encode(tokens, product_dtype)
-        self._drop_stale()
-        known = self.cache.lookup(tokens, lambda missing: self._encode(missing).cpu().numpy())
-        return self._to_device(known)
-
-    def checksum(self) -> str:
-        """RETURNS (str): SHA-256 of sizes, weights and vocabularies, in hexadecimal: equal
-        for models that give the same vectors."""
-        self._drop_stale()
-        if self._checksum is None:
-            digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
-            for name, weight in self.state_dict().items():
-                values = weight.detach().cpu().contiguous()
-                digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
-                digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
-            for name, vocabulary in self.encoder.indexer.vocabularies._asdict().items():
-                if vocabulary is not None:
-                    digest.update(f"{name} ".encode() + vocabulary.to_bytes())
-            self._checksum = digest.hexdigest()
-        return self._checksum
-
-    def zero_state(self, n_sequences: int) -> BiLMState:
-        """RETURNS (BiLMState): Zeros for so many sequences."""
-        weight = self._a_weight
-        sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
-        return BiLMState(
-            weight.new_zeros(*sizes, self.config.projection_dim),
-            weight.new_zeros(*sizes, self.config.lstm_dim),
-        )
-
-    def warm_state(self) -> BiLMState:
-        """RETURNS (BiLMState): One row, the state after one empty sentence."""
-        if self._wants_gradient():
-            return self.embed([[]])[1]
-        self._drop_stale()
-        if self._warm is None:
-            self._warm = self.embed([[]])[1]
-        return self._warm
-
-    def _opened_state(self, state: State) -> BiLMState:
-        """One row, the state of either direction after its first mark."""
-        name = "zeros" if state is None else "warm"
-        opened = self._opened.get(name)
-        if opened is None:
-            vectors = self.token_vectors(self.encoder.indexer.marks)
-            rows = self._to_device(np.array([[0], [1]]))
-            _, opened = self._run(vectors, rows, [1], self._initial_state(state, 1))
-            self._opened[name] = opened
-        return opened
-
-    def _initial_state(self, state: State, n_sequences: int) -> BiLMState:
-        if state is None:
-            return self.zero_state(n_sequences)
-        if isinstance(state, str):
-            if state != "warm":
-                raise ValueError(f"state must be None, 'warm' or a BiLMState, got {state!r}")
-            return self.warm_state().rows([0] * n_sequences)
-        expected = self.zero_state(n_sequences)
-        for name in ("hidden", "cell"):
-            got, want = getattr(state, name).shape, getattr(expected, name).shape
-            if got != want:
-                raise ValueError(
-                    f"the {name} state has shape {tuple(got)}, but {n_sequences} sentences "
-                    f"of this model need {tuple(want)}: one row a sentence"
-                )
-        return state
-
-    def _run(
-        self, vectors: Tensor, rows: Tensor, batch_sizes: list[int], state: BiLMState
-    ) -> tuple[list[list[Tensor]], BiLMState]:
-        """As `forward`, by the engine where no gradient is asked for."""
-        needs_graph = state.hidden.requires_grad or state.cell.requires_grad
-        engine = None if needs_graph and torch.is_grad_enabled() else self._engine()
-        if engine is None:
-            dtype = self._product_dtype()
-            outputs, after = self(vectors, rows, batch_sizes, state, product_dtype=dtype)
-            return outputs, after
-        outputs, hidden, cell = engine.run(vectors, rows, batch_sizes, state.hidden, state.cell)
-        return outputs, BiLMState(hidden, cell)
-
-    def _engine(self) -> Optional[Engine]:
-        """The engine for the weights as they are; None where it is not for them."""
-        if self._wants_gradient() or self.dtype != torch.float32:
-            return None
-        if self.device.type != "cpu":
-            return None
-        precision = resolve_precision(self.precision, self.device)
-        with _packing:  # once, whoever comes at the same time
-            if self._packed is None:
-                self._packed = Engine(
-                    self.encoder,
-                    cast(Sequence[Sequence[ProjectedLSTM]], self.stacks),
-                    precision,
-                    use_skip_connections=self.config.use_skip_connections,
-                )
-            return self._packed
-
-    def _product_dtype(self) -> Optional[torch.dtype]:
-        """The type of the products on a GPU; None for that of the weights."""
-        if self._wants_gradient() or self.dtype != torch.float32 or self.device.type == "cpu":
-            return None
-        precision = resolve_precision(self.precision, self.device)
-        return None if precision == "float32" else getattr(torch, precision)
-
-    def _encode(self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        if not tokens:
-            return self._a_weight.new_zeros(0, self.config.projection_dim)
-        # Tokens of about the same length together: the CNN reads less padding.
-        order = np.argsort([len(token) for token in tokens], kind="stable")
-        engine = self._engine()
-        product_dtype = product_dtype or self._product_dtype()
-        parts = []
-        for start in range(0, len(tokens), ENCODER_TOKENS):
-            ids = self.encoder.indexer([tokens[i] for i in order[start : start + ENCODER_TOKENS]])
-            on_device = TokenIds(
-                *(part if part is None else self._to_device(np.asarray(part)) for part in ids)
-            )
-            parts.append(
-                self.encoder(on_device, product_dtype)
-                if engine is None
-                else engine.encoder(on_device)
-            )
-        return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
-
-    def _to_device(self, array: np.ndarray) -> Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
-        if self.device.type != "cuda":
-            return tensor.to(self.device)
-        return tensor.pin_memory().to(self.device, non_blocking=True)
-
-    def _wants_gradient(self) -> bool:
-        return torch.is_grad_enabled() and any(w.requires_grad for w in self.parameters())
-
-    def _drop_stale(self) -> None:
-        """Forget what was computed with other weights or in another precision: a
-        tensor's version counter rises with every change in place, other changes
-        move its data."""
-        weights = (
-            (weight.data_ptr(), weight.dtype, 0 if weight.is_inference() else weight._version)
-            for weight in self.parameters()
-        )
-        seen = (self.precision, *weights)
-        if seen == self._seen_weights:
-            return
-        with _packing:
-            if seen != self._seen_weights:
-                self._warm = self._packed = self._checksum = None
-                self._opened = {}
-                self.cache.clear()
-                self._seen_weights = seen
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and other processes get: they lay out the weights for themselves."""
-        return {**self.__dict__, "_packed": None}
-
-
-def _without_marks(lengths: Sequence[int]) -> np.ndarray:
-    """The positions in concatenated sequences that are no first or last item."""
-    kept = np.ones(sum(lengths), dtype=bool)
-    ends = np.cumsum(lengths)
-    kept[ends - 1] = False
-    kept[ends - np.asarray(lengths)] = False
-    return np.flatnonzero(kept)
+    def _window_items(self, rows: Tensor) -> int:
+        """Windows with carried state are exact, and bound the working memory; but autograd
+        keeps every step anyway, and they would only cost time."""
+        return rows.shape[1] if self._wants_gradient() else WINDOW_ITEMS

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# The stored order of the gates is i, j, f, o. Inside it is o, i, f, j: the three
-# gates proper stand together.
-_INSIDE = (3, 0, 2, 1)
-_STORED = (1, 3, 2, 0)
+from .lstm_products import BackwardProducts, ForwardProducts, chunk_items
+from .packing import windows
+
 _MINUS_ONE = torch.tensor(-1.0)
 
 
@@ -30,10 +29,10 @@ class SequenceOptions(NamedTuple):
 
 
 class ProjectedLSTMSequence(torch.autograd.Function):
-    """`ProjectedLSTM` over all steps of packed sequences. The products of the
-    inputs are one matrix product before the loop, the gradients of the weights
-    one each after the loop backwards; the loops touch what is sequential, and
-    autograd sees a single node.
+    """`ProjectedLSTM` over all steps of packed sequences, in chunks of steps. The
+    products of a chunk's inputs are one matrix product before the loop over its
+    steps, the gradients of the weights one after the loop backwards; the loops
+    touch what is sequential, and autograd sees a single node.
 
     *Shapes:* inputs `(n, P)`, hidden `(rows, P)`, cell `(rows, D)`, input and
     state weight `(4D, P)`, bias `(4D,)`, the forget bias in it, projection
@@ -53,34 +52,27 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         projection: Optional[Tensor],
         options: SequenceOptions,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        products = _ForwardProducts(input_weight, state_weight, projection, options.product_dtype)
-        gates = products.of_inputs(inputs, bias)
-        cells = gates.new_empty(len(gates), cell.shape[1])
-        squashed, gated = torch.empty_like(cells), torch.empty_like(cells)
-        outputs = gated if projection is None else torch.empty_like(inputs)
-        width, previous_hidden, previous_cell = cell.shape[1], hidden, cell
-        buffers = (gates, cells, squashed, gated, outputs)
-        for gate, new_cell, tanh, product, output in _steps(buffers, options):
-            size = len(gate)
-            products.add_state(gate, previous_hidden[:size])
-            o, i, f, j = gate.sigmoid_().split(width, dim=1)
-            tanh_of_sigmoid(j)
-            torch.mul(f, previous_cell[:size], out=new_cell).addcmul_(i, j)
-            if options.cell_clip is not None:
-                new_cell.clamp_(-options.cell_clip, options.cell_clip)
-            tanh_of_sigmoid(torch.mul(new_cell, 2.0, out=tanh).sigmoid_())
-            torch.mul(o, tanh, out=product)
-            if projection is not None:
-                products.project(product, output)
-                if options.proj_clip is not None:
-                    output.clamp_(-options.proj_clip, options.proj_clip)
-            previous_hidden, previous_cell = output, new_cell
+        weights = (input_weight, state_weight, bias, projection)
+        products = ForwardProducts(*weights, options.product_dtype)
+        saved = _Saved.empty(inputs, cell.shape[1], is_projected=projection is not None)
+        all_steps, previous_hidden, previous_cell = saved.steps(options), hidden, cell
+        for steps, items in windows(options.batch_sizes, chunk_items(inputs, len(bias))):
+            products.of_inputs(inputs[items], saved.gates[items])
+            for step in all_steps[steps]:
+                size, (gates, cells, squashed, gated, _) = len(step.gates), step
+                products.add_state(previous_hidden[:size], gates)
+                lstm_step(gates, previous_cell[:size], options.cell_clip, cells, squashed, gated)
+                if projection is not None:
+                    products.project(step.gated, step.outputs)
+                    if options.proj_clip is not None:
+                        step.outputs.clamp_(-options.proj_clip, options.proj_clip)
+                previous_hidden, previous_cell = step.outputs, step.cells
         ctx.options = options
         ctx.set_materialize_grads(False)
         given = (inputs, hidden, cell, input_weight, state_weight, projection)
-        ctx.save_for_backward(*given, gates, cells, squashed, gated, outputs)
+        ctx.save_for_backward(*given, *saved)
         last = _last_items(options.batch_sizes)
-        return outputs, outputs[last], cells[last]
+        return saved.outputs, saved.outputs[last], saved.cells[last]
 
     @staticmethod
     @once_differentiable
@@ -91,154 +83,146 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         grad_cell: Optional[Tensor],
     ) -> tuple[Optional[Tensor], ...]:
         inputs, hidden, cell, input_weight, state_weight, projection = ctx.saved_tensors[:6]
-        gates, cells, squashed, gated, outputs = ctx.saved_tensors[6:]
-        options: SequenceOptions = ctx.options
-        products = _BackwardProducts(input_weight, state_weight, projection, options)
-        d_outputs = _copy_or_zeros(grad_outputs, outputs)
-        d_hidden = _copy_or_zeros(grad_hidden, hidden)
-        d_cell = _copy_or_zeros(grad_cell, cell)
-        d_gates = products.gates_like(gates)
-        scratch, d_gated = torch.empty_like(cell), torch.empty_like(cell)
-        buffers = (gates, cells, squashed, gated, outputs, d_outputs, d_gates)
-        steps = list(_steps(buffers, options))
-        for step in range(len(steps) - 1, -1, -1):
-            gate, new_cell, tanh, product, output, d_output, d_stored = steps[step]
-            size, width = tanh.shape
-            o, i, f, j = gate.split(width, dim=1)
-            d_gate = products.buffer[:size]
-            d_o, d_i, d_f, d_j = d_gate.split(width, dim=1)
-            d_c, d_m, work = d_cell[:size], d_gated[:size], scratch[:size]
-            d_output.add_(d_hidden[:size])
-            if projection is None:
-                d_m.copy_(d_output)
-            else:
-                _stop_where_clipped(d_output, output, options.proj_clip)
-                products.through_projection(d_output, d_m)
-            # product = o * tanh, so the factor is o * (1 - tanh^2)
-            d_c.addcmul_(d_m, torch.addcmul(o, product, tanh, value=-1.0, out=work))
-            _stop_where_clipped(d_c, new_cell, options.cell_clip)
-            previous_cell = steps[step - 1][1][:size] if step else cell
-            _sigmoid_backward(torch.mul(d_m, tanh, out=work), o, d_o)
-            _sigmoid_backward(torch.mul(d_c, j, out=work), i, d_i)
-            _sigmoid_backward(torch.mul(d_c, previous_cell, out=work), f, d_f)
-            _tanh_backward(torch.mul(d_c, i, out=work), j, d_j)
-            d_c.mul_(f)
-            products.through_state(d_gate, d_stored, d_hidden[:size])
-        before = _before_each_step(hidden, outputs, options.batch_sizes)
-        needed = ctx.needs_input_grad
+        saved, options = _Saved(*ctx.saved_tensors[6:]), ctx.options
+        sizes, needed = options.batch_sizes, ctx.needs_input_grad
+        d_outputs = _copy_or_zeros(grad_outputs, saved.outputs)
+        if grad_hidden is not None:
+            d_outputs[_last_items(sizes)] += grad_hidden
+        d_hidden, d_cell = torch.zeros_like(hidden), _copy_or_zeros(grad_cell, cell)
+        d_gated, scratch = torch.empty_like(cell), torch.empty_like(cell)
+        read = torch.cat([inputs, _before_each_step(hidden, saved.outputs, sizes)], dim=1)
+        weights = (input_weight, state_weight, projection)
+        products = BackwardProducts(*weights, read, sizes[0], options.product_dtype)
+        all_steps, d_steps = saved.steps(options), d_outputs.split(sizes)
+        cells = [cell, *(step.cells for step in all_steps)]
+        d_states = [d_hidden, *d_steps]
+        for steps, items in reversed(list(windows(sizes, products.chunk_items))):
+            first = items.stop - items.start
+            for number in reversed(range(steps.start, steps.stop)):
+                step, size, d_output = all_steps[number], sizes[number], d_steps[number]
+                first -= size
+                d_m, d_c = d_gated[:size], d_cell[:size]
+                if projection is None:
+                    d_m.copy_(d_output)
+                else:
+                    _stop_where_clipped(d_output, step.outputs, options.proj_clip)
+                    products.through_projection(d_output, d_m)
+                d_gates = products.gates_of_step(first, size)
+                previous_cell = cells[number][:size]
+                _through_cell(step, previous_cell, options.cell_clip, d_m, d_c, d_gates, scratch)
+                products.add_through_state(first, d_gates, d_states[number][:size])
+            products.end_chunk(items, inputs=needed[0], weights=needed[3] or needed[4])
+        d_input_weight, d_state_weight, d_bias = products.of_weights()
         return (
-            products.of_inputs(d_gates) if needed[0] else None,
+            products.d_inputs if needed[0] else None,
             d_hidden if needed[1] else None,
             d_cell if needed[2] else None,
-            _reordered(products.of_weight(d_gates, inputs), _STORED) if needed[3] else None,
-            _reordered(products.of_weight(d_gates, before), _STORED) if needed[4] else None,
-            _reordered(products.of_bias, _STORED) if needed[5] else None,
-            products.of_weight(d_outputs, gated) if needed[6] else None,
+            d_input_weight if needed[3] else None,
+            d_state_weight if needed[4] else None,
+            d_bias if needed[5] else None,
+            products.of_projection(d_outputs, saved.gated) if needed[6] else None,
             None,
         )
 
 
-class _ForwardProducts:
-    """The matrix products of a layer, in their own type if one is asked for.
-    What belongs to j is doubled: tanh(x) = 2 sigmoid(2x) - 1, and one sigmoid
-    over all gates is several times as fast as PyTorch's tanh."""
+class _Saved(NamedTuple):
+    """What the backward pass reads, of all steps, packed, or of a single one.
 
-    def __init__(
-        self,
-        input_weight: Tensor,
-        state_weight: Tensor,
-        projection: Optional[Tensor],
-        dtype: Optional[torch.dtype],
-    ):
-        self.dtype = input_weight.dtype if dtype is None else dtype
-        self.is_lower = self.dtype != input_weight.dtype
-        self.input_weight = doubled_candidate(input_weight).to(self.dtype)
-        self.state_weight = doubled_candidate(state_weight).to(self.dtype)
-        self.projection = None if projection is None else projection.to(self.dtype)
+    gates (Tensor): o, i, f, j after their activations. *Shape:* `(n, 4D)`
+    cells (Tensor): The cell state. *Shape:* `(n, D)`
+    squashed (Tensor): Its tanh. *Shape:* `(n, D)`
+    gated (Tensor): This times o. *Shape:* `(n, D)`
+    outputs (Tensor): This projected and clipped. *Shape:* `(n, P)`
+    """
 
-    def of_inputs(self, inputs: Tensor, bias: Tensor) -> Tensor:
-        bias = doubled_candidate(bias)
-        if not self.is_lower:
-            return torch.addmm(bias, inputs, self.input_weight.t())
-        return torch.mm(inputs.to(self.dtype), self.input_weight.t()).to(bias.dtype).add_(bias)
+    gates: Tensor
+    cells: Tensor
+    squashed: Tensor
+    gated: Tensor
+    outputs: Tensor
 
-    def add_state(self, gate: Tensor, hidden: Tensor) -> None:
-        if self.is_lower:
-            product = torch.mm(hidden.to(self.dtype), self.state_weight.t())
-            gate.add_(product.to(gate.dtype))
-        else:
-            gate.addmm_(hidden, self.state_weight.t())
+    @classmethod
+    def empty(cls, inputs: Tensor, width: int, *, is_projected: bool) -> "_Saved":
+        """For as many items as there are inputs."""
+        gates = inputs.new_empty(len(inputs), 4 * width)
+        cells, squashed, gated = (inputs.new_empty(len(inputs), width) for _ in range(3))
+        outputs = torch.empty_like(inputs) if is_projected else gated
+        return cls(gates, cells, squashed, gated, outputs)
 
-    def project(self, gated: Tensor, output: Tensor) -> None:
-        assert self.projection is not None
-        if self.is_lower:
-            output.copy_(torch.mm(gated.to(self.dtype), self.projection.t()))
-        else:
-            torch.mm(gated, self.projection.t(), out=output)
+    def steps(self, options: SequenceOptions) -> list["_Saved"]:
+        """Views of every step."""
+        return [_Saved(*step) for step in zip(*(all_.split(options.batch_sizes) for all_ in self))]
 
 
-class _BackwardProducts:
-    """The matrix products of the gradients. Those of the gates are computed step
-    by step in one small buffer that stays in the processor's cache, and kept in
-    the type of the products."""
+def lstm_step(
+    gates: Tensor,
+    previous_cell: Tensor,
+    cell_clip: Optional[float],
+    cell: Tensor,
+    squashed: Tensor,
+    gated: Tensor,
+) -> None:
+    """One step of the LSTM between the products of its input and state and that of its
+    projection:
 
-    def __init__(
-        self,
-        input_weight: Tensor,
-        state_weight: Tensor,
-        projection: Optional[Tensor],
-        options: SequenceOptions,
-    ):
-        self.full = input_weight.dtype
-        self.dtype = options.product_dtype or self.full
-        self.is_lower = self.dtype != self.full
-        self.input_weight = _reordered(input_weight, _INSIDE).to(self.dtype)
-        self.state_weight = _reordered(state_weight, _INSIDE).to(self.dtype)
-        self.projection = None if projection is None else projection.to(self.dtype)
-        self.buffer = input_weight.new_empty(options.batch_sizes[0], len(input_weight))
-        self.of_bias = input_weight.new_zeros(len(input_weight))
+        c = clip(sigmoid(f) * c' + sigmoid(i) * tanh(j)),    m = sigmoid(o) * tanh(c)
 
-    def gates_like(self, gates: Tensor) -> Tensor:
-        return torch.empty_like(gates, dtype=self.dtype)
+    One sigmoid serves all gates, since tanh(x) = 2 sigmoid(2x) - 1, which is several times as
+    fast as PyTorch's tanh.
 
-    def through_projection(self, d_output: Tensor, d_gated: Tensor) -> None:
-        assert self.projection is not None
-        self._into(d_output.to(self.dtype), self.projection, d_gated)
-
-    def through_state(self, d_gate: Tensor, d_stored: Tensor, d_hidden: Tensor) -> None:
-        self.of_bias += d_gate.sum(dim=0)
-        d_stored.copy_(d_gate)
-        self._into(d_stored if self.is_lower else d_gate, self.state_weight, d_hidden)
-
-    def of_inputs(self, d_gates: Tensor) -> Tensor:
-        return torch.mm(d_gates, self.input_weight).to(self.full)
-
-    def of_weight(self, d_results: Tensor, inputs: Tensor) -> Tensor:
-        product = torch.mm(d_results.to(self.dtype).t(), inputs.to(self.dtype))
-        return product.to(self.full)
-
-    def _into(self, left: Tensor, right: Tensor, out: Tensor) -> None:
-        if self.is_lower:
-            out.copy_(torch.mm(left, right))
-        else:
-            torch.mm(left, right, out=out)
+    gates (Tensor): o, i, f and twice j, the forget bias in f; afterwards their activations.
+        *Shape:* `(n, 4D)`
+    previous_cell (Tensor): c'. *Shape:* `(n, D)`
+    cell_clip (Optional[float]): Bound of the cell state.
+    cell (Tensor): Takes c; may be `previous_cell`. *Shape:* `(n, D)`
+    squashed (Tensor): Takes tanh(c). *Shape:* `(n, D)`
+    gated (Tensor): Takes m; may be `squashed`. *Shape:* `(n, D)`
+    """
+    o, i, f, j = gates.sigmoid_().split(cell.shape[1], dim=1)
+    _tanh_of_sigmoid(j)
+    torch.mul(f, previous_cell, out=cell).addcmul_(i, j)
+    if cell_clip is not None:
+        cell.clamp_(-cell_clip, cell_clip)
+    _tanh_of_sigmoid(torch.mul(cell, 2.0, out=squashed).sigmoid_())
+    torch.mul(o, squashed, out=gated)
 
 
-def _reordered(weight: Tensor, order: tuple[int, ...]) -> Tensor:
-    """The four gates' blocks in another order."""
-    blocks = weight.chunk(4)
-    return torch.cat([blocks[i] for i in order])
+def _through_cell(
+    step: _Saved,
+    previous_cell: Tensor,
+    cell_clip: Optional[float],
+    d_gated: Tensor,
+    d_cell: Tensor,
+    d_gates: Tensor,
+    scratch: Tensor,
+) -> None:
+    """The gradients of a step, between the product with the projection and that with
+    the state's weight. With t = tanh(c), m = o t, c = clip(f c' + i j), and dc at
+    first what the next step has passed on:
 
+        dc += dm o (1 - t^2), where o (1 - t^2) = o - m t;  dc = 0 where c is clipped
+        do = dm t,  di = dc j,  df = dc c',  dj = dc i
+        before the activations: do o (1 - o), di i (1 - i), df f (1 - f), dj (1 - j^2)
+        dc' = dc f
 
-def doubled_candidate(weight: Tensor) -> Tensor:
-    """In the inside order, the block of j twice what it is."""
-    blocks = _reordered(weight, _INSIDE)
-    blocks[-(len(weight) // 4) :] *= 2.0
-    return blocks
-
-
-def _steps(buffers: tuple[Tensor, ...], options: SequenceOptions) -> Any:
-    return zip(*(buffer.split(options.batch_sizes) for buffer in buffers))
+    d_gated (Tensor): dm. *Shape:* `(n, D)`
+    d_cell (Tensor): dc, afterwards dc'. *Shape:* `(n, D)`
+    d_gates (Tensor): Takes the gradients before the activations. *Shape:* `(n, 4D)`
+    scratch (Tensor): Working memory. *Shape:* `(n or more, D)`
+    """
+    size, width = d_cell.shape
+    o, i, f, j = step.gates.split(width, dim=1)
+    d_o, d_i, d_f, d_j = d_gates.split(width, dim=1)
+    d_tanh = torch.addcmul(o, step.gated, step.squashed, value=-1.0, out=scratch[:size])
+    d_cell.addcmul_(d_gated, d_tanh)
+    _stop_where_clipped(d_cell, step.cells, cell_clip)
+    torch.mul(d_gated, step.squashed, out=d_o)
+    torch.mul(d_cell, j, out=d_i)
+    torch.mul(d_cell, previous_cell, out=d_f)
+    torch.mul(d_cell, i, out=d_j)
+    _sigmoid_backward(d_gates[:, : 3 * width], step.gates[:, : 3 * width])
+    _tanh_backward(d_j, j)
+    d_cell.mul_(f)
 
 
 def _copy_or_zeros(gradient: Optional[Tensor], like: Tensor) -> Tensor:
@@ -252,7 +236,7 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, clip: Optional[float]
         )
 
 
-def tanh_of_sigmoid(values: Tensor) -> None:
+def _tanh_of_sigmoid(values: Tensor) -> None:
     """In place, from `sigmoid(2x)` to `tanh(x)`."""
     if values.is_cpu:  # one pass in place of two
         torch.add(_MINUS_ONE, values, alpha=2.0, out=values)
@@ -260,12 +244,14 @@ def tanh_of_sigmoid(values: Tensor) -> None:
         values.mul_(2.0).sub_(1.0)
 
 
-def _sigmoid_backward(gradient: Tensor, result: Tensor, out: Tensor) -> None:
-    torch.ops.aten.sigmoid_backward.grad_input(gradient, result, grad_input=out)
+def _sigmoid_backward(gradient: Tensor, result: Tensor) -> None:
+    """In place, by what the function gave."""
+    torch.ops.aten.sigmoid_backward.grad_input(gradient, result, grad_input=gradient)
 
 
-def _tanh_backward(gradient: Tensor, result: Tensor, out: Tensor) -> None:
-    torch.ops.aten.tanh_backward.grad_input(gradient, result, grad_input=out)
+def _tanh_backward(gradient: Tensor, result: Tensor) -> None:
+    """In place, by what the function gave."""
+    torch.ops.aten.tanh_backward.grad_input(gradient, result, grad_input=gradient)
 
 
 def _last_items(batch_sizes: list[int]) -> Tensor:

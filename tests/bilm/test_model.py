@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm import engine
+from spacy_elmo.bilm import embedder, engine
 from spacy_elmo.bilm import model as module
 from spacy_elmo.bilm.state import BiLMState
 
@@ -142,7 +142,7 @@ def test_windows_change_nothing(monkeypatch, size):
     expected, after = reference.layers(options, data, SENTENCES, start)
     for name in ("TOKEN_ITEMS", "LAYER_ITEMS"):
         monkeypatch.setattr(engine, name, size)
-    monkeypatch.setattr(module, "ENCODER_TOKENS", size)
+    monkeypatch.setattr(embedder, "ENCODER_TOKENS", size)
     calls = []
     original = engine.windows
 

@@ -1,0 +1,168 @@
+"""The matrix products of an LSTM over whole sequences, and of its gradients."""
+
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+# The stored order of the gates is i, j, f, o. Inside it is o, i, f, j: the three
+# gates proper stand together.
+_INSIDE = (3, 0, 2, 1)
+_STORED = (1, 3, 2, 0)
+# Gates that go through the products of several steps at once: 4 MB, so that they
+# are still in the processor's cache when the single steps come to them.
+CHUNK_GATES = 2**20
+
+
+class ForwardProducts:
+    """The matrix products of a layer, in their own type if one is asked for.
+    What belongs to j is doubled: tanh(x) = 2 sigmoid(2x) - 1, and one sigmoid
+    over all gates is several times as fast as PyTorch's tanh.
+
+    *Shapes:* as those of `ProjectedLSTMSequence`.
+    """
+
+    def __init__(
+        self,
+        input_weight: Tensor,
+        state_weight: Tensor,
+        bias: Tensor,
+        projection: Optional[Tensor],
+        dtype: Optional[torch.dtype],
+    ):
+        self.dtype = dtype or input_weight.dtype
+        self.is_lower = self.dtype != input_weight.dtype
+        self.input_weight = self._transposed(doubled_candidate(input_weight))
+        self.state_weight = self._transposed(doubled_candidate(state_weight))
+        self.bias = doubled_candidate(bias)
+        self.projection = None if projection is None else self._transposed(projection)
+
+    def of_inputs(self, inputs: Tensor, gates: Tensor) -> None:
+        """Several steps' `W x + b`."""
+        if self.is_lower:
+            gates.copy_(torch.mm(inputs.to(self.dtype), self.input_weight)).add_(self.bias)
+        else:
+            torch.addmm(self.bias, inputs, self.input_weight, out=gates)
+
+    def add_state(self, hidden: Tensor, gates: Tensor) -> None:
+        """Add the product of a step's previous hidden state."""
+        if self.is_lower:
+            gates.add_(torch.mm(hidden.to(self.dtype), self.state_weight))
+        else:
+            gates.addmm_(hidden, self.state_weight)
+
+    def project(self, gated: Tensor, outputs: Tensor) -> None:
+        """A step's output before it is clipped."""
+        assert self.projection is not None
+        if self.is_lower:
+            outputs.copy_(torch.mm(gated.to(self.dtype), self.projection))
+        else:
+            torch.mm(gated, self.projection, out=outputs)
+
+    def _transposed(self, weight: Tensor) -> Tensor:
+        """Laid out anew in float32, where products with few rows are faster so."""
+        return weight.to(self.dtype).t() if self.is_lower else weight.t().contiguous()
+
+
+class BackwardProducts:
+    """The matrix products of a layer's gradients. The gates' gradients of a chunk of
+    steps stay in the processor's cache until all products with them are done. Where
+    the products are of a lower type there is one chunk: a sum of chunks would be
+    rounded once for each.
+
+    read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, 2P)`
+    n_rows (int): Most rows of a step.
+    """
+
+    def __init__(
+        self,
+        input_weight: Tensor,
+        state_weight: Tensor,
+        projection: Optional[Tensor],
+        read: Tensor,
+        n_rows: int,
+        dtype: Optional[torch.dtype],
+    ):
+        self.dtype = dtype or read.dtype
+        self.is_lower = self.dtype != read.dtype
+        self.input_weight = _reordered(input_weight, _INSIDE).to(self.dtype)
+        self.state_weight = _reordered(state_weight, _INSIDE).to(self.dtype)
+        self.projection = None if projection is None else projection.to(self.dtype)
+        self.read = read.to(self.dtype)
+        n_gates, n_inputs = input_weight.shape
+        self.chunk_items = len(read) if self.is_lower else chunk_items(read, n_gates)
+        n_items = min(len(read), max(self.chunk_items, n_rows))
+        self.d_gates = read.new_empty(n_items, n_gates, dtype=self.dtype)
+        # One step's before they are rounded.
+        self.exact = read.new_empty(n_rows, n_gates) if self.is_lower else None
+        self.d_inputs = read.new_empty(len(read), n_inputs)
+        self.d_weights = read.new_zeros(n_gates, 2 * n_inputs)
+        self.d_bias = read.new_zeros(n_gates)
+
+    def through_projection(self, d_outputs: Tensor, d_gated: Tensor) -> None:
+        """From the gradient of a step's outputs to that of what was projected."""
+        assert self.projection is not None
+        if self.is_lower:
+            d_gated.copy_(torch.mm(d_outputs.to(self.dtype), self.projection))
+        else:
+            torch.mm(d_outputs, self.projection, out=d_gated)
+
+    def gates_of_step(self, first: int, size: int) -> Tensor:
+        """Where the gradients of a step's gates go, the item `first` of its chunk on."""
+        if self.exact is not None:
+            return self.exact[:size]
+        return self.d_gates[first : first + size]
+
+    def add_through_state(self, first: int, d_gates: Tensor, d_hidden: Tensor) -> None:
+        """Add to the gradient of the hidden state that the step has started from."""
+        self.d_bias += d_gates.sum(dim=0)
+        if self.is_lower:
+            rounded = self.d_gates[first : first + len(d_gates)].copy_(d_gates)
+            d_hidden.add_(torch.mm(rounded, self.state_weight))
+        else:
+            d_hidden.addmm_(d_gates, self.state_weight)
+
+    def end_chunk(self, items: slice, *, inputs: bool, weights: bool) -> None:
+        """All that a chunk's gates give at once.
+
+        items (slice): The packed items of the chunk.
+        inputs (bool): Whether the gradient of the inputs is wanted.
+        weights (bool): Whether those of the weights are.
+        """
+        d_gates = self.d_gates[: items.stop - items.start]
+        if inputs and self.is_lower:
+            self.d_inputs[items] = torch.mm(d_gates, self.input_weight)
+        elif inputs:
+            torch.mm(d_gates, self.input_weight, out=self.d_inputs[items])
+        if weights and self.is_lower:
+            self.d_weights += torch.mm(d_gates.t(), self.read[items])
+        elif weights:
+            self.d_weights.addmm_(d_gates.t(), self.read[items])
+
+    def of_weights(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of input weight, state weight and bias, as they are stored."""
+        weights = _reordered(self.d_weights, _STORED).chunk(2, dim=1)
+        return weights[0], weights[1], _reordered(self.d_bias, _STORED)
+
+    def of_projection(self, d_outputs: Tensor, gated: Tensor) -> Tensor:
+        """Its gradient, over all steps."""
+        product = torch.mm(d_outputs.to(self.dtype).t(), gated.to(self.dtype))
+        return product.to(gated.dtype)
+
+
+def chunk_items(like: Tensor, n_gates: int) -> int:
+    """RETURNS (int): Packed items of a chunk; a GPU takes all at once."""
+    return max(1, CHUNK_GATES // n_gates) if like.is_cpu else max(1, len(like))
+
+
+def doubled_candidate(weight: Tensor) -> Tensor:
+    """In the inside order, the block of j twice what it is."""
+    blocks = _reordered(weight, _INSIDE)
+    blocks[-(len(weight) // 4) :] *= 2.0
+    return blocks
+
+
+def _reordered(weight: Tensor, order: tuple[int, ...]) -> Tensor:
+    """The four gates' blocks in another order."""
+    blocks = weight.chunk(4)
+    return torch.cat([blocks[i] for i in order])
