@@ -12,7 +12,7 @@ from safetensors import safe_open
 import spacy_elmo
 from spacy_elmo.weights import BUNDLED, locate, read_weights
 
-MOST_BYTES = 16_000_000
+MAX_BYTES = 16_000_000
 SENTENCES = {
     "river": "The otters slept on the muddy bank beside the stream .",
     "river, too": "Two herons nested on the grassy bank of the lake .",
@@ -34,7 +34,7 @@ def word(doc, text="bank"):
 
 def test_it_is_small_and_says_where_it_comes_from():
     path = locate(BUNDLED)
-    assert path.stat().st_size <= MOST_BYTES
+    assert path.stat().st_size <= MAX_BYTES
     assert "english-open" in path.with_name("en_small-ATTRIBUTION.md").read_text("utf8")
     with safe_open(path, framework="numpy") as file:
         dtypes = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118

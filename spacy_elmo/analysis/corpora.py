@@ -13,7 +13,7 @@ from ..text.reading import check_format, find_files, read_sentences
 from ..text.size import estimate_tokens
 
 # A vocab keeps every string for ever, so that of plain text is replaced now and then.
-MOST_STRINGS = 100_000
+MAX_STRINGS = 100_000
 
 
 def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
@@ -71,7 +71,7 @@ def _all_docs(
 ) -> Iterator[Doc]:
     vocab = Vocab()
     for sentence in read_sentences(files, running_text=format == "text", lang=lang):
-        if len(vocab.strings) > MOST_STRINGS:
+        if len(vocab.strings) > MAX_STRINGS:
             vocab = Vocab()
         if sentence:
             yield Doc(vocab, words=sentence)

@@ -90,8 +90,8 @@ class _Nearest:
 
     def add(self, doc: Doc, similarities: np.ndarray) -> None:
         """Take over the tokens of a Doc that are among the best."""
-        for i in np.flatnonzero(similarities > self._least()):
-            if similarities[i] <= self._least():  # which has risen since
+        for i in np.flatnonzero(similarities > self._min_similarity()):
+            if similarities[i] <= self._min_similarity():  # which has risen since
                 continue
             neighbor = Neighbor(float(similarities[i]), *_place(doc, int(i)))
             if neighbor[1:] in self._known:
@@ -105,7 +105,7 @@ class _Nearest:
     def neighbors(self) -> list[Neighbor]:
         return [neighbor for _, _, neighbor in sorted(self._heap, reverse=True)]
 
-    def _least(self) -> float:
+    def _min_similarity(self) -> float:
         return self._heap[0][0] if len(self._heap) == self.n else -np.inf
 
 

@@ -70,13 +70,13 @@ def nearest_senses(
     cosines = _unit(asked) @ _unit(known).T
     k = min(k, len(senses))
     kth = np.partition(cosines, -k, axis=1)[:, -k]
-    return [_vote(row >= least - SAME, senses) for row, least in zip(cosines, kth)]
+    return [_vote(row >= threshold - SAME, senses) for row, threshold in zip(cosines, kth)]
 
 
 def _vote(voters: Floats1d, senses: Sequence[str]) -> str:
     votes = Counter(sense for sense, has_vote in zip(senses, voters) if has_vote)
-    most = max(votes.values())
-    return most_frequent([sense for sense in senses if votes[sense] == most])
+    max_votes = max(votes.values())
+    return most_frequent([sense for sense in senses if votes[sense] == max_votes])
 
 
 def _unit(vectors: Floats2d) -> Floats2d:

@@ -14,7 +14,7 @@ N_BYTE_CHARACTERS = 262
 # Sizes come from files that anybody may have written: these are beyond any model.
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
-MOST_LAYERS = 100
+MAX_LAYERS = 100
 
 # Where each field stands in options.json.
 _OPTIONS = {
@@ -101,8 +101,8 @@ class BiLMConfig:
             _check_int(name, getattr(self, name), 0)
         for name in ("n_characters", "n_words"):
             _check_int(name, getattr(self, name), 0, LARGEST_VOCABULARY)
-        _check_int("n_layers", self.n_layers, 1, MOST_LAYERS)
-        _check_int("n_highway", self.n_highway, 0, MOST_LAYERS)
+        _check_int("n_layers", self.n_layers, 1, MAX_LAYERS)
+        _check_int("n_highway", self.n_highway, 0, MAX_LAYERS)
         _check_int("max_characters_per_token", self.max_characters_per_token, 3)
         for name in ("cell_clip", "proj_clip"):
             _check_clip(name, getattr(self, name))
@@ -219,10 +219,10 @@ class BiLMConfig:
         for name, (section, *parents, key) in _OPTIONS.items():
             if section not in options:
                 continue
-            place = options[section]
+            values = options[section]
             for parent in parents:
-                place = place.setdefault(parent, {})
-            place[key] = sizes[name]
+                values = values.setdefault(parent, {})
+            values[key] = sizes[name]
         return options
 
 
@@ -237,10 +237,10 @@ def _lookup(options: Mapping[str, Any], name: str, path: tuple[str, ...]) -> Any
     return value
 
 
-def _check_int(name: str, value: Any, least: int, most: int = LARGEST_SIZE) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+def _check_int(name: str, value: Any, minimum: int, maximum: int = LARGEST_SIZE) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
         raise ValueError(
-            f"{name} must be a whole number from {least} to {most}, got {shortened(value)}"
+            f"{name} must be a whole number from {minimum} to {maximum}, got {shortened(value)}"
         )
 
 
@@ -258,8 +258,8 @@ def _checked_filters(filters: Any, max_characters: int) -> Filters:
         raise ValueError(
             f"filters must be pairs [width, number], got {shortened(filters)}"
         ) from None
-    if len(pairs) > MOST_LAYERS:
-        raise ValueError(f"filters must be at most {MOST_LAYERS} pairs, got {len(pairs)}")
+    if len(pairs) > MAX_LAYERS:
+        raise ValueError(f"filters must be at most {MAX_LAYERS} pairs, got {len(pairs)}")
     for width, number in pairs:
         _check_int("filters: width", width, 1)
         _check_int("filters: number", number, 1)

@@ -93,16 +93,16 @@ class ManyLangsIndexer:
 
     def __call__(self, tokens: Sequence[str]) -> TokenIds:
         characters, words = self.vocabularies
-        most = self.config.max_characters_per_token
+        max_characters = self.config.max_characters_per_token
         spelled = None
         if characters is not None:
             spelled = code_point_ids(
                 tokens,
                 characters,
-                max_characters=most,
+                max_characters=max_characters,
                 widest_filter=self.config.widest_filter,
             )
-        cut = (token if token in self.marks else token[: most - 2] for token in tokens)
+        cut = (token if token in self.marks else token[: max_characters - 2] for token in tokens)
         return TokenIds(spelled, _word_ids(cut, words, self.unknown))
 
 

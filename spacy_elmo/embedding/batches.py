@@ -6,18 +6,18 @@ from typing import TypeVar
 Counted = TypeVar("Counted", bound=Sized)
 
 
-def by_tokens(docs: Iterable[Counted], most: int, most_docs: int) -> Iterator[list[Counted]]:
+def by_tokens(docs: Iterable[Counted], max_tokens: int, max_docs: int) -> Iterator[list[Counted]]:
     """Group Docs, or what has tokens like them, in order.
 
     docs (Iterable[Doc]): The Docs.
-    most (int): Most tokens of a group, unless one Doc alone has more.
-    most_docs (int): Most Docs of a group.
+    max_tokens (int): Most tokens of a group, unless one Doc alone has more.
+    max_docs (int): Most Docs of a group.
     YIELDS (List[Doc]): A group.
     """
     group: list[Counted] = []
     n_tokens = 0
     for doc in docs:
-        if group and (n_tokens + len(doc) > most or len(group) == most_docs):
+        if group and (n_tokens + len(doc) > max_tokens or len(group) == max_docs):
             yield group
             group, n_tokens = [], 0
         group.append(doc)

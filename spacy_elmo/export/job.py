@@ -203,8 +203,9 @@ def _write_chunks(
     stamps = [stamp(file) for file in files]
     number = n_entries = n_tokens = 0
     with progress_bar(sum(about["size"] for about in stamps), "Embedding", "B") as bar:
-        most = CHUNK_BATCHES * embedder.max_batch_tokens
-        for number, group in enumerate(by_tokens(read(progress=bar.update), most, most), 1):
+        max_tokens = CHUNK_BATCHES * embedder.max_batch_tokens
+        groups = by_tokens(read(progress=bar.update), max_tokens, max_tokens)
+        for number, group in enumerate(groups, 1):
             if number == 1:
                 embedder.begin_with(group)
             digest = _digest(group)

@@ -49,9 +49,9 @@ def _mixed(mix: Model, layers: np.ndarray) -> np.ndarray:
     return vectors
 
 
-def _find_mix(place: str, nlp: Language) -> Model:
+def _find_mix(given: str, nlp: Language) -> Model:
     """The mix that `PIPE` or `PIPE:NUMBER` means."""
-    component, _, number = (place, "", "") if place in nlp.component_names else _cut(place)
+    component, _, number = (given, "", "") if given in nlp.component_names else _cut(given)
     mixes = {
         name: found
         for name, pipe in nlp.components
@@ -70,5 +70,5 @@ def _find_mix(place: str, nlp: Language) -> Model:
     return found[int(number or 0)]
 
 
-def _cut(place: str) -> tuple[str, str, str]:
-    return place.rpartition(":") if ":" in place else (place, "", "")
+def _cut(given: str) -> tuple[str, str, str]:
+    return given.rpartition(":") if ":" in given else (given, "", "")

@@ -10,7 +10,7 @@ from typing import Any
 
 NAME = "sentence_to_index"
 # What numpy holds in one string, and other programs in a 32-bit length.
-MOST_BYTES = (1 << 31) - 1
+MAX_BYTES = (1 << 31) - 1
 BLOCK = 1 << 20
 
 
@@ -61,9 +61,9 @@ class SentenceIndex:
         self._table.close()
         self._lines_path.unlink()
         self._table_path.unlink()
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise ValueError(
-                f"{NAME} would have {size:,} bytes, more than the {MOST_BYTES:,} that readers "
+                f"{NAME} would have {size:,} bytes, more than the {MAX_BYTES:,} that readers "
                 f"can hold. The same with --resume --forget-sentences leaves it out"
             )
         return size

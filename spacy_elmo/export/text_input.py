@@ -53,17 +53,17 @@ def read_text(file: Path, maker: Optional[DocMaker], progress: Progress) -> Iter
     YIELDS (Entry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
-    told = partial(refuse, file)
+    callback = partial(refuse, file)
     for chunk in chunks_of(file, progress, by_paragraph=maker is not None):
         if not chunk.data:
             continue
         if maker is None:
-            numbered = sentences_of_lines(lines_of(chunk), False, False, _no_splitter, told)
+            numbered = sentences_of_lines(lines_of(chunk), False, False, _no_splitter, callback)
             yield from (sentence(words) for _, words in numbered)
             continue
         splitter = partial(_same, maker)
         with maker.memory_zone():
-            numbered = sentences_of_lines(lines_of(chunk), False, True, splitter, told)
+            numbered = sentences_of_lines(lines_of(chunk), False, True, splitter, callback)
             entries = [sentence(words) for _, words in numbered]
         yield from entries
 

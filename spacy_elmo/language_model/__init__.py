@@ -1,1 +1,1 @@
-"""The biLM with its softmax: text in windows, perplexity, processes."""
+"""The biLM with its softmax, and its perplexity on text."""

@@ -97,12 +97,12 @@ def read_language_model(path: Union[str, Path]) -> LanguageModel:
     RETURNS (LanguageModel): The model, in evaluation mode, its weights frozen.
     RAISES (ValueError): There is no model, no softmax, or they do not fit.
     """
-    place = locate(path)
-    bilm = read_weights(place)
-    prediction = find_prediction(place, width=bilm.config.projection_dim)
+    located = locate(path)
+    bilm = read_weights(located)
+    prediction = find_prediction(located, width=bilm.config.projection_dim)
     if prediction is None:
         raise ValueError(
-            f"{place} holds no {_missing(place)}: without softmax and vocabulary a model "
+            f"{located} holds no {_missing(located)}: without softmax and vocabulary a model "
             f"predicts no words. Use the folder that `python -m spacy elmo pretrain` wrote, with "
             f"{SOFTMAX_FILE} and {VOCABULARY_FILE}; or an .hdf5 file with softmax/W and "
             f"softmax/b, and {VOCABULARY_FILE} beside it."
@@ -110,10 +110,10 @@ def read_language_model(path: Union[str, Path]) -> LanguageModel:
     return LanguageModel(bilm, *prediction).eval().requires_grad_(False)
 
 
-def _missing(place: Path) -> str:
-    if (place / SOFTMAX_FILE).is_file() or lacks_vocabulary(place):
+def _missing(path: Path) -> str:
+    if (path / SOFTMAX_FILE).is_file() or lacks_vocabulary(path):
         return VOCABULARY_FILE
-    return SOFTMAX_FILE if (place / "config.cfg").is_file() else "softmax"
+    return SOFTMAX_FILE if (path / "config.cfg").is_file() else "softmax"
 
 
 def save_model(

@@ -12,7 +12,7 @@ from .model import Contexts, LanguageModel
 from .processes import Processes
 from .windows import Streams, evaluation_windows
 
-LEAST_ITEMS = 1000  # of a stream, whose first words stand in no context
+MIN_ITEMS = 1000  # of a stream, whose first words stand in no context
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def perplexity(
     model.eval()
     processes = processes or Processes()
     words = model.vocabulary.ids_of(corpus.types)
-    n_streams = max(1, min(n_streams, len(corpus.tokens) // LEAST_ITEMS))
+    n_streams = max(1, min(n_streams, len(corpus.tokens) // MIN_ITEMS))
     n_streams, windows = evaluation_windows(
         Streams(corpus),
         n_streams=n_streams,

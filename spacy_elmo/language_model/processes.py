@@ -70,8 +70,8 @@ class Processes:
 
     def agree(self, value: int) -> bool:
         """RETURNS (bool): Whether all processes gave the same number."""
-        least, most = self._extreme(value, "MIN"), self._extreme(value, "MAX")
-        return least == most
+        minimum, maximum = self._extreme(value, "MIN"), self._extreme(value, "MAX")
+        return minimum == maximum
 
     def _extreme(self, value: int, which: str) -> int:
         if self.size == 1:

@@ -8,7 +8,7 @@ from thinc.api import Model
 from thinc.types import Floats1d, Floats2d, Floats3d
 
 LAYER_NORM_EPSILON = 1e-12
-LEAST_WEIGHT = 1e-8  # what a starting weight of 0 becomes: a logarithm is taken
+MIN_WEIGHT = 1e-8  # what a starting weight of 0 becomes: a logarithm is taken
 
 Layers = list[Floats3d]
 Vectors = list[Floats2d]
@@ -160,4 +160,4 @@ def _starting_weights(n_layers: int, initial: Optional[Sequence[float]]) -> np.n
             f"ScalarMix: initial must be {n_layers} weights of at least 0 that sum to 1, "
             f"got {list(initial)}"
         )
-    return np.log(np.maximum(weights, LEAST_WEIGHT)).astype("float32")
+    return np.log(np.maximum(weights, MIN_WEIGHT)).astype("float32")

@@ -215,8 +215,8 @@ class Elmo(Training, TrainablePipe):
         YIELDS (Doc): The Docs.
         """
         handle_error = self.get_error_handler()
-        most = PIPE_BATCHES * self.model.attrs["max_batch_tokens"]
-        for docs in by_tokens(stream, most, batch_size):
+        max_tokens = PIPE_BATCHES * self.model.attrs["max_batch_tokens"]
+        for docs in by_tokens(stream, max_tokens, batch_size):
             try:
                 self.set_annotations(docs, self.predict(docs))
             except Exception as error:

@@ -1,1 +1,1 @@
-"""Pretraining and evaluation of the language model."""
+"""Pretraining of the language model."""

@@ -22,9 +22,9 @@ GPU_SPEED = 250_000.0
 GPU_SPEED_LIMIT = 500_000.0
 # The original sizes have 32 times the LSTM weights of the small ones.
 GPU_IN_CORES = 32 * GPU_SPEED / CORE_SPEED
-MOST_CORES = 8  # more of them find too little work in a batch of 512 streams
+MAX_CORES = 8  # more of them find too little work in a batch of 512 streams
 FEW_TOKENS = 1_000_000
-MOST_EPOCHS = 20
+MAX_EPOCHS = 20
 EVALUATIONS = 10
 UNROLL_STEPS = 20
 
@@ -51,13 +51,13 @@ class Budget:
     def work(self) -> float:
         """RETURNS (float): Core-minutes; what a GPU does in a minute counts as what so
         many cores would do."""
-        return (min(self.n_cores, MOST_CORES) + self.n_gpus * GPU_IN_CORES) * self.minutes
+        return (min(self.n_cores, MAX_CORES) + self.n_gpus * GPU_IN_CORES) * self.minutes
 
     def speed(self, sizes: "Sizes") -> float:
         """RETURNS (float): An estimate of the tokens a second with these sizes."""
         per_core = CORE_SPEED * SMALL.lstm_weights / sizes.lstm_weights
         per_gpu = min(GPU_SPEED_LIMIT, GPU_IN_CORES * per_core)
-        return min(self.n_cores, MOST_CORES) * per_core + self.n_gpus * per_gpu
+        return min(self.n_cores, MAX_CORES) * per_core + self.n_gpus * per_gpu
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,9 +233,9 @@ def choose(budget: Budget, n_tokens: int) -> Choice:
     batch_size = max(64, min(512, 64 * budget.n_cores + 512 * budget.n_gpus))
     readable = budget.speed(sizes) * budget.minutes * 60
     epochs = readable / max(1, n_tokens)
-    is_limited = n_tokens < FEW_TOKENS or epochs > MOST_EPOCHS
+    is_limited = n_tokens < FEW_TOKENS or epochs > MAX_EPOCHS
     if is_limited:
-        readable = min(readable, float(MOST_EPOCHS * n_tokens))
+        readable = min(readable, float(MAX_EPOCHS * n_tokens))
     n_steps = max(1, int(readable / (batch_size * UNROLL_STEPS)))
     training = TrainingSettings(
         batch_size=batch_size,
@@ -244,7 +244,7 @@ def choose(budget: Budget, n_tokens: int) -> Choice:
         dropout=0.0 if epochs < 1 else 0.1,
         learn_rate=sizes.learn_rate,
         warmup_steps=max(1, min(500, n_steps // 10)),
-        max_epochs=MOST_EPOCHS if is_limited else 0,
+        max_epochs=MAX_EPOCHS if is_limited else 0,
         max_minutes=budget.minutes,
         eval_frequency=_rounded(n_steps / EVALUATIONS),
     )
@@ -254,7 +254,7 @@ def choose(budget: Budget, n_tokens: int) -> Choice:
         f"eval_frequency: about {EVALUATIONS} evaluations, at an estimated "
         f"{_rounded(budget.speed(sizes)):,} tokens/s.",
         f"The text would be read {epochs:,.1f} times in the time"
-        + (f"; max_epochs ends it after {MOST_EPOCHS}." if is_limited else "."),
+        + (f"; max_epochs ends it after {MAX_EPOCHS}." if is_limited else "."),
     ]
     return Choice(_model(sizes), InitSettings(), _vocabulary(sizes, n_tokens), training, reasons)
 

@@ -49,11 +49,11 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
 
 def _known_prediction(init: str, width: int) -> Optional[Prediction]:
     """Softmax and vocabulary of the model to go on from, to be trained."""
-    place = locate(init)
-    known = find_prediction(place, width=width)
+    path = locate(init)
+    known = find_prediction(path, width=width)
     if known is not None:
         known[0].requires_grad_(True)
-    elif lacks_vocabulary(place):
+    elif lacks_vocabulary(path):
         msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new one takes its place")
     return known
 

@@ -1,1 +1,1 @@
-"""Text files, as sentences and as ids."""
+"""From text files to sentences, and from sentences to ids."""

@@ -4,16 +4,13 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional, Union
+from typing import Optional, Union
 
 import numpy as np
 
 from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
 from .reading import Inputs, check_format, find_files, read_sentences
 from .shards import Shards
-
-if TYPE_CHECKING:
-    pass
 
 START_ID, END_ID = 0, 1
 BLOCK = 1 << 24  # ids that are counted at a time

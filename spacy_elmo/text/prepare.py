@@ -125,9 +125,9 @@ def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
 
 
 def _check(settings: dict[str, Any]) -> None:
-    for name, least in (("min_count", 1), ("max_size", 4), ("max_sentence", 1)):
-        if settings[name] < least:
-            raise ValueError(f"{name} must be {least} or more, got {settings[name]}")
+    for name, minimum in (("min_count", 1), ("max_size", 4), ("max_sentence", 1)):
+        if settings[name] < minimum:
+            raise ValueError(f"{name} must be {minimum} or more, got {settings[name]}")
     if settings["on_error"] not in ("skip", "refuse"):
         raise ValueError(f"on_error must be 'skip' or 'refuse', got '{settings['on_error']}'")
 
@@ -261,13 +261,13 @@ class _Skipped:
     def add(self, file: int, line: Optional[int], reason: str) -> None:
         """RAISES (ValueError): Nothing may be left out."""
         path = self.files[file]
-        place = f"{path}, line {line}" if line is not None else str(path)
+        location = f"{path}, line {line}" if line is not None else str(path)
         if self.refuse:
-            raise ValueError(f"{place}: {reason}. Repair it, or leave it out: on_error 'skip'")
+            raise ValueError(f"{location}: {reason}. Repair it, or leave it out: on_error 'skip'")
         self.counts[file] += 1
         if self.counts[file] <= MAX_NAMED:
             self.named.append({"path": str(path), "line": line, "reason": reason})
-            warnings.warn(f"{place}: {reason}; left out", stacklevel=2)
+            warnings.warn(f"{location}: {reason}; left out", stacklevel=2)
 
     def add_unnamed(self, file: int, n: int) -> None:
         """Count some more."""

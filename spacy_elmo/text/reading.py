@@ -20,6 +20,7 @@ FORMATS = ("sentences", "text")
 # What stands in a prepared corpus, and in a pipeline.
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
+
 Inputs = Union[str, Path, Iterable[Union[str, Path]]]
 Refuse = Callable[[int, str], None]
 NumberedSentences = Iterator[tuple[int, list[str]]]

@@ -11,7 +11,7 @@ from .manifest import read_manifest
 from .reading import Inputs, find_files, is_jsonl
 
 SAMPLE = 1 << 20  # bytes that are read of a file
-MOST_FILES = 50
+MAX_FILES = 50
 TOKENS_A_WORD = 1.2  # spaCy splits punctuation off
 
 
@@ -41,7 +41,7 @@ def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
 
 def _estimate(files: Sequence[Path], is_text: bool) -> float:
     """The tokens of files of one kind: they have about as many a byte on disk."""
-    chosen = files[:: max(1, -(-len(files) // MOST_FILES))]
+    chosen = files[:: max(1, -(-len(files) // MAX_FILES))]
     if not chosen:
         return 0.0
     found = [_sample(file, is_text) for file in chosen]

@@ -35,30 +35,30 @@ def read_weights(path: Union[str, Path]) -> "BiLM":
     """
     from . import archives, safetensors_file
 
-    place = locate(path)
-    file = safetensors_file.find(place) if place.exists() else None
+    located = locate(path)
+    file = safetensors_file.find(located) if located.exists() else None
     if file is not None:
         return safetensors_file.read(file)
-    with archives.opened_place(place) as opened:
+    with archives.opened_path(located) as opened:
         bilm = _read_found(opened)
     if bilm is not None:
         return bilm
-    if place.exists():
+    if located.exists():
         raise ValueError(
-            f"{place} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
+            f"{located} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
             f"with options.json, nor ELMoForManyLangs' encoder.pkl and token_embedder.pkl"
         )
     raise ValueError(f"no weights at '{path}'. {HOW_TO_GIVE_WEIGHTS}")
 
 
-def _read_found(place: "File") -> Optional["BiLM"]:
+def _read_found(path: "File") -> Optional["BiLM"]:
     """Read what is there, if it is a format of other programs."""
     from . import allennlp, manylangs
 
-    folder = manylangs.find(place)
+    folder = manylangs.find(path)
     if folder is not None:
         return manylangs.read(folder)
-    files = allennlp.find(place)
+    files = allennlp.find(path)
     return None if files is None else allennlp.read(files)
 
 

@@ -164,12 +164,12 @@ def _vocabulary_of(
 ) -> InputVocabulary:
     """The words of a dataset's rows."""
     if vocabulary is None:
-        places = beside(path, VOCABULARY_FILE)
-        vocabulary = next((file for file in places if file.is_file()), None)
+        paths = beside(path, VOCABULARY_FILE)
+        vocabulary = next((file for file in paths if file.is_file()), None)
         if vocabulary is None:
             raise ValueError(
                 f"{path}: no vocabulary beside it, without which '{name}' has no meaning; "
-                f"expected {' or '.join(map(str, places))}"
+                f"expected {' or '.join(map(str, paths))}"
             )
     words = read_vocab(vocabulary)
     if len(words) != n_words:
@@ -181,10 +181,10 @@ def _vocabulary_of(
 
 def _config(options_path: File, stored: HDF5Arrays, n_words: int) -> BiLMConfig:
     options = read_json(options_path)
-    said = options.get("bidirectional") if isinstance(options, Mapping) else None
+    declared = options.get("bidirectional") if isinstance(options, Mapping) else None
     # Published options do not say; bilm-tf names a single direction in another way.
     found = not any(name.startswith("rnn/") for name in stored)
-    bidirectional = said if isinstance(said, bool) else found
+    bidirectional = declared if isinstance(declared, bool) else found
     try:
         return BiLMConfig.from_options(options, n_words=n_words, bidirectional=bidirectional)
     except ValueError as error:
@@ -279,11 +279,11 @@ def _weights_in(folder: AnyFile) -> Optional[AnyFile]:
 
 
 def _options_beside(weights: AnyFile) -> AnyFile:
-    places = beside(weights, "options.json")
-    for candidate in places:
+    paths = beside(weights, "options.json")
+    for candidate in paths:
         if candidate.is_file():
             return candidate
-    raise ValueError(f"{weights}: no options beside it; expected {' or '.join(map(str, places))}")
+    raise ValueError(f"{weights}: no options beside it; expected {' or '.join(map(str, paths))}")
 
 
 def beside(weights: AnyFile, name: str) -> list[AnyFile]:

@@ -12,7 +12,7 @@ import srsly
 
 from . import manylangs, safetensors_file
 from .allennlp import EMBEDDING, OUR_GROUPS, VOCABULARY_FILE, Files, beside, find
-from .archives import File, opened, opened_place
+from .archives import File, opened, opened_path
 from .hdf5_file import open_hdf5
 
 PROVENANCE = "spacy_elmo_provenance"
@@ -41,15 +41,15 @@ def write_extras(
 
 
 @contextmanager
-def opened_files(place: Path) -> Iterator[Optional[Files]]:
+def opened_files(path: Path) -> Iterator[Optional[Files]]:
     """Open a model for the time of the context, if it is of this format.
 
-    place (Path): Where a readable model is.
+    path (Path): Where a readable model is.
     YIELDS (Optional[Tuple[File, File]]): The options and the weights file.
     RAISES (ValueError): As `allennlp.find`.
     """
-    is_ours = place.exists() and safetensors_file.find(place) is not None
-    with opened_place(place) as inside:
+    is_ours = path.exists() and safetensors_file.find(path) is not None
+    with opened_path(path) as inside:
         yield None if is_ours or manylangs.find(inside) is not None else find(inside)
 
 

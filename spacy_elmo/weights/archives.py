@@ -22,7 +22,7 @@ LARGEST_FILE = 1 << 40
 
 
 @contextmanager
-def opened_place(path: Path) -> Iterator[File]:
+def opened_path(path: Path) -> Iterator[File]:
     """Open a zip archive for the time of the context; other paths stay what they are.
 
     path (Path): A path.
@@ -52,26 +52,26 @@ def opened(file: File) -> Iterator[BinaryIO]:
     RAISES (ValueError): It cannot be read.
     """
     if isinstance(file, zipfile.Path):
-        yield BytesIO(read_bytes(file, most=LARGEST_FILE))
+        yield BytesIO(read_bytes(file, max_bytes=LARGEST_FILE))
         return
     with _open(file) as stream:
         yield stream
 
 
-def read_bytes(file: File, most: int = LARGEST_TEXT) -> bytes:
+def read_bytes(file: File, max_bytes: int = LARGEST_TEXT) -> bytes:
     """Read a file.
 
     file (Union[Path, zipfile.Path]): The file.
-    most (int): Most bytes that it may have.
+    max_bytes (int): Most bytes that it may have.
     RETURNS (bytes): Its content.
     RAISES (ValueError): It cannot be read, or is too large.
     """
     if isinstance(file, zipfile.Path):
-        return _read_packed(file, most)
+        return _read_packed(file, max_bytes)
     with _open(file) as stream:
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"{file}: more than {most:,} bytes")
+        content = stream.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise ValueError(f"{file}: more than {max_bytes:,} bytes")
     return content
 
 
@@ -106,13 +106,13 @@ def _open(path: Path) -> BinaryIO:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _read_packed(file: zipfile.Path, most: int) -> bytes:
+def _read_packed(file: zipfile.Path, max_bytes: int) -> bytes:
     archive = file.root
     try:
         info = archive.getinfo(file.at)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError("packed in a way that is not supported; unpack the archive yourself")
-        if info.file_size > min(most, SMALL + LARGEST_RATIO * info.compress_size):
+        if info.file_size > min(max_bytes, SMALL + LARGEST_RATIO * info.compress_size):
             raise ValueError(f"claims to hold {info.file_size:,} bytes")
         return archive.read(info)
     except Exception as error:  # zipfile raises many kinds for broken archives

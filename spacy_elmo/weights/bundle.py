@@ -14,7 +14,7 @@ from . import (
     read_weights,
     safetensors_file,
 )
-from .archives import opened_place
+from .archives import opened_path
 from .pipeline_folder import read_lang_and_extras
 from .softmax_files import VOCABULARY_FILE, Prediction, find_prediction
 
@@ -31,7 +31,7 @@ class ModelBundle:
     """A model and all that stands with it.
 
     format (str): One of `FORMATS`.
-    place (Path): The file or folder that it was read from.
+    path (Path): The file or folder that it was read from.
     bilm (BiLM): The layers; their provenance is in it.
     prediction (Optional[Tuple[Softmax, Vocabulary]]): Softmax and vocabulary.
     lang (Optional[str]): The language, if it is known.
@@ -39,7 +39,7 @@ class ModelBundle:
     """
 
     format: str
-    place: Path
+    path: Path
     bilm: BiLM
     prediction: Optional[Prediction] = None
     lang: Optional[str] = None
@@ -54,24 +54,24 @@ def read_bundle(source: Union[str, Path]) -> ModelBundle:
     RAISES (ValueError): It cannot be read.
     """
     named = find_named(source)
-    place = locate(source)
-    bilm = read_weights(place)
+    path = locate(source)
+    bilm = read_weights(path)
     bundle = ModelBundle(
-        _format_of(place),
-        place,
+        _format_of(path),
+        path,
         bilm,
-        find_prediction(place, width=bilm.config.projection_dim),
+        find_prediction(path, width=bilm.config.projection_dim),
         bilm.provenance.get("lang"),
     )
     if bundle.format == PIPELINE:
         _add_pipeline(bundle)
     elif bundle.format == ALLENNLP:
-        with opened_place(place) as opened:
+        with opened_path(path) as opened:
             files = allennlp.find(opened)
             assert files is not None
             _add_extras(bundle, files)
     elif bundle.format == MANYLANGS:
-        with opened_place(place) as opened:
+        with opened_path(path) as opened:
             folder = manylangs.find(opened)
             assert folder is not None
             _set_provenance(bundle, manylangs.read_provenance(folder))
@@ -83,21 +83,21 @@ def read_bundle(source: Union[str, Path]) -> ModelBundle:
     return bundle
 
 
-def _format_of(place: Path) -> str:
+def _format_of(path: Path) -> str:
     """The format of what could be read."""
-    if (place / "config.cfg").is_file():
+    if (path / "config.cfg").is_file():
         return PIPELINE
-    if place.exists() and safetensors_file.find(place) is not None:
+    if path.exists() and safetensors_file.find(path) is not None:
         return SAFETENSORS
-    with opened_place(place) as opened:
+    with opened_path(path) as opened:
         return MANYLANGS if manylangs.find(opened) is not None else ALLENNLP
 
 
 def _add_pipeline(bundle: ModelBundle) -> None:
     """Language of a pipeline, and what else it holds."""
-    file = safetensors_file.find(bundle.place)
+    file = safetensors_file.find(bundle.path)
     assert file is not None
-    bundle.lang, extras = read_lang_and_extras(bundle.place, pipe=file.parent.name)
+    bundle.lang, extras = read_lang_and_extras(bundle.path, pipe=file.parent.name)
     bundle.extras.extend(extras)
 
 

@@ -149,18 +149,18 @@ def _checked_format(target: Path, format: Optional[str]) -> str:
     """The format to write; a file's name must say it, or it would not be read."""
     by_suffix = {safetensors_file.SUFFIX: SAFETENSORS}
     by_suffix.update(dict.fromkeys(allennlp.WEIGHTS_SUFFIXES, ALLENNLP))
-    said = by_suffix.get(target.suffix)
+    declared = by_suffix.get(target.suffix)
     if format is not None and format not in FORMATS:
         raise ValueError(f"the format must be one of {', '.join(FORMATS)}, got '{format}'")
-    if format is None and said is None and target.suffix[1:2].isalpha():
+    if format is None and declared is None and target.suffix[1:2].isalpha():
         raise ValueError(
             f"{target}: no format of files ends in '{target.suffix}', but .safetensors and .hdf5. "
             f"If it is to be a folder: --format {PIPELINE} or --format {MANYLANGS}"
         )
-    if format in (SAFETENSORS, ALLENNLP) and format != said:
+    if format in (SAFETENSORS, ALLENNLP) and format != declared:
         ends = " or ".join(suffix for suffix, kind in by_suffix.items() if kind == format)
         raise ValueError(f"{target}: the name of such a file ends in {ends}")
-    return format or said or PIPELINE
+    return format or declared or PIPELINE
 
 
 def _check_room(target: Path, format: str, force: bool) -> None:

@@ -33,7 +33,7 @@ def describe(source: Union[str, Path]) -> dict[str, Any]:
     files = _files(bundle)
     return {
         **({} if named is None else _describe_named(named)),
-        "path": str(bundle.place),
+        "path": str(bundle.path),
         "format": bundle.format,
         "languages": [bundle.lang] if bundle.lang else [],
         "dtype": _dtype(bundle, files[0]),
@@ -69,24 +69,24 @@ def _describe_softmax(bundle: ModelBundle) -> Any:
 
 def _files(bundle: ModelBundle) -> list[Path]:
     """The files that make the model, the weights first."""
-    place = bundle.place
+    path = bundle.path
     if bundle.format in (SAFETENSORS, PIPELINE):
-        file = safetensors_file.find(place)
+        file = safetensors_file.find(path)
         assert file is not None
-        others = [place / name for name in (SOFTMAX_FILE, VOCABULARY_FILE)]
-        return [file, *(path for path in others if bundle.prediction and path.is_file())]
-    if place.suffix.lower() == archives.SUFFIX:
-        return [place]
+        others = [path / name for name in (SOFTMAX_FILE, VOCABULARY_FILE)]
+        return [file, *(other for other in others if bundle.prediction and other.is_file())]
+    if path.suffix.lower() == archives.SUFFIX:
+        return [path]
     if bundle.format == MANYLANGS:
-        folder = manylangs.find(place)
+        folder = manylangs.find(path)
         assert isinstance(folder, Path)
-        return sorted(path for path in folder.iterdir() if path.is_file())
-    files = allennlp.find(place)
+        return sorted(part for part in folder.iterdir() if part.is_file())
+    files = allennlp.find(path)
     assert files is not None
     options, weights = files
     words = allennlp.beside(weights, VOCABULARY_FILE) if bundle.prediction else []
-    found = [weights, options, *[path for path in words if path.is_file()][:1]]
-    return [path for path in found if isinstance(path, Path)]
+    found = [weights, options, *[word_file for word_file in words if word_file.is_file()][:1]]
+    return [part for part in found if isinstance(part, Path)]
 
 
 def _dtype(bundle: ModelBundle, weights: Path) -> Optional[str]:

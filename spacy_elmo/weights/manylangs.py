@@ -204,19 +204,19 @@ def _read_sizes(folder: File) -> tuple[Mapping[str, Any], str]:
     if not isinstance(named, str) or not named:
         raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
     base = re.split(r"[/\\]", named)[-1]
-    places: list[File] = [folder / named] if _is_inside(named) else []
-    places += [folder / base, folder / "configs" / base]
+    paths: list[File] = [folder / named] if _is_inside(named) else []
+    paths += [folder / base, folder / "configs" / base]
     if isinstance(folder, Path):
-        places.append(folder / named)
-    for place in places:
-        if base and _is_file(place):
-            return _read_object(place), str(place)
+        paths.append(folder / named)
+    for path in paths:
+        if base and _is_file(path):
+            return _read_object(path), str(path)
     return PUBLIC_SIZES, f"the published sizes ({shortened(named)} is not in {folder})"
 
 
-def _is_file(place: File) -> bool:
+def _is_file(path: File) -> bool:
     try:
-        return place.is_file()
+        return path.is_file()
     except (OSError, ValueError):  # no name of a file at all
         return False
 

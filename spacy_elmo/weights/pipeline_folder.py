@@ -63,10 +63,10 @@ def _pipeline(bilm: BiLM, lang: str, provenance: dict[str, Any]) -> "Language":
     return nlp
 
 
-def read_lang_and_extras(place: Path, *, pipe: str) -> tuple[Optional[str], list[str]]:
+def read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list[str]]:
     """Read what a pipeline holds beside the weights of a pipe `elmo`.
 
-    place (Path): Its folder.
+    path (Path): Its folder.
     pipe (str): Name of the pipe.
     RETURNS (Tuple[Optional[str], List[str]]): Its language, and the extras, in words.
     RAISES (ValueError): A file cannot be read.
@@ -74,7 +74,7 @@ def read_lang_and_extras(place: Path, *, pipe: str) -> tuple[Optional[str], list
     from spacy.util import load_config
 
     extras: list[str] = []
-    config = load_config(place / "config.cfg", interpolate=False)
+    config = load_config(path / "config.cfg", interpolate=False)
     others = [name for name in config.get("nlp", {}).get("pipeline", ()) if name != pipe]
     if others:
         extras.append(f"the other components ({', '.join(others)})")
@@ -82,7 +82,7 @@ def read_lang_and_extras(place: Path, *, pipe: str) -> tuple[Optional[str], list
     changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
     if changed:
         extras.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
-    meta = _read_meta(place / "meta.json")
+    meta = _read_meta(path / "meta.json")
     names = [name for name, default in _UNNAMED.items() if meta.get(name, default) != default]
     if names:
         extras.append(f"entries of meta.json ({', '.join(names)})")

@@ -69,8 +69,8 @@ def _read_allennlp(
     }
     if options is not None:
         return allennlp.read((Path(options), Path(path)), **given)
-    with archives.opened_place(Path(path)) as place:
-        files = allennlp.find(place)
+    with archives.opened_path(Path(path)) as opened:
+        files = allennlp.find(opened)
         if files is None:
             raise ValueError(f"no AllenNLP or bilm-tf weights at '{path}'")
         return allennlp.read(files, **given)
@@ -79,8 +79,8 @@ def _read_allennlp(
 def _read_manylangs(path: str) -> "BiLM":
     from . import archives, manylangs
 
-    with archives.opened_place(Path(path)) as place:
-        folder = manylangs.find(place)
+    with archives.opened_path(Path(path)) as opened:
+        folder = manylangs.find(opened)
         if folder is None:
             raise ValueError(f"no ELMoForManyLangs model at '{path}'")
         return manylangs.read(folder)

@@ -15,17 +15,17 @@ VOCABULARY_FILE = "vocab.txt"
 Prediction = tuple[Softmax, Vocabulary]
 
 
-def find_prediction(place: Path, *, width: int) -> Optional[Prediction]:
+def find_prediction(path: Path, *, width: int) -> Optional[Prediction]:
     """Read softmax and vocabulary of a model, if it has both.
 
-    place (Path): Where a readable model is: a pipeline's folder, weights, an archive.
+    path (Path): Where a readable model is: a pipeline's folder, weights, an archive.
     width (int): Size of a context vector, P.
     RETURNS (Optional[Tuple[Softmax, Vocabulary]]): Both.
     RAISES (ValueError): They do not fit one another, or the width.
     """
-    if has_softmax(place):
-        return read_softmax(place, width=width)
-    with allennlp_extras.opened_files(place) as files:
+    if has_softmax(path):
+        return read_softmax(path, width=width)
+    with allennlp_extras.opened_files(path) as files:
         if files is None or not allennlp_extras.has_vocabulary(files[1]):
             return None
         found = allennlp.read_softmax(files)
@@ -35,12 +35,12 @@ def find_prediction(place: Path, *, width: int) -> Optional[Prediction]:
     try:
         return softmax, Vocabulary([word or "" for word in words.strings])
     except ValueError as error:
-        raise ValueError(f"{VOCABULARY_FILE} of {place}: {error}") from error
+        raise ValueError(f"{VOCABULARY_FILE} of {path}: {error}") from error
 
 
-def lacks_vocabulary(place: Path) -> bool:
+def lacks_vocabulary(path: Path) -> bool:
     """RETURNS (bool): Whether an HDF5 file has a softmax whose words nobody knows."""
-    with allennlp_extras.opened_files(place) as files:
+    with allennlp_extras.opened_files(path) as files:
         if files is None or allennlp_extras.has_vocabulary(files[1]):
             return False
         return allennlp_extras.has_softmax(files[1])

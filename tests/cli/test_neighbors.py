@@ -86,7 +86,7 @@ def test_every_kind_of_corpus(folder, make_nlp):
 
 
 def test_no_vocab_holds_all_words(folder, monkeypatch):
-    monkeypatch.setattr(corpora, "MOST_STRINGS", 3)
+    monkeypatch.setattr(corpora, "MAX_STRINGS", 3)
     docs = list(read_corpus_docs(["text.txt"]))
     assert [[token.text for token in doc] for doc in docs] == [
         line.split() for line in TEXT.splitlines() if line

@@ -144,8 +144,8 @@ def test_several_processes_write_one_file(tmp_path):
 def test_killed_while_writing(tmp_path):
     """What was kept before is there, and is right."""
     script = (
-        "import os, sys; sys.path.insert(0, sys.argv[2])\n"
-        "from test_feature_files import *\n"
+        "import os, sys; sys.path[:0] = sys.argv[2:]\n"
+        "from test_features_file import *\n"
         "cache = DiskFeatures(sys.argv[1], 10, 'float32'); keys, layers = random_layers(50)\n"
         "for i in range(40): cache.add(keys[i:i + 1], layers[i:i + 1])\n"
         "cache._connection.execute('BEGIN'); cache._connection.execute(\n"
@@ -153,8 +153,9 @@ def test_killed_while_writing(tmp_path):
         "os.kill(os.getpid(), 9)\n"
     )
     path = tmp_path / "features"
-    folder = str(Path(__file__).parents[1] / "helpers")
-    done = subprocess.run([sys.executable, "-c", script, str(path), folder], timeout=100)
+    here = Path(__file__).parent
+    folders = [str(here), str(here.parent / "helpers")]
+    done = subprocess.run([sys.executable, "-c", script, str(path), *folders], timeout=100)
     assert done.returncode == -9
     keys, layers = random_layers(50)
     found = DiskFeatures(path, 10, "float32").get(keys, shapes(layers))

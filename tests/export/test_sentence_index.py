@@ -32,7 +32,7 @@ def test_of_nothing(tmp_path):
 
 
 def test_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(sentence_index, "MOST_BYTES", 20)
+    monkeypatch.setattr(sentence_index, "MAX_BYTES", 20)
     with SentenceIndex(tmp_path) as index:
         index.add("more than twenty bytes")
         with pytest.raises(ValueError, match="--forget-sentences"):

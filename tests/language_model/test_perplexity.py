@@ -72,7 +72,7 @@ def test_short_text_is_one_stream(model):
 
 
 def test_several_streams_start_from_zeros(model, monkeypatch):
-    monkeypatch.setattr(module, "LEAST_ITEMS", 7)
+    monkeypatch.setattr(module, "MIN_ITEMS", 7)
     # 15 items in two streams: the second starts with the sentence that holds the 8th item.
     parts = [brute_force(model, part) for part in (SENTENCES[:2], SENTENCES[2:])]
     figures = perplexity(model, read_corpus(SENTENCES), n_streams=2, unroll_steps=3)

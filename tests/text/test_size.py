@@ -43,7 +43,7 @@ def test_compressed_file_of_several_parts(folder):
 
 
 def test_many_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_size, "MOST_FILES", 5)
+    monkeypatch.setattr(text_size, "MAX_FILES", 5)
     for i in range(23):
         (tmp_path / f"{i:02d}.txt").write_text("one two three\n" * 10, "utf8")
     (tmp_path / "empty.txt").touch()
