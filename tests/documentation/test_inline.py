@@ -9,8 +9,7 @@ from typer.main import get_command
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 
-from page_blocks import ROOT
-from page_blocks import PAGES
+from page_blocks import PAGES, ROOT
 
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SCRIPT = re.compile(r"python ((?:benchmarks|project|scripts)/\S+\.py)(.*)")
@@ -60,3 +59,14 @@ def test_every_command_is_listed():
     table = re.search(r"## Commands\n(.*?)\n## ", text, re.DOTALL)[1]
     listed = re.findall(r"^\| `python -m spacy elmo ([\w-]+)", table, re.MULTILINE)
     assert sorted(listed) == sorted(COMMANDS)
+
+
+FILE = re.compile(r"(?:benchmarks|configs|docs|project|spacy_elmo|tests)/[\w./-]+\.\w+")
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files(page):
+    named = [ROOT / code for code in spans(page) if FILE.fullmatch(code)]
+    linked = [page.parent / target for target in LINK.findall(page.read_text("utf8"))]
+    assert [path for path in (*named, *linked) if not path.exists()] == []

@@ -142,13 +142,16 @@ def fill(text: str, tables: dict[str, str]) -> str:
 
 
 def main(
-    pages: list[Path] = typer.Argument(..., help="Markdown files to change", exists=True),
+    pages: list[Path] = typer.Argument(..., help="Markdown files to change"),
     metrics: Path = typer.Option(Path("metrics"), help="Folder whose runs/ has the figures"),
 ) -> None:
     """Renew the tables of results in Markdown files."""
     try:
         tables = tables_of(load(metrics / "runs"))
         for page in pages:
+            if not page.is_file():
+                msg.warn(f"{page}: there is no such page")
+                continue
             before = page.read_text("utf8")
             after = fill(before, tables)
             if after == before:
