@@ -1,12 +1,10 @@
 """Every precision, by PyTorch's private operations and without them."""
 
 import copy
-import json
 import logging
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
-import h5py
 import numpy as np
 import pytest
 import torch
@@ -16,8 +14,8 @@ from spacy_elmo.bilm import model as module
 from spacy_elmo.weights import read_weights
 
 import reference
+from golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
 from models import (
-    ALLENNLP,
     SENTENCES,
     check_layers,
     check_state,
@@ -92,19 +90,17 @@ def test_float32_is_the_reference(operations, changes):
     check_state(state, after)
 
 
-@pytest.mark.skipif(not ALLENNLP.is_dir(), reason="AllenNLP's fixtures are not there")
-def test_what_tensorflow_computed(kind):
-    bilm, state = read_weights(ALLENNLP / "lm_weights.hdf5"), None
+@pytest.mark.parametrize("name", BILM_TF_MODELS)
+def test_what_tensorflow_computed(kind, name):
+    bilm, state = read_weights(BILM_TF / name), None
     bilm.precision = kind
-    sentences = json.loads((ALLENNLP / "sentences.json").read_text("utf8"))[0]
-    with h5py.File(ALLENNLP / "lm_embeddings_0.hdf5") as file:
-        for number, sentence in enumerate(sentences):
-            layers, state = bilm.embed([sentence.split()], state)
-            expected = torch.from_numpy(np.concatenate(file[str(number)][:], axis=1))
-            cosines = torch.cosine_similarity(layers[0][-1].double(), expected.double(), dim=1)
+    for sentences, expected in zip(read_batches(), read_bilm_tf(name)):
+        layers, state = bilm.embed(sentences, state)
+        for found, wanted in zip(layers, map(torch.from_numpy, expected)):
+            cosines = torch.cosine_similarity(found.double(), wanted.double(), dim=2)
             assert cosines.min() > COSINES[kind]
-            if kind == "float32":
-                torch.testing.assert_close(layers[0][-1], expected, rtol=0, atol=2e-6)
+        if kind == "float32":
+            check_layers(layers, expected, atol=2e-6)
 
 
 def test_no_result_depends_on_its_companions(kind):

@@ -1,8 +1,5 @@
 """What all commands have in common."""
 
-import re
-from pathlib import Path
-
 import pytest
 import typer
 from spacy.cli._util import app
@@ -64,10 +61,3 @@ def test_help(name):
     words = " ".join(result.output.split())
     assert f"Example: python -m spacy elmo {name} " in words
     assert "--verbose" in words
-
-
-def test_readme_lists_every_command():
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf8")
-    table = re.search(r"## Commands\n(.*?)\n## ", readme, re.DOTALL)[1]
-    listed = re.findall(r"^\| `python -m spacy elmo ([\w-]+)", table, re.MULTILINE)
-    assert sorted(listed) == COMMANDS

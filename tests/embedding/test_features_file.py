@@ -145,7 +145,7 @@ def test_killed_while_writing(tmp_path):
     """What was kept before is there, and is right."""
     script = (
         "import os, sys; sys.path[:0] = sys.argv[2:]\n"
-        "from test_feature_files import *\n"
+        "from test_features_file import *\n"
         "cache = DiskFeatures(sys.argv[1], 10, 'float32'); keys, layers = random_layers(50)\n"
         "for i in range(40): cache.add(keys[i:i + 1], layers[i:i + 1])\n"
         "cache._connection.execute('BEGIN'); cache._connection.execute(\n"

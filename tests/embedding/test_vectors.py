@@ -34,8 +34,8 @@ def test_same_word_in_two_contexts(nlp):
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_bank_with_the_trained_fixture(shared, make_nlp, static):
-    nlp = make_nlp(weights=str(shared / "fixtures" / "allennlp"))
+def test_bank_with_a_trained_model(make_nlp, static):
+    nlp = make_nlp(weights="en_small")
     if static:
         nlp.vocab.set_vector("bank", np.ones(7))
     doc = nlp(TEXT)

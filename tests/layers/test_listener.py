@@ -204,7 +204,7 @@ def test_two_pipes_with_listeners_are_refused(make_nlp, tiny_weights):
         nlp.update(batch, sgd=nlp.initialize(lambda: batch))
 
 
-def test_layers_do_not_outlive_their_weights(make_nlp, shared):
+def test_layers_do_not_outlive_their_weights(make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger(listener()))
     docs = [nlp.make_doc("They sat")]

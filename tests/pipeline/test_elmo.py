@@ -8,13 +8,13 @@ import weakref
 import numpy as np
 import pytest
 import spacy
-import srsly
 from spacy.tokens import Doc
 
 import spacy_elmo
 from spacy_elmo.weights import read_weights
 
 from components import concat_both, examples, listener, tagger
+from golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
 from models import TINY_OPTIONS
 from reference import layers as reference_layers
 from reference import random_datasets
@@ -70,19 +70,20 @@ def test_initial_states(make_nlp):
         np.testing.assert_allclose(got, np.concatenate(parts, axis=1), atol=1e-5)
 
 
-def test_carry_equals_tensorflow_s_stream(shared, make_nlp):
-    folder = shared / "fixtures" / "allennlp"
-    h5py = pytest.importorskip("h5py")
-    stream = [text.split() for text in srsly.read_json(folder / "sentences.json")[0]]
-    nlp = make_nlp(weights=str(folder), initial_state="carry", mix="top")
-    doc = Doc(nlp.vocab, [w for s in stream for w in s])
-    starts = np.cumsum([0] + [len(s) for s in stream])
-    for token in doc:
-        token.is_sent_start = token.i in starts
-    nlp.get_pipe("elmo")(doc)
-    with h5py.File(folder / "lm_embeddings_0.hdf5") as file:
-        wanted = np.concatenate([np.concatenate(file[str(i)], axis=1) for i in range(10)])
-    np.testing.assert_allclose(doc.tensor, wanted, atol=1e-6, rtol=0)
+@pytest.mark.parametrize("name", BILM_TF_MODELS)
+def test_carry_equals_tensorflow_s_streams(make_nlp, name):
+    """A Doc a stream, a sentence a batch of bilm-tf's."""
+    nlp = make_nlp(weights=str(BILM_TF / name), initial_state="carry", store_layers=True, mix="top")
+    streams, expected = zip(*read_batches()), zip(*read_bilm_tf(name))
+    docs = []
+    for stream in streams:
+        starts = [i == 0 for sentence in stream for i in range(len(sentence))]
+        docs.append(Doc(nlp.vocab, [w for s in stream for w in s], sent_starts=starts))
+    assert len(docs) == 3
+    for doc, layers in zip(nlp.get_pipe("elmo").pipe(docs), expected):
+        wanted = np.concatenate(layers, axis=1)
+        np.testing.assert_allclose(doc._.elmo, wanted, atol=2e-6, rtol=0)
+        np.testing.assert_array_equal(doc.tensor, doc._.elmo[-1])
 
 
 def test_carry_with_overlapping_windows(make_nlp):

@@ -16,7 +16,8 @@ from spacy_elmo.weights.bundle import read_bundle
 from spacy_elmo.weights.convert import DTYPES, convert
 
 from conversions import PROVENANCE, TARGETS, WORDS, assert_same_vectors, make_model, write_source
-from models import ALLENNLP, tiny_bilm, tiny_options
+from golden import BILM_TF, BILM_TF_MODELS
+from models import tiny_bilm, tiny_options
 
 
 @pytest.fixture
@@ -73,9 +74,9 @@ def test_every_kind_of_model(tmp_path, changes):
         previous = tmp_path / target
 
 
-@pytest.mark.skipif(not ALLENNLP.is_dir(), reason="the fixtures are not beside this repository")
-def test_fixture_of_allennlp(tmp_path):
-    source = ALLENNLP / "lm_weights.hdf5"
+@pytest.mark.parametrize("name", BILM_TF_MODELS)
+def test_fixture_of_bilm_tf(tmp_path, name):
+    source = BILM_TF / name / "weights.hdf5"
     convert(source, tmp_path / "a.safetensors", lang="en")
     convert(tmp_path / "a.safetensors", tmp_path / "weights.hdf5")
     with h5py.File(source) as theirs, h5py.File(tmp_path / "weights.hdf5") as ours:

@@ -1,4 +1,5 @@
-"""Against numbers that TensorFlow computed, published in AllenNLP's own test fixtures."""
+"""Against numbers that TensorFlow computed: golden files of two models, all layers; and those
+that AllenNLP's own tests hold, where they are beside the checkout."""
 
 import json
 
@@ -7,42 +8,83 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.weights import read_weights
+from spacy_elmo.weights import allennlp, read_weights
 
-from models import ALLENNLP
+from golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
+from models import ALLENNLP, check_layers
 
-pytestmark = pytest.mark.skipif(
+needs_allennlp = pytest.mark.skipif(
     not ALLENNLP.is_dir(), reason="AllenNLP's fixtures are not beside this repository"
 )
 
 
-@pytest.fixture(scope="module")
-def bilm():
-    return read_weights(ALLENNLP / "lm_weights.hdf5")
+@pytest.fixture(params=BILM_TF_MODELS)
+def name(request):
+    return request.param
 
 
-def streams():
-    return json.loads((ALLENNLP / "sentences.json").read_text("utf8"))
+@pytest.mark.parametrize("rows", [[0], [1], [2], [0, 1, 2]])
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_all_layers_of_three_streams_with_carried_state(name, rows, with_gradients):
+    """Side by side or alone, by the engine and as in training."""
+    bilm, state = read_weights(BILM_TF / name).requires_grad_(with_gradients), None
+    batches, expected = read_batches(), read_bilm_tf(name)
+    assert len(batches) == len(expected) == 8
+    for number, (batch, wanted) in enumerate(zip(batches, expected)):
+        sentences, wanted = [batch[row] for row in rows], [wanted[row] for row in rows]
+        layers, state = bilm.embed(sentences, state)
+        state = state.detach()
+        check_layers([values.detach() for values in layers], wanted, atol=2e-6)
+        fresh = bilm.embed(sentences)[0][0][-1].detach().numpy()
+        assert number == 0 or np.abs(fresh - wanted[0][-1]).max() > 0.01  # the state matters
 
 
+@pytest.mark.parametrize("setting", ["cell_clip", "proj_clip", "use_skip_connections"])
+def test_the_setting_acts_in_that_comparison(tmp_path, setting):
+    (tmp_path / "weights.hdf5").write_bytes((BILM_TF / "skip" / "weights.hdf5").read_bytes())
+    options = json.loads((BILM_TF / "skip" / "options.json").read_text("utf8"))
+    options["lstm"][setting] = False if setting == "use_skip_connections" else None
+    (tmp_path / "options.json").write_text(json.dumps(options))
+    found = read_weights(tmp_path).embed(read_batches()[0])[0][0]
+    assert np.abs(found.numpy() - read_bilm_tf("skip")[0][0]).max() > 0.01
+
+
+def check_written_again(source, folder):
+    bilm = read_weights(source)
+    allennlp.write(bilm, folder)
+    with h5py.File(source) as theirs, h5py.File(folder / "weights.hdf5") as ours:
+        names: list[str] = []
+        theirs.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
+        assert names
+        for name in names:
+            np.testing.assert_array_equal(ours[name][:], theirs[name][:])
+    assert not any(weight.requires_grad for weight in bilm.parameters())
+    assert all(weight.dtype == torch.float32 for weight in bilm.parameters())
+
+
+def test_written_again_it_is_the_same_file(name, tmp_path):
+    check_written_again(BILM_TF / name / "weights.hdf5", tmp_path)
+
+
+# AllenNLP's
+
+
+@needs_allennlp
 @pytest.mark.parametrize("rows", [[0], [0, 1, 2]])
-def test_ten_batches_with_carried_state(bilm, rows):
-    texts = [[sentence.split() for sentence in streams()[row]] for row in rows]
-    assert len(texts[0]) == 10
-    state, zero_state_differs = None, False
+def test_ten_batches_of_allennlp_with_carried_state(rows):
+    """A trained model's top layer."""
+    bilm, state = read_weights(ALLENNLP / "lm_weights.hdf5"), None
+    streams = json.loads((ALLENNLP / "sentences.json").read_text("utf8"))
     with h5py.File(ALLENNLP / "lm_embeddings_0.hdf5") as file:
         for number in range(10):
-            sentences = [text[number] for text in texts]
-            layers, state = bilm.embed(sentences, state)
-            forward, backward = file[str(number)][:]
-            expected = np.concatenate([forward, backward], axis=1)
+            layers, state = bilm.embed([streams[row][number].split() for row in rows], state)
+            expected = np.concatenate(file[str(number)][:], axis=1)
             np.testing.assert_allclose(layers[0][-1], expected, rtol=0, atol=1e-6)
-            fresh = bilm.embed(sentences)[0][0][-1].numpy()
-            zero_state_differs |= bool(np.abs(fresh - expected).max() > 1e-3)
-    assert zero_state_differs
 
 
-def test_token_vectors(bilm):
+@needs_allennlp
+def test_token_vectors_of_allennlp():
+    bilm = read_weights(ALLENNLP / "lm_weights.hdf5")
     words = (ALLENNLP / "vocab_test.txt").read_text("utf8").split("\n")
     words = [word.strip() for word in words if word.strip()]
     with h5py.File(ALLENNLP / "elmo_token_embeddings.hdf5") as file:
@@ -54,18 +96,6 @@ def test_token_vectors(bilm):
     np.testing.assert_allclose(layers[0][0], both, rtol=0, atol=2e-6)
 
 
-def test_written_again_it_is_the_same_file(bilm, tmp_path):
-    from spacy_elmo.weights import allennlp
-
-    allennlp.write(bilm, tmp_path)
-    with (
-        h5py.File(ALLENNLP / "lm_weights.hdf5") as theirs,
-        h5py.File(tmp_path / "weights.hdf5") as ours,
-    ):
-        names: list[str] = []
-        theirs.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
-        assert names
-        for name in names:
-            np.testing.assert_array_equal(ours[name][:], theirs[name][:])
-    assert not any(weight.requires_grad for weight in bilm.parameters())
-    assert all(weight.dtype == torch.float32 for weight in bilm.parameters())
+@needs_allennlp
+def test_allennlp_s_file_written_again_is_the_same(tmp_path):
+    check_written_again(ALLENNLP / "lm_weights.hdf5", tmp_path)

@@ -17,6 +17,7 @@ from spacy_elmo.weights.vocabulary_files import read_dic, write_dic
 
 import reference_manylangs as reference
 from conversions import assert_same_vectors
+from golden import MANYLANGS
 from models import check_layers, check_refused, tiny_bilm
 
 VARIANTS = [
@@ -113,10 +114,9 @@ def test_against_numpy(tmp_path, source):
     check_layers(read_weights(source).embed(SENTENCES)[0], expected)
 
 
-def test_fixture(tmp_path, shared):
-    place = shared / "fixtures" / "manylangs"
-    assert to_manylangs(place, tmp_path / "a") == []
-    assert_same_vectors(tmp_path / "a", place)
+def test_fixture(tmp_path):
+    assert to_manylangs(MANYLANGS, tmp_path / "a") == []
+    assert_same_vectors(tmp_path / "a", MANYLANGS)
 
 
 def test_pipelines_languages_and_provenance(tmp_path, source):

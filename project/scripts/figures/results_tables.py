@@ -1,5 +1,5 @@
 """The project's results as Markdown tables, put into a page between `<!-- results:NAME -->` and
-`<!-- /results:NAME -->`, where NAME is an experiment."""
+`<!-- /results:NAME -->`, where NAME is an experiment, or "gain": what ELMo gains on each task."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -25,6 +25,10 @@ from .results import (
 # What stands across the top; of other experiments all scores that are shown.
 ACROSS = {"sample_efficiency": "share", "mix": "variant", "probe": "variant"}
 HEADERS = {"senses": {"task": "method", "variant": "reads"}}
+# What "gain" compares, and on which experiments.
+GAIN = "gain"
+COMPARED = ("tok2vec", "input")
+TASKS = ("ner", "textcat", "tagger")
 MARK = re.compile(r"<!-- (/?)results:(\S+) -->")
 
 
@@ -68,6 +72,31 @@ def _by_field(runs: list[Run], field: str) -> str:
     return _table([*fields, "score"], [*names, "seeds"], rows)
 
 
+def gain_table(runs: list[Run]) -> str:
+    """A row a corpus: the score that counts without ELMo and with it, and the difference."""
+    rows = []
+    for (_, data), found in group(
+        (run for run in runs if run.experiment in TASKS), "experiment", "data"
+    ).items():
+        variants = dict(group(found, "variant"))
+        score = shown_scores(found)[0]
+        pair = [summarize(variants.get((name,), []), score) for name in COMPARED]
+        if None in pair:
+            continue
+        without, elmo = pair
+        gain = f"{100 * (elmo.mean - without.mean):+.1f}"
+        cells = [in_percent(without), in_percent(elmo), gain]
+        rows.append([data, SCORES[score], *cells, _seeds(variants[name,] for name in COMPARED)])
+    table = _table(["data", "score"], [*map(spoken, COMPARED), "gain", "seeds"], rows)
+    return f"{table}\n\nIn percent; mean and standard deviation over the seeds."
+
+
+def tables_of(runs: list[Run]) -> dict[str, str]:
+    """All tables, by their names."""
+    tables = {name: table_of(found) for (name,), found in group(runs, "experiment").items()}
+    return {**tables, GAIN: gain_table(runs)}
+
+
 def _fields(runs: list[Run], *names: str) -> list[str]:
     """Those fields that any run has."""
     return [name for name in names if any(getattr(run, name) for run in runs)]
@@ -92,10 +121,12 @@ def fill(text: str, tables: dict[str, str]) -> str:
     RAISES (ValueError): A mark is unknown, or one of a pair is missing.
     """
     marks = list(MARK.finditer(text))
+    known = (*get_args(Experiment), GAIN)
     for mark in marks:
-        if mark[2] not in get_args(Experiment):
-            known = ", ".join(get_args(Experiment))
-            raise ValueError(f"{mark[0]}: there is no such experiment; there are {known}")
+        if mark[2] not in known:
+            raise ValueError(
+                f"{mark[0]}: there is no such experiment; there are {', '.join(known)}"
+            )
     parts, done = [], 0
     for start, end in zip(marks[::2], marks[1::2]):
         if start[1] or not end[1] or start[2] != end[2]:
@@ -111,14 +142,16 @@ def fill(text: str, tables: dict[str, str]) -> str:
 
 
 def main(
-    pages: list[Path] = typer.Argument(..., help="Markdown files to change", exists=True),
+    pages: list[Path] = typer.Argument(..., help="Markdown files to change"),
     metrics: Path = typer.Option(Path("metrics"), help="Folder whose runs/ has the figures"),
 ) -> None:
     """Renew the tables of results in Markdown files."""
     try:
-        runs = load(metrics / "runs")
-        tables = {name: table_of(found) for (name,), found in group(runs, "experiment").items()}
+        tables = tables_of(load(metrics / "runs"))
         for page in pages:
+            if not page.is_file():
+                msg.warn(f"{page}: there is no such page")
+                continue
             before = page.read_text("utf8")
             after = fill(before, tables)
             if after == before:

@@ -1,0 +1,130 @@
+"""What `.similarity` is good for: words alone, search, senses of one word.
+
+    python benchmarks/similarity.py
+    python benchmarks/similarity.py --search dev.tsv wiki-sentences.tsv
+    python benchmarks/similarity.py --senses homograph-test.spacy
+
+Without an option: triples of a word, a related and an unrelated one, each word a Doc of its
+own; a triple is right if the related word is nearer. `--search` takes QAMR's files (a question,
+and the sentence that answers it): for every twentieth question all sentences are ranked by
+`Doc.similarity`, and by the cosine of their TF-IDF vectors. `--senses` takes a `.spacy` file
+with a span group "senses" (`python -m spacy project run corpus-homograph project` makes one):
+pairs of occurrences of one word; the figure is the probability that a pair of one sense is
+nearer than a pair of two senses of that word (area under the curve), the mean over the words.
+"""
+
+import argparse
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import spacy
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import roc_auc_score
+from spacy.language import Language
+from spacy.tokens import DocBin
+
+TRIPLES = """
+king queen airplane; dog cat airplane; car truck banana; apple pear bridge; doctor nurse river;
+river lake doctor; coffee tea engine; teacher student cloud; happy glad wooden; big large angry;
+run walk freeze; summer winter hammer; London Paris Monday; Monday Friday London;
+guitar piano potato; bread butter satellite; mother father window; computer laptop horse;
+buy sell sleep; blue green early
+"""
+
+
+def triples(nlp: Language) -> None:
+    """Print the similarities of each triple, and how many are right."""
+    right = 0
+    found = [line.split() for line in TRIPLES.split(";")]
+    for words in found:
+        word, related, unrelated = (nlp(text)[0] for text in words)
+        near, far = word.similarity(related), word.similarity(unrelated)
+        right += near > far
+        print(f"{word} - {related} {near:.3f}   {word} - {unrelated} {far:.3f}")
+    print(f"{right} of {len(found)} triples are right")
+
+
+def search(nlp: Language, questions_path: Path, sentences_path: Path) -> None:
+    """Print how often the right sentence is the nearest, and the mean of 1 / its rank."""
+    rows = [line.split("\t") for line in questions_path.read_text("utf8").splitlines()]
+    questions = [(row[0], row[5]) for row in rows[::20]]
+    wanted = {row[0] for row in rows}
+    sentences = [line.split("\t") for line in sentences_path.read_text("utf8").splitlines()]
+    texts = {name: text for name, text in sentences if name in wanted}
+    order = {name: number for number, name in enumerate(texts)}
+    targets = np.array([order[name] for name, _ in questions])
+    queries = [text for _, text in questions]
+
+    tf_idf = TfidfVectorizer().fit(texts.values())
+    vectors = [
+        unit(np.stack([doc.vector for doc in nlp.pipe(part)])) for part in (queries, texts.values())
+    ]
+    scores = {
+        "TF-IDF": (tf_idf.transform(queries) @ tf_idf.transform(texts.values()).T).toarray(),
+        "Doc.similarity": vectors[0] @ vectors[1].T,
+    }
+    print(f"{len(queries)} questions, {len(texts)} sentences")
+    for name, table in scores.items():
+        ranks = 1 + (table > table[np.arange(len(targets)), targets][:, None]).sum(axis=1)
+        print(f"{name}: first {100 * (ranks == 1).mean():.1f} %, 1 / rank {(1 / ranks).mean():.3f}")
+
+
+def senses(nlp: Language, path: Path) -> None:
+    """Print the area under the curve of each layer and of the pipe's mix."""
+    pipe = nlp.get_pipe("elmo")
+    gold = list(DocBin().from_disk(path).get_docs(nlp.vocab))
+    words = defaultdict(list)
+    for doc, spans in zip(nlp.pipe([doc.copy() for doc in gold]), gold):
+        for span in spans.spans["senses"]:
+            layers = doc._.elmo[:, span.start : span.end].mean(axis=1)
+            words[span.text.lower()].append(
+                (span.label_, [*layers, doc[span.start : span.end].vector])
+            )
+    names = [*(f"layer {number}" for number in range(pipe.bilm.config.n_layers + 1)), "mix"]
+    for place, name in enumerate(names):
+        areas = []
+        for occurrences in words.values():
+            same, near = [], []
+            for (one, first), (two, second) in combinations(occurrences, 2):
+                same.append(one == two)
+                near.append((unit(first[place][None]) @ unit(second[place][None]).T).item())
+            if 0 < sum(same) < len(same):
+                areas.append(roc_auc_score(same, near))
+        print(f"{name}: {100 * np.mean(areas):.1f} ({len(areas)} words)")
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Bring rows to length 1."""
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--weights", default="en_small")
+    parser.add_argument("--mix", default="average")
+    parser.add_argument("--search", nargs=2, type=Path)
+    parser.add_argument("--senses", type=Path)
+    arguments = parser.parse_args()
+    nlp = spacy.blank("en")
+    nlp.add_pipe(
+        "elmo",
+        config={
+            "weights": arguments.weights,
+            "mix": arguments.mix,
+            "store_layers": bool(arguments.senses),
+        },
+    )
+    if arguments.search:
+        search(nlp, *arguments.search)
+    elif arguments.senses:
+        senses(nlp, arguments.senses)
+    else:
+        triples(nlp)
+
+
+if __name__ == "__main__":
+    main()

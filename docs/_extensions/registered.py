@@ -1,0 +1,59 @@
+"""What users know by a registered name, from what setup.cfg's entry points hold.
+
+In a page's source
+
+    ```{registered} spacy_architectures spacy-elmo.BiLM.v1
+    ```
+
+becomes a heading and the signature and docstring of the registered function, wherever it stands;
+of a factory it becomes the docstring of the pipe and the default config.
+"""
+
+import importlib
+import re
+from configparser import ConfigParser
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+from sphinx.application import Sphinx
+from thinc.api import Config
+
+SETUP = Path(__file__).parents[2] / "setup.cfg"
+BLOCK = re.compile(r"^```\{registered\} (\S+) (\S+)\n```$", re.MULTILINE)
+
+
+def replace(app: Sphinx, page: str, source: list[str]) -> None:
+    """Change the source of a page in place."""
+    source[0] = BLOCK.sub(lambda block: _described(*block.groups()), source[0])
+
+
+def _described(group: str, name: str) -> str:
+    place = _entry_points(group)[name].replace(":", ".")
+    if group != "spacy_factories":
+        return f"### {name}\n\n{_rst(f'.. autofunction:: {place}')}"
+    importlib.import_module(place.rpartition(".")[0])
+    pipe = type(spacy.blank("en").create_pipe(name, config={"weights": None}))
+    defaults = Language.get_factory_meta(name).default_config
+    config = Config({"components": {name: {"factory": name, **defaults}}}).to_str()
+    block = config.removeprefix("[components]\n\n")
+    described = _rst(f".. autoclass:: {pipe.__module__}.{pipe.__qualname__}")
+    return f"{described}\n\nThe factory `{name}` has these defaults:\n\n```ini\n{block}\n```"
+
+
+def _rst(text: str) -> str:
+    return f"```{{eval-rst}}\n{text}\n```"
+
+
+def _entry_points(group: str) -> dict[str, str]:
+    parser = ConfigParser(delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(SETUP, "utf8")
+    lines = parser["options.entry_points"][group].strip().splitlines()
+    return dict(map(str.strip, line.split("=")) for line in lines)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("source-read", replace)
+    return {"version": "1", "parallel_read_safe": True}

@@ -1,0 +1,66 @@
+"""Every code block of README.md and of the pages under docs/ runs, and prints what they show."""
+
+import re
+import shutil
+
+import pytest
+
+import page_inputs
+from page_blocks import PAGES, READ_BY_PEOPLE, RUN, run_page
+
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SLOW = re.compile(r"<!-- skip: next if\(not slow")
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory):
+    """A folder with inputs and a pretrained model."""
+    folder = tmp_path_factory.mktemp("workplace")
+    page_inputs.make_workplace(folder)
+    page_inputs.pretrain(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(filled, tmp_path, monkeypatch):
+    """A copy, to work in."""
+    place = shutil.copytree(filled, tmp_path / "workplace")
+    monkeypatch.chdir(place)
+    return place
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page, folder):
+    if page.name in PRETRAIN:
+        shutil.rmtree(folder / "pretraining")
+    run_page(page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if SLOW.search(page.read_text("utf8"))], ids=lambda p: p.name
+)
+def test_slow_blocks(page, folder):
+    if page.name in PRETRAIN:
+        shutil.rmtree(folder / "pretraining")
+    run_page(page, slow=True)
+
+
+# These make the model themselves, before they use it.
+PRETRAIN = {"README.md", "pretraining.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_block_is_forgotten(page):
+    """Languages are those that run; an output follows what prints it; what is left out says why."""
+    text = page.read_text("utf8")
+    before = ""
+    for block in FENCE.finditer(text):
+        language = block[1]
+        assert language in RUN | READ_BY_PEOPLE or language.startswith("{"), block[0]
+        assert language != "text" or before in ("python", "bash"), block[0]
+        before = language
+    for comment in re.findall(r"<!-- skip:.*?-->", text, re.DOTALL):
+        assert re.fullmatch(
+            r'<!-- skip: next ("[^"]{9,}"|if\(not slow, reason="[^"]{9,}"\)) -->', comment
+        ), comment

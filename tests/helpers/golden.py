@@ -1,0 +1,37 @@
+"""The golden files of tests/fixtures: what other programs, and earlier commits, gave."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import srsly
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+BILM_TF = FIXTURES / "bilm_tf"
+BILM_TF_MODELS = ("skip", "plain")
+MANYLANGS = FIXTURES / "manylangs"
+SAVED = FIXTURES / "saved"
+
+
+def read_batches() -> list[list[list[str]]]:
+    """RETURNS (List[List[List[str]]]): The eight batches that bilm-tf read one after another, of
+    a sentence from each of the three streams."""
+    return [list(batch) for batch in zip(*srsly.read_json(BILM_TF / "sentences.json"))]
+
+
+def read_bilm_tf(name: str) -> list[list[np.ndarray]]:
+    """RETURNS (List[List[numpy.ndarray]]): What TensorFlow gave for each of them, all layers,
+    the state carried. *Shape:* `(L + 1, n_tokens, 2P)`"""
+    with h5py.File(BILM_TF / name / "layers.hdf5") as file:
+        return [
+            [file[f"{stream}/{batch}"][()] for stream in range(len(file))]
+            for batch in range(len(file["0"]))
+        ]
+
+
+def read_manylangs() -> tuple[list[list[str]], list[np.ndarray]]:
+    """RETURNS (Tuple[List[List[str]], List[numpy.ndarray]]): Sentences, and what
+    ELMoForManyLangs gave for each, from a zero state. *Shape:* `(L + 1, n_tokens, 2P)`"""
+    sentences = srsly.read_json(MANYLANGS / "sentences.json")
+    with h5py.File(MANYLANGS / "reference_layers.hdf5") as file:
+        return sentences, [file[str(i)][()] for i in range(len(sentences))]
