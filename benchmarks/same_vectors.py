@@ -31,7 +31,7 @@ from spacy_elmo.weights import read_weights
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "tests" / "fixtures"
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 import models  # noqa: E402
 import reference  # noqa: E402
