@@ -15,9 +15,9 @@ from scripts.experiments.runs import Run, write_runs
 from scripts.figures import plot_results, plotting
 
 
-def luminance(colour):
+def luminance(color):
     """Relative luminance of WCAG 2."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     ]
@@ -26,8 +26,8 @@ def luminance(colour):
 
 @pytest.mark.parametrize("page", ["#ffffff", "#0d1117"])
 def test_contrast(page):
-    for colour in (plotting.TEXT, *plotting.COLOURS):
-        dark, light = sorted((luminance(colour), luminance(page)))
+    for color in (plotting.TEXT, *plotting.COLORS):
+        dark, light = sorted((luminance(color), luminance(page)))
         assert (light + 0.05) / (dark + 0.05) > 4
 
 

@@ -49,4 +49,4 @@ def test_a_probe_takes_the_place_of_itself(tmp_path):
     write_runs([again], tmp_path, outdated=same_probe(again))
     assert read_runs(tmp_path) == [*kept, again]
     senses = {"experiment": "senses", "data": "toy", "seed": 0, "variant": "layer 1", "scores": {}}
-    assert same_probe(Run(**senses, task="nearest neighbour"))(Run(**senses, task="other method"))
+    assert same_probe(Run(**senses, task="nearest neighbor"))(Run(**senses, task="other method"))

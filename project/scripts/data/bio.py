@@ -1,4 +1,5 @@
-"""Sentences with BIO tags as spaCy's training data: what the converters of named entities share."""
+"""This module makes spaCy's training data of sentences with BIO tags, for the converters of named
+entities."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Convert the Wikipedia Homograph Data (a TSV file a homograph: homograph, wordid, sentence, start,
-end) to spaCy's training data: a Doc a sentence, whose span group "senses" holds the homograph,
-labelled with its wordid.
+"""This script converts the Wikipedia Homograph Data (a TSV file a homograph: homograph, wordid,
+sentence, start, end) to spaCy's training data: a Doc a sentence, whose span group "senses" holds
+the homograph, labeled with its wordid.
 
 A few offsets are wrong, and a few homographs are only a part of a token: those sentences are left
 out.

@@ -1,10 +1,11 @@
-"""Convert SST-5 (lines of a label 0-4, a space, and the text) to spaCy's training data."""
+"""This script converts SST-5 (lines of a label 0-4, a space, and the text) to spaCy's training
+data."""
 
 from pathlib import Path
 
 import typer
 
-from .labelled_lines import read_docs, write_docs
+from .labeled_lines import read_docs, write_docs
 
 LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
 

@@ -1,5 +1,5 @@
-"""Convert TREC's questions (lines of a label 0-5, a space, and the text; Latin-1) to spaCy's
-training data. There is no dev set: a tenth of the training set is kept apart as one."""
+"""This script converts TREC's questions (lines of a label 0-5, a space, and the text; Latin-1) to
+spaCy's training data. There is no dev set: a tenth of the training set is kept apart as one."""
 
 from pathlib import Path
 from random import Random
@@ -7,7 +7,7 @@ from typing import Optional
 
 import typer
 
-from .labelled_lines import read_docs, write_docs
+from .labeled_lines import read_docs, write_docs
 
 LABELS = ("description", "entity", "abbreviation", "human", "location", "number")
 DEV_SHARE = 0.1

@@ -1,5 +1,5 @@
-"""Convert Universal NER (columns: number, token, BIO tag, annotators; # comments) to spaCy's
-training data, one Doc a sentence.
+"""This script converts Universal NER (columns: number, token, BIO tag, annotators; # comments) to
+spaCy's training data, one Doc a sentence.
 
 The training file of English EWT has a type OTH, which dev and test lack: it is left out. So is
 the tag B-O, a slip for O.

@@ -1,4 +1,5 @@
-"""Convert WNUT17 (CoNLL columns: token, tab, BIO tag) to spaCy's training data, one Doc a sentence.
+"""This script converts WNUT17 (CoNLL columns: token, tab, BIO tag) to spaCy's training data, one
+Doc a sentence.
 
 In the published training file most separator lines hold a single tab; `spacy convert` takes them
 for tokens and runs the sentences together, so the file is read here.

@@ -1,8 +1,8 @@
-"""Make the demo data: text for a language model and two small labelled tasks.
+"""This script generates the demo's data: text for a language model and two small labeled tasks.
 
 Everything is built from the word lists and sentence frames of grammar.py. Both tasks turn
 on what a word means in its sentence: whether a name is a PERSON, a PLACE or a FIRM, and whether
-a word such as "bank" or "crane" stands for something of NATURE or of CULTURE. The labelled
+a word such as "bank" or "crane" stands for something of NATURE or of CULTURE. The labeled
 training sets know only a part of the words that decide it; the others are in the text for the
 language model, in the same company, and in the dev and test sets.
 """
@@ -27,7 +27,7 @@ SIZES = {
     "ner": {"train": 240, "dev": 200, "test": 400},
     "textcat": {"train": 120, "dev": 200, "test": 400},
 }
-KNOWN_SHARE = 0.4  # of the cue words: those that the labelled training sets draw from
+KNOWN_SHARE = 0.4  # of the cue words: those that the labeled training sets draw from
 CLASSES = sorted(grammar.NER)
 LABELS = ("CULTURE", "NATURE")
 Item = TypeVar("Item")
@@ -80,7 +80,7 @@ class Lexicon:
         return cls(cues, list(names), shared)
 
     def known(self, rng: Random, share: float, names: Iterable[str]) -> Lexicon:
-        """Make the lexicon of the labelled training sets: a share of each list of cue words."""
+        """Make the lexicon of the labeled training sets: a share of each list of cue words."""
         cues = {key: subset(rng, words, share) for key, words in self.cues.items()}
         shared = dict(self.shared)
         shared["D"] = [site for label in LABELS for site in cues[label, "S"]]
@@ -243,7 +243,7 @@ def make_data(seed: int) -> dict[str, list[Sentence]]:
     """Make all data sets, by name."""
     rng = Random(seed)
     names, rare = split(grammar.NAMES), split(grammar.RARE_NAMES)
-    unlabelled = Lexicon.full(names * 4 + rare)  # rare names are rare
+    unlabeled = Lexicon.full(names * 4 + rare)  # rare names are rare
     full = Lexicon.full(names * 2 + rare + split(grammar.NEW_NAMES))
     known = full.known(rng, KNOWN_SHARE, names)
     data: dict[str, list[Sentence]] = {}
@@ -254,7 +254,7 @@ def make_data(seed: int) -> dict[str, list[Sentence]]:
             data[f"{task}-{part}"] = writer.sentences(size, PARTS[task], banned)
             banned.update(sentence.words for sentence in data[f"{task}-{part}"])
     for name, size in (("lm-train", LM_TRAIN), ("lm-dev", LM_DEV)):
-        data[name] = Writer(rng, unlabelled).sentences(size, PARTS["lm"], banned)
+        data[name] = Writer(rng, unlabeled).sentences(size, PARTS["lm"], banned)
         banned.update(sentence.words for sentence in data[name])
     return data
 

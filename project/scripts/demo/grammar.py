@@ -1,4 +1,4 @@
-"""Word lists and sentence frames of the demo data (see data.py).
+"""This module holds the word lists and sentence frames of the demo's data (see data.py).
 
 A frame is a line of tokens. Tokens in braces are slots: those in lower case say nothing about
 the answer (SHARED), N and M are names, W is a word with several senses, and the other capitals

@@ -1,4 +1,5 @@
-"""What a language model knows: one word in three sentences."""
+"""This script shows what a language model knows of a word: how similar its vectors are in three
+sentences."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Test scores of the trained pipelines, without and with ELMo, and the layer mixes they learned."""
+"""This script prints and writes the test scores of the trained pipelines, without and with ELMo,
+and prints the layer mixes that they learned."""
 
 from pathlib import Path
 from typing import Optional

@@ -1,4 +1,5 @@
-"""The heads: a task's model on top of its vectors, and how it is trained."""
+"""This module holds the heads: each is a task's model on top of its vectors, and how it is
+trained."""
 
 from dataclasses import dataclass
 

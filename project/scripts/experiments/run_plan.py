@@ -1,5 +1,5 @@
-"""All trials of a plan, some side by side. What has been done is not repeated, so that the whole
-can be stopped and started again."""
+"""This script runs all trials of a plan, some side by side. It does not repeat what has been done,
+so that the whole can be stopped and started again."""
 
 import os
 import signal

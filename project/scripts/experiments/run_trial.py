@@ -1,5 +1,5 @@
-"""One trial of an experiment: it is trained, evaluated on dev and test data, and written down as a
-run."""
+"""This script runs one trial of an experiment: it trains, evaluates on dev and test data, and
+writes the figures down as a run."""
 
 import hashlib
 import io

@@ -1,6 +1,6 @@
-"""The runs and their figures on disk: a folder with a file an experiment, `EXPERIMENT.jsonl`, and
-in it a line a run. Files of one run or a list of runs, `*.json`, as they were written once, are
-still read."""
+"""This module reads and writes runs and their figures: a folder has a file an experiment,
+`EXPERIMENT.jsonl`, with a line a run. Files of one run or a list of runs, `*.json`, as they were
+written once, are still read."""
 
 import json
 import re

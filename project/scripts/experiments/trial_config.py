@@ -1,5 +1,5 @@
-"""The config of a trial: a plain config of configs/training/, with the head that was chosen for the
-task and with what the variant changes in it."""
+"""This module builds the config of a trial: a plain config of configs/training/, with the head that
+was chosen for the task and with what the variant changes in it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""What is run in the experiments: one `Trial` is one training, the plans are lists of them."""
+"""This module says what is run in the experiments: one `Trial` is one training, the plans are lists
+of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

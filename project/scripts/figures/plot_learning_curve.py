@@ -1,4 +1,4 @@
-"""The learning curve of a pretraining run, as a picture."""
+"""This script draws the learning curve of a pretraining run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""All pictures of the project's results, from the files in metrics/."""
+"""This script draws all pictures of the project's results, from the files in metrics/."""
 
 import math
 from collections.abc import Mapping
@@ -122,7 +122,7 @@ def _draw_probe(axes: Axes, runs: list[Run]) -> None:
     if levels:
         level, (task, variant) = max(levels, key=lambda one: one[0].mean)
         look = next(style)
-        axes.axhline(level.mean, color=look.colour, linestyle=look.line, label=variant or task)
+        axes.axhline(level.mean, color=look.color, linestyle=look.line, label=variant or task)
     axes.set_xticks(range(len(places)), list(places))
     axes.set_ylabel(SCORES[score])
     axes.legend(fontsize="small")

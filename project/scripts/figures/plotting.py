@@ -1,5 +1,5 @@
-"""How the pictures look: on white, on a dark page, and in print, where colours are greys. Drawn
-again from the same figures a picture is the same, byte for byte."""
+"""This module sets how the pictures look: on white, on a dark page, and in print, where colors are
+grays. Drawn again from the same figures a picture is the same, byte for byte."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +20,8 @@ except ImportError:
 
 # Each has a contrast of at least 4 to white and to a page of #0d1117.
 TEXT = "#787878"
-COLOURS = ("#1f83c4", "#c8550a", "#0b8f68", "#a558a0", "#a07800")
-# Without colours these tell the lines and bars from each other.
+COLORS = ("#1f83c4", "#c8550a", "#0b8f68", "#a558a0", "#a07800")
+# Without colors these tell the lines and bars from each other.
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v")
 HATCHES = ("", "///", "..", "xx", "--")
@@ -44,9 +44,9 @@ __all__ = ["TEXT", "Axes", "looks", "picture", "ticker"]
 
 
 class Look(NamedTuple):
-    """Colour, line, marker and hatch of one line or bar."""
+    """Color, line, marker and hatch of one line or bar."""
 
-    colour: str
+    color: str
     line: Any
     marker: str
     hatch: str
@@ -54,18 +54,18 @@ class Look(NamedTuple):
     @property
     def of_line(self) -> dict[str, Any]:
         """The arguments of a plotted line."""
-        return {"color": self.colour, "linestyle": self.line, "marker": self.marker}
+        return {"color": self.color, "linestyle": self.line, "marker": self.marker}
 
     @property
     def of_bar(self) -> dict[str, Any]:
         """The arguments of a bar."""
-        face = (self.colour, 0.35)
-        return {"facecolor": face, "edgecolor": self.colour, "hatch": self.hatch}
+        face = (self.color, 0.35)
+        return {"facecolor": face, "edgecolor": self.color, "hatch": self.hatch}
 
 
 def looks() -> Iterator[Look]:
     """One look after the other, without end."""
-    return cycle(Look(*look) for look in zip(COLOURS, LINES, MARKERS, HATCHES))
+    return cycle(Look(*look) for look in zip(COLORS, LINES, MARKERS, HATCHES))
 
 
 @contextmanager

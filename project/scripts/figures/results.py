@@ -1,4 +1,4 @@
-"""The figures of the project's runs put together, and how they are called."""
+"""This module puts the figures of the project's runs together, and knows how they are called."""
 
 import statistics
 from collections.abc import Iterable

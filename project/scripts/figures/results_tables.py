@@ -1,5 +1,6 @@
-"""The project's results as Markdown tables, put into a page between `<!-- results:NAME -->` and
-`<!-- /results:NAME -->`, where NAME is an experiment, or "gain": what ELMo gains on each task."""
+"""This script writes the project's results as Markdown tables into a page, between
+`<!-- results:NAME -->` and `<!-- /results:NAME -->`, where NAME is an experiment, or "gain": what
+ELMo gains on each task."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,5 @@
-"""Lines of a label's number, a space and a text as spaCy's training data: SST-5 and TREC."""
+"""This module makes spaCy's training data of lines that hold a label's number, a space and a text:
+those of SST-5 and TREC."""
 
 from collections.abc import Sequence
 from pathlib import Path
