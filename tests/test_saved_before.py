@@ -1,0 +1,369 @@
+"""What an earlier commit saved (tests/fixtures/saved), by the doors that users take."""
+
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import spacy
+import srsly
+import torch
+from prepared import sentences_of
+from spacy.cli._util import app
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from spacy.util import load_config, load_model_from_config, registry
+from thinc.api import Config
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.export import load_docs
+from spacy_elmo.vectors import keep_vectors, restore_vectors
+from spacy_elmo.weights import read_weights
+
+import written_vectors
+from components import examples
+from golden import SAVED
+from runs import arrays, assert_same_arrays
+
+PIPELINES = ("pipeline", "fine_tuned", "replaced")
+RUNS = ("adam", "adagrad", "adamw")
+FEATURES = "components.elmo.features"
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    """A copy of the files, where the test runs."""
+    folder = shutil.copytree(SAVED, tmp_path / "saved")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(*arguments, status=0):
+    result = CliRunner().invoke(app, ["elmo", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return " ".join(result.output.split())
+
+
+def expected_json(name):
+    return srsly.read_json(SAVED / f"{name}.expected.json")
+
+
+def expected_arrays(name):
+    with np.load(SAVED / f"{name}.expected.npz") as file:
+        return {key.replace("|", "/"): file[key] for key in file.files}
+
+
+def assert_close(found, expected):
+    """Equal but for the last bits, which differ between machines: to a millionth of the largest."""
+    assert found.shape == expected.shape
+    largest = np.abs(expected).max(initial=1.0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * largest)
+
+
+def check_answers(nlp, name):
+    """Annotations and vectors are those of then."""
+    arrays, answers = expected_arrays(name), expected_json(name)
+    assert any(answer["ents"] or answer["tags"] for answer in answers)
+    for i, answer in enumerate(answers):
+        doc = nlp(answer["text"])
+        assert [[ent.start, ent.end, ent.label_] for ent in doc.ents] == answer["ents"]
+        assert [token.tag_ for token in doc if token.tag_] == answer["tags"]
+        assert doc.cats == pytest.approx(answer["cats"], abs=1e-5)
+        assert_close(doc.tensor, arrays[f"{i} tensor"])
+        if f"{i} layers" in arrays:
+            assert_close(doc._.elmo, arrays[f"{i} layers"])
+
+
+# Pipelines
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines(name, tmp_path):
+    nlp = spacy.load(SAVED / name)
+    check_answers(nlp, name)
+    nlp.to_disk(tmp_path / "again")
+    check_answers(spacy.load(tmp_path / "again"), name)
+
+
+def test_bytes():
+    config = load_config(SAVED / "pipeline" / "config.cfg")
+    nlp = spacy.blank("en").from_config(config)
+    check_answers(nlp.from_bytes((SAVED / "pipeline.bytes").read_bytes()), "pipeline")
+
+
+def weights_of(nlp):
+    """The components' own weights, and the checksums of language models."""
+    nodes = [(name, node) for name, pipe in nlp.pipeline for node in pipe.model.walk()]
+    weights = {name: b"" for name in nlp.pipe_names if name != "elmo"}
+    for name, node in nodes:
+        for parameter in node.param_names:
+            weights[name] += node.get_param(parameter).tobytes()
+    return weights, {shim.bilm.checksum() for _, node in nodes for shim in node.shims}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines_are_trained_on(name):
+    """All that learns learns: each component, and ELMo where it is not frozen."""
+    nlp = spacy.load(SAVED / name)
+    before, checksums = weights_of(nlp)
+    nlp.update(examples(nlp), sgd=nlp.resume_training())
+    after, then = weights_of(nlp)
+    assert [pipe for pipe in after if after[pipe] == before[pipe]] == []
+    assert (then == checksums) == (name == "pipeline")
+
+
+def names_of(block):
+    """The registered functions of a config, each as its registry and its name."""
+    for key, value in block.items():
+        if isinstance(value, dict):
+            yield from names_of(value)
+        elif key.startswith("@") and value.startswith("spacy-elmo."):
+            yield key[1:], value
+
+
+def test_config_with_every_registered_name(monkeypatch):
+    """Each is known, with the settings that it had; paths of weights are relative."""
+    monkeypatch.chdir(SAVED)
+    config = load_config("trained.cfg")
+    found = set(names_of(config))
+    assert len(found) == 17
+    for kind, name in found:
+        assert registry.has(kind, name), name
+    nlp = load_model_from_config(config, auto_fill=False, validate=True)
+    assert nlp.pipe_names == ["elmo", "elmo_windows", "elmo_doc", "elmo_new", "ner", "tagger"]
+    doc = Doc(nlp.vocab, words=expected_json("pipeline")[1]["text"].split())
+    for name, layers in expected_arrays("trained").items():
+        assert_close(nlp.get_pipe(name).predict([doc])[0], layers)
+    assert nlp.get_pipe("elmo_new").predict([doc])[0].shape == (3, len(doc), 8)
+    registry.resolve({"objective": config["pretraining"]["objective"]})
+
+
+# Kept features
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_kept_features_are_found(saved, computed, dtype):
+    """Nothing is computed anew, and what is found is what was kept, in its type."""
+    settings = {"@feature_caches": "spacy-elmo.disk.v1", "path": "features.sqlite", "dtype": dtype}
+    nlp = spacy.load("pipeline", config={"components": {"elmo": {"features": settings}}})
+    docs = [nlp.make_doc(text) for text in expected_json("features")]
+    nlp.get_pipe("elmo").update([Example(doc, doc.copy()) for doc in docs])
+    assert computed == []
+    for i, doc in enumerate(docs):
+        kept = expected_arrays("features")[f"{dtype} {i}"].astype(dtype)
+        np.testing.assert_array_equal(doc._.elmo, kept.astype("float32"))
+
+
+# Docs
+
+
+def check_doc(doc, expected, other):
+    assert_close(doc[4].vector, expected[4])
+    similarities = expected_json("docs")
+    assert doc[4].similarity(other[1]) == pytest.approx(similarities["tokens"], abs=1e-6)
+    assert doc[3:5].similarity(other[0:2]) == pytest.approx(similarities["spans"], abs=1e-6)
+    assert doc.similarity(other) == pytest.approx(similarities["docs"], abs=1e-6)
+
+
+def test_docs():
+    """Pickled, as bytes, and in a DocBin."""
+    vocab = spacy.load(SAVED / "pipeline").vocab
+    tensors = [expected_arrays("pipeline")[f"{i} tensor"] for i in range(4)]
+    docs = DocBin().from_disk(SAVED / "docs.spacy").get_docs(vocab)
+    docs = [restore_vectors(doc) for doc in docs]
+    for doc, tensor in zip(docs, tensors):
+        assert_close(doc.tensor, tensor)
+    loaded = restore_vectors(Doc(vocab).from_bytes((SAVED / "doc.bytes").read_bytes()))
+    pickled = pickle.loads((SAVED / "doc.pickle").read_bytes())
+    for doc in (docs[0], loaded, pickled):
+        check_doc(doc, tensors[0], docs[1])
+    restored = restore_vectors(keep_vectors(pickled))
+    assert_close(restored._.elmo, expected_arrays("pipeline")["0 layers"])
+
+
+def test_pickled_doc_where_nothing_else_is_imported():
+    """The hooks are found by the names that the pickle holds."""
+    script = (
+        "import json, pickle, sys; doc = pickle.load(open(sys.argv[1], 'rb'));"
+        "print(json.dumps([doc[4].vector.tolist(), doc[4].similarity(doc[0]), doc.has_vector]))"
+    )
+    command = [sys.executable, "-c", script, str(SAVED / "doc.pickle")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    vector, similarity, has_vector = json.loads(done.stdout)
+    tensor = expected_arrays("pipeline")["0 tensor"].astype("float64")
+    assert_close(np.array(vector), tensor[4])
+    norms = np.linalg.norm(tensor[4]) * np.linalg.norm(tensor[0])
+    assert similarity == pytest.approx(tensor[4] @ tensor[0] / norms, abs=1e-6)
+    assert has_vector is True
+
+
+# Corpora and pretraining
+
+
+def test_prepared_corpus():
+    from spacy_elmo.text.prepare import open_corpus
+
+    corpus, expected = open_corpus(SAVED / "corpus", verify=True), expected_json("corpus")
+    assert sentences_of(corpus) == expected["sentences"]
+    assert corpus.documents.tolist() == expected["documents"]
+    assert dict(zip(corpus.types, corpus.counts().tolist())) == expected["counts"]
+
+
+def test_prepared_corpus_is_found_by_the_same_command(saved):
+    files = {path: path.read_bytes() for path in Path("corpus").iterdir()}
+    run("corpus", "text", "corpus", "--lang", "xx", "--max-size", 60)
+    assert {path: path.read_bytes() for path in Path("corpus").iterdir()} == files
+
+
+def check_metrics(output, expected, first=1):
+    """Losses and perplexities from a step on are those of then."""
+    rows = [json.loads(line) for line in (output / "metrics.jsonl").read_text("utf8").splitlines()]
+    assert [row["step"] for row in rows] == [row["step"] for row in expected]
+    for row, wanted in zip(rows[first - 1 :], expected[first - 1 :]):
+        assert row["sampled_loss"] == pytest.approx(wanted["sampled_loss"], abs=1e-5)
+        assert row["learn_rate"] == pytest.approx(wanted["learn_rate"], rel=1e-6)
+        assert row["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-5)
+
+
+def test_training_on_a_prepared_corpus(saved):
+    changes = ["--corpus.train", "corpus", "--training.max_steps", 3]
+    run("pretrain", "pretraining-adam.cfg", "--output", "out", *changes)
+    check_metrics(saved / "out", expected_json("pretraining-prepared"))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_stopped_run_goes_on(saved, name):
+    """To the losses and the model of then, with the corpus as it is."""
+    output = saved / f"pretraining-{name}"
+    metrics = (output / "metrics.jsonl").read_bytes()
+    corpus = {path: path.read_bytes() for path in (output / "corpus").iterdir()}
+    shown = run("pretrain", f"pretraining-{name}.cfg", "--output", output, "--resume")
+    assert "Going on from step 6" in shown
+    check_metrics(output, expected_json(f"pretraining-{name}"), first=7)
+    assert (output / "metrics.jsonl").read_bytes().startswith(metrics)
+    assert {path: path.read_bytes() for path in (output / "corpus").iterdir()} == corpus
+    assert (output / "checkpoints" / "checkpoint-0000000012.pt").is_file()
+
+
+def test_other_settings_are_refused(saved):
+    changes = ["--resume", "--training.learn_rate", 0.5]
+    shown = run("pretrain", "pretraining-adam.cfg", "-o", "pretraining-adam", *changes, status=1)
+    assert "training.learn_rate was 0.01 and is 0.5" in shown
+
+
+def test_settings_that_a_checkpoint_does_not_know_were_at_their_defaults(saved):
+    """As if all that the run left at its default had been added since."""
+    path = saved / "pretraining-adam" / "checkpoints" / "checkpoint-0000000006.pt"
+    content = torch.load(path, weights_only=True)
+    given = load_config("pretraining-adam.cfg")["training"]
+    unknown = [
+        name
+        for name in content["config"]
+        if name.startswith("training.") and name.removeprefix("training.") not in given
+    ]
+    assert {"training.optimizer", "training.grad_clip", "training.decay_share"} <= {*unknown}
+    # These decide what a checkpoint's tensors are.
+    for name in {*unknown} - {"training.softmax"}:
+        del content["config"][name]
+    torch.save(content, path)
+    run("pretrain", "pretraining-adam.cfg", "--output", "pretraining-adam", "--resume")
+    check_metrics(saved / "pretraining-adam", expected_json("pretraining-adam"), first=7)
+
+
+# Models
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("pipeline", "fine_tuned", "pretraining-adam/model-best", "pretraining-adamw/model-best"),
+        *("converted/float32.safetensors", "converted/float16.safetensors"),
+        *("converted/allennlp", "converted/manylangs"),
+    ],
+)
+def test_vectors_of_models(name):
+    sentences = [answer["text"].split() for answer in expected_json("pipeline")]
+    layers, state = read_weights(SAVED / name).embed(sentences, "warm")
+    expected = expected_arrays("models")
+    for i, values in enumerate(layers):
+        assert_close(values.numpy(), expected[f"{name} {i}"])
+    assert_close(state.hidden.numpy(), expected[f"{name} hidden"])
+    assert_close(state.cell.numpy(), expected[f"{name} cell"])
+
+
+@pytest.mark.parametrize("name", expected_json("models"))
+def test_perplexity_of_models(saved, name):
+    run("perplexity", name, "dev.txt", "--output", "figures.json")
+    found = srsly.read_json("figures.json")["total"]
+    assert found == pytest.approx(expected_json("models")[name], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["pretraining-adam/model-best", "converted/allennlp"])
+def test_pretraining_goes_on_from_models(saved, name):
+    """With the softmax and vocabulary that they have: its perplexity before is theirs."""
+    config = load_config("pretraining-adam.cfg")
+    config["training"] |= {"max_steps": 1, "eval_streams": 64}
+    Config({**config, "pretraining": {"init": name, "softmax_warmup": 0}}).to_disk("a.cfg")
+    shown = run("pretrain", "a.cfg", "--output", "out")
+    assert f"it was {expected_json('models')[name]['mean']:.2f}, on the same text" in shown
+
+
+def test_models_convert_to_the_same_weights(saved):
+    run("convert", "converted/allennlp/elmo_weights.hdf5", "again", "--lang", "xx")
+    assert_same_arrays(arrays(saved, "again"), arrays(saved / "pretraining-adam", "model-best"))
+
+
+# Vectors of corpora
+
+
+@pytest.mark.parametrize("format", written_vectors.FORMATS)
+@pytest.mark.parametrize(("layers", "dtype"), [("average", "float32"), ("all", "float16")])
+def test_written_vectors(saved, format, layers, dtype):
+    """What was written can be read; the same command writes the same, to the same layout."""
+    suffix = "" if format == "spacy" else f".{format}"
+    old, new = (saved / "embedded" / f"{name}{suffix}" for name in (f"{layers}-{dtype}", "new"))
+    kind = "tensor" if layers == "average" else "layers"
+    expected = [expected_arrays("pipeline")[f"{i} {kind}"] for i in range(3)]
+    options = ["--layers", layers, "--dtype", dtype]
+    run("embed", "pipeline", "sentences.txt", new, *options)
+    tolerance = {"float32": {"rtol": 0, "atol": 2e-6}, "float16": {"rtol": 2**-10, "atol": 1e-6}}
+    for path in (old, new):
+        found = written_vectors.read(format, path)
+        assert [values.dtype for values in found] == [dtype] * 3
+        for values, wanted in zip(found, expected):
+            np.testing.assert_allclose(values, wanted, **tolerance[dtype])
+    if format in ("hdf5", "npz"):
+        index = written_vectors.index_of(format, old)
+        assert index == written_vectors.index_of(format, new)
+        assert index == {doc["text"]: str(i) for i, doc in enumerate(expected_json("pipeline")[:3])}
+
+
+def test_settings_of_written_vectors(saved):
+    """The same model, text and settings are known to be the same: the checksums are."""
+    run("embed", "pipeline", "sentences.txt", "new.hdf5")
+    found = []
+    for path in ("embedded/average-float32.hdf5", "new.hdf5"):
+        with h5py.File(path) as file:
+            found.append(json.loads(file.attrs["spacy_elmo"]))
+    for settings in found:
+        del settings["spacy_elmo"]  # the version
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["average-float32", "all-float16"])
+def test_load_docs(name):
+    vocab = spacy.load(SAVED / "pipeline").vocab
+    expected, answers = expected_arrays("pipeline"), expected_json("pipeline")
+    docs = list(load_docs(SAVED / "embedded" / name, vocab))
+    assert [doc.text for doc in docs] == [answer["text"] for answer in answers[:3]]
+    for i, doc in enumerate(docs):
+        np.testing.assert_allclose(doc.tensor, expected[f"{i} tensor"], rtol=2e-3, atol=2e-3)
+        np.testing.assert_array_equal(doc[1].vector, doc.tensor[1])
