@@ -11,6 +11,9 @@ from .config import BiLMConfig
 from .convolution import ConvolutionMaximum
 from .linear import linear
 
+# A GPU takes all of so many characters rather than wait to know which there are.
+ALL_CHARACTERS = 512
+
 
 class Highway(nn.Module):
     """Highway layer (Srivastava et al. 2015): `y = g * relu(W x + b) + (1 - g) * x`
@@ -89,9 +92,10 @@ class CharacterCNN(nn.Module):
         RETURNS (Tensor): *Shape:* `(n_tokens, F)`
         """
         assert self.embedding is not None
-        characters = self.embedding(character_ids)
+        used, index = _different(character_ids, self.embedding.num_embeddings)
+        characters = self.embedding(used)
         pooled = [
-            ConvolutionMaximum.apply(characters, convolution.weight, convolution.bias)
+            ConvolutionMaximum.apply(characters, index, convolution.weight, convolution.bias)
             for convolution in self.convolutions
         ]
         vectors = self.activation(torch.cat(pooled, dim=1))
@@ -109,3 +113,12 @@ class CharacterCNN(nn.Module):
         if self.projection is None:
             return vectors
         return linear(vectors, self.projection, product_dtype)
+
+
+def _different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]:
+    """RETURNS (Tuple[Tensor, Tensor]): Ids that hold all that occur, and the index
+    into them of each that is given."""
+    if character_ids.is_cpu or n_characters > ALL_CHARACTERS:
+        used, index = torch.unique(character_ids, return_inverse=True)
+        return used, index
+    return torch.arange(n_characters, device=character_ids.device), character_ids.long()

@@ -3,26 +3,32 @@
 from typing import Any, Optional
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
 class ConvolutionMaximum(torch.autograd.Function):
-    """The largest value of each filter over all positions of a token: windows of
-    the characters, one matrix product, a running maximum. The gradient goes to
-    the first position that has it.
+    """The largest value of each filter over all positions of a token. There are far
+    fewer different characters than windows, so each is multiplied with every tap of
+    the filters once, and what a window gives is a sum of such rows:
 
-    *Shapes:* characters `(n, T, E)`, weight `(F, E, width)` as PyTorch's `Conv1d`
-    has it, bias `(F,)`. The result is `(n, F)`.
+        value[n, p] = sum over taps t of table[t, index[n, p + t]] + bias
+        table[t, c] = weight[t] characters[c]
+
+    The gradient goes to the first position that has the maximum, and from there to
+    one row of the table for each tap.
+
+    *Shapes:* characters `(C, E)`, index `(n, T)` into them, weight `(F, E, width)`
+    as PyTorch's `Conv1d` has it, bias `(F,)`. The result is `(n, F)`.
     """
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, characters: Tensor, weight: Tensor, bias: Tensor
+        ctx: Any, characters: Tensor, index: Tensor, weight: Tensor, bias: Tensor
     ) -> Tensor:
-        windows = _windows(characters, weight.shape[2])
-        values = torch.mm(windows.flatten(0, 1), _as_matrix(weight).t())
-        values = values.view(*windows.shape[:2], len(weight))
+        taps = weight.permute(2, 1, 0).contiguous()
+        values = _values(torch.matmul(characters, taps), index)
         best = values[:, 0].clone()
         # As floating point numbers: several times as fast as integers.
         positions, is_higher = torch.zeros_like(best), torch.empty_like(best)
@@ -31,35 +37,44 @@ class ConvolutionMaximum(torch.autograd.Function):
             torch.gt(here, best, out=is_higher)
             torch.maximum(positions, is_higher.mul_(position), out=positions)
             torch.maximum(best, here, out=best)
-        ctx.n_positions = values.shape[1]
-        ctx.save_for_backward(characters, weight, positions)
+        ctx.save_for_backward(characters, index, taps, positions)
         return best.add_(bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:  # type: ignore[override]
-        characters, weight, positions = ctx.saved_tensors
-        n_filters, width = len(weight), weight.shape[2]
-        d_values = grad.new_zeros(len(grad), ctx.n_positions, n_filters)
-        d_values.scatter_(1, positions.long().unsqueeze(1), grad.unsqueeze(1))
-        flat = d_values.flatten(0, 1)
-        d_weight = d_characters = None
-        if ctx.needs_input_grad[1]:
-            product = torch.mm(flat.t(), _windows(characters, width).flatten(0, 1))
-            d_weight = product.view(n_filters, width, -1).transpose(1, 2)
+        characters, index, taps, positions = ctx.saved_tensors
+        d_table = grad.new_zeros(len(taps), len(characters), grad.shape[1])
+        columns = positions.long()
+        for of_tap in d_table:
+            of_tap.scatter_add_(0, index.gather(1, columns), grad)
+            columns += 1
+            columns.clamp_(max=index.shape[1] - 1)  # after the last tap
+        d_characters = d_weight = None
         if ctx.needs_input_grad[0]:
-            d_windows = torch.mm(flat, _as_matrix(weight))
-            d_windows = d_windows.view(len(grad), ctx.n_positions, width, -1)
-            d_characters = torch.zeros_like(characters)
-            for tap in range(width):
-                d_characters[:, tap : tap + ctx.n_positions] += d_windows[:, :, tap]
-        return d_characters, d_weight, grad.sum(dim=0)
+            d_characters = torch.matmul(d_table, taps.transpose(1, 2)).sum(dim=0)
+        if ctx.needs_input_grad[2]:
+            d_weight = torch.matmul(characters.t(), d_table).permute(2, 1, 0)
+        return d_characters, None, d_weight, grad.sum(dim=0)
+
+
+def _values(table: Tensor, index: Tensor) -> Tensor:
+    """The sums of every window's rows of the table.
+
+    table (Tensor): *Shape:* `(width, C, F)`
+    index (Tensor): *Shape:* `(n, T)`
+    RETURNS (Tensor): *Shape:* `(n, T - width + 1, F)`
+    """
+    width, n_characters, n_filters = table.shape
+    windows = index.unfold(1, width, 1) + torch.arange(width, device=index.device) * n_characters
+    sums = F.embedding_bag(windows.flatten(0, 1), table.flatten(0, 1), mode="sum")
+    return sums.view(*windows.shape[:2], n_filters)
 
 
 def largest_of_windows(characters: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`ConvolutionMaximum` where no gradient is asked for.
+    """The same where no gradient is asked for, from the characters' vectors.
 
-    *Shapes:* as there.
+    *Shapes:* characters `(n, T, E)`, the others as there.
     """
     windows = _windows(characters, weight.shape[2])
     values = torch.mm(windows.flatten(0, 1), _as_matrix(weight).t())

@@ -1,5 +1,6 @@
 """The loss of a softmax over candidate words, with its gradients, in one pass."""
 
+import math
 from typing import Any, Optional
 
 import torch
@@ -8,12 +9,22 @@ from torch.autograd.function import once_differentiable
 
 # Bound of the working memory: logits held at a time.
 CHUNK_LOGITS = 2**19
+# Of a nat.
+_BITS = 1.0 / math.log(2.0)
 
 
 class SampledSoftmaxLoss(torch.autograd.Function):
     """Mean cross-entropy of each target against itself and the candidates that
     are not it. Loss and gradients are computed together, chunk by chunk: the
     logits of all contexts never stand in memory.
+
+    For a context x of n and a candidate of weight w, offset b, with the highest
+    logit h and the norm Z = sum exp(x w + b - h) over candidates and target,
+
+        e = exp(x w + b - h),  s = 1 / (n Z),  dx = s e w,  dw = e (s x),  db = e s
+
+    summed over candidates or contexts: the products take e as it is, and what is
+    scaled by s is small. Powers are of two, which is faster; the logits are in bits.
 
     *Shapes:* contexts `(n, P)`, weight `(R, P)`, bias `(R,)`, targets `(n,)` and
     candidates `(m,)` as rows of the weight, the candidates all different;
@@ -45,23 +56,27 @@ class SampledSoftmaxLoss(torch.autograd.Function):
         d_contexts, d_positive = torch.empty_like(contexts), torch.empty_like(positive)
         d_words, d_offset = torch.zeros_like(words), torch.zeros_like(offset)
         total = contexts.new_zeros(())
+        positive_bits, offset_bits = positive * _BITS, offset * _BITS
         size = max(1, CHUNK_LOGITS // max(1, len(candidates)))
         for start in range(0, len(contexts), size):
             part = slice(start, start + size)
-            logits = torch.addmm(offset, contexts[part], words.t())
+            logits = torch.addmm(offset_bits, contexts[part] * _BITS, words.t())
             rows = (hits[part] >= 0).nonzero().squeeze(1)
             logits[rows, hits[part][rows]] = -torch.inf
-            highest = torch.maximum(logits.amax(dim=1), positive[part])
-            shares = logits.sub_(highest.unsqueeze(1)).exp_()
-            of_target = torch.exp(positive[part] - highest)
-            norm = shares.sum(dim=1) + of_target
-            total += (norm.log() + highest - positive[part]).sum()
-            shares.mul_((1.0 / (norm * len(contexts))).unsqueeze(1))
+            highest = torch.maximum(logits.amax(dim=1), positive_bits[part])
+            exponentials = logits.sub_(highest.unsqueeze(1)).exp2_()
+            of_target = torch.exp2(positive_bits[part] - highest)
+            norm = exponentials.sum(dim=1) + of_target
+            total += (norm.log() + highest / _BITS - positive[part]).sum()
             d_positive[part] = (of_target / norm - 1.0) / len(contexts)
-            low = shares.to(dtype)
-            d_contexts[part] = torch.mm(low, low_words)
-            d_words += torch.mm(low.t(), contexts[part].to(dtype))
-            d_offset += shares.sum(dim=0)
+            scale = 1.0 / (norm * len(contexts))
+            low, scaled = exponentials.to(dtype), contexts[part] * scale.unsqueeze(1)
+            torch.mul(torch.mm(low, low_words), scale.unsqueeze(1), out=d_contexts[part])
+            if dtype == d_words.dtype:
+                d_words.addmm_(low.t(), scaled)
+            else:
+                d_words += torch.mm(low.t(), scaled.to(dtype))
+            d_offset.addmv_(exponentials.t(), scale)
         d_contexts.addcmul_(d_positive.unsqueeze(1), wanted)
         d_weight = torch.zeros_like(weight).index_copy_(0, candidates, d_words)
         d_weight.index_add_(0, targets, contexts * d_positive.unsqueeze(1))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.bilm import char_cnn
 from spacy_elmo.bilm.char_cnn import CharacterCNN, Highway
 from spacy_elmo.bilm.characters import character_ids
 from spacy_elmo.bilm.config import BiLMConfig
@@ -66,3 +67,19 @@ def test_padding_row_is_not_trained():
     encoder = CharacterCNN(BiLMConfig(filters=((1, 4),)))
     encoder.of_characters(torch.tensor([[0, 5, 0]])).sum().backward()
     assert encoder.embedding.weight.grad[0].abs().max() == 0
+
+
+def test_all_characters_or_those_that_occur(monkeypatch):
+    """Values and gradients are the same where a GPU takes the whole alphabet."""
+    encoder = CharacterCNN(BiLMConfig(filters=((1, 4), (3, 5)))).double()
+    ids = torch.from_numpy(character_ids(TOKENS, widest_filter=3))
+    found = []
+    for different in (char_cnn._different, lambda ids, n: (torch.arange(n), ids.long())):
+        monkeypatch.setattr(char_cnn, "_different", different)
+        vectors = encoder.of_characters(ids)
+        weights = torch.arange(vectors.numel(), dtype=torch.float64).view(vectors.shape).cos()
+        asked = list(encoder.parameters())
+        gradients = torch.autograd.grad((vectors * weights).sum(), asked, allow_unused=True)
+        found.append([vectors, *(gradient for gradient in gradients if gradient is not None)])
+    for ours, theirs in zip(*found):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
