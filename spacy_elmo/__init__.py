@@ -11,8 +11,8 @@ def pretrained(name_or_path: Union[str, Path]) -> dict[str, Any]:
     `nlp.add_pipe("elmo", config=spacy_elmo.pretrained(PATH))`.
 
     name_or_path (Union[str, Path]): What `spacy_elmo.weights.read_weights` reads: a
-        path, or the name of a published model ("original", "manylangs-fr"), which is
-        downloaded once.
+        path, or the name of a published model ("original", "manylangs-fr") or the
+        `https://` URL of one, which is downloaded once.
     RETURNS (dict): The factory's config: sizes and weights.
     RAISES (ValueError): There is no such model, or its files are broken.
     RAISES (OSError): It cannot be downloaded.

@@ -1,6 +1,7 @@
 """From token strings to character ids: UTF-8 bytes or code points between word marks."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Optional
 
 import numpy as np
@@ -58,15 +59,11 @@ def code_point_ids(
     widest_filter (Optional[int]): As in `character_ids`.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32.
     """
-    unknown = vocabulary["<oov>"]
     spelled = [
-        [vocabulary[token]]
-        if token in CODE_POINT_MARKS
-        else vocabulary.ids_of(token[: max_characters - 2], unknown)
-        for token in tokens
+        [token] if token in CODE_POINT_MARKS else token[: max_characters - 2] for token in tokens
     ]
     lengths = np.array([len(word) for word in spelled], dtype="int64")
-    flat = np.array([number for word in spelled for number in word], dtype="int32")
+    flat = vocabulary.ids_of(chain.from_iterable(spelled), vocabulary["<oov>"])
     n_columns = _n_columns(lengths, max_characters, widest_filter)
     marks = (vocabulary["<eow>"], vocabulary["<bow>"], vocabulary["<pad>"])
     return _between_marks(flat, lengths, marks, n_columns)

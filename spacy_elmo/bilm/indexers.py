@@ -109,7 +109,7 @@ class ManyLangsIndexer:
 def _word_ids(
     tokens: Iterable[str], words: Optional[InputVocabulary], unknown: int
 ) -> Optional[np.ndarray]:
-    return None if words is None else np.array(words.ids_of(tokens, unknown), dtype="int64")
+    return None if words is None else words.ids_of(tokens, unknown)
 
 
 def _check_size(

@@ -1,5 +1,5 @@
-"""The strings that a token encoder has embeddings of, code points or words; and the words that
-the softmax predicts."""
+"""The strings that a token encoder has embeddings of, code points or words; and among them the
+words that the softmax predicts."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ UNKNOWN_ID = SPECIAL.index(UNKNOWN)
 
 
 class InputVocabulary:
-    """Strings by id. What the softmax predicts is another vocabulary.
+    """Strings by id.
 
     strings (Sequence[Optional[str]]): The string of every id; None where an id has none.
     RAISES (ValueError): A string stands twice.
@@ -43,14 +43,14 @@ class InputVocabulary:
     def __deepcopy__(self, memo: object) -> "InputVocabulary":
         return self  # it never changes
 
-    def ids_of(self, strings: Iterable[str], unknown: int) -> list[int]:
+    def ids_of(self, strings: Iterable[str], unknown: int) -> np.ndarray:
         """Look strings up.
 
         strings (Iterable[str]): The strings.
         unknown (int): The id of those that are not there.
-        RETURNS (List[int]): Their ids.
+        RETURNS (numpy.ndarray): Their ids, int64.
         """
-        return [self._ids.get(string, unknown) for string in strings]
+        return np.array([self._ids.get(string, unknown) for string in strings], dtype="int64")
 
     def to_bytes(self) -> bytes:
         """RETURNS (bytes): The vocabulary as JSON."""
@@ -86,8 +86,9 @@ class Vocabularies(NamedTuple):
     words: Optional[InputVocabulary] = None
 
 
-class Vocabulary:
-    """Words by falling count, after `<S>`, `</S>` and `<UNK>`: bilm-tf's `vocab.txt`.
+class Vocabulary(InputVocabulary):
+    """Words of the softmax: `<S>`, `</S>` and `<UNK>`, then by falling count, as in bilm-tf's
+    `vocab.txt`.
 
     words (Sequence[str]): All of them; the place of a word is its id.
     RAISES (ValueError): The three special words are not first, or a word stands twice.
@@ -98,16 +99,8 @@ class Vocabulary:
             raise ValueError(
                 f"a vocabulary starts with {', '.join(SPECIAL)}, this one with {list(words[:3])}"
             )
+        super().__init__(words)
         self.words = list(words)
-        self._ids = {word: i for i, word in enumerate(self.words)}
-        if len(self._ids) != len(self.words):
-            raise ValueError("a word stands twice in the vocabulary")
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __contains__(self, word: object) -> bool:
-        return word in self._ids
 
     @classmethod
     def from_counts(
@@ -146,10 +139,9 @@ class Vocabulary:
         """Write a `vocab.txt`."""
         path.write_text("".join(f"{word}\n" for word in self.words), "utf8", newline="\n")
 
-    def ids_of(self, types: Sequence[str]) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The word id of each token type, int64;
-        that of `<UNK>` where there is none."""
-        return np.array([self._ids.get(token, UNKNOWN_ID) for token in types], dtype="int64")
+    def ids_of(self, strings: Iterable[str], unknown: int = UNKNOWN_ID) -> np.ndarray:
+        """As of any vocabulary; words that are not there are `<UNK>`."""
+        return super().ids_of(strings, unknown)
 
 
 def _fits_a_line(word: str) -> bool:

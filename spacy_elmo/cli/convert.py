@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Optional
 
-import srsly
 import typer
 from wasabi import msg
 
 
 def convert_cli(
-    source: str = typer.Argument(..., help="Model: a file, a folder, or a published model's name"),
+    source: str = typer.Argument(
+        ..., help="Model: a file, a folder, an https:// URL, or a published model's name"
+    ),
     target: Path = typer.Argument(
         ..., help="What to write: NAME.safetensors, NAME.hdf5, or a folder"
     ),
@@ -40,6 +41,7 @@ def convert_cli(
 
     Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
     """
+    from ..weights.archives import read_object
     from ..weights.convert import convert
 
     bundle, lost = convert(
@@ -49,7 +51,7 @@ def convert_cli(
         dtype=dtype,
         keep_softmax=softmax,
         lang=lang,
-        provenance=None if provenance is None else _read_object(provenance),
+        provenance=None if provenance is None else read_object(provenance),
         allow_loss=allow_loss,
         force=force,
     )
@@ -57,13 +59,3 @@ def convert_cli(
         msg.warn(f"Lost: {what}")
     n_weights = sum(weight.numel() for weight in bundle.bilm.parameters())
     msg.good(f"Wrote {target}", f"{n_weights:,} parameters in {dtype}")
-
-
-def _read_object(path: Path) -> dict:
-    try:
-        value = srsly.read_json(path)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} holds no JSON object")
-    return value

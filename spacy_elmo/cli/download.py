@@ -7,7 +7,9 @@ from wasabi import msg
 
 
 def download_cli(
-    names: Optional[list[str]] = typer.Argument(None, help="Names of published models"),
+    names: Optional[list[str]] = typer.Argument(
+        None, help="Names of published models, or https:// URLs"
+    ),
     show: bool = typer.Option(False, "--list", help="Print the names, and what is in the cache"),
     force: bool = typer.Option(False, "--force", "-F", help="Download again what is there"),
 ) -> None:
@@ -35,7 +37,7 @@ def download_cli(
         except KeyboardInterrupt:
             msg.warn("Stopped; the same command goes on from here")
             raise typer.Exit(130) from None
-        msg.good(f"{model.name}: {path}", f"Licence: {model.licence}")
+        msg.good(f"{model.name}: {path}", f"Licence: {model.licence or 'unknown'}")
 
 
 def _print_list() -> None:

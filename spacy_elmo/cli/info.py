@@ -10,12 +10,15 @@ from wasabi import msg
 
 def info_cli(
     model: str = typer.Argument(
-        ..., help="A file, the folder of a model or pipeline, or a published model's name"
+        ...,
+        help="A file, the folder of a model or pipeline, an https:// URL, or a published "
+        "model's name",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
 ) -> None:
     """Describe a language model: format, sizes, parameters, languages, provenance and
-    checksums. Of a pipeline, no other component is loaded; nothing is downloaded.
+    checksums. Of a pipeline, no other component is loaded; a published model is not
+    downloaded, what a URL means is.
 
     Example: python -m spacy elmo info pretraining/model-best
     """

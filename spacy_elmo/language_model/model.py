@@ -12,15 +12,10 @@ from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
 from ..bilm.state import BiLMState
 from ..bilm.vocabulary import Vocabulary
-from ..files import atomic_folder
-from ..weights import locate, read_weights
-from ..weights.pipeline_folder import write_pipeline
-from ..weights.softmax_files import (
-    SOFTMAX_FILE,
-    VOCABULARY_FILE,
-    find_prediction,
-    lacks_vocabulary,
-)
+from ..weights.bundle import ModelBundle
+from ..weights.formats import read_model
+from ..weights.pipeline_folder import SOFTMAX_FILE, PipelineFolder
+from ..weights.vocabulary_files import VOCABULARY_FILE
 from .windows import Window
 
 
@@ -93,27 +88,19 @@ def read_language_model(path: Union[str, Path]) -> LanguageModel:
     """Read a model that predicts words: what `pretrain` wrote, or AllenNLP's and
     bilm-tf's weights with a softmax and a vocabulary.
 
-    path (Union[str, Path]): The model, by name or path.
+    path (Union[str, Path]): The model, by name, path or URL.
     RETURNS (LanguageModel): The model, in evaluation mode, its weights frozen.
     RAISES (ValueError): There is no model, no softmax, or they do not fit.
     """
-    located = locate(path)
-    bilm = read_weights(located)
-    prediction = find_prediction(located, width=bilm.config.projection_dim)
-    if prediction is None:
+    stored, bundle = read_model(path)
+    if bundle.prediction is None:
         raise ValueError(
-            f"{located} holds no {_missing(located)}: without softmax and vocabulary a model "
+            f"{stored.path} holds no {bundle.missing}: without softmax and vocabulary a model "
             f"predicts no words. Use the folder that `python -m spacy elmo pretrain` wrote, with "
             f"{SOFTMAX_FILE} and {VOCABULARY_FILE}; or an .hdf5 file with softmax/W and "
             f"softmax/b, and {VOCABULARY_FILE} beside it."
         )
-    return LanguageModel(bilm, *prediction).eval().requires_grad_(False)
-
-
-def _missing(path: Path) -> str:
-    if (path / SOFTMAX_FILE).is_file() or lacks_vocabulary(path):
-        return VOCABULARY_FILE
-    return SOFTMAX_FILE if (path / "config.cfg").is_file() else "softmax"
+    return LanguageModel(bundle.bilm, *bundle.prediction).eval().requires_grad_(False)
 
 
 def save_model(
@@ -127,6 +114,5 @@ def save_model(
     lang (str): Language of the pipeline.
     provenance (dict): How the model came about, as JSON.
     """
-    with atomic_folder(folder) as unfinished:
-        prediction = (model.softmax, model.vocabulary)
-        write_pipeline(model.bilm, unfinished, prediction, lang=lang, provenance=provenance)
+    prediction = (model.softmax, model.vocabulary)
+    PipelineFolder.write(ModelBundle(model.bilm, prediction, lang, provenance), folder)

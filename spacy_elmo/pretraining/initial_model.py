@@ -12,8 +12,9 @@ from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_
 from ..bilm.vocabulary import Vocabulary
 from ..language_model.model import LanguageModel
 from ..text.corpus import Corpus
-from ..weights import locate, read_weights
-from ..weights.softmax_files import VOCABULARY_FILE, Prediction, find_prediction, lacks_vocabulary
+from ..weights.bundle import Prediction
+from ..weights.formats import read_bundle
+from ..weights.vocabulary_files import VOCABULARY_FILE
 from .config import PretrainingConfig
 
 
@@ -34,28 +35,18 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
         bilm = BiLM(config.bilm)
         softmax, vocabulary = _new_softmax(config, train, bilm.config.projection_dim)
         return LanguageModel(bilm, softmax, vocabulary), 0
-    bilm = read_weights(init).requires_grad_(True)
+    bundle = read_bundle(init)
+    bilm, known = bundle.bilm.requires_grad_(True), bundle.prediction
     _check_sizes(init, bilm.config)
-    width = bilm.config.projection_dim
-    known = _known_prediction(init, width)
     if known is not None and settings.vocabulary == "keep":
         _check_kind(init, known[0], config.training.softmax)
-        return LanguageModel(bilm, *known), 0
-    softmax, vocabulary = _new_softmax(config, train, width)
+        return LanguageModel(bilm, known[0].requires_grad_(True), known[1]), 0
+    if bundle.missing == VOCABULARY_FILE:
+        msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new one takes its place")
+    softmax, vocabulary = _new_softmax(config, train, bilm.config.projection_dim)
     if known is not None:
         _copy_known_words(known, softmax, vocabulary)
     return LanguageModel(bilm, softmax, vocabulary), settings.softmax_warmup
-
-
-def _known_prediction(init: str, width: int) -> Optional[Prediction]:
-    """Softmax and vocabulary of the model to go on from, to be trained."""
-    path = locate(init)
-    known = find_prediction(path, width=width)
-    if known is not None:
-        known[0].requires_grad_(True)
-    elif lacks_vocabulary(path):
-        msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new one takes its place")
-    return known
 
 
 def _check_sizes(source: str, sizes: BiLMConfig) -> None:

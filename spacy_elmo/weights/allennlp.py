@@ -1,8 +1,10 @@
 """bilm-tf's and AllenNLP's format: `options.json` and `weights.hdf5`."""
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
 from typing import Any, Optional
 
 import h5py
@@ -12,183 +14,216 @@ import torch
 
 from ..bilm.config import BiLMConfig
 from ..bilm.meta_device import on_meta_device
-from ..bilm.model import BiLM
-from ..bilm.softmax import LanguageModelSoftmax
-from ..bilm.vocabulary import InputVocabulary, Vocabularies
+from ..bilm.softmax import LanguageModelSoftmax, Softmax
+from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from .archives import AnyFile, File, read_json, stem, suffix
+from .bundle import ModelBundle, Prediction
+from .format import Format
 from .hdf5_file import HDF5Arrays, open_hdf5
 from .layout import Entry, build, plain, read_parameters, stored_arrays, transposed
-from .vocabulary_files import read_vocab
+from .vocabulary_files import VOCABULARY_FILE, read_vocab
 
-WEIGHTS_SUFFIXES = (".hdf5", ".h5")
-VOCABULARY_FILE = "vocab.txt"
+OPTIONS_FILE = "options.json"
 EMBEDDING = "embedding"
+PROVENANCE = "spacy_elmo_provenance"
+SOFTMAX = "softmax/"
+WEIGHT, BIAS = f"{SOFTMAX}W", f"{SOFTMAX}b"
 # Parts of a file that this reader accounts for in full; others are ignored.
 OUR_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
 
-Files = tuple[File, File]  # options, weights
 
+class AllenNLP(Format):
+    """Weights and options, and beside them the words of a model that reads or predicts words.
+    AllenNLP looks neither at the softmax nor at the provenance.
 
-def find(path: AnyFile) -> Optional[tuple[AnyFile, AnyFile]]:
-    """Find options and weights: in a folder, beside a weights file, or by a prefix.
-
-    path (Union[Path, zipfile.Path]): A folder, a `.hdf5` file, or the common
-        beginning of both names.
-    RETURNS (Optional[Tuple[File, File]]): The options and the weights file, or
-        None if the path means something else.
-    RAISES (ValueError): One of the two is missing, or there are several.
-    """
-    if path.is_file() and suffix(path) in WEIGHTS_SUFFIXES:
-        return _options_beside(path), path
-    if path.is_dir():
-        weights = _weights_in(path)
-        return (_options_beside(weights), weights) if weights else None
-    if isinstance(path, Path):
-        for separator in ("", "_"):
-            weights = path.with_name(f"{path.name}{separator}weights.hdf5")
-            if weights.is_file():
-                return _options_beside(weights), weights
-    return None
-
-
-def read(
-    files: Files, *, embeddings: Optional[File] = None, vocabulary: Optional[File] = None
-) -> BiLM:
-    """Read a model. One without characters looks words up in its vocabulary.
-
-    files (Tuple[File, File]): The options and the weights file.
-    embeddings (Optional[File]): An HDF5 file of ready-made vectors (`embedding`), as
+    options (Union[Path, zipfile.Path]): The options file.
+    weights (Union[Path, zipfile.Path]): The HDF5 file.
+    embeddings (Optional[Path]): An HDF5 file of ready-made vectors (`embedding`), as
         bilm-tf dumps them; words that it lacks are read by their characters.
-    vocabulary (Optional[File]): The words of those vectors, or of a model without
+    vocabulary (Optional[Path]): The words of those vectors, or of a model without
         characters; if not given, the `vocab.txt` beside them.
-    RETURNS (BiLM): The model, frozen, in float32.
-    RAISES (ValueError): A file is broken or they do not fit one another; the message
-        names the file, the dataset and both shapes.
     """
-    options_path, weights_path = files
-    options = read_json(options_path)
-    is_model = isinstance(options, Mapping) and "lstm" in options
-    words_only = is_model and "char_cnn" not in options
-    words_path = embeddings or (weights_path if words_only else None)
-    table, words = _read_words(words_path, vocabulary) if words_path else (None, None)
-    with open_hdf5(weights_path) as stored:
-        config = _config(options_path, stored, n_words=0 if words is None else len(words))
-        layout = (entry for entry in _layout(config, stored) if entry.name != EMBEDDING)
-        parameters = read_parameters(layout, stored, options_path.name, OUR_GROUPS)
-    if table is not None:
-        if table.shape[1] != config.projection_dim:
-            raise ValueError(
-                f"{words_path}: dataset '{EMBEDDING}' has shape {tuple(table.shape)}, by "
-                f"{options_path.name} it should be {(len(table), config.projection_dim)}"
-            )
-        parameters["encoder.words.weight"] = table
-    return build(config, Vocabularies(words=words), parameters, source=weights_path)
 
+    name = "allennlp"
+    suffixes = (".hdf5", ".h5")
+    programs = "AllenNLP and bilm-tf"
 
-def read_softmax(
-    files: Files, *, vocabulary: Optional[File] = None
-) -> Optional[tuple[LanguageModelSoftmax, InputVocabulary]]:
-    """Read the softmax of a model, where its file has one: bilm-tf leaves it out, other
-    programs may add it.
+    def __init__(self, options: File, weights: File):
+        self.options = options
+        self.weights = weights
+        self.embeddings: Optional[Path] = None
+        self.vocabulary: Optional[Path] = None
 
-    files (Tuple[File, File]): The options and the weights file.
-    vocabulary (Optional[File]): The words; if not given, the `vocab.txt` beside the weights.
-    RETURNS (Optional[Tuple[LanguageModelSoftmax, InputVocabulary]]): The softmax,
-        frozen, and its words; None if there is none.
-    RAISES (ValueError): A file is broken or they do not fit one another.
-    """
-    options_path, weights_path = files
-    with open_hdf5(weights_path) as stored:
-        shape = stored.shape("softmax/W")
-        if shape is None and "softmax/b" not in stored:
-            return None
-        n_words = shape[0] if shape else 0
-        width = _config(options_path, stored, n_words).projection_dim
-        layout = [
-            plain("softmax/W", (n_words, width), "weight"),
-            plain("softmax/b", (n_words,), "bias"),
-        ]
-        parameters = read_parameters(layout, stored, options_path.name, ("softmax/",))
-    words = _vocabulary_of("softmax/W", n_words, weights_path, vocabulary)
-    with on_meta_device():
-        softmax = LanguageModelSoftmax(n_words=n_words, width=width)
-    softmax.load_state_dict(parameters, assign=True)
-    return softmax.eval().requires_grad_(False), words
+    @classmethod
+    def find(cls, path: File) -> Optional["AllenNLP"]:
+        if path.is_file():
+            return cls._of(path) if suffix(path) in cls.suffixes else None
+        if path.is_dir():
+            weights = _weights_in(path)
+            return None if weights is None else cls._of(weights)
+        if isinstance(path, Path):
+            for separator in ("", "_"):
+                weights = path.with_name(f"{path.name}{separator}weights.hdf5")
+                if weights.is_file():
+                    return cls._of(weights)
+        return None
 
+    @classmethod
+    def _of(cls, weights: File) -> "AllenNLP":
+        options = _existing(weights, OPTIONS_FILE)
+        if options is None:
+            expected = " or ".join(map(str, beside(weights, OPTIONS_FILE)))
+            raise ValueError(f"{weights}: no options beside it; expected {expected}")
+        return cls(options, weights)
 
-def write(bilm: BiLM, folder: Path) -> None:
-    """Write `options.json` and `weights.hdf5`, and for words `vocab.txt`, each whole or
-    not at all.
+    def read(self, *, weights_only: bool = False) -> ModelBundle:
+        options = read_json(self.options)
+        is_model = isinstance(options, Mapping) and "lstm" in options
+        has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
+        with ExitStack() as stack:
+            stored = stack.enter_context(open_hdf5(self.weights))
+            others = self.embeddings and stack.enter_context(open_hdf5(self.embeddings))
+            words = self._read_words(others or stored) if has_words else None
+            config = self._config(options, stored, 0 if words is None else len(words))
+            layout = [entry for entry in _layout(config, stored) if entry.name != EMBEDDING]
+            parameters = read_parameters(layout, stored, self.options.name, OUR_GROUPS)
+            if words is not None:
+                shape = (len(words), config.projection_dim)
+                table = plain(EMBEDDING, shape, "encoder.words.weight")
+                read = read_parameters([table], others or stored, self.options.name, ())
+                parameters.update(read)
+            bilm = build(config, Vocabularies(words=words), parameters, source=self.weights)
+            bundle = ModelBundle(bilm, provenance=bilm.provenance)
+            if not weights_only:
+                self._add_rest(bundle, stored)
+        return bundle
 
-    bilm (BiLM): The model.
-    folder (Path): Where to; made if need be.
-    RAISES (ValueError): The format has no place for such a model.
-    """
-    options = bilm.config.to_options()
-    folder.mkdir(parents=True, exist_ok=True)
-    parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
-    words = bilm.encoder.indexer.vocabularies.words
-    names = ["options.json", *([VOCABULARY_FILE] if words else []), "weights.hdf5"]
-    unfinished = {name: folder / f"{name}.part" for name in names}
-    try:
-        with h5py.File(unfinished["weights.hdf5"], "w") as file:
-            for name, values in stored_arrays(_layout(bilm.config), parameters):
-                file[name] = values
-        srsly.write_json(unfinished["options.json"], options)
-        if words:
-            lines = "".join(f"{word or ''}\n" for word in words.strings)
-            unfinished[VOCABULARY_FILE].write_text(lines, "utf8", newline="\n")
-        for name, part in unfinished.items():
-            os.replace(part, folder / name)
-    finally:
-        for part in unfinished.values():
-            part.unlink(missing_ok=True)
+    def files(self) -> list[Path]:
+        words = _existing(self.weights, VOCABULARY_FILE)
+        files = [self.weights, self.options, *([] if words is None else [words])]
+        return [file for file in files if isinstance(file, Path)]
 
+    def dtype(self) -> Optional[str]:
+        with open_hdf5(self.weights) as stored:
+            return ", ".join(sorted(stored.dtypes())) or None
 
-def _read_words(path: File, vocabulary: Optional[File]) -> tuple[torch.Tensor, InputVocabulary]:
-    """The word embeddings of a file, and their words."""
-    with open_hdf5(path) as stored:
-        shape = stored.shape(EMBEDDING)
+    @classmethod
+    def targets(cls, target: Path) -> list[Path]:
+        return [target, *(beside(target, name)[0] for name in (OPTIONS_FILE, VOCABULARY_FILE))]
+
+    @classmethod
+    def check(cls, bundle: ModelBundle) -> None:
+        bundle.bilm.config.to_options()
+
+    @classmethod
+    def has_room(cls, softmax: Softmax) -> bool:
+        return isinstance(softmax, LanguageModelSoftmax)
+
+    @classmethod
+    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+        bilm = bundle.bilm
+        options = bilm.config.to_options()
+        parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
+        weights, *others = cls.targets(target)
+        # The weights get their name last.
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+            unfinished = [Path(name) / file for file in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
+            with h5py.File(unfinished[0], "w") as file:
+                for dataset, values in stored_arrays(_layout(bilm.config), parameters):
+                    file[dataset] = values
+                if bundle.prediction is not None:
+                    softmax = bundle.prediction[0].state_dict()
+                    file[WEIGHT], file[BIAS] = softmax["weight"].numpy(), softmax["bias"].numpy()
+                file.attrs[PROVENANCE] = srsly.json_dumps(bundle.provenance)
+            srsly.write_json(unfinished[1], options)
+            _write_words(bundle, unfinished[2], target)
+            for part, path in zip([*unfinished[1:], unfinished[0]], [*others, weights]):
+                if part.exists():
+                    os.replace(part, path)
+
+    def _config(self, options: Any, stored: HDF5Arrays, n_words: int) -> BiLMConfig:
+        declared = options.get("bidirectional") if isinstance(options, Mapping) else None
+        # Published options do not say; bilm-tf names a single direction in another way.
+        found = not any(name.startswith("rnn/") for name in stored)
+        bidirectional = declared if isinstance(declared, bool) else found
+        try:
+            return BiLMConfig.from_options(options, n_words=n_words, bidirectional=bidirectional)
+        except ValueError as error:
+            raise ValueError(f"{self.options}: {error}") from error
+
+    def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
+        """The words that a file has embeddings of."""
+        file, shape = self.embeddings or self.weights, stored.shape(EMBEDDING)
         if shape is None or len(shape) != 2 or not shape[0]:
             raise ValueError(
-                f"{path}: no dataset '{EMBEDDING}' with a row a word, which ready-made vectors "
+                f"{file}: no dataset '{EMBEDDING}' with a row a word, which ready-made vectors "
                 f"have, and models without 'char_cnn' in their options"
             )
-        layout = [plain(EMBEDDING, shape, EMBEDDING)]
-        parameters = read_parameters(layout, stored, path.name, ())
-    return parameters[EMBEDDING], _vocabulary_of(EMBEDDING, shape[0], path, vocabulary)
+        return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
+
+    def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays) -> None:
+        """The softmax, the provenance, and what has no place."""
+        if any(name.startswith(SOFTMAX) for name in stored):
+            if _existing(self.weights, VOCABULARY_FILE) is None:
+                bundle.missing = VOCABULARY_FILE
+            else:
+                bundle.prediction = self._read_softmax(stored, bundle.bilm.config.projection_dim)
+        text = stored.attribute(PROVENANCE)
+        bundle.add_provenance(None if text is None else srsly.json_loads(text), self.weights)
+        known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
+        unknown = [name for name in stored if not name.startswith(known)]
+        if unknown:
+            bundle.extras.append(f"datasets that are no part of a biLM ({', '.join(unknown)})")
+
+    def _read_softmax(self, stored: HDF5Arrays, width: int) -> Prediction:
+        """bilm-tf leaves the softmax out; other programs may add it."""
+        shape = stored.shape(WEIGHT)
+        n_words = shape[0] if shape else 0
+        layout = [plain(WEIGHT, (n_words, width), "weight"), plain(BIAS, (n_words,), "bias")]
+        parameters = read_parameters(layout, stored, self.options.name, (SOFTMAX,))
+        words = _vocabulary_of(WEIGHT, n_words, self.weights, None)
+        with on_meta_device():
+            softmax = LanguageModelSoftmax(n_words=n_words, width=width)
+        softmax.load_state_dict(parameters, assign=True)
+        try:
+            vocabulary = Vocabulary([word or "" for word in words.strings])
+        except ValueError as error:
+            raise ValueError(f"{VOCABULARY_FILE} of {self.weights}: {error}") from error
+        return softmax.eval().requires_grad_(False), vocabulary
+
+
+def _write_words(bundle: ModelBundle, path: Path, target: Path) -> None:
+    """The words that are read, predicted, or both."""
+    words = bundle.bilm.encoder.indexer.vocabularies.words
+    if words is not None:
+        path.write_text("".join(f"{word or ''}\n" for word in words.strings), "utf8", newline="\n")
+    if bundle.prediction is not None:
+        read = path.read_bytes() if words is not None else None
+        bundle.prediction[1].to_disk(path)
+        if read not in (None, path.read_bytes()):
+            raise ValueError(
+                f"{target}: the model reads other words than it predicts, and one "
+                f"{VOCABULARY_FILE} cannot hold both: --no-softmax"
+            )
 
 
 def _vocabulary_of(
     name: str, n_words: int, path: File, vocabulary: Optional[File]
 ) -> InputVocabulary:
     """The words of a dataset's rows."""
+    vocabulary = vocabulary or _existing(path, VOCABULARY_FILE)
     if vocabulary is None:
-        paths = beside(path, VOCABULARY_FILE)
-        vocabulary = next((file for file in paths if file.is_file()), None)
-        if vocabulary is None:
-            raise ValueError(
-                f"{path}: no vocabulary beside it, without which '{name}' has no meaning; "
-                f"expected {' or '.join(map(str, paths))}"
-            )
+        expected = " or ".join(map(str, beside(path, VOCABULARY_FILE)))
+        raise ValueError(
+            f"{path}: no vocabulary beside it, without which '{name}' has no meaning; "
+            f"expected {expected}"
+        )
     words = read_vocab(vocabulary)
     if len(words) != n_words:
         raise ValueError(
             f"{vocabulary}: {len(words)} words, but dataset '{name}' in {path} has {n_words} rows"
         )
     return words
-
-
-def _config(options_path: File, stored: HDF5Arrays, n_words: int) -> BiLMConfig:
-    options = read_json(options_path)
-    declared = options.get("bidirectional") if isinstance(options, Mapping) else None
-    # Published options do not say; bilm-tf names a single direction in another way.
-    found = not any(name.startswith("rnn/") for name in stored)
-    bidirectional = declared if isinstance(declared, bool) else found
-    try:
-        return BiLMConfig.from_options(options, n_words=n_words, bidirectional=bidirectional)
-    except ValueError as error:
-        raise ValueError(f"{options_path}: {error}") from error
 
 
 def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator[Entry]:
@@ -266,7 +301,7 @@ def _lstm(
 
 def _weights_in(folder: AnyFile) -> Optional[AnyFile]:
     files: list[Any] = sorted(
-        (file for file in folder.iterdir() if suffix(file) in WEIGHTS_SUFFIXES),
+        (file for file in folder.iterdir() if suffix(file) in AllenNLP.suffixes),
         key=lambda file: file.name,
     )
     named = [file for file in files if "weights" in stem(file)]
@@ -278,12 +313,9 @@ def _weights_in(folder: AnyFile) -> Optional[AnyFile]:
     return choice[0] if choice else None
 
 
-def _options_beside(weights: AnyFile) -> AnyFile:
-    paths = beside(weights, "options.json")
-    for candidate in paths:
-        if candidate.is_file():
-            return candidate
-    raise ValueError(f"{weights}: no options beside it; expected {' or '.join(map(str, paths))}")
+def _existing(weights: File, name: str) -> Optional[File]:
+    """The file that belongs to weights, if there is one."""
+    return next((path for path in beside(weights, name) if path.is_file()), None)
 
 
 def beside(weights: AnyFile, name: str) -> list[AnyFile]:
@@ -295,4 +327,9 @@ def beside(weights: AnyFile, name: str) -> list[AnyFile]:
     RETURNS (List[Union[Path, zipfile.Path]]): Both places, the special one first.
     """
     folder: Any = weights.parent
-    return [folder / (stem(weights).removesuffix("weights") + name), folder / name]
+    return [folder / one for one in names_beside(weights.name, name)]
+
+
+def names_beside(weights: str, name: str) -> list[str]:
+    """RETURNS (List[str]): Those names, of a file of weights and a general one."""
+    return [PurePosixPath(weights).stem.removesuffix("weights") + name, name]

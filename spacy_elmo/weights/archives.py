@@ -89,6 +89,14 @@ def read_json(file: File) -> Any:
         raise ValueError(f"{file}: not JSON: {error}") from error
 
 
+def read_object(file: File) -> dict[str, Any]:
+    """RETURNS (dict): The content of a JSON file that holds an object; as `read_json`."""
+    content = read_json(file)
+    if not isinstance(content, dict):
+        raise ValueError(f"{file}: not a JSON object")
+    return content
+
+
 def suffix(file: File) -> str:
     """RETURNS (str): The end of a file's name, with the dot."""
     return PurePosixPath(file.name).suffix

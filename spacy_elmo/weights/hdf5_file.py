@@ -33,6 +33,7 @@ class HDF5Arrays:
 
     def __init__(self, file: h5py.File, source: str, n_bytes: int):
         self.source = source
+        self._file = file
         self._datasets: dict[str, h5py.Dataset] = {}
         with _named_errors(source):
             file.visititems(self._add)
@@ -66,6 +67,16 @@ class HDF5Arrays:
         """As `StoredArrays` says."""
         with _named_errors(self.source), np.errstate(over="ignore"):
             return np.asarray(self._datasets[name][()], dtype="float32")
+
+    def dtypes(self) -> set[str]:
+        """RETURNS (Set[str]): The types of all datasets."""
+        return {str(described.dtype) for described in self._described.values()}
+
+    def attribute(self, name: str) -> Optional[str]:
+        """RETURNS (Optional[str]): An attribute of the file, as text; None if there is none."""
+        with _named_errors(self.source):
+            value = self._file.attrs.get(name)
+        return None if value is None else str(value)
 
     def _add(self, name: Union[str, bytes], item: object) -> None:
         if isinstance(name, bytes):  # not UTF-8

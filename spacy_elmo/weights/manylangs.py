@@ -14,7 +14,10 @@ from ..bilm.config import BiLMConfig, shortened
 from ..bilm.lstm import FORGET_BIAS
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
-from .archives import File, read_json
+from ..files import atomic_folder
+from .archives import File, read_object
+from .bundle import ModelBundle
+from .format import Format
 from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
 from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic, write_dic
@@ -54,83 +57,95 @@ _TOKEN_ENCODER = (
 )  # fmt: skip
 
 
-def find(path: File) -> Optional[File]:
-    """Find a model.
+class ManyLangs(Format):
+    """A folder of ELMoForManyLangs."""
 
-    path (Union[Path, zipfile.Path]): A folder, or one of its two `.pkl` files.
-    RETURNS (Optional[Union[Path, zipfile.Path]]): The folder, or None if the path
-        means something else.
-    """
-    if path.name in (ENCODER_FILE, TOKEN_ENCODER_FILE) and path.is_file():
-        folder: File = path.parent  # type: ignore[assignment]
-        return folder
-    if any((path / name).is_file() for name in (ENCODER_FILE, TOKEN_ENCODER_FILE)):
-        return path
-    return None
+    name = "manylangs"
+    marker = ENCODER_FILE
+    contents = "model of ELMoForManyLangs"
+    programs = "ELMoForManyLangs' programs"
 
+    def __init__(self, folder: File):
+        self.folder = folder
 
-def read(folder: File) -> BiLM:
-    """Read a model.
+    @classmethod
+    def find(cls, path: File) -> Optional["ManyLangs"]:
+        names = (ENCODER_FILE, TOKEN_ENCODER_FILE)
+        if path.name in names and path.is_file():
+            return cls(path.parent)  # type: ignore[arg-type]
+        return cls(path) if any((path / name).is_file() for name in names) else None
 
-    folder (Union[Path, zipfile.Path]): The folder.
-    RETURNS (BiLM): The model, frozen, in float32.
-    RAISES (ValueError): A file is missing or broken, or they do not fit one another;
-        the message names file and tensor.
-    """
-    _check_files(folder, (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE))
-    sizes, sizes_from = _read_sizes(folder)
-    token_encoder = read_state_dict(folder / TOKEN_ENCODER_FILE)
-    encoder = read_state_dict(folder / ENCODER_FILE)
-    try:
-        config = _config(sizes, token_encoder)
-    except ValueError as error:
-        raise ValueError(f"{sizes_from}: {error}") from error
-    parameters = {}
-    for stored, layout in (
-        (token_encoder, _token_encoder_layout(config)),
-        (encoder, _encoder_layout(config)),
-    ):
-        parameters.update(read_parameters(layout, stored, sizes_from))
-    vocabularies = Vocabularies(
-        _read_dic(folder / "char.dic", config.n_characters, CHARACTERS),
-        _read_dic(folder / "word.dic", config.n_words, WORDS),
-    )
-    return build(config, vocabularies, parameters, source=folder)
+    def read(self, *, weights_only: bool = False) -> ModelBundle:
+        folder = self.folder
+        _check_files(folder, (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE))
+        settings = read_object(folder / CONFIG_FILE)
+        sizes, sizes_from = _read_sizes(folder, settings)
+        token_encoder = read_state_dict(folder / TOKEN_ENCODER_FILE)
+        encoder = read_state_dict(folder / ENCODER_FILE)
+        try:
+            config = _config(sizes, token_encoder)
+        except ValueError as error:
+            raise ValueError(f"{sizes_from}: {error}") from error
+        parameters = {}
+        for stored, layout in (
+            (token_encoder, _token_encoder_layout(config)),
+            (encoder, _encoder_layout(config)),
+        ):
+            parameters.update(read_parameters(layout, stored, sizes_from))
+        vocabularies = Vocabularies(
+            _read_dic(folder / "char.dic", config.n_characters, CHARACTERS),
+            _read_dic(folder / "word.dic", config.n_words, WORDS),
+        )
+        bilm = build(config, vocabularies, parameters, source=folder)
+        bundle = ModelBundle(bilm, provenance=bilm.provenance)
+        if not weights_only:
+            bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
+        return bundle
 
+    def files(self) -> list[Path]:
+        assert isinstance(self.folder, Path)
+        return sorted(path for path in self.folder.iterdir() if path.is_file())
 
-def write(bilm: BiLM, folder: Path) -> None:
-    """Write a model into an existing folder, as ELMoForManyLangs reads it.
+    @classmethod
+    def check(cls, bundle: ModelBundle) -> None:
+        to_sizes(bundle.bilm.config)
 
-    bilm (BiLM): The model.
-    folder (Path): The folder.
-    RAISES (ValueError): The format has no place for such a model.
-    """
-    config = bilm.config
-    sizes = to_sizes(config)
-    parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
-    for file, layout in (
-        (TOKEN_ENCODER_FILE, _token_encoder_layout(config)),
-        (ENCODER_FILE, _encoder_layout(config)),
-    ):
-        arrays = stored_arrays(layout, parameters)
-        tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
-        torch.save(tensors, folder / file)
-    vocabularies = bilm.encoder.indexer.vocabularies
-    for name, vocabulary in (("char", vocabularies.characters), ("word", vocabularies.words)):
-        if vocabulary is not None:
-            write_dic(vocabulary, folder / f"{name}.dic")
-    srsly.write_json(folder / SIZES_FILE, sizes)
-    settings = {"config_path": SIZES_FILE, "max_chars": None, PROVENANCE: bilm.provenance}
-    srsly.write_json(folder / CONFIG_FILE, settings)
+    @classmethod
+    def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
+        n_changed, largest = _rounded_biases(bundle.bilm)
+        if not n_changed:
+            return super().losses(bundle, dtype)
+        rounded = (
+            f"precision ({n_changed:,} forget biases, of which this format holds the sum with "
+            f"1, change by up to {largest:.2g})"
+        )
+        return [*super().losses(bundle, dtype), rounded]
 
-
-def read_provenance(folder: File) -> Optional[dict[str, Any]]:
-    """RETURNS (Optional[dict]): The provenance, if spacy-elmo wrote the folder.
-    RAISES (ValueError): It is no JSON object."""
-    provenance = _read_object(folder / CONFIG_FILE).get(PROVENANCE)
-    if not isinstance(provenance, (dict, type(None))):
-        raise ValueError(f"{folder / CONFIG_FILE}: its provenance is no JSON object")
-    return provenance
+    @classmethod
+    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+        config = bundle.bilm.config
+        sizes = to_sizes(config)
+        state = bundle.bilm.state_dict()
+        parameters = {name: value.cpu().numpy() for name, value in state.items()}
+        vocabularies = bundle.bilm.encoder.indexer.vocabularies
+        with atomic_folder(target) as folder:
+            folder.mkdir()
+            for file, layout in (
+                (TOKEN_ENCODER_FILE, _token_encoder_layout(config)),
+                (ENCODER_FILE, _encoder_layout(config)),
+            ):
+                arrays = stored_arrays(layout, parameters)
+                tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
+                torch.save(tensors, folder / file)
+            for name, vocabulary in (
+                ("char", vocabularies.characters),
+                ("word", vocabularies.words),
+            ):
+                if vocabulary is not None:
+                    write_dic(vocabulary, folder / f"{name}.dic")
+            srsly.write_json(folder / SIZES_FILE, sizes)
+            settings = {"config_path": SIZES_FILE, "max_chars": None, PROVENANCE: bundle.provenance}
+            srsly.write_json(folder / CONFIG_FILE, settings)
 
 
 def to_sizes(config: BiLMConfig) -> dict[str, Any]:
@@ -166,13 +181,9 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     }
 
 
-def rounded_biases(bilm: BiLM) -> tuple[int, float]:
-    """How many forget biases change: theirs hold the 1 that ours do not. Those that were
-    read from such a file never do.
-
-    bilm (BiLM): The model.
-    RETURNS (Tuple[int, float]): Their number, and by how much at most.
-    """
+def _rounded_biases(bilm: BiLM) -> tuple[int, float]:
+    """How many forget biases change, and by how much at most: theirs hold the 1 that ours do
+    not. Those that were read from such a file never do."""
     n_changed, largest = 0, 0.0
     for name, value in bilm.state_dict().items():
         if name.startswith("stacks.") and name.endswith(".bias"):
@@ -197,10 +208,10 @@ def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]
     return read_dic(file, n_rows, f"'{tensor}' in {TOKEN_ENCODER_FILE}")
 
 
-def _read_sizes(folder: File) -> tuple[Mapping[str, Any], str]:
+def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[Mapping[str, Any], str]:
     """The architecture, and where it comes from. Its path is that of whoever trained
     the model: the folder itself is asked first, and the published sizes last."""
-    named = _read_object(folder / CONFIG_FILE).get("config_path")
+    named = settings.get("config_path")
     if not isinstance(named, str) or not named:
         raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
     base = re.split(r"[/\\]", named)[-1]
@@ -210,7 +221,7 @@ def _read_sizes(folder: File) -> tuple[Mapping[str, Any], str]:
         paths.append(folder / named)
     for path in paths:
         if base and _is_file(path):
-            return _read_object(path), str(path)
+            return read_object(path), str(path)
     return PUBLIC_SIZES, f"the published sizes ({shortened(named)} is not in {folder})"
 
 
@@ -223,13 +234,6 @@ def _is_file(path: File) -> bool:
 
 def _is_inside(path: str) -> bool:
     return not re.match(r"[A-Za-z]:|[/\\]", path) and ".." not in re.split(r"[/\\]", path)
-
-
-def _read_object(file: File) -> dict[str, Any]:
-    content = read_json(file)
-    if not isinstance(content, dict):
-        raise ValueError(f"{file}: not a JSON object")
-    return content
 
 
 def _config(sizes: Mapping[str, Any], token_encoder: StateDict) -> BiLMConfig:

@@ -1,14 +1,26 @@
-"""Published models by name: where they are, under which licence, and the cache."""
+"""Models by name or URL: where they are, under which licence, and the cache."""
 
 import difflib
+import hashlib
 import os
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Optional
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Optional, Union
+from urllib.parse import urlsplit
 
 from .remote_file import RemoteFile
 
+BUNDLED = "en_small"
+_BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
+HOW_TO_GIVE_WEIGHTS = (
+    "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
+    "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is "
+    "what `python -m spacy elmo pretrain` wrote, a .safetensors file, an AllenNLP or bilm-tf "
+    "model (a folder or a .hdf5 file with its options.json), an ELMoForManyLangs model (of the "
+    "last two also the .zip archive), the https:// URL of such a file, or the name of a "
+    "published model (`python -m spacy elmo download --list`)."
+)
 
 _ALLENNLP = "https://allennlp.s3.amazonaws.com/models/elmo/{0}/elmo_{0}_{1}"
 _GERMAN = (
@@ -34,9 +46,9 @@ _MANYLANGS_NUMBERS = {
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A published model.
+    """A published model, or one of which the URL alone is known.
 
-    name (str): Its name here.
+    name (str): Its name here, or the URL.
     format (str): "allennlp" or "manylangs".
     lang (str): Its language, as spaCy and Universal Dependencies write it.
     licence (str): Under which it was published.
@@ -50,9 +62,29 @@ class NamedModel:
     files: tuple[RemoteFile, ...]
 
     @property
+    def is_published(self) -> bool:
+        """RETURNS (bool): Whether it has a name."""
+        return not is_url(self.name)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """RETURNS (dict): What is known of it, as JSON."""
+        urls = {"urls": [file.url for file in self.files]}
+        if not self.is_published:
+            return urls
+        known = {"name": self.name, "format": self.format, "languages": [self.lang]}
+        return {**known, "licence": self.licence, **urls}
+
+    @property
+    def folder(self) -> Path:
+        """RETURNS (Path): Its folder in the cache."""
+        digest = hashlib.sha256(self.name.encode("utf8")).hexdigest()
+        return cache_folder() / (self.name if self.is_published else f"url-{digest[:16]}")
+
+    @property
     def paths(self) -> list[Path]:
         """RETURNS (List[Path]): Where its files are in the cache, or will be."""
-        return [cache_folder() / self.name / file.name for file in self.files]
+        return [self.folder / file.name for file in self.files]
 
     @property
     def path(self) -> Path:
@@ -108,13 +140,67 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "spacy-elmo"
 
 
-def get_named(name: str) -> NamedModel:
-    """Look a published model up.
+def locate(name_or_path: Union[str, Path]) -> Path:
+    """Find a model by name, path or URL. A model on a server that is not in the cache
+    yet is downloaded.
 
-    name (str): Its name.
-    RETURNS (NamedModel): The model.
-    RAISES (ValueError): There is none of that name.
+    name_or_path (Union[str, Path]): A path; "en_small", the model in this package; a
+        published model: "small", "original", "german", "manylangs-fr" and others; or the
+        `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file that
+        has its `options.json` beside it.
+    RETURNS (Path): Where it is.
+    RAISES (ValueError): The model is not in this package, or the URL not that of a model.
+    RAISES (OSError): The model cannot be downloaded.
     """
+    path = Path(name_or_path)
+    named = find_named(name_or_path)
+    if named is not None:
+        return obtain(named)
+    if str(name_or_path) != BUNDLED or path.exists():
+        return path
+    if not _BUNDLED_FILE.exists():
+        raise ValueError(
+            f"the model '{BUNDLED}' is not in this version of spacy-elmo. {HOW_TO_GIVE_WEIGHTS}"
+        )
+    return _BUNDLED_FILE
+
+
+def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
+    """RETURNS (Optional[NamedModel]): The model on a server that is meant; None for a
+    path. Something on disk that has the name of a model goes first."""
+    name, path = str(name_or_path), Path(name_or_path)
+    if is_url(name):
+        return get_named(name)
+    if name not in NAMED or path.exists():
+        return None
+    from .allennlp import AllenNLP
+
+    return NAMED[name] if AllenNLP.find(path) is None else None
+
+
+def is_available(weights: object) -> bool:
+    """RETURNS (bool): Whether these are weights to read, rather than none or a
+    bundled model that this version of the package does not carry."""
+    if weights == BUNDLED:
+        return Path(BUNDLED).exists() or _BUNDLED_FILE.exists()
+    return weights is not None
+
+
+def is_url(name: str) -> bool:
+    """RETURNS (bool): Whether this is a URL, not a name or path."""
+    return "://" in name
+
+
+def get_named(name: str) -> NamedModel:
+    """Look a model up.
+
+    name (str): Its name, or its URL.
+    RETURNS (NamedModel): The model.
+    RAISES (ValueError): There is none of that name, or the URL cannot be a model's.
+    """
+    if is_url(name):
+        published = (model for model in NAMED.values() if model.files[-1].url == name)
+        return next(published, None) or _at_url(name)
     if name not in NAMED:
         similar = difflib.get_close_matches(name, NAMED, n=3)
         meant = f" Did you mean {' or '.join(similar)}?" if similar else ""
@@ -142,7 +228,7 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
 
     from .download import DownloadError, download
 
-    folder = cache_folder() / model.name
+    folder = model.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -157,10 +243,35 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
         ]
         for i, (file, path) in enumerate(missing):
             try:
-                download(file, path)
+                try:
+                    download(file, path)
+                except DownloadError:
+                    if file.other_url is None:
+                        raise
+                    download(replace(file, url=file.other_url), path)
             except DownloadError as error:
                 raise DownloadError(f"{error}. {_by_hand(missing[i:])}") from error
     return model.path
+
+
+def _at_url(url: str) -> NamedModel:
+    """The model that a URL means."""
+    parts = urlsplit(url)
+    is_local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme != "https" and not is_local:
+        raise ValueError(f"{url}: models are fetched from https:// URLs alone")
+    weights = PurePosixPath(parts.path)
+    files = [RemoteFile(url)]
+    if weights.suffix in (".hdf5", ".h5"):
+        from .allennlp import OPTIONS_FILE, names_beside
+
+        names = names_beside(weights.name, OPTIONS_FILE)
+        beside = [parts._replace(path=str(weights.with_name(name))).geturl() for name in names]
+        other = beside[1] if beside[1] != beside[0] else None
+        files.insert(0, RemoteFile(beside[0], other_url=other))
+    elif weights.suffix not in (".safetensors", ".zip"):
+        raise ValueError(f"{url}: the URL of a model ends in .safetensors, .hdf5, .h5 or .zip")
+    return NamedModel(url, "", "", "", tuple(files))
 
 
 def _by_hand(missing: list[tuple[RemoteFile, Path]]) -> str:

@@ -1,69 +1,131 @@
-"""Models as spaCy pipelines on disk."""
+"""Models as spaCy pipelines on disk, the softmax and its words beside the pipe `elmo`."""
 
 import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 import srsly
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 
-from ..bilm.model import BiLM
-from ..bilm.softmax import Softmax
+from ..bilm.softmax import Softmax, make_softmax
 from ..bilm.vocabulary import Vocabulary
-from .softmax_files import write_softmax
+from ..files import atomic_folder
+from .archives import File
+from .bundle import ModelBundle, Prediction
+from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
+from .vocabulary_files import VOCABULARY_FILE
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 PIPE = "elmo"
 DESCRIPTION = "An ELMo language model for spacy-elmo"
-# What spaCy writes into meta.json where nobody named a pipeline.
-_UNNAMED = {
-    "name": "pipeline",
-    "version": "0.0.0",
-    "author": "",
-    "email": "",
-    "url": "",
-    "license": "",
-}
+CONFIG_FILE = "config.cfg"
+SOFTMAX_FILE = "softmax.safetensors"
+# What spaCy writes into meta.json in some way where nobody named a pipeline.
+_NAMES = ("name", "version", "author", "email", "url", "license")
 
 
-def write_pipeline(
-    bilm: BiLM,
-    folder: Path,
-    prediction: Optional[tuple[Softmax, Vocabulary]],
-    *,
-    lang: str,
-    provenance: dict[str, Any],
-) -> None:
-    """Write a spaCy pipeline with the single pipe `elmo` into a new folder.
+class PipelineFolder(SafetensorsFile):
+    """The folder of a spaCy pipeline with one biLM, which is read without the others of its
+    components. A pipeline that is written has the single pipe `elmo`."""
 
-    bilm (BiLM): The layers.
-    folder (Path): The folder.
-    prediction (Optional[Tuple[Softmax, Vocabulary]]): Softmax and vocabulary, to
-        stand beside it.
-    lang (str): Language of the pipeline.
-    provenance (dict): How the model came about, as JSON.
-    """
-    _pipeline(bilm, lang, provenance).to_disk(folder)
-    if prediction is not None:
-        write_softmax(*prediction, folder)
+    name = "pipeline"
+    suffixes = ()
+    marker = CONFIG_FILE
+    contents = "pipeline"
+
+    def __init__(self, folder: Path, file: Path):
+        super().__init__(file)
+        self.folder = folder
+        self.others = [folder / name for name in (SOFTMAX_FILE, VOCABULARY_FILE)]
+
+    @classmethod
+    def find(cls, path: File) -> Optional["PipelineFolder"]:
+        if not isinstance(path, Path) or not (path / CONFIG_FILE).is_file():
+            return None
+        file = find_one(path, f"*/{MODEL_FILE}")
+        return None if file is None else cls(path, file)
+
+    def read(self, *, weights_only: bool = False) -> ModelBundle:
+        bundle = super().read()
+        if weights_only:
+            return bundle
+        absent = [file.name for file in self.others if not file.is_file()]
+        if absent:
+            bundle.missing = absent[0]
+        else:
+            bundle.prediction = _read_softmax(self.folder, bundle.bilm.config.projection_dim)
+        bundle.lang, extras = _read_lang_and_extras(self.folder, pipe=self.file.parent.name)
+        bundle.extras.extend(extras)
+        return bundle
+
+    def files(self) -> list[Path]:
+        return [self.file, *(self.others if all(file.is_file() for file in self.others) else [])]
+
+    @classmethod
+    def check(cls, bundle: ModelBundle) -> None:
+        if not bundle.lang:
+            raise ValueError(
+                "a pipeline has a language, and that of the model is not known: --lang en"
+            )
+
+    @classmethod
+    def has_room(cls, softmax: Softmax) -> bool:
+        return True
+
+    @classmethod
+    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+        cls.check(bundle)
+        with atomic_folder(target) as folder:
+            _pipeline(bundle).to_disk(folder)
+            if bundle.prediction is not None:
+                _write_softmax(bundle.prediction, folder)
+            if dtype != torch.float32:
+                super().write(bundle, folder / PIPE / MODEL_FILE, dtype)
 
 
-def _pipeline(bilm: BiLM, lang: str, provenance: dict[str, Any]) -> "Language":
+def _pipeline(bundle: ModelBundle) -> "Language":
     import spacy
 
-    nlp = spacy.blank(lang)
-    sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()}
+    assert bundle.lang is not None
+    nlp = spacy.blank(bundle.lang)
+    sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bundle.bilm.config.to_dict()}
     pipe = nlp.add_pipe("elmo", name=PIPE, config={"model": sizes, "weights": None})
-    snapshot = copy.deepcopy(bilm)  # the pipe freezes what it holds
-    snapshot.provenance = provenance
+    snapshot = copy.deepcopy(bundle.bilm)  # the pipe freezes what it holds
+    snapshot.provenance = bundle.provenance
     pipe.set_bilm(snapshot)  # type: ignore[attr-defined]
     nlp.meta["description"] = DESCRIPTION
-    nlp.meta["performance"] = provenance.get("perplexity", {})
+    nlp.meta["performance"] = bundle.provenance.get("perplexity", {})
     return nlp
 
 
-def read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list[str]]:
+def _write_softmax(prediction: Prediction, folder: Path) -> None:
+    softmax, vocabulary = prediction
+    weights = {name: value.contiguous() for name, value in softmax.state_dict().items()}
+    # Not by `save_file`: its errors are no OSError, and others may not read its file.
+    (folder / SOFTMAX_FILE).write_bytes(save(weights))
+    vocabulary.to_disk(folder / VOCABULARY_FILE)
+
+
+def _read_softmax(folder: Path, width: int) -> Prediction:
+    vocabulary = Vocabulary.from_disk(folder / VOCABULARY_FILE)
+    try:
+        weights = load_file(folder / SOFTMAX_FILE)
+        kind = "full" if "weight" in weights else "adaptive"
+        softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
+        softmax.load_state_dict(weights)
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(
+            f"{folder / SOFTMAX_FILE}: does not fit the {len(vocabulary)} words of "
+            f"{VOCABULARY_FILE} and projection_dim {width}: {error}"
+        ) from error
+    return softmax, vocabulary
+
+
+def _read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list[str]]:
     """Read what a pipeline holds beside the weights of a pipe `elmo`.
 
     path (Path): Its folder.
@@ -74,16 +136,16 @@ def read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list[
     from spacy.util import load_config
 
     extras: list[str] = []
-    config = load_config(path / "config.cfg", interpolate=False)
+    config = load_config(path / CONFIG_FILE, interpolate=False)
     others = [name for name in config.get("nlp", {}).get("pipeline", ()) if name != pipe]
     if others:
         extras.append(f"the other components ({', '.join(others)})")
-    settings, defaults = config.get("components", {}).get(pipe, {}), _default_settings()
+    settings, (defaults, unnamed) = config.get("components", {}).get(pipe, {}), _defaults()
     changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
     if changed:
         extras.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
     meta = _read_meta(path / "meta.json")
-    names = [name for name, default in _UNNAMED.items() if meta.get(name, default) != default]
+    names = [name for name in _NAMES if meta.get(name, unnamed[name]) != unnamed[name]]
     if names:
         extras.append(f"entries of meta.json ({', '.join(names)})")
     if meta["vectors"].get("vectors"):
@@ -99,11 +161,14 @@ def _read_meta(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is no meta.json of a pipeline: {error}") from error
 
 
-def _default_settings() -> dict[str, Any]:
-    """The settings of a new pipe, as spaCy writes them: with those of registered functions."""
+def _defaults() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a new pipe, as spaCy writes them: with those of registered functions. And
+    the meta.json of a new pipeline."""
     import spacy
 
     nlp = spacy.blank("xx")
     nlp.add_pipe("elmo", config={"weights": None})
-    settings = nlp.config["components"]["elmo"]
-    return {name: value for name, value in settings.items() if name not in ("model", "weights")}
+    settings = {**nlp.config["components"]["elmo"]}
+    for name in ("model", "weights"):
+        del settings[name]
+    return settings, nlp.meta

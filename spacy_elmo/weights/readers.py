@@ -53,34 +53,32 @@ def make_manylangs_reader(path: str) -> Callable[[], "BiLM"]:
 
 
 def _read_safetensors(path: str) -> "BiLM":
-    from . import safetensors_file
+    from .safetensors_file import SafetensorsFile
 
-    return safetensors_file.read(Path(path))
+    return SafetensorsFile(Path(path)).read().bilm
 
 
 def _read_allennlp(
     path: str, options: Optional[str], embeddings: Optional[str], vocabulary: Optional[str]
 ) -> "BiLM":
-    from . import allennlp, archives
+    from .allennlp import AllenNLP
+    from .archives import opened_path
 
-    given = {
-        name: None if file is None else Path(file)
-        for name, file in (("embeddings", embeddings), ("vocabulary", vocabulary))
-    }
-    if options is not None:
-        return allennlp.read((Path(options), Path(path)), **given)
-    with archives.opened_path(Path(path)) as opened:
-        files = allennlp.find(opened)
-        if files is None:
+    with opened_path(Path(path)) as opened:
+        model = AllenNLP(Path(options), Path(path)) if options else AllenNLP.find(opened)
+        if model is None:
             raise ValueError(f"no AllenNLP or bilm-tf weights at '{path}'")
-        return allennlp.read(files, **given)
+        model.embeddings = None if embeddings is None else Path(embeddings)
+        model.vocabulary = None if vocabulary is None else Path(vocabulary)
+        return model.read(weights_only=True).bilm
 
 
 def _read_manylangs(path: str) -> "BiLM":
-    from . import archives, manylangs
+    from .archives import opened_path
+    from .manylangs import ManyLangs
 
-    with archives.opened_path(Path(path)) as opened:
-        folder = manylangs.find(opened)
-        if folder is None:
+    with opened_path(Path(path)) as opened:
+        model = ManyLangs.find(opened)
+        if model is None:
             raise ValueError(f"no ELMoForManyLangs model at '{path}'")
-        return manylangs.read(folder)
+        return model.read(weights_only=True).bilm

@@ -2,12 +2,12 @@
 vocabularies as tensors of bytes."""
 
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 import numpy as np
 import srsly
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
 from ..bilm.config import BiLMConfig
@@ -15,40 +15,67 @@ from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_write
+from .archives import File
+from .bundle import ModelBundle
+from .format import Format
+from .layout import plain, read_parameters
+from .state_dict_file import StateDict
 
 FORMAT = "spacy-elmo"
 SUFFIX = ".safetensors"
 MODEL_FILE = "model.safetensors"
 # A header could not hold the longest ones.
 VOCABULARY = "vocabulary."
+_DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
 
 
-def find(path: Path) -> Optional[Path]:
-    """Find the file that a path means: itself, the one `.safetensors` file of a
-    folder, or the one pipe of a spaCy pipeline that holds a biLM.
+class SafetensorsFile(Format):
+    """A `.safetensors` file: given, or the one of a folder."""
 
-    path (Path): An existing path.
-    RETURNS (Optional[Path]): The file, or None if the path means something else.
+    name = "safetensors"
+    suffixes: ClassVar[tuple[str, ...]] = (SUFFIX,)
+
+    def __init__(self, file: Path):
+        self.file = file
+
+    @classmethod
+    def find(cls, path: File) -> Optional["SafetensorsFile"]:
+        if not isinstance(path, Path) or path.is_file():
+            return cls(path) if isinstance(path, Path) and path.suffix == SUFFIX else None
+        file = find_one(path, f"*{SUFFIX}")
+        return None if file is None else cls(file)
+
+    def read(self, *, weights_only: bool = False) -> ModelBundle:
+        bilm = from_bytes(self.file.read_bytes(), str(self.file))
+        lang = bilm.provenance.get("lang")
+        return ModelBundle(bilm, lang=lang, provenance=bilm.provenance)
+
+    def files(self) -> list[Path]:
+        return [self.file]
+
+    def dtype(self) -> Optional[str]:
+        with safe_open(self.file, framework="numpy") as file:
+            kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+        return ", ".join(sorted(_DTYPES[kind] for kind in kinds if kind in _DTYPES)) or None
+
+    @classmethod
+    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+        atomic_write(target, to_bytes(bundle.bilm, dtype, bundle.provenance))
+
+
+def find_one(folder: Path, pattern: str) -> Optional[Path]:
+    """Find the one file of a folder that can be meant.
+
+    folder (Path): The folder.
+    pattern (str): Its files that could be.
+    RETURNS (Optional[Path]): The file, or None if there is none.
     RAISES (ValueError): There are several.
     """
-    if path.is_file():
-        return path if path.suffix == SUFFIX else None
-    found = sorted(path.glob(f"*/{MODEL_FILE}")) if (path / "config.cfg").is_file() else []
-    found = found or sorted(path.glob(f"*{SUFFIX}"))
+    found = sorted(folder.glob(pattern))
     if len(found) > 1:
-        names = ", ".join(str(file.relative_to(path)) for file in found)
-        raise ValueError(f"{path} holds several models: {names}. Give the path of one of them.")
+        names = ", ".join(str(file.relative_to(folder)) for file in found)
+        raise ValueError(f"{folder} holds several models: {names}. Give the path of one of them.")
     return found[0] if found else None
-
-
-def read(path: Path) -> BiLM:
-    """Read a file.
-
-    path (Path): The file.
-    RETURNS (BiLM): The model, frozen, in float32.
-    RAISES (ValueError): The file is no such file, or broken.
-    """
-    return from_bytes(path.read_bytes(), str(path))
 
 
 def write(bilm: BiLM, path: Path, dtype: torch.dtype = torch.float32) -> None:
@@ -62,12 +89,15 @@ def write(bilm: BiLM, path: Path, dtype: torch.dtype = torch.float32) -> None:
     atomic_write(path, to_bytes(bilm, dtype))
 
 
-def to_bytes(bilm: BiLM, dtype: torch.dtype = torch.float32) -> bytes:
-    """RETURNS (bytes): The content of a file; the arguments are those of `write`."""
+def to_bytes(
+    bilm: BiLM, dtype: torch.dtype = torch.float32, provenance: Optional[dict[str, Any]] = None
+) -> bytes:
+    """RETURNS (bytes): The content of a file; the arguments are those of `write`, and a
+    provenance in place of the model's own."""
     metadata = {
         "format": FORMAT,
         "config": srsly.json_dumps(bilm.config.to_dict()),
-        "provenance": srsly.json_dumps(bilm.provenance),
+        "provenance": srsly.json_dumps(bilm.provenance if provenance is None else provenance),
     }
     state = {name: _cast(name, value, dtype) for name, value in bilm.state_dict().items()}
     for name, vocabulary in bilm.encoder.indexer.vocabularies._asdict().items():
@@ -116,12 +146,9 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
             bilm = BiLM(config, vocabularies)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
-    _check_tensors(tensors, bilm, source)
-    tensors = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
-    for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
-            raise ValueError(f"{source}: tensor '{name}' holds values that are not finite")
-    bilm.load_state_dict(tensors, assign=True)
+    layout = [plain(name, tuple(value.shape), name) for name, value in bilm.state_dict().items()]
+    parameters = read_parameters(layout, StateDict(tensors, source), "its own config")
+    bilm.load_state_dict(parameters, assign=True)
     bilm.provenance = provenance
     return bilm.eval().requires_grad_(False)
 
@@ -145,19 +172,3 @@ def _metadata(data: bytes) -> dict[str, Any]:
     size = int.from_bytes(data[:8], "little")
     metadata: dict[str, Any] = srsly.json_loads(data[8 : 8 + size].decode("utf8"))["__metadata__"]
     return metadata
-
-
-def _check_tensors(tensors: dict[str, torch.Tensor], bilm: BiLM, source: str) -> None:
-    expected = bilm.state_dict()
-    for name in sorted(set(expected) - set(tensors)):
-        shape = tuple(expected[name].shape)
-        raise ValueError(f"{source}: tensor '{name}' is missing; its shape should be {shape}")
-    for name, tensor in tensors.items():
-        if name not in expected:
-            shape = tuple(tensor.shape)
-            raise ValueError(f"{source}: tensor '{name}' {shape} has no place in its own config")
-        got, want = tuple(tensor.shape), tuple(expected[name].shape)
-        if got != want:
-            raise ValueError(f"{source}: tensor '{name}' has shape {got}, its config says {want}")
-        if not tensor.is_floating_point():
-            raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not floats")

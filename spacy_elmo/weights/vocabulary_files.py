@@ -7,6 +7,7 @@ from typing import Optional
 from ..bilm.vocabulary import InputVocabulary
 from .archives import File, read_bytes
 
+VOCABULARY_FILE = "vocab.txt"
 # A line of its own in some of bilm-tf's vocabularies, which is no word.
 NO_WORD = "!!!MAXTERMID"
 # What ELMoForManyLangs reads a line as whose token is white space.

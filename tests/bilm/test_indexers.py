@@ -114,7 +114,7 @@ def test_lookup():
     vocabulary = InputVocabulary(["a", None, "", "漢"])
     assert len(vocabulary) == 4
     assert [vocabulary["a"], vocabulary[""], vocabulary["漢"]] == [0, 2, 3]
-    assert vocabulary.ids_of(["漢", "b", ""], 9) == [3, 9, 2]
+    assert vocabulary.ids_of(["漢", "b", ""], 9).tolist() == [3, 9, 2]
     assert "" in vocabulary and None not in vocabulary
     assert copy.deepcopy(vocabulary) is vocabulary
 

@@ -13,6 +13,8 @@ import torch
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.state import BiLMState
 from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.allennlp import AllenNLP
+from spacy_elmo.weights.bundle import ModelBundle
 
 import reference
 
@@ -74,6 +76,13 @@ def renamed(data: dict[str, np.ndarray], names: list[tuple[str, str]]) -> dict[s
     for theirs, ours in names:
         data = {name.replace(theirs, ours): values for name, values in data.items()}
     return data
+
+
+def write_allennlp(bilm: BiLM, folder: Path) -> Path:
+    """RETURNS (Path): The file of weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    AllenNLP.write(ModelBundle(bilm, provenance=bilm.provenance), folder / "weights.hdf5")
+    return folder / "weights.hdf5"
 
 
 def make_bilm(options: dict[str, Any], datasets: dict[str, np.ndarray]) -> BiLM:

@@ -180,7 +180,7 @@ def test_resumed_in_and_after_the_time_of_the_softmax(folder, tmp_path, monkeypa
         patch.setattr(reporting.Reporter, "on_step", on_step)
         with pytest.raises(KeyboardInterrupt):
             pretrain(config, tmp_path / "out")
-    monkeypatch.setattr(module, "read_weights", None)
+    monkeypatch.setattr(module, "read_bundle", None)
     pretrain(config, tmp_path / "out", resume=True)
     expected = arrays(tmp_path / "alone")
     for name, values in arrays(tmp_path / "out").items():

@@ -9,7 +9,7 @@ import torch
 from spacy_elmo.weights import allennlp, read_weights
 
 import reference
-from models import check_layers, tiny_bilm, tiny_options
+from models import check_layers, tiny_bilm, tiny_options, write_allennlp
 
 VARIANTS = [
     {},
@@ -44,7 +44,7 @@ def fails(path, *parts):
 def test_written_files_have_the_layout_of_bilm_tf(tmp_path, changes):
     options = tiny_options(**changes)
     data = reference.random_datasets(options)
-    allennlp.write(tiny_bilm(**changes), tmp_path / "new" / "folder")
+    write_allennlp(tiny_bilm(**changes), tmp_path / "new" / "folder")
     written = tmp_path / "new" / "folder"
     assert sorted(file.name for file in written.iterdir()) == ["options.json", "weights.hdf5"]
     assert json.loads((written / "options.json").read_text("utf8")) == options
@@ -64,7 +64,7 @@ def test_written_files_have_the_layout_of_bilm_tf(tmp_path, changes):
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_written_files_are_read_bit_by_bit(tmp_path, changes):
     bilm = tiny_bilm(**changes)
-    allennlp.write(bilm, tmp_path)
+    write_allennlp(bilm, tmp_path)
     again = read_weights(tmp_path)
     assert again.config == bilm.config
     assert again.state_dict().keys() == bilm.state_dict().keys()
@@ -196,7 +196,7 @@ def test_a_group_in_place_of_a_dataset(tmp_path, data):
 
 
 def test_writing_that_fails_leaves_the_old_weights(tmp_path, monkeypatch):
-    allennlp.write(tiny_bilm(), tmp_path)
+    write_allennlp(tiny_bilm(), tmp_path)
     before = (tmp_path / "weights.hdf5").read_bytes()
 
     def broken(config):
@@ -207,6 +207,6 @@ def test_writing_that_fails_leaves_the_old_weights(tmp_path, monkeypatch):
     other = tiny_bilm(seed=1)
     monkeypatch.setattr(allennlp, "_layout", broken)
     with pytest.raises(OSError, match="disk full"):
-        allennlp.write(other, tmp_path)
+        write_allennlp(other, tmp_path)
     assert (tmp_path / "weights.hdf5").read_bytes() == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["options.json", "weights.hdf5"]

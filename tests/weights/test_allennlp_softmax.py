@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.weights import allennlp, read_weights
+from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.formats import read_bundle
 
 from models import check_refused, tiny_options
 from reference import random_datasets, write_hdf5
@@ -18,8 +19,8 @@ def test_softmax(tmp_path):
     rng = np.random.default_rng(0)
     weight, bias = rng.standard_normal((8, 5)).astype("float32"), np.arange(8, dtype="float32")
     path = write_hdf5(tmp_path, options, {**data, "softmax/W": weight, "softmax/b": bias}, WORDS)
-    softmax, words = allennlp.read_softmax((tmp_path / "options.json", path))
-    assert list(words.strings) == WORDS
+    softmax, vocabulary = read_bundle(path).prediction
+    assert vocabulary.words == WORDS
     contexts, targets = rng.standard_normal((6, 5)), rng.integers(0, 8, size=6)
     logits = contexts @ weight.T.astype("float64") + bias
     log_norm = np.log(np.exp(logits).sum(axis=1))
@@ -35,24 +36,26 @@ def test_softmax(tmp_path):
 def test_no_softmax_and_half_of_one(tmp_path):
     options = tiny_options()
     data = random_datasets(options)
-    files = (tmp_path / "options.json", write_hdf5(tmp_path, options, data, WORDS))
-    assert allennlp.read_softmax(files) is None
+    path = write_hdf5(tmp_path, options, data, WORDS)
 
     def read():
-        return allennlp.read_softmax(files)
+        return read_bundle(path)
+
+    assert (read().prediction, read().missing, read().extras) == (None, "softmax", [])
 
     write_hdf5(tmp_path, options, {**data, "softmax/W": np.zeros((8, 5))}, WORDS)
-    check_refused(read, files[1], "'softmax/b' is missing", "(8,)")
+    check_refused(read, path, "'softmax/b' is missing", "(8,)")
     write_hdf5(tmp_path, options, {**data, "softmax/b": np.zeros(8)}, WORDS)
-    check_refused(read, files[1], "'softmax/W' is missing")
+    check_refused(read, path, "'softmax/W' is missing")
     both = {"softmax/W": np.zeros((8, 6)), "softmax/b": np.zeros(8)}
     write_hdf5(tmp_path, options, {**data, **both}, WORDS)
-    check_refused(read, files[1], "'softmax/W'", "(8, 6)", "(8, 5)")
+    check_refused(read, path, "'softmax/W'", "(8, 6)", "(8, 5)")
     both = {"softmax/W": np.zeros((7, 5)), "softmax/b": np.zeros(7)}
     write_hdf5(tmp_path, options, {**data, **both}, WORDS)
     check_refused(read, "8 words, but dataset 'softmax/W'", "7 rows")
     (tmp_path / "vocab.txt").unlink()
-    check_refused(read, files[1], "no vocabulary", "vocab.txt")
+    assert (read().prediction, read().missing) == (None, "vocab.txt")
+    assert read().extras == ["the softmax, which has no vocab.txt beside it"]
 
 
 def test_softmax_of_a_model_of_words(tmp_path):
@@ -60,5 +63,5 @@ def test_softmax_of_a_model_of_words(tmp_path):
     data = random_datasets(options, n_words=8)
     both = {"softmax/W": np.ones((8, 5)), "softmax/b": np.zeros(8)}
     path = write_hdf5(tmp_path, options, {**data, **both}, WORDS)
-    softmax, _ = allennlp.read_softmax((tmp_path / "options.json", path))
+    softmax, _ = read_bundle(path).prediction
     assert softmax.weight.shape == (8, 5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.weights import allennlp, read_weights, safetensors_file
+from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.readers import make_allennlp_reader
 
 import reference
@@ -22,6 +22,7 @@ from models import (
     check_state,
     renamed,
     tiny_options,
+    write_allennlp,
 )
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", ".", "日本語", "x" * 60]
@@ -92,7 +93,7 @@ def test_one_direction_is_written_as_it_was(tmp_path):
     options = one_direction()
     dumped = renamed(reference.random_datasets(options), ONE_DIRECTION)
     bilm = read_weights(write(tmp_path, options, dumped))
-    allennlp.write(bilm, tmp_path / "again")
+    write_allennlp(bilm, tmp_path / "again")
     assert json.loads((tmp_path / "again" / "options.json").read_text("utf8")) == options
     with h5py.File(tmp_path / "again" / "weights.hdf5") as file:
         for name, values in dumped.items():
@@ -137,7 +138,7 @@ def test_word_ids_written_and_read_again(tmp_path):
     options = word_options(n_layers=1)
     data = reference.random_datasets(options, n_words=len(WORDS))
     bilm = read_weights(write(tmp_path, options, data, WORDS))
-    allennlp.write(bilm, tmp_path / "again")
+    write_allennlp(bilm, tmp_path / "again")
     assert json.loads((tmp_path / "again" / "options.json").read_text("utf8")) == options
     safetensors_file.write(bilm, tmp_path / "a.safetensors")
     for place in (tmp_path / "again", tmp_path / "a.safetensors"):
@@ -154,7 +155,7 @@ def test_vocabulary_as_bilm_tf_reads_it(tmp_path):
     bilm = read_weights(write(tmp_path, options, data, lines))
     vectors = bilm.token_vectors(["cat", "the", "."])
     np.testing.assert_array_equal(vectors, data["embedding"][[5, 4, 6]])
-    allennlp.write(bilm, tmp_path / "again")
+    write_allennlp(bilm, tmp_path / "again")
     again = read_weights(tmp_path / "again")
     torch.testing.assert_close(again.token_vectors(["cat", "the", "."]), vectors)
 

@@ -12,8 +12,9 @@ from safetensors.torch import load_file
 from spacy_elmo.bilm.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.weights import read_weights, safetensors_file
-from spacy_elmo.weights.bundle import read_bundle
-from spacy_elmo.weights.convert import DTYPES, convert
+from spacy_elmo.weights.convert import convert
+from spacy_elmo.weights.format import DTYPES
+from spacy_elmo.weights.formats import read_bundle
 
 from conversions import PROVENANCE, TARGETS, WORDS, assert_same_vectors, make_model, write_source
 from golden import BILM_TF, BILM_TF_MODELS
@@ -252,7 +253,7 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
         ("a.safetensors", "allennlp", "ends in .hdf5 or .h5"),
         ("a", "manylangs", "no place for the token encoder 'bilm-tf'"),
         ("a.bin", None, "--format pipeline or --format manylangs"),
-        ("a", "pickle", "must be one of safetensors, allennlp, pipeline, manylangs"),
+        ("a", "pickle", "must be one of pipeline, safetensors, manylangs, allennlp"),
     ],
 )
 def test_formats_that_cannot_be(tmp_path, source, target, format, message):

@@ -10,16 +10,16 @@ import srsly
 
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax
 from spacy_elmo.language_model.model import read_language_model, save_model
-from spacy_elmo.weights import NAMED, allennlp, read_weights, safetensors_file
-from spacy_elmo.weights.bundle import read_bundle
+from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import LossError, convert
-from spacy_elmo.weights.named import NamedModel
+from spacy_elmo.weights.formats import read_bundle
+from spacy_elmo.weights.named import NAMED, NamedModel
 from spacy_elmo.weights.remote_file import RemoteFile
 
 import reference
 from components import ner
 from conversions import WORDS, assert_same_vectors, make_model, write_source
-from models import tiny_bilm, tiny_options
+from models import tiny_bilm, tiny_options, write_allennlp
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_provenance_is_patched(tmp_path, source):
     patch = {"commit": "c0ffee", "corpus": {"train": None, "name": "x"}, "tokens": None}
     for target in ("a.safetensors", "weights.hdf5", "a"):
         convert(source, tmp_path / target, keep_softmax=False, provenance=patch)
-        assert read_bundle(tmp_path / target).bilm.provenance == {
+        assert read_bundle(tmp_path / target).provenance == {
             "corpus": {"sha256": "ab", "name": "x"},
             "perplexity": {"mean": 1.5},
             "commit": "c0ffee",
@@ -184,7 +184,7 @@ def test_provenance_is_patched(tmp_path, source):
 def test_long_provenance_in_hdf5(tmp_path, source):
     text = "é" * 100_000
     convert(source, tmp_path / "weights.hdf5", provenance={"attribution": text})
-    assert read_bundle(tmp_path / "weights.hdf5").bilm.provenance["attribution"] == text
+    assert read_bundle(tmp_path / "weights.hdf5").provenance["attribution"] == text
 
 
 def test_provenance_that_is_no_object(tmp_path):
@@ -193,7 +193,7 @@ def test_provenance_that_is_no_object(tmp_path):
     safetensors_file.write(bilm, tmp_path / "a.safetensors")
     with pytest.raises(ValueError, match="provenance is no JSON object"):
         read_bundle(tmp_path / "a.safetensors")
-    allennlp.write(tiny_bilm(), tmp_path / "x")
+    write_allennlp(tiny_bilm(), tmp_path / "x")
     with h5py.File(tmp_path / "x" / "weights.hdf5", "a") as file:
         file.attrs["spacy_elmo_provenance"] = srsly.json_dumps(["x"])
     with pytest.raises(ValueError, match="provenance is no JSON object"):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.weights import allennlp, read_weights
+from spacy_elmo.weights import read_weights
 
 from golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
-from models import ALLENNLP, check_layers
+from models import ALLENNLP, check_layers, write_allennlp
 
 needs_allennlp = pytest.mark.skipif(
     not ALLENNLP.is_dir(), reason="AllenNLP's fixtures are not beside this repository"
@@ -51,7 +51,7 @@ def test_the_setting_acts_in_that_comparison(tmp_path, setting):
 
 def check_written_again(source, folder):
     bilm = read_weights(source)
-    allennlp.write(bilm, folder)
+    write_allennlp(bilm, folder)
     with h5py.File(source) as theirs, h5py.File(folder / "weights.hdf5") as ours:
         names: list[str] = []
         theirs.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)

@@ -10,9 +10,10 @@ import torch
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
 from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabulary
 from spacy_elmo.weights import manylangs, read_weights, safetensors_file
-from spacy_elmo.weights.bundle import read_bundle
+from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import LossError, convert
-from spacy_elmo.weights.pipeline_folder import write_pipeline
+from spacy_elmo.weights.formats import read_bundle
+from spacy_elmo.weights.pipeline_folder import PipelineFolder
 from spacy_elmo.weights.vocabulary_files import read_dic, write_dic
 
 import reference_manylangs as reference
@@ -125,7 +126,7 @@ def test_pipelines_languages_and_provenance(tmp_path, source):
     assert to_manylangs(tmp_path / "fi", tmp_path / "b", provenance=patch) == []
     convert(tmp_path / "b", tmp_path / "again")
     content = read_bundle(tmp_path / "again")
-    assert (content.lang, content.bilm.provenance["corpus"]) == ("fi", {"name": "é"})
+    assert (content.lang, content.provenance["corpus"]) == ("fi", {"name": "é"})
     assert_same_vectors(tmp_path / "again", source)
     assert read_bundle(source).lang is None
     config = json.loads((tmp_path / "b" / "config.json").read_text("utf8"))
@@ -158,7 +159,7 @@ def test_forget_biases_that_lose_bits(tmp_path, source):
 def test_softmax_has_no_room(tmp_path, source):
     words = ["<S>", "</S>", "<UNK>", "the"]
     prediction = LanguageModelSoftmax(n_words=4, width=6), Vocabulary(words)
-    write_pipeline(read_weights(source), tmp_path / "p", prediction, lang="fi", provenance={})
+    PipelineFolder.write(ModelBundle(read_weights(source), prediction, "fi"), tmp_path / "p")
     with pytest.raises(LossError, match="the softmax and its vocabulary of 4 words"):
         to_manylangs(tmp_path / "p", tmp_path / "b")
     assert to_manylangs(tmp_path / "p", tmp_path / "b", keep_softmax=False) == []

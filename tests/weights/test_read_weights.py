@@ -3,8 +3,7 @@ import shutil
 import pytest
 import torch
 
-from spacy_elmo import weights
-from spacy_elmo.weights import is_available, read_weights, safetensors_file
+from spacy_elmo.weights import is_available, named, read_weights, safetensors_file
 
 import reference
 from models import tiny_bilm, tiny_options
@@ -92,7 +91,7 @@ def test_something_else_there(tmp_path, name):
 
 def test_name_of_a_model_that_the_package_lacks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(weights, "_BUNDLED_FILE", tmp_path / "nowhere.safetensors")
+    monkeypatch.setattr(named, "_BUNDLED_FILE", tmp_path / "nowhere.safetensors")
     assert not is_available("en_small")
     with pytest.raises(ValueError, match="'en_small' is not in this version"):
         read_weights("en_small")
@@ -101,7 +100,7 @@ def test_name_of_a_model_that_the_package_lacks(tmp_path, monkeypatch):
 def test_name_of_a_model_that_the_package_holds(tmp_path, monkeypatch):
     safetensors_file.write(tiny_bilm(1), tmp_path / "bundled.safetensors")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(weights, "_BUNDLED_FILE", tmp_path / "bundled.safetensors")
+    monkeypatch.setattr(named, "_BUNDLED_FILE", tmp_path / "bundled.safetensors")
     assert is_available("en_small")
     assert same(read_weights("en_small"), 1)
     write_hdf5(tmp_path / "en_small", seed=2)  # a path of that name goes first

@@ -1,0 +1,120 @@
+"""What a format of stored models is."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar, Optional
+
+import torch
+
+from ..bilm.model import BiLM
+from ..bilm.softmax import LanguageModelSoftmax, Softmax
+from .archives import File
+from .bundle import ModelBundle
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+class Format(ABC):
+    """A model on disk. Its class is its format.
+
+    name (str): The format, as users write it.
+    suffixes (Tuple[str, ...]): How the names of its files end; none of a folder.
+    marker (str): A file that every folder of the format has.
+    contents (str): What such a folder holds, in words.
+    programs (str): Other programs that read the format, in float32 alone.
+    path (Path): Where the model was found.
+    """
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    marker: ClassVar[str] = ""
+    contents: ClassVar[str] = ""
+    programs: ClassVar[str] = ""
+    path: Path
+
+    @classmethod
+    @abstractmethod
+    def find(cls, path: File) -> Optional["Format"]:
+        """Find a model.
+
+        path (Union[Path, zipfile.Path]): A file, a folder, the folder of an archive; or the
+            beginning of names.
+        RETURNS (Optional[Format]): The model, or None if the path means something else.
+        RAISES (ValueError): There are several, or a part is missing.
+        """
+
+    @abstractmethod
+    def read(self, *, weights_only: bool = False) -> ModelBundle:
+        """Read the model.
+
+        weights_only (bool): Read the biLM, and nothing that stands with it.
+        RETURNS (ModelBundle): The model, in evaluation mode and in float32, its weights frozen.
+        RAISES (ValueError): A file is broken, or they do not fit one another.
+        """
+
+    @abstractmethod
+    def files(self) -> list[Path]:
+        """RETURNS (List[Path]): The files that make the model, the weights first."""
+
+    def dtype(self) -> Optional[str]:
+        """RETURNS (Optional[str]): The type of the weights on disk, where it is easily known."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+        """Write a model, whole or not at all.
+
+        bundle (ModelBundle): The model; what the format has no room for is left out.
+        target (Path): The file or folder; its own folder exists.
+        dtype (torch.dtype): Type of the biLM's weights on disk.
+        RAISES (ValueError): The format has no place for such a model.
+        """
+
+    @classmethod
+    def targets(cls, target: Path) -> list[Path]:
+        """RETURNS (List[Path]): What `write` would write: the target, and files beside it."""
+        return [target]
+
+    @classmethod  # noqa: B027
+    def check(cls, bundle: ModelBundle) -> None:
+        """RAISES (ValueError): The format has no place for a model of such sizes, or needs
+        something else."""
+
+    @classmethod
+    def has_room(cls, softmax: Softmax) -> bool:
+        """RETURNS (bool): Whether the format has room for a softmax and its vocabulary."""
+        return False
+
+    @classmethod
+    def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
+        """Find what the format has no room for.
+
+        bundle (ModelBundle): The model.
+        dtype (str): Type of the biLM's weights on disk.
+        RETURNS (List[str]): What would be lost, in words.
+        """
+        lost = list(bundle.extras)
+        if bundle.prediction is not None and not cls.has_room(bundle.prediction[0]):
+            softmax, vocabulary = bundle.prediction
+            kind = "" if isinstance(softmax, LanguageModelSoftmax) else "adaptive "
+            lost.append(
+                f"the {kind}softmax and its vocabulary of {len(vocabulary):,} words (--no-softmax "
+                f"if they are not wanted)"
+            )
+        n_changed, largest = _rounding(bundle.bilm, DTYPES[dtype])
+        if n_changed:
+            lost.append(
+                f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})"
+            )
+        return lost
+
+
+def _rounding(bilm: BiLM, dtype: torch.dtype) -> tuple[int, float]:
+    """How many weights another type changes, and by how much at most."""
+    n_changed, largest = 0, 0.0
+    for weight in bilm.state_dict().values():
+        errors = (weight.to(dtype).to(weight.dtype) - weight).abs()
+        n_changed += int(errors.count_nonzero())
+        largest = max(largest, float(errors.max()))
+    return n_changed, largest

@@ -1,0 +1,59 @@
+"""The formats of stored models, and which of them a model has."""
+
+from pathlib import Path
+from typing import Any, Union
+
+from .allennlp import AllenNLP
+from .archives import opened_path
+from .bundle import ModelBundle
+from .format import Format
+from .manylangs import ManyLangs
+from .named import HOW_TO_GIVE_WEIGHTS, find_named, locate
+from .pipeline_folder import PipelineFolder
+from .safetensors_file import SafetensorsFile
+from .vocabulary_files import VOCABULARY_FILE
+
+_ORIGIN = ("name", "urls", "licence")
+# In the order in which a place is asked for them.
+FORMATS: list[type[Format]] = [PipelineFolder, SafetensorsFile, ManyLangs, AllenNLP]
+
+
+def read_model(
+    source: Union[str, Path], *, weights_only: bool = False
+) -> tuple[Format, ModelBundle]:
+    """Read a model of any format, but no other component of a pipeline.
+
+    source (Union[str, Path]): The model, by name, path or URL, as `locate` says.
+    weights_only (bool): Read the biLM, and nothing that stands with it.
+    RETURNS (Tuple[Format, ModelBundle]): Where and how it is stored, and what was read. What is
+        in an archive cannot be read again.
+    RAISES (ValueError): There is no such model, or its files are broken.
+    RAISES (OSError): It cannot be downloaded.
+    """
+    named = find_named(source)
+    path = locate(source)
+    with opened_path(path) as opened:
+        candidates = (format.find(opened) for format in FORMATS)
+        stored = next((found for found in candidates if found is not None), None)
+        if stored is None:
+            if not path.exists():
+                raise ValueError(f"no weights at '{source}'. {HOW_TO_GIVE_WEIGHTS}")
+            raise ValueError(
+                f"{path} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
+                f"with options.json, nor ELMoForManyLangs' encoder.pkl and token_embedder.pkl"
+            )
+        stored.path = path
+        bundle = stored.read(weights_only=weights_only)
+    if bundle.missing == VOCABULARY_FILE:
+        bundle.extras.append(f"the softmax, which has no {VOCABULARY_FILE} beside it")
+    if named is not None:
+        bundle.lang = named.lang or bundle.lang
+        known = named.description
+        origin: dict[str, Any] = {key: known[key] for key in _ORIGIN if key in known}
+        bundle.provenance = {**origin, **bundle.provenance}
+    return stored, bundle
+
+
+def read_bundle(source: Union[str, Path]) -> ModelBundle:
+    """RETURNS (ModelBundle): What `read_model` reads, all of it."""
+    return read_model(source)[1]

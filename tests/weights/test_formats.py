@@ -1,0 +1,142 @@
+"""Which format a model has is decided once, and a fifth format is one class in one list."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import srsly
+import torch
+
+import spacy_elmo
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.weights import formats, read_weights
+from spacy_elmo.weights.bundle import ModelBundle
+from spacy_elmo.weights.convert import LossError, convert
+from spacy_elmo.weights.describe import describe
+from spacy_elmo.weights.format import Format
+
+from conversions import PROVENANCE, assert_same_vectors, write_source
+from reference_manylangs import random_tensors, sizes_of, write_folder
+
+
+class NumpyFile(Format):
+    """A toy: all arrays in one `.npz`, what else there is in one of them, as JSON."""
+
+    name = "numpy"
+    suffixes = (".npz",)
+
+    def __init__(self, file):
+        self.file = file
+
+    @classmethod
+    def find(cls, path):
+        return cls(path) if path.name.endswith(".npz") and path.is_file() else None
+
+    def read(self, *, weights_only=False):
+        with np.load(self.file) as stored:
+            arrays = dict(stored)
+        about = srsly.json_loads(arrays.pop("about").item())
+        bilm = BiLM(BiLMConfig.from_dict(about["config"]))
+        bilm.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+        bilm.eval().requires_grad_(False)
+        return ModelBundle(bilm, lang=about["lang"], provenance=about["provenance"])
+
+    def files(self):
+        return [self.file]
+
+    @classmethod
+    def write(cls, bundle, target, dtype=torch.float32):
+        config, provenance = bundle.bilm.config.to_dict(), bundle.provenance
+        about = srsly.json_dumps({"config": config, "lang": bundle.lang, "provenance": provenance})
+        arrays = {name: value.numpy() for name, value in bundle.bilm.state_dict().items()}
+        np.savez(target, about=about, **arrays)
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_source(tmp_path / "source" / "model")
+
+
+@pytest.fixture
+def toy(tmp_path, source):
+    """A model of a fifth format."""
+    formats.FORMATS.append(NumpyFile)
+    convert(source, tmp_path / "a.npz", keep_softmax=False)
+    yield tmp_path / "a.npz"
+    if NumpyFile in formats.FORMATS:
+        formats.FORMATS.remove(NumpyFile)
+
+
+def test_a_fifth_format_is_read_and_described(toy, source):
+    assert_same_vectors(toy, source)
+    assert spacy_elmo.pretrained(toy)["model"]["lstm_dim"] == 12
+    told, expected = describe(toy), describe(source)
+    assert (told["format"], told["path"], told["languages"]) == ("numpy", str(toy), ["de"])
+    assert [file["name"] for file in told["files"]] == ["a.npz"]
+    assert told["provenance"] == {**expected["provenance"], "lang": "de"}
+    for key in ("checksum", "parameters", "sizes"):
+        assert told[key] == expected[key]
+    with pytest.raises(ValueError, match="a.npz holds no softmax"):
+        read_language_model(toy)
+
+
+def test_a_fifth_format_is_converted(tmp_path, toy, source):
+    for name in ("b.safetensors", "weights.hdf5", "pipeline", "c.npz"):
+        assert convert(toy, tmp_path / name)[1] == []
+        assert_same_vectors(tmp_path / name, source)
+    assert describe(tmp_path / "c.npz")["provenance"] == {**PROVENANCE, "lang": "de"}
+    with pytest.raises(LossError, match="the softmax and its vocabulary of 6 words"):
+        convert(source, tmp_path / "d.npz")
+    with pytest.raises(ValueError, match=r"but .safetensors and .hdf5 and .npz\. If"):
+        convert(source, tmp_path / "d.bin")
+    with pytest.raises(ValueError, match=r"the name of such a file ends in \.npz"):
+        convert(source, tmp_path / "d", format="numpy")
+    with pytest.raises(ValueError, match="exists already"):
+        convert(source, toy)
+
+
+def test_without_the_toy_its_file_is_no_model(toy):
+    formats.FORMATS.remove(NumpyFile)
+    with pytest.raises(ValueError, match="a.npz is no model that spacy-elmo can read"):
+        read_weights(toy)
+
+
+def test_a_place_is_asked_until_a_format_knows_it(tmp_path, source, monkeypatch):
+    """Once for a model, whatever is done with it."""
+    convert(source, tmp_path / "weights.hdf5")
+    write_folder(tmp_path / "fi", sizes := sizes_of(), random_tensors(sizes))
+    with zipfile.ZipFile(tmp_path / "fi.zip", "w") as archive:
+        for path in (tmp_path / "fi").iterdir():
+            archive.write(path, path.name)
+    asked = []
+
+    def counted(format, find):
+        return lambda place: asked.append(format.name) or find(place)
+
+    for format in formats.FORMATS:
+        monkeypatch.setattr(format, "find", counted(format, format.find))
+    for place, order in (
+        (source, ["pipeline"]),
+        (tmp_path / "fi.zip", ["pipeline", "safetensors", "manylangs"]),
+        (tmp_path / "weights.hdf5", ["pipeline", "safetensors", "manylangs", "allennlp"]),
+    ):
+        for use in (read_weights, formats.read_bundle, describe, spacy_elmo.pretrained):
+            asked.clear()
+            use(place)
+            assert asked == order, use
+    asked.clear()
+    convert(source, tmp_path / "copy")
+    assert read_language_model(tmp_path / "copy").vocabulary.words
+    assert asked == ["pipeline", "pipeline"]
+
+
+@pytest.mark.parametrize("missing", ["vocab.txt", "softmax.safetensors"])
+def test_half_of_what_predicts_is_named(tmp_path, source, missing):
+    (Path(source) / missing).unlink()
+    bundle = formats.read_bundle(source)
+    assert (bundle.prediction, bundle.missing) == (None, missing)
+    softmax_alone = ["the softmax, which has no vocab.txt beside it"]
+    assert bundle.extras == (softmax_alone if missing == "vocab.txt" else [])
