@@ -8,6 +8,8 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
+from ..files import atomic_write
+
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"
 UNKNOWN = "<UNK>"
@@ -144,7 +146,7 @@ class Vocabulary:
 
     def to_disk(self, path: Path) -> None:
         """Write a `vocab.txt`."""
-        path.write_text("".join(f"{word}\n" for word in self.words), "utf8", newline="\n")
+        atomic_write(path, "".join(f"{word}\n" for word in self.words))
 
     def ids_of(self, types: Sequence[str]) -> np.ndarray:
         """RETURNS (numpy.ndarray): The word id of each token type, int64;

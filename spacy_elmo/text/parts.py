@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
-from ..files import close_as
+from ..files import atomic_stream
 from .corpus import END_ID, START_ID
 from .reading import sentences_of_lines, splitter_of
 from .shards import TypeTable, spell
@@ -154,9 +154,7 @@ def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:
 
 
 def _write(path: Path, part: Part, summary: Summary) -> None:
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        file = unfinished.open("wb")
+    with atomic_stream(path, suffix=f".{os.getpid()}") as file:  # equal chunks have one name
         np.savez(
             file,
             ids=part.ids,
@@ -166,10 +164,6 @@ def _write(path: Path, part: Part, summary: Summary) -> None:
             offsets=part.types.offsets,
             summary=np.frombuffer(json.dumps(asdict(summary)).encode(), "uint8"),
         )
-        close_as(file, unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def _open(path: Path) -> Any:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Optional
 
-import h5py
 import numpy as np
 import srsly
 import torch
@@ -15,6 +14,7 @@ from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
+from ..files.hdf5 import guarded_hdf5
 from .archives import AnyFile, File, read_json, stem, suffix
 from .hdf5_file import HDF5Arrays, open_hdf5
 from .layout import Entry, build, plain, read_parameters, stored_arrays, transposed
@@ -131,9 +131,10 @@ def write(bilm: BiLM, folder: Path) -> None:
     names = ["options.json", *([VOCABULARY_FILE] if words else []), "weights.hdf5"]
     unfinished = {name: folder / f"{name}.part" for name in names}
     try:
-        with h5py.File(unfinished["weights.hdf5"], "w") as file:
+        with guarded_hdf5(unfinished["weights.hdf5"]) as (file, check):
             for name, values in stored_arrays(_layout(bilm.config), parameters):
                 file[name] = values
+                check()
         srsly.write_json(unfinished["options.json"], options)
         if words:
             lines = "".join(f"{word or ''}\n" for word in words.strings)

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import srsly
 
+from ..files.hdf5 import guarded_hdf5
 from . import manylangs, safetensors_file
 from .allennlp import EMBEDDING, OUR_GROUPS, VOCABULARY_FILE, Files, beside, find
 from .archives import File, opened, opened_path
@@ -33,10 +34,11 @@ def write_extras(
         and bias, *Shape:* `(V,)`.
     provenance (dict): How the model came about, as JSON.
     """
-    with h5py.File(weights, "a") as file:
+    with guarded_hdf5(weights, "r+") as (file, check):
         if softmax is not None:
             for name, values in zip((WEIGHT, BIAS), softmax):
                 file[name] = np.ascontiguousarray(values, dtype="float32")
+                check()
         file.attrs[PROVENANCE] = srsly.json_dumps(provenance)
 
 

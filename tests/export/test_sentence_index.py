@@ -16,9 +16,8 @@ def test_as_a_dictionary(tmp_path):
     with SentenceIndex(tmp_path) as index:
         for sentence in sentences:
             index.add(sentence)
-        size = index.finish()
         content = b"".join(index.blocks())
-        assert len(content) == size
+        assert len(content) == index.size()
         expected = {sentence: str(i) for i, sentence in enumerate(sentences)}
         assert json.loads(content) == expected
         assert len(json.loads(content, object_pairs_hook=list)) == len(expected)
@@ -27,7 +26,7 @@ def test_as_a_dictionary(tmp_path):
 
 def test_of_nothing(tmp_path):
     with SentenceIndex(tmp_path) as index:
-        assert index.finish() == 2
+        assert index.size() == 2
         assert list(index.blocks()) == [b"{}"]
 
 
@@ -36,7 +35,7 @@ def test_too_large(tmp_path, monkeypatch):
     with SentenceIndex(tmp_path) as index:
         index.add("more than twenty bytes")
         with pytest.raises(ValueError, match="--forget-sentences"):
-            index.finish()
+            index.size()
 
 
 def test_full_disk(tmp_path):
