@@ -60,8 +60,8 @@ def probe(
         rows = probe_senses(known, asked, inputs, k=neighbors)
     else:
         rows = probe_labels(known, asked, inputs)
-    shown = {"unit_scale": False, "disable": None if progress else True}
-    with progress_bar(None, "probes", in_logs=False, iterable=rows, **shown) as bar:
+    disable = None if progress else True
+    with progress_bar(None, "probes", in_logs=False, iterable=rows, disable=disable) as bar:
         found = list(bar)
     labels = set(known.labels)
     return Report(

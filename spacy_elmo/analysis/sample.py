@@ -66,8 +66,8 @@ def read_sample(
     vectors = np.empty((config.n_layers + 1, sum(n_items), config.width), dtype="float32")
     labels: list[str] = []
     words: list[str] = []
-    shown = {"unit_scale": False, "disable": None if progress else True}
-    with progress_bar(sum(n_items), path.name, f" {task.unit}s", in_logs=False, **shown) as bar:
+    unit, disable = f" {task.unit}s", None if progress else True
+    with progress_bar(sum(n_items), path.name, unit, in_logs=False, disable=disable) as bar:
         for batch in by_tokens(docs, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
             for doc, layers, n in zip(batch, pipe.predict(batch), counts):
                 for item in task.items(doc)[:n]:

@@ -37,7 +37,7 @@ def write(
                 _write_array(file, str(i), entry.vectors)
                 check()
                 if sentences is not None:
-                    sentences.add(entry.text)
+                    sentences.add(entry.text, i)
             if sentences is not None:
                 offset = _make_room(file, sentences.size())
         if sentences is not None:
@@ -56,17 +56,12 @@ def read_settings(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _dataset_properties() -> h5py.h5p.PropDCID:
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    properties.set_obj_track_times(False)
-    return properties
-
-
 def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:
     """Several times as fast as `create_dataset`."""
     space = h5py.h5s.create_simple(array.shape)
     kind = h5py.h5t.py_create(array.dtype)
-    properties = _dataset_properties()
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_obj_track_times(False)
     dataset = h5py.h5d.create(file.id, name.encode("ascii"), kind, space, properties)
     if array.size:
         dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(array))
@@ -74,14 +69,8 @@ def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:
 
 def _make_room(file: h5py.File, size: int) -> int:
     """Make the dataset of one string, its bytes to be written; where they stand."""
-    kind = h5py.h5t.C_S1.copy()
-    kind.set_size(size)
-    kind.set_strpad(h5py.h5t.STR_NULLPAD)
-    properties = _dataset_properties()
-    properties.set_layout(h5py.h5d.CONTIGUOUS)
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    space = h5py.h5s.create_simple((1,))
-    dataset = h5py.h5d.create(file.id, NAME.encode("ascii"), kind, space, properties)
-    offset: int = dataset.get_offset()
-    return offset
+    dataset = file.create_dataset(NAME, (1,), f"S{size}", dcpl=properties, track_times=False)
+    return int(dataset.id.get_offset())

@@ -30,6 +30,7 @@ from .workplace import Workplace
 STATES = "zeros", "warm", "carry"
 CHUNK_BATCHES = 4  # of which sequences of about the same length run together
 MAX_TOKENS = 10_000
+ADVICE = "run the same with --resume: it goes on from here"
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,7 @@ def embed_files(
         may_replace = workplace.is_begun and workplace.read_manifest()["force"]
         check_room(output, format, force or may_replace)
     try:
-        with (
-            full_disk(output, "run the same with --resume: it goes on from here"),
-            workplace.held(),
-        ):
+        with full_disk(output, ADVICE), workplace.held():
             _prepare(workplace, settings, resume=resume, force=force)
             maker = DocMaker(nlp, pipe, keep_docs=format == "spacy")
             read = partial(read_entries, files, maker, tokenize=tokenize, max_tokens=max_tokens)

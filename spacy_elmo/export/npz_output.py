@@ -39,7 +39,7 @@ def write(
             with _member(archive, str(i)) as file:
                 np.lib.format.write_array(file, entry.vectors, allow_pickle=False)
             if sentences is not None:
-                sentences.add(entry.text)
+                sentences.add(entry.text, i)
         if sentences is not None:
             header = {"descr": f"|S{sentences.size()}", "fortran_order": False, "shape": (1,)}
             with _member(archive, NAME) as file:

@@ -27,17 +27,15 @@ class SentenceIndex:
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;"
             "CREATE TABLE last (sentence TEXT PRIMARY KEY, i INTEGER) WITHOUT ROWID"
         )
-        self._n = 0
 
-    def add(self, sentence: str) -> None:
-        """Add the next sentence."""
-        row = json.dumps(sentence), self._n
+    def add(self, sentence: str, i: int) -> None:
+        """Add the next sentence and its index."""
+        row = json.dumps(sentence), i
         try:
             self._table.execute("INSERT OR REPLACE INTO last VALUES (?, ?)", row)
         except sqlite3.OperationalError as error:
             number = errno.ENOSPC if "full" in str(error) else errno.EIO
             raise OSError(number, str(error), str(self._path)) from error
-        self._n += 1
 
     def size(self) -> int:
         """RETURNS (int): Bytes of the object.

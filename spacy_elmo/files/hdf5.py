@@ -40,19 +40,18 @@ def _create(guarded: "GuardedFile", oldest: int) -> h5py.File:
     return h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access))
 
 
-class GuardedFile(io.RawIOBase):
+class GuardedFile(io.FileIO):
     """A file whose writing never fails. What there was no room for is kept in memory,
     where it can be read; `check` raises the error, for the writer to stop soon.
 
     path (Path): The file.
-    mode (str): "wb+" for a new one, "rb+" for one that is there.
+    mode (str): As `open` takes it.
     """
 
     def __init__(self, path: Path, mode: str):
-        self._file = open(path, mode, buffering=0)  # noqa: SIM115  (closed by `close`)
+        super().__init__(path, mode)
         self._error: Optional[OSError] = None
         self._kept: list[tuple[int, bytes]] = []
-        self._position = 0
 
     def check(self) -> None:
         """RAISES (OSError): Something could not be written."""
@@ -60,52 +59,32 @@ class GuardedFile(io.RawIOBase):
             raise self._error
 
     def write(self, data: Any) -> int:
-        start, size = self._position, len(data)
-        self._position += size
+        start, left = self.tell(), memoryview(data)
         try:
-            if self._error is None:
-                self._write(start, memoryview(data))
+            while left and self._error is None:
+                left = left[super().write(left) :]
         except OSError as error:
             self._error = error
         if self._error is not None:
             self._kept.append((start, bytes(data)))
-        return size
-
-    def _write(self, start: int, data: memoryview) -> None:
-        self._file.seek(start)
-        while data:
-            data = data[self._file.write(data) :]
+            self.seek(start + len(data))
+        return len(data)
 
     def readinto(self, buffer: Any) -> int:
-        start, view = self._position, memoryview(buffer).cast("B")
-        self._position += len(view)
-        self._file.seek(start)
-        found = self._file.read(len(view)) or b""
-        view[:] = found + bytes(len(view) - len(found))
+        start, view = self.tell(), memoryview(buffer).cast("B")
+        found = super().readinto(view)
+        view[found:] = bytes(len(view) - found)
         for offset, data in self._kept:
             first, last = max(start, offset), min(start + len(view), offset + len(data))
             if first < last:
                 view[first - start : last - start] = data[first - offset : last - offset]
+        self.seek(start + len(view))
         return len(view)
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence == io.SEEK_END:
-            offset += self._file.seek(0, io.SEEK_END)
-        self._position = offset + (self._position if whence == io.SEEK_CUR else 0)
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
     def truncate(self, size: Optional[int] = None) -> int:
-        size = self._position if size is None else size
         try:
             if self._error is None:
-                self._file.truncate(size)
+                super().truncate(size)
         except OSError as error:
             self._error = error
-        return size
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+        return self.tell() if size is None else size

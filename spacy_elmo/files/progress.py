@@ -27,9 +27,6 @@ def progress_bar(
     """
     from tqdm import tqdm
 
-    kind = (
-        {"mininterval": 0.5 if sys.stderr.isatty() else 60.0}
-        if in_logs
-        else {"leave": False, "disable": None}
-    )
-    return tqdm(total=total, desc=name, **{"unit": unit, "unit_scale": True, **kind, **options})
+    seldom = {"mininterval": 0.5 if sys.stderr.isatty() else 60.0}
+    kind = seldom if in_logs else {"leave": False, "disable": None}
+    return tqdm(total=total, desc=name, unit=unit, **{"unit_scale": True, **kind, **options})

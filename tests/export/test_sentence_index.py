@@ -14,8 +14,8 @@ def test_as_a_dictionary(tmp_path):
     words = ["", "a", 'quo"te\\', "日本", "new\nline", "\ud800", *map(str, range(50))]
     sentences = [words[i] for i in rng.integers(len(words), size=200)]
     with SentenceIndex(tmp_path) as index:
-        for sentence in sentences:
-            index.add(sentence)
+        for i, sentence in enumerate(sentences):
+            index.add(sentence, i)
         content = b"".join(index.blocks())
         assert len(content) == index.size()
         expected = {sentence: str(i) for i, sentence in enumerate(sentences)}
@@ -33,7 +33,7 @@ def test_of_nothing(tmp_path):
 def test_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(sentence_index, "MAX_BYTES", 20)
     with SentenceIndex(tmp_path) as index:
-        index.add("more than twenty bytes")
+        index.add("more than twenty bytes", 0)
         with pytest.raises(ValueError, match="--forget-sentences"):
             index.size()
 
@@ -42,6 +42,6 @@ def test_full_disk(tmp_path):
     with SentenceIndex(tmp_path) as index:
         index._table.execute("PRAGMA max_page_count = 3")
         with pytest.raises(OSError, match="full") as error:
-            deque(map(index.add, map(str, range(10_000))), 0)
+            deque(map(index.add, map(str, range(10_000)), range(10_000)), 0)
     assert error.value.errno == errno.ENOSPC
     assert not list(tmp_path.iterdir())
