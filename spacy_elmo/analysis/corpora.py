@@ -7,8 +7,8 @@ from pathlib import Path
 from spacy.tokens import Doc, DocBin
 from spacy.training.corpus import FILE_TYPE, walk_corpus
 from spacy.vocab import Vocab
-from tqdm import tqdm
 
+from ..files import progress_bar
 from ..text.reading import check_format, find_files, read_sentences
 from ..text.size import estimate_tokens
 
@@ -54,13 +54,8 @@ def read_corpus_docs(
     files = list(dict.fromkeys(find_files(others)))
     # Of packed Docs nobody knows how many there are.
     total = None if annotated else estimate_tokens(files, format=format)
-    with tqdm(
-        total=total,
-        unit=" tokens",
-        unit_scale=True,
-        leave=False,
-        disable=None if progress else True,
-    ) as bar:
+    disable = None if progress else True
+    with progress_bar(total, None, " tokens", in_logs=False, disable=disable) as bar:
         for doc in _all_docs(files, annotated, format, lang):
             yield doc
             bar.update(len(doc))

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Optional
 
 from spacy.language import Language
-from tqdm import tqdm
 
+from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
 from .classifier import require_sklearn
 from .items import parse_task
@@ -60,7 +60,8 @@ def probe(
         rows = probe_senses(known, asked, inputs, k=neighbors)
     else:
         rows = probe_labels(known, asked, inputs)
-    with tqdm(rows, desc="probes", leave=False, disable=None if progress else True) as bar:
+    disable = None if progress else True
+    with progress_bar(None, "probes", in_logs=False, iterable=rows, disable=disable) as bar:
         found = list(bar)
     labels = set(known.labels)
     return Report(

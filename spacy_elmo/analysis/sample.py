@@ -9,10 +9,10 @@ import numpy as np
 from spacy.language import Language
 from spacy.vocab import Vocab
 from thinc.types import Floats2d, Floats3d
-from tqdm import tqdm
 
 from ..embedding.batches import by_tokens
 from ..embedding.vectors import mix_layers
+from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
 from .corpora import read_docs
 from .items import Task
@@ -66,8 +66,8 @@ def read_sample(
     vectors = np.empty((config.n_layers + 1, sum(n_items), config.width), dtype="float32")
     labels: list[str] = []
     words: list[str] = []
-    shown = {"total": sum(n_items), "unit": f" {task.unit}s", "desc": path.name}
-    with tqdm(**shown, leave=False, disable=None if progress else True) as bar:
+    unit, disable = f" {task.unit}s", None if progress else True
+    with progress_bar(sum(n_items), path.name, unit, in_logs=False, disable=disable) as bar:
         for batch in by_tokens(docs, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
             for doc, layers, n in zip(batch, pipe.predict(batch), counts):
                 for item in task.items(doc)[:n]:

@@ -27,13 +27,6 @@ class TokenVectorCache:
         """Forget everything."""
         self._vectors = OrderedDict()
 
-    def copy(self) -> "TokenVectorCache":
-        """RETURNS (TokenVectorCache): Another that knows the same, and forgets it in the
-        same order."""
-        copied = TokenVectorCache(self.capacity)
-        copied._vectors = self._vectors.copy()
-        return copied
-
     def lookup(
         self, tokens: Sequence[str], compute: Callable[[list[str]], np.ndarray]
     ) -> np.ndarray:

@@ -8,6 +8,8 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
+from ..files import atomic_write
+
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"
 UNKNOWN = "<UNK>"
@@ -137,7 +139,7 @@ class Vocabulary(InputVocabulary):
 
     def to_disk(self, path: Path) -> None:
         """Write a `vocab.txt`."""
-        path.write_text("".join(f"{word}\n" for word in self.words), "utf8", newline="\n")
+        atomic_write(path, "".join(f"{word}\n" for word in self.words))
 
     def ids_of(self, strings: Iterable[str], unknown: int = UNKNOWN_ID) -> np.ndarray:
         """As of any vocabulary; words that are not there are `<UNK>`."""

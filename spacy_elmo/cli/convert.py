@@ -6,6 +6,8 @@ from typing import Optional
 import typer
 from wasabi import msg
 
+from ..files import full_disk
+
 
 def convert_cli(
     source: str = typer.Argument(
@@ -44,17 +46,18 @@ def convert_cli(
     from ..weights.archives import read_object
     from ..weights.convert import convert
 
-    bundle, lost = convert(
-        source,
-        target,
-        format=format,
-        dtype=dtype,
-        keep_softmax=softmax,
-        lang=lang,
-        provenance=None if provenance is None else read_object(provenance),
-        allow_loss=allow_loss,
-        force=force,
-    )
+    with full_disk(target, "run the same again"):
+        bundle, lost = convert(
+            source,
+            target,
+            format=format,
+            dtype=dtype,
+            keep_softmax=softmax,
+            lang=lang,
+            provenance=None if provenance is None else read_object(provenance),
+            allow_loss=allow_loss,
+            force=force,
+        )
     for what in lost:
         msg.warn(f"Lost: {what}")
     n_weights = sum(weight.numel() for weight in bundle.bilm.parameters())

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Optional
 
 import srsly
 import typer
-from tqdm import tqdm
 from wasabi import Printer, msg
 
-from ..files import atomic_write
+from ..files import atomic_write, progress_bar
 
 if TYPE_CHECKING:
     from ..language_model.model import LanguageModel
@@ -69,8 +68,7 @@ def _evaluate(model: "LanguageModel", files: list[Path], format: str, lang: str)
 
     evaluations: Evaluations = {}
     sizes = [file.stat().st_size for file in files]
-    bar = tqdm(total=sum(sizes), unit="B", unit_scale=True, leave=False, disable=None)
-    with bar:
+    with progress_bar(sum(sizes), None, "B", in_logs=False) as bar:
         for file, size in zip(files, sizes):
             bar.set_description(file.name)
             sentences = read_sentences([file], running_text=format == "text", lang=lang)

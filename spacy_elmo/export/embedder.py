@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
+from ..bilm.cache import TokenVectorCache
 from ..embedding.embed import embed_words
 from ..pipeline.elmo import Elmo
 from .entries import Embedded, Entry
@@ -14,33 +15,40 @@ DTYPES = "float32", "float16"
 
 
 class Embedder:
-    """Computes vectors that depend on the group and on the first group alone, bit for
-    bit, whichever groups came between: what is kept of tokens is what the first group
-    left, for a vector's last bits differ with what else is in the batch.
+    """Computes vectors that depend on the groups so far alone, bit for bit, whether those
+    were embedded or left out. A token's vector differs in its last bits with the tokens
+    that are encoded beside it: so the new tokens of every group are encoded together, and
+    in order, also of groups whose vectors are there already.
 
     pipe (Elmo): The language model and its settings.
     choose (Callable): Makes the wanted vectors of layers.
     dtype (str): Of the vectors.
     """
 
+    @torch.no_grad()
     def __init__(self, pipe: Elmo, choose: Choose, dtype: str):
-        self.bilm = pipe.bilm
+        self.bilm = pipe.bilm.eval()
         self.max_batch_tokens: int = pipe.model.attrs["max_batch_tokens"]
         self.initial_state: str = pipe.model.attrs["initial_state"]
         self.choose = choose
         self.dtype = dtype
+        self.bilm.cache.clear()
+        self.bilm.embed([[]], "warm" if self.initial_state == "warm" else None)
+        self._known = self.bilm.cache
 
     @torch.no_grad()
-    def begin_with(self, group: Sequence[Entry]) -> None:
-        """Prepare for the first group, and so for all.
+    def encode(self, group: Sequence[Entry]) -> None:
+        """Take the next group: `embed` it, or leave it out.
 
         group (Sequence[Entry]): The group.
         """
-        self.bilm.eval()
-        self.bilm.cache.clear()
-        self.bilm.embed([[]], "warm" if self.initial_state == "warm" else None)
-        self.bilm.token_vectors(list({word: None for entry in group for word in entry.words}))
-        self._kept = self.bilm.cache
+        words = (word for entry in group for word in entry.words)
+        tokens = list(dict.fromkeys([*self.bilm.encoder.indexer.marks, *words]))
+        self.bilm.cache = self._known
+        vectors = self.bilm.token_vectors(tokens).cpu().numpy()
+        # The batches of the group must not change what is known, and when it is forgotten.
+        self.bilm.cache = TokenVectorCache(len(tokens))
+        self.bilm.cache.lookup(tokens, lambda _: vectors)
 
     @torch.no_grad()
     def embed(self, group: Sequence[Entry]) -> Iterator[Embedded]:
@@ -50,7 +58,6 @@ class Embedder:
         YIELDS (Embedded): An entry.
         RAISES (ValueError): A number is too large for the type.
         """
-        self.bilm.cache = self._kept.copy()
         layers = embed_words(
             self.bilm,
             [entry.words for entry in group],

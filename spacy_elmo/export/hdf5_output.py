@@ -4,21 +4,20 @@ import json
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import h5py
 import numpy as np
 
+from ..files.hdf5 import guarded_hdf5
 from .entries import Embedded
-from .guarded_file import GuardedFile
 from .sentence_index import NAME, SentenceIndex
 from .workplace import read_json
 
 SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
 SETTINGS = "spacy_elmo"
-# Groups of any number of datasets in bounded memory, which libraries from 2008 on read.
-VERSION = (h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V18)
+OLDEST = h5py.h5f.LIBVER_V18  # groups of any number of datasets in bounded memory
 
 
 def write(
@@ -31,23 +30,20 @@ def write(
     settings (dict): What they were made by; an attribute of the file.
     index (bool): Whether to write `sentence_to_index`.
     """
-    offset = None
     with SentenceIndex(path.parent) if index else nullcontext() as sentences:
-        with GuardedFile(path) as guarded, _create(guarded) as file:
+        with guarded_hdf5(path, oldest=OLDEST) as (file, check):
             file.attrs[SETTINGS] = json.dumps(settings)
             for i, entry in enumerate(entries):
                 _write_array(file, str(i), entry.vectors)
-                guarded.check()
+                check()
                 if sentences is not None:
-                    sentences.add(entry.text)
+                    sentences.add(entry.text, i)
             if sentences is not None:
-                offset = _make_room(file, sentences.finish())
-            file.close()
-            guarded.check()
+                offset = _make_room(file, sentences.size())
         if sentences is not None:
             # Through the library it would have to be in memory, several times.
             with path.open("rb+") as raw:
-                raw.seek(offset or 0)
+                raw.seek(offset)
                 raw.writelines(sentences.blocks())
 
 
@@ -60,44 +56,21 @@ def read_settings(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _create(guarded: GuardedFile) -> h5py.File:
-    """An empty file, without times: the same content, the same bytes."""
-    properties = h5py.h5p.create(h5py.h5p.FILE_CREATE)
-    properties.set_obj_track_times(False)
-    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-    access.set_libver_bounds(*VERSION)
-    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
-    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, guarded)
-    name = repr(guarded).encode("ascii", "replace")  # it only needs to be another's than others'
-    return h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access))
-
-
-def _dataset_properties() -> h5py.h5p.PropDCID:
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    properties.set_obj_track_times(False)
-    return properties
-
-
 def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:
     """Several times as fast as `create_dataset`."""
     space = h5py.h5s.create_simple(array.shape)
     kind = h5py.h5t.py_create(array.dtype)
-    properties = _dataset_properties()
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_obj_track_times(False)
     dataset = h5py.h5d.create(file.id, name.encode("ascii"), kind, space, properties)
     if array.size:
         dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(array))
 
 
-def _make_room(file: h5py.File, size: int) -> Optional[int]:
+def _make_room(file: h5py.File, size: int) -> int:
     """Make the dataset of one string, its bytes to be written; where they stand."""
-    kind = h5py.h5t.C_S1.copy()
-    kind.set_size(size)
-    kind.set_strpad(h5py.h5t.STR_NULLPAD)
-    properties = _dataset_properties()
-    properties.set_layout(h5py.h5d.CONTIGUOUS)
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    space = h5py.h5s.create_simple((1,))
-    dataset = h5py.h5d.create(file.id, NAME.encode("ascii"), kind, space, properties)
-    offset: Optional[int] = dataset.get_offset()
-    return offset
+    dataset = file.create_dataset(NAME, (1,), f"S{size}", dcpl=properties, track_times=False)
+    return int(dataset.id.get_offset())

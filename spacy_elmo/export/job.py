@@ -30,6 +30,7 @@ from .workplace import Workplace
 STATES = "zeros", "warm", "carry"
 CHUNK_BATCHES = 4  # of which sequences of about the same length run together
 MAX_TOKENS = 10_000
+ADVICE = "run the same with --resume: it goes on from here"
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def embed_files(
         may_replace = workplace.is_begun and workplace.read_manifest()["force"]
         check_room(output, format, force or may_replace)
     try:
-        with full_disk(output, "run the same with --resume"), workplace.held():
+        with full_disk(output, ADVICE), workplace.held():
             _prepare(workplace, settings, resume=resume, force=force)
             maker = DocMaker(nlp, pipe, keep_docs=format == "spacy")
             read = partial(read_entries, files, maker, tokenize=tokenize, max_tokens=max_tokens)
@@ -206,8 +207,7 @@ def _write_chunks(
         max_tokens = CHUNK_BATCHES * embedder.max_batch_tokens
         groups = by_tokens(read(progress=bar.update), max_tokens, max_tokens)
         for number, group in enumerate(groups, 1):
-            if number == 1:
-                embedder.begin_with(group)
+            embedder.encode(group)
             digest = _digest(group)
             if not workplace.find_chunk(number - 1, digest):
                 workplace.write_chunk(number - 1, digest, embedder.embed(group))

@@ -28,7 +28,7 @@ def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
     RAISES (ValueError): There is no such choice.
     """
     if name == "all":
-        return _same, {"layers": name}
+        return lambda layers: layers, {"layers": name}
     if name in LAYERS:
         return lambda layers: mix_layers(layers, name), {"layers": name}
     if not name.startswith(MIX):
@@ -40,10 +40,6 @@ def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
     return partial(_mixed, mix), {"layers": name, "mix": learned}
 
 
-def _same(layers: np.ndarray) -> np.ndarray:
-    return layers
-
-
 def _mixed(mix: Model, layers: np.ndarray) -> np.ndarray:
     vectors: np.ndarray = mix.ops.to_numpy(mix.predict([mix.ops.asarray3f(layers)])[0])
     return vectors
@@ -51,7 +47,9 @@ def _mixed(mix: Model, layers: np.ndarray) -> np.ndarray:
 
 def _find_mix(given: str, nlp: Language) -> Model:
     """The mix that `PIPE` or `PIPE:NUMBER` means."""
-    component, _, number = (given, "", "") if given in nlp.component_names else _cut(given)
+    component, number = given, ""
+    if ":" in given and given not in nlp.component_names:
+        component, _, number = given.rpartition(":")
     mixes = {
         name: found
         for name, pipe in nlp.components
@@ -68,7 +66,3 @@ def _find_mix(given: str, nlp: Language) -> Model:
     if number and not (number.isdecimal() and int(number) < len(found)):
         raise ValueError(f"'{component}' has no mix {number}; it has {len(found)}, from 0")
     return found[int(number or 0)]
-
-
-def _cut(given: str) -> tuple[str, str, str]:
-    return given.rpartition(":") if ":" in given else (given, "", "")

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 from spacy.language import Language
@@ -49,8 +48,3 @@ class DocMaker:
         data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None
         words = [token.text for token in doc]
         return Entry(doc.text, words, self.segmenter(doc), data)
-
-    def memory_zone(self) -> AbstractContextManager:
-        """Inside it new strings may come; they are forgotten at its end."""
-        zone: AbstractContextManager = self.nlp.memory_zone()
-        return zone

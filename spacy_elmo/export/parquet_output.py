@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..embedding.batches import by_tokens
 from .entries import Embedded
 from .workplace import read_json
 
@@ -43,7 +45,8 @@ def write(
 
     writer, first, schema = None, 0, None
     try:
-        for rows in _groups(entries):
+        size = attrgetter("vectors.nbytes")
+        for rows in by_tokens(entries, ROW_GROUP_BYTES, ROW_GROUP_ROWS, size):
             if writer is None:
                 schema = _schema(rows[0].vectors, index, settings)
                 writer = pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=False)
@@ -64,21 +67,6 @@ def read_settings(path: Path) -> dict[str, Any]:
     except (OSError, pyarrow.ArrowException):
         return {}
     return read_json(metadata.get(SETTINGS))
-
-
-def _groups(entries: Iterable[Embedded]) -> Iterable[list[Embedded]]:
-    rows: list[Embedded] = []
-    n_bytes = 0
-    for entry in entries:
-        if rows and (
-            n_bytes + entry.vectors.nbytes > ROW_GROUP_BYTES or len(rows) == ROW_GROUP_ROWS
-        ):
-            yield rows
-            rows, n_bytes = [], 0
-        rows.append(entry)
-        n_bytes += entry.vectors.nbytes
-    if rows:
-        yield rows
 
 
 def _names(vectors: np.ndarray) -> list[str]:

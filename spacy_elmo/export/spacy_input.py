@@ -10,6 +10,8 @@ from .entries import Entry
 from .making import DocMaker
 from .text_input import Progress
 
+_BROKEN = ValueError, KeyError, TypeError, IndexError
+
 
 def read_docbin(file: Path, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
     """Read the Docs of a `.spacy` file, which spaCy holds in memory as a whole. The
@@ -23,23 +25,16 @@ def read_docbin(file: Path, maker: DocMaker, progress: Progress) -> Iterator[Ent
     """
     try:
         docs = DocBin().from_disk(file)
-    except (ValueError, KeyError, TypeError, IndexError, zlib.error) as error:
+    except (*_BROKEN, zlib.error) as error:
         raise ValueError(f"{file} is no .spacy file, or broken: {error}") from error
     reached, size = 0, file.stat().st_size
-    with maker.memory_zone():  # one for all Docs: their strings come with the first
-        for number, entry in enumerate(_entries(file, docs, maker), 1):
+    stream = docs.get_docs(maker.nlp.vocab)
+    with maker.nlp.memory_zone():  # one for all Docs: their strings come with the first
+        for number in range(1, len(docs) + 1):
+            try:
+                entry = maker.entry(next(stream))
+            except _BROKEN as error:
+                raise ValueError(f"{file}: a Doc of it cannot be read: {error}") from error
             yield entry
             before, reached = reached, size * number // len(docs)
             progress(reached - before)
-
-
-def _entries(file: Path, docs: DocBin, maker: DocMaker) -> Iterator[Entry]:
-    stream = docs.get_docs(maker.nlp.vocab)
-    while True:
-        try:
-            entry = maker.entry(next(stream))
-        except StopIteration:
-            return
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"{file}: a Doc of it cannot be read: {error}") from error
-        yield entry

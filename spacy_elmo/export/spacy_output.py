@@ -1,6 +1,7 @@
 """spaCy's Docs with their vectors."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Union
@@ -8,6 +9,7 @@ from typing import Any, Union
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..embedding.batches import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from .entries import Embedded
 from .workplace import read_json
@@ -16,8 +18,8 @@ SUFFIXES = (".spacy", "")
 IS_FOLDER = True
 SETTINGS = "meta.json"
 LAYERS = "elmo_layers"  # key of user_data
-SHARD_BYTES = 1 << 23  # of vectors: a file is held in memory as a whole, several times
-SHARD_TOKENS = 1 << 16
+SHARD_BYTES = 1 << 23  # a file is held in memory as a whole, several times
+TOKEN_BYTES = 128  # without its vector
 
 
 def write(
@@ -31,18 +33,10 @@ def write(
     index (bool): Docs always hold their texts.
     """
     path.mkdir()
-    vocab, shard = Vocab(), DocBin(store_user_data=True)
-    number = n_bytes = n_tokens = 0
-    for entry in entries:
-        if len(shard) and (n_bytes + entry.vectors.nbytes > SHARD_BYTES or n_tokens > SHARD_TOKENS):
-            shard.to_disk(path / f"{number:08}.spacy")
-            # A new vocab, or it would hold the words of all the text in the end.
-            vocab, shard = Vocab(), DocBin(store_user_data=True)
-            number, n_bytes, n_tokens = number + 1, 0, 0
-        shard.add(_doc(entry, vocab))
-        n_bytes += entry.vectors.nbytes
-        n_tokens += len(entry.words) + 1
-    shard.to_disk(path / f"{number:08}.spacy")
+    for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):
+        vocab = Vocab()  # a new one, or it would hold the words of all the text in the end
+        docs = [_doc(entry, vocab) for entry in group]
+        DocBin(docs=docs, store_user_data=True).to_disk(path / f"{number:08}.spacy")
     (path / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf8")
 
 
@@ -71,6 +65,10 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     for file in files:
         for doc in DocBin().from_disk(file).get_docs(vocab):
             yield _restored(doc)
+
+
+def _n_bytes(entry: Embedded) -> int:
+    return entry.vectors.nbytes + TOKEN_BYTES * (len(entry.words) + 1)
 
 
 def _doc(entry: Embedded, vocab: Vocab) -> Doc:

@@ -1,6 +1,7 @@
 """Text and JSON, some lines at a time."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import NoReturn, Optional
@@ -53,19 +54,15 @@ def read_text(file: Path, maker: Optional[DocMaker], progress: Progress) -> Iter
     YIELDS (Entry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
-    callback = partial(refuse, file)
     for chunk in chunks_of(file, progress, by_paragraph=maker is not None):
-        if not chunk.data:
-            continue
-        if maker is None:
-            numbered = sentences_of_lines(lines_of(chunk), False, False, _no_splitter, callback)
-            yield from (sentence(words) for _, words in numbered)
-            continue
-        splitter = partial(_same, maker)
-        with maker.memory_zone():
-            numbered = sentences_of_lines(lines_of(chunk), False, True, splitter, callback)
-            entries = [sentence(words) for _, words in numbered]
-        yield from entries
+        if chunk.data:
+            lines, callback = lines_of(chunk), partial(refuse, file)
+            with nullcontext() if maker is None else maker.nlp.memory_zone():
+                numbered = sentences_of_lines(
+                    lines, False, maker is not None, lambda: maker, callback
+                )
+                entries = [sentence(words) for _, words in numbered]
+            yield from entries
 
 
 def read_records(file: Path, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
@@ -79,7 +76,7 @@ def read_records(file: Path, maker: DocMaker, progress: Progress) -> Iterator[En
     RAISES (ValueError): The file cannot be read.
     """
     for chunk in chunks_of(file, progress, by_paragraph=False):
-        with maker.memory_zone():
+        with maker.nlp.memory_zone():
             entries = [
                 _record(file, number, line, maker)
                 for number, line in lines_of(chunk)
@@ -98,11 +95,3 @@ def _record(file: Path, number: int, line: bytes, maker: DocMaker) -> Entry:
     except ValueError as error:
         refuse(file, number, str(error))
     return sentence(content)
-
-
-def _same(maker: DocMaker) -> DocMaker:
-    return maker
-
-
-def _no_splitter() -> DocMaker:
-    raise AssertionError("there is no running text")

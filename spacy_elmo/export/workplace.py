@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Optional
 
 import numpy as np
 
-from ..files import atomic_write, close_as, lock
+from ..files import atomic_stream, atomic_write, lock
 from .entries import Embedded
 
 LENGTH = 8  # bytes before each header, that say how long it is
@@ -98,14 +98,10 @@ class Workplace:
         digest (str): Of its tokens.
         entries (Iterable[Embedded]): What it holds.
         """
-        path = self._path(number)
-        unfinished = path.with_suffix(".part")
-        file = unfinished.open("wb")
-        with file:
+        with atomic_stream(self._path(number)) as file:
             _write_header(file, {"digest": digest})
             for entry in entries:
                 _write_entry(file, entry)
-            close_as(file, unfinished, path)
 
     def read(self, n_chunks: int) -> Iterator[Embedded]:
         """Read the entries of all chunks.

@@ -1,12 +1,12 @@
 """Checkpoints: all that a run needs to go on as if it had never stopped."""
 
-import os
 from pathlib import Path
 from typing import Any, Optional
 
 import torch
 from wasabi import msg
 
+from ..files import atomic_stream
 from ..language_model.model import LanguageModel
 from .config import PretrainingConfig, TrainingSettings
 from .trainer import Trainer
@@ -35,7 +35,6 @@ def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -
     states = trainer.state_dict()
     if not trainer.processes.is_first:
         return None
-    folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob("*.part"):  # a kill in the middle of writing
         leftover.unlink()
     content = {
@@ -47,15 +46,10 @@ def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -
         "states": states,
     }
     path = folder / f"checkpoint-{trainer.progress.step:010d}.pt"
-    unfinished = path.with_suffix(".part")
     try:
-        with unfinished.open("wb") as file:
+        with atomic_stream(path) as file:
             torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
     except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter
-        unfinished.unlink(missing_ok=True)
         raise OSError(f"{path} could not be written: {error}") from error
     for other in checkpoints(folder):
         if other.name > path.name:  # could not be read: this run went on from one before

@@ -9,11 +9,10 @@ from typing import Any, Optional
 
 import srsly
 import torch
-from tqdm import tqdm
 from wasabi import Printer
 
 from .. import __version__
-from ..files import atomic_write
+from ..files import atomic_write, progress_bar
 from ..language_model.model import save_model
 from ..language_model.perplexity import Perplexity
 from .checkpoint import save_checkpoint
@@ -54,11 +53,10 @@ class Reporter:
         self._say_sizes()
         if is_resumed:
             self.msg.info(f"Going on from step {trainer.progress.step:,}")
-        self.bar = tqdm(
-            total=1.0,
+        self.bar = progress_bar(
+            1.0,
             initial=trainer.fraction_done,
             bar_format="{percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}",
-            mininterval=0.5 if sys.stderr.isatty() else 60.0,
             disable=not first,
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
-from ..files import checksum, close_as
+from ..files import atomic_write, checksum
 from .reading import READABLE, WRITTEN
 
 MANIFEST = WRITTEN[0][0]
@@ -34,11 +34,8 @@ def read_manifest(folder: Path) -> Optional[dict[str, Any]]:
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest; the corpus is whole from now on."""
-    unfinished = folder / f"{MANIFEST}.part"
     text = json.dumps({"format_version": FORMAT_VERSION, **manifest}, indent=2) + "\n"
-    file = unfinished.open("wb")
-    file.write(text.encode())
-    close_as(file, unfinished, folder / MANIFEST)
+    atomic_write(folder / MANIFEST, text)
 
 
 def stamp(file: Path) -> dict[str, Any]:

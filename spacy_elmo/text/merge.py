@@ -31,9 +31,9 @@ def merge_parts(
         leftover.unlink()
     ids, counts = _count_types(parts_folder, parts)
     ranks = _write_types(folder, list(ids), counts)
-    tokens = ShardWriter(folder, shard_size)
     with (
         progress_bar(sum(part.n_items for _, part in parts), "Writing", "tokens") as bar,
+        ShardWriter(folder, shard_size) as tokens,
         ArrayWriter(folder / STARTS, "int64") as starts,
         ArrayWriter(folder / DOCUMENTS, "int64") as documents,
     ):
@@ -44,7 +44,6 @@ def merge_parts(
             boundaries.append(file, part)
             n_items += len(part.ids)
             bar.update(len(part.ids))
-    tokens.finish()
 
 
 def read_arrays(folder: Path) -> Corpus:

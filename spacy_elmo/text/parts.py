@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
-from ..files import close_as
+from ..files import atomic_stream
 from .corpus import END_ID, START_ID
 from .reading import sentences_of_lines, splitter_of
 from .shards import TypeTable, spell
@@ -95,7 +95,7 @@ def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
         return Summary()
     path = Path(folder) / f"{reading.digest(data)}.npz"
     # An unreadable part is made again.
-    with suppress(OSError, EOFError, KeyError, ValueError, BadZipFile), _open(path) as file:
+    with suppress(OSError, EOFError, KeyError, ValueError, BadZipFile), np.load(path) as file:
         return Summary(**json.loads(file["summary"].tobytes()))
     part, skipped = _read(data, reading)
     summary = Summary(path.name, len(part.ids), len(part.sizes), len(skipped), skipped[:MAX_NAMED])
@@ -113,7 +113,7 @@ def read_part(folder: Path, summary: Summary) -> Part:
     """
     path = folder / summary.name
     try:
-        with _open(path) as file:
+        with np.load(path) as file:
             types = TypeTable(file["characters"], file["offsets"])
             return Part(file["ids"], file["sizes"], file["document_ends"], types)
     except (BadZipFile, EOFError, ValueError) as error:
@@ -154,9 +154,7 @@ def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:
 
 
 def _write(path: Path, part: Part, summary: Summary) -> None:
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        file = unfinished.open("wb")
+    with atomic_stream(path, suffix=f".{os.getpid()}") as file:  # equal chunks have one name
         np.savez(
             file,
             ids=part.ids,
@@ -166,11 +164,3 @@ def _write(path: Path, part: Part, summary: Summary) -> None:
             offsets=part.types.offsets,
             summary=np.frombuffer(json.dumps(asdict(summary)).encode(), "uint8"),
         )
-        close_as(file, unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-
-
-def _open(path: Path) -> Any:
-    return np.load(path, allow_pickle=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..bilm.vocabulary import Vocabulary
-from ..files import close_as, full_disk, lock, progress_bar
+from ..files import full_disk, lock, progress_bar
 from .chunks import Chunk, ChunkReader
 from .corpus import Corpus
 from .manifest import (
@@ -237,12 +237,8 @@ class _Run:
 
     def _write_vocabulary(self, corpus: Corpus) -> None:
         sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
-        path = self.output / VOCABULARY_FILE
-        unfinished = path.with_name(path.name + ".part")
         vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
-        vocabulary.to_disk(unfinished)
-        with unfinished.open("rb+") as file:
-            close_as(file, unfinished, path)
+        vocabulary.to_disk(self.output / VOCABULARY_FILE)
 
 
 class _Skipped:

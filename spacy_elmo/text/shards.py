@@ -1,12 +1,13 @@
 """Long arrays and tables of strings on disk, read where they are asked for."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Optional, Union, overload
+from typing import Any, Optional, Union, overload
 
 import numpy as np
 
-from ..files import close_as
+from ..files import atomic_stream
 
 TYPES_AT_A_TIME = 1 << 16
 
@@ -114,38 +115,29 @@ class ArrayWriter:
         self.path = path
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self.length = 0
-        self._unfinished = path.with_name(path.name + ".part")
-        self._file: BinaryIO = self._unfinished.open("wb")
-        self._write_header()
-        self._size_of_header = self._file.tell()
+        self._stream = atomic_stream(path)
 
     def append(self, items: np.ndarray) -> None:
         """Write some more items."""
         self._file.write(np.ascontiguousarray(items, self.dtype).data)
         self.length += len(items)
 
-    def finish(self) -> None:
-        """Give the file its name."""
-        self._file.seek(0)
-        self._write_header()  # numpy leaves room in it for a length that grows
-        if self._file.tell() != self._size_of_header:
-            raise ValueError(f"{self.path}: {self.length} items do not fit the header")
-        close_as(self._file, self._unfinished, self.path)
-
     def _write_header(self) -> None:
+        self._file.seek(0)
         np.lib.format.write_array_header_1_0(
             self._file,
             {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)},
         )
 
     def __enter__(self) -> "ArrayWriter":
+        self._file = self._stream.__enter__()
+        self._write_header()
         return self
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        if kind is None:
-            self.finish()
-        else:
-            self._file.close()
+    def __exit__(self, *error: Any) -> None:
+        if error[0] is None:
+            self._write_header()  # numpy leaves room in it for a length that grows
+        self._stream.__exit__(*error)
 
 
 class ShardWriter:
@@ -160,25 +152,27 @@ class ShardWriter:
         self.shard_size = shard_size
         self.n_shards = 0
         self._writer: Optional[ArrayWriter] = None
+        self._stack = ExitStack()
 
     def append(self, items: np.ndarray) -> None:
         """Write some more items."""
         while len(items):
             if self._writer is None:
                 path = self.folder / f"tokens-{self.n_shards:05}.npy"
-                self._writer = ArrayWriter(path, "int32")
+                self._writer = self._stack.enter_context(ArrayWriter(path, "int32"))
                 self.n_shards += 1
             room = self.shard_size - self._writer.length
             self._writer.append(items[:room])
             items = items[room:]
             if self._writer.length == self.shard_size:
-                self.finish()
+                self._stack.close()
+                self._writer = None
 
-    def finish(self) -> None:
-        """Give the last piece its name."""
-        if self._writer is not None:
-            self._writer.finish()
-            self._writer = None
+    def __enter__(self) -> "ShardWriter":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
 
 def read_array(path: Path) -> np.ndarray:

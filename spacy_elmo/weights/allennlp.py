@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import Any, Optional
 
-import h5py
 import numpy as np
 import srsly
 import torch
@@ -16,6 +15,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.meta_device import on_meta_device
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
+from ..files.hdf5 import guarded_hdf5
 from .archives import AnyFile, File, read_json, stem, suffix
 from .bundle import ModelBundle, Prediction
 from .format import Format
@@ -128,12 +128,14 @@ class AllenNLP(Format):
         # The weights get their name last.
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
             unfinished = [Path(name) / file for file in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
-            with h5py.File(unfinished[0], "w") as file:
+            with guarded_hdf5(unfinished[0]) as (file, check):
                 for dataset, values in stored_arrays(_layout(bilm.config), parameters):
                     file[dataset] = values
+                    check()
                 if bundle.prediction is not None:
                     softmax = bundle.prediction[0].state_dict()
                     file[WEIGHT], file[BIAS] = softmax["weight"].numpy(), softmax["bias"].numpy()
+                    check()
                 file.attrs[PROVENANCE] = srsly.json_dumps(bundle.provenance)
             srsly.write_json(unfinished[1], options)
             _write_words(bundle, unfinished[2], target)

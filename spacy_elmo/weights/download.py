@@ -1,6 +1,5 @@
 """One file over HTTP, whole or not at all, resumed where it broke off."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from tqdm import tqdm
 
 from .. import __version__
+from ..files import checksum, progress_bar
 from .remote_file import RemoteFile
 
 TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a single byte
@@ -55,7 +54,7 @@ def download(file: RemoteFile, target: Path) -> None:
     part = _Part(target)
     with (
         requests.Session() as session,
-        tqdm(desc=file.name, unit="B", unit_scale=True, disable=None, leave=False) as bar,
+        progress_bar(None, file.name, "B", in_logs=False) as bar,
     ):
         _fetch(session, file, part, bar)
     try:
@@ -77,8 +76,9 @@ def check(file: RemoteFile, path: Path) -> None:
     size = path.stat().st_size
     if file.size is not None and size != file.size:
         raise ValueError(f"{path} has {size:,} bytes, it should have {file.size:,}")
-    if file.md5 is not None and _md5(path) != file.md5:
-        raise ValueError(f"{path} has the MD5 {_md5(path)}, it should be {file.md5}")
+    md5 = None if file.md5 is None else checksum(path, "md5")
+    if md5 != file.md5:
+        raise ValueError(f"{path} has the MD5 {md5}, it should be {file.md5}")
     try:
         _open(path, Path(file.name).suffix)
     except Exception as error:  # of whichever library
@@ -208,14 +208,6 @@ def _check_total(total: int, have: int, file: RemoteFile, part: _Part) -> None:
     free = shutil.disk_usage(part.path.parent).free
     if total - have > free:
         raise OSError(f"{part.path.parent}: {total - have:,} bytes are to come, {free:,} are free")
-
-
-def _md5(path: Path) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _open(path: Path, suffix: str) -> None:

@@ -121,16 +121,3 @@ def test_no_memory_while_gradients_are_asked_for():
     layers[0].sum().backward()
     assert len(bilm.cache) == 0
     assert bilm.encoder.convolutions[0].weight.grad.abs().sum() > 0
-
-
-def test_copies_know_the_same_and_go_their_own_way():
-    cache = TokenVectorCache(2)
-    cache.lookup(["a", "b"], vectors)
-    copied, compute = cache.copy(), Counted()
-    copied.lookup(["c", "b"], compute)  # forgets "a"
-    assert compute.asked == [["c"]]
-    for tokens, missing in ((["a", "b"], []), (["c"], [["c"]])):
-        compute = Counted()
-        cache.lookup(tokens, compute)
-        assert compute.asked == missing
-    assert copied.capacity == 2

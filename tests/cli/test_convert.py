@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import spacy
@@ -53,6 +56,47 @@ def test_existing_target(tmp_path, source):
     assert "exists already" in run(source, target, status=1)
     assert target.read_bytes() == b"mine"
     run(source, target, "--force")
+    assert read_weights(target).checksum() == tiny_bilm().checksum()
+
+
+LIMITED = """
+import json, resource, sys
+from spacy.cli._util import app
+from typer.testing import CliRunner
+import spacy_elmo.cli
+
+for size in map(int, sys.argv[3:]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    result = CliRunner().invoke(app, ["elmo", "convert", *sys.argv[1:3]])
+    print(json.dumps([result.exit_code, result.output]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_full_disk(tmp_path, source):
+    """By the limit on the size of files that a process may set itself: at the first
+    dataset, in the middle, and where the last thing is added."""
+    target = tmp_path / "weights.hdf5"
+    run(source, target)
+    size = target.stat().st_size
+    limits = (100, size // 2, size - 100, 2 * size)
+    names = {path.name for path in tmp_path.iterdir()} - {"weights.hdf5", "options.json"}
+    for name in ("weights.hdf5", "options.json"):
+        (tmp_path / name).unlink()
+    process = subprocess.run(
+        [sys.executable, "-c", LIMITED, source, target, *map(str, limits)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+    *failed, done = (json.loads(line) for line in process.stdout.splitlines())
+    for status, output in failed:
+        assert status == 1
+        said = "weights.hdf5 cannot be written: File too large. Make room and run the same again."
+        assert said in " ".join(output.split())
+    assert done[0] == 0
+    assert {path.name for path in tmp_path.iterdir()} == names | {"weights.hdf5", "options.json"}
     assert read_weights(target).checksum() == tiny_bilm().checksum()
 
 

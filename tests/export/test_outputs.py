@@ -119,7 +119,7 @@ def test_without_pyarrow(folder, tiny_weights, monkeypatch):
 
 @pytest.mark.parametrize("layers", ["average", "all"])
 def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch):
-    monkeypatch.setattr(spacy_elmo.export.spacy_output, "SHARD_TOKENS", 8)
+    monkeypatch.setattr(spacy_elmo.export.spacy_output, "SHARD_BYTES", 1500)
     nlp = make_nlp(store_layers=True)
     nlp.to_disk("pipeline")
     embed_files("pipeline", "x.spacy", folder / "out", layers=layers)

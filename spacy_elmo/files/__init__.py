@@ -1,0 +1,17 @@
+"""Files and folders that are whole or as they were; checksums, locks, full disks, progress."""
+
+from .atomic import atomic_folder, atomic_stream, atomic_write
+from .checksum import checksum
+from .full_disk import full_disk
+from .lock import lock
+from .progress import progress_bar
+
+__all__ = [
+    "atomic_folder",
+    "atomic_stream",
+    "atomic_write",
+    "checksum",
+    "full_disk",
+    "lock",
+    "progress_bar",
+]

@@ -1,0 +1,66 @@
+"""Files and folders that are whole, or as they were."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Union
+
+
+def atomic_write(path: Path, content: Union[str, bytes]) -> None:
+    """Write a file so that it is whole, or as it was.
+
+    path (Path): The file; its folder is made if need be.
+    content (Union[str, bytes]): What it is to hold; text as UTF-8.
+    """
+    with atomic_stream(path) as file:
+        file.write(content.encode("utf8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def atomic_stream(path: Path, *, suffix: str = ".part") -> Iterator[BinaryIO]:
+    """Write a file piece by piece so that it is whole, or as it was. It takes its name
+    when it is on the disk.
+
+    path (Path): The file; its folder is made if need be.
+    suffix (str): What its name ends in until then; a kill leaves this file behind.
+        Another for each process where several may write the same file.
+    YIELDS (BinaryIO): Where to write it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + suffix)
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Write a folder so that it is whole, or as it was: what stood there before is
+    there until the new one is whole.
+
+    folder (Path): Where it is to stand.
+    YIELDS (Path): Where to write it.
+    """
+    unfinished = folder.with_name(folder.name + ".part")
+    previous = folder.with_name(folder.name + ".old")
+    if previous.exists() and not folder.exists():  # a kill between the two renames
+        previous.rename(folder)
+    for leftover in (unfinished, previous):
+        shutil.rmtree(leftover, ignore_errors=True)
+    try:
+        yield unfinished
+        if folder.exists():
+            folder.rename(previous)
+        unfinished.rename(folder)
+    finally:
+        if previous.exists() and not folder.exists():
+            previous.rename(folder)
+        for leftover in (unfinished, previous):
+            shutil.rmtree(leftover, ignore_errors=True)

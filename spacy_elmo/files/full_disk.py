@@ -1,0 +1,31 @@
+"""What to say where there is no more room."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def full_disk(
+    output: Path, advice: str = "run the same again: it goes on from here"
+) -> Iterator[None]:
+    """Say what to do where there is no more room.
+
+    output (Path): What is written.
+    advice (str): What to do afterwards.
+    RAISES (OSError): The disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        # Some libraries put it into their message alone.
+        reasons = [n for n in _FULL if n == error.errno or os.strerror(n) in str(error)]
+        if not reasons:
+            raise
+        raise OSError(
+            f"{output} cannot be written: {os.strerror(reasons[0])}. Make room and {advice}."
+        ) from error
