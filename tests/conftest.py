@@ -26,9 +26,9 @@ def tiny_weights(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def shared():
-    """The folder of fixtures and corpora."""
+    """The folder of corpora."""
     if not SHARED.is_dir():
-        pytest.skip("the fixtures and corpora are not beside this checkout")
+        pytest.skip("the corpora are not beside this checkout")
     return SHARED
 
 

@@ -227,7 +227,10 @@ def check_metrics(output, expected, first=1):
     """Losses and perplexities from a step on are those of then."""
     rows = [json.loads(line) for line in (output / "metrics.jsonl").read_text("utf8").splitlines()]
     assert [row["step"] for row in rows] == [row["step"] for row in expected]
+    for name in ("seconds", "elapsed"):
+        assert np.diff([row[name] for row in rows]).min() >= 0
     for row, wanted in zip(rows[first - 1 :], expected[first - 1 :]):
+        assert row["tokens"] == 4 * 8 * row["step"]  # streams, steps of a window
         assert row["sampled_loss"] == pytest.approx(wanted["sampled_loss"], abs=1e-5)
         assert row["learn_rate"] == pytest.approx(wanted["learn_rate"], rel=1e-6)
         assert row["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-5)
@@ -270,7 +273,7 @@ def test_settings_that_a_checkpoint_does_not_know_were_at_their_defaults(saved):
         if name.startswith("training.") and name.removeprefix("training.") not in given
     ]
     assert {"training.optimizer", "training.grad_clip", "training.decay_share"} <= {*unknown}
-    # These decide what a checkpoint's tensors are.
+    # It decides which tensors a checkpoint has.
     for name in {*unknown} - {"training.softmax"}:
         del content["config"][name]
     torch.save(content, path)
