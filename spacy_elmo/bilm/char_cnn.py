@@ -11,6 +11,8 @@ from .config import BiLMConfig
 from .convolution import ConvolutionMaximum
 from .linear import linear
 
+# Tokens of one convolution, best of about the same length.
+CONVOLVED_TOKENS = 256
 # A GPU takes all of so many characters rather than wait to know which there are.
 ALL_CHARACTERS = 512
 
@@ -49,6 +51,7 @@ class CharacterCNN(nn.Module):
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
+        self.widest_filter = config.widest_filter
         self.activation = torch.tanh if config.activation == "tanh" else F.relu
         self.embedding: Optional[nn.Embedding] = None
         if config.n_characters:
@@ -91,17 +94,26 @@ class CharacterCNN(nn.Module):
             the weights' own.
         RETURNS (Tensor): *Shape:* `(n_tokens, F)`
         """
+        # Long tokens widen the windows of those beside them alone, and highways are
+        # fastest over all tokens.
+        parts = character_ids.split(CONVOLVED_TOKENS) if character_ids.is_cpu else [character_ids]
+        vectors = self.activation(torch.cat([self._pooled(part) for part in parts]))
+        for highway in self.highways:
+            vectors = highway(vectors, product_dtype)
+        return vectors
+
+    def _pooled(self, character_ids: Tensor) -> Tensor:
+        """The maximum of every filter. *Shape:* `(n_tokens, F)`"""
         assert self.embedding is not None
+        if character_ids.is_cpu:
+            character_ids = _without_padding(character_ids, self.widest_filter)
         used, index = _different(character_ids, self.embedding.num_embeddings)
         characters = self.embedding(used)
         pooled = [
             ConvolutionMaximum.apply(characters, index, convolution.weight, convolution.bias)
             for convolution in self.convolutions
         ]
-        vectors = self.activation(torch.cat(pooled, dim=1))
-        for highway in self.highways:
-            vectors = highway(vectors, product_dtype)
-        return vectors
+        return torch.cat(pooled, dim=1)
 
     def project(self, vectors: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """
@@ -113,6 +125,17 @@ class CharacterCNN(nn.Module):
         if self.projection is None:
             return vectors
         return linear(vectors, self.projection, product_dtype)
+
+
+def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
+    """Leave out last columns in which every token repeats one character, as it
+    repeats the padding, but for one window of the widest filter: what the others
+    give is the same."""
+    if not len(character_ids):
+        return character_ids
+    differs = (character_ids != character_ids[:, -1:]).any(dim=0).nonzero()
+    end = int(differs[-1]) + 1 if len(differs) else 0
+    return character_ids[:, : end + widest]
 
 
 def _different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]:

@@ -257,9 +257,12 @@ class Embedder(nn.Module):
         order = np.argsort([len(token) for token in tokens], kind="stable")
         engine = self._engine()
         product_dtype = product_dtype or self._product_dtype()
+        # Autograd keeps what all tokens need, and on a CPU the encoder takes its own parts.
+        is_whole = self._wants_gradient() and self.device.type == "cpu"
+        size = len(tokens) if is_whole else ENCODER_TOKENS
         parts = []
-        for start in range(0, len(tokens), ENCODER_TOKENS):
-            ids = self.encoder.indexer([tokens[i] for i in order[start : start + ENCODER_TOKENS]])
+        for start in range(0, len(tokens), size):
+            ids = self.encoder.indexer([tokens[i] for i in order[start : start + size]])
             on_device = TokenIds(
                 *(part if part is None else self._to_device(np.asarray(part)) for part in ids)
             )

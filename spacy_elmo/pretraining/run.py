@@ -18,6 +18,7 @@ from ..text.prepare import is_prepared, open_corpus, prepare
 from ..text.reading import Inputs, find_files
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
 from .config import CorpusSettings, PretrainingConfig
+from .memory import keep_freed_memory
 from .reporting import Reporter
 from .trainer import Trainer
 
@@ -68,6 +69,7 @@ def _train(
     if content is not None:
         check_same_run(content, config, checksum)
         model = restored_model(content)
+    keep_freed_memory()
     trainer = Trainer(config, train, dev, model=model, processes=processes)
     if content is not None:
         trainer.load_state_dict(content["states"])

@@ -83,3 +83,32 @@ def test_all_characters_or_those_that_occur(monkeypatch):
         found.append([vectors, *(gradient for gradient in gradients if gradient is not None)])
     for ours, theirs in zip(*found):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
+
+
+def test_tokens_in_parts(monkeypatch):
+    """Each without the padding of longer tokens in others, and all the same vectors."""
+    encoder = CharacterCNN(BiLMConfig(filters=((1, 4), (3, 5)))).double()
+    ids = torch.from_numpy(
+        character_ids(sorted(TOKENS, key=lambda token: len(token.encode("utf8", "ignore"))))
+    )
+    whole = encoder.of_characters(ids)
+    widths = []
+    original = char_cnn._different
+
+    def different(ids, n_characters):
+        widths.append(ids.shape[1])
+        return original(ids, n_characters)
+
+    monkeypatch.setattr(char_cnn, "_different", different)
+    monkeypatch.setattr(char_cnn, "CONVOLVED_TOKENS", 4)
+    torch.testing.assert_close(encoder.of_characters(ids), whole, rtol=1e-13, atol=1e-14)
+    assert widths == sorted(widths) and widths[0] < widths[-1]
+    assert len(widths) == -(-len(TOKENS) // 4)
+
+
+@pytest.mark.parametrize("ids", [[[1, 2, 3, 3, 3, 3, 3]], [[1, 2, 3, 3, 3, 3, 3], [4] * 7]])
+def test_padding_is_left_out_but_for_one_window(ids):
+    ids = torch.tensor(ids)
+    assert torch.equal(char_cnn._without_padding(ids, 3), ids[:, :5])
+    assert torch.equal(char_cnn._without_padding(ids, 6), ids)
+    assert torch.equal(char_cnn._without_padding(ids[-1:, 2:], 2), ids[-1:, 2:4])
