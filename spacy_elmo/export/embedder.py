@@ -25,8 +25,7 @@ class Embedder:
 
     def __init__(self, pipe: Elmo, choose: Choose, dtype: str):
         self.bilm = pipe.bilm
-        self.max_batch_tokens: int = pipe.model.attrs["max_batch_tokens"]
-        self.initial_state: str = pipe.model.attrs["initial_state"]
+        self.settings = pipe.settings
         self.choose = choose
         self.dtype = dtype
 
@@ -38,7 +37,7 @@ class Embedder:
         """
         self.bilm.eval()
         self.bilm.cache.clear()
-        self.bilm.embed([[]], "warm" if self.initial_state == "warm" else None)
+        self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
         self.bilm.token_vectors(list({word: None for entry in group for word in entry.words}))
         self._kept = self.bilm.cache
 
@@ -54,9 +53,8 @@ class Embedder:
         layers = embed_words(
             self.bilm,
             [entry.words for entry in group],
-            segments=[entry.segments for entry in group],
-            initial_state=self.initial_state,
-            max_batch_tokens=self.max_batch_tokens,
+            [entry.segments for entry in group],
+            self.settings,
         )
         for entry, values in zip(group, layers):
             vectors = self._cast(self.choose(values.cpu().numpy()))
