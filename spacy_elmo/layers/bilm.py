@@ -3,28 +3,28 @@
 import contextlib
 import copy
 import os
+import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, Union
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Optional
+from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import Floats3d
 
-from ..bilm.config import BiLMConfig, check_precision
+from ..bilm.config import BiLMConfig
 from ..embedding.features import FeatureCache, features_of
-from ..embedding.segmenters import Segment, Sentences
+from ..embedding.segmenters import Segment
+from ..embedding.settings import ElmoSettings, Weights
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from ..bilm.model import BiLM
 
 Layers = list[Floats3d]
-Weights = Union[None, str, Path, Callable[[], "BiLM"]]
 
 _process = os.getpid()
+_RUN = uuid.uuid4().hex  # ids are counted anew in every process
 
 
 class BiLMShim(Shim):
@@ -37,20 +37,34 @@ class BiLMShim(Shim):
     def __init__(self, config: BiLMConfig):
         super().__init__(model=None)
         self.config = config
-        self.weights: Weights = None
-        self.frozen = True
-        self.cache = 20_000
-        self.precision = "float32"
-        self.features: Optional[FeatureCache] = None
         self.in_training = False
-        self.sizes_may_follow = True
-        self.version = 0
+        self.sizes_may_follow = True  # whether default sizes give way to those of the weights
+        self._version = 0
+        self.waiting: WeakKeyDictionary[Doc, bytes] = WeakKeyDictionary()
+        self._settings = ElmoSettings()
 
     @property
-    def keeps_features(self) -> bool:
-        """RETURNS (bool): Whether the layers of Docs are kept: while something is
-        trained, and the weights stay as they are."""
-        return self.frozen and self.in_training and self.features is not None
+    def settings(self) -> ElmoSettings:
+        """RETURNS (ElmoSettings): The settings. Once there is a module it alone holds its
+        precision and the capacity of its cache, for they may be changed there."""
+        if self._model is None:
+            return self._settings
+        bilm: BiLM = self._model
+        return replace(self._settings, precision=bilm.precision, cache=bilm.cache.capacity)
+
+    @settings.setter
+    def settings(self, settings: ElmoSettings) -> None:
+        self._settings = settings
+        if self._model is not None:
+            _apply(settings, self._model)
+
+    @property
+    def identity(self) -> str:
+        """RETURNS (str): Of the weights: their checksum where they stay, in any process;
+        otherwise this object and the number of its steps."""
+        if self.settings.frozen:
+            return self.bilm.checksum()
+        return f"{_RUN}.{self.id}.{self._version}"
 
     @property
     def is_loaded(self) -> bool:
@@ -63,9 +77,16 @@ class BiLMShim(Shim):
         RAISES (ValueError): No weights were given, or they cannot be read, or
             they are of other sizes than the config says."""
         if self._model is None:
-            self.read(self.weights)
+            self.read(self.settings.weights)
         bilm: BiLM = self._model
         return bilm
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """RETURNS (Tuple[int, int]): Layers of the module, L + 1, and their width, 2P.
+        RAISES (ValueError): As `bilm`."""
+        config = self.bilm.config
+        return config.n_layers + 1, config.width
 
     def read(self, weights: Weights) -> None:
         """Read the module from weights.
@@ -91,10 +112,20 @@ class BiLMShim(Shim):
     def set(self, bilm: "BiLM") -> None:
         """Take over a module."""
         self.config = bilm.config
-        bilm.cache.capacity, bilm.precision = self.cache, self.precision
-        bilm.eval().requires_grad_(not self.frozen)
+        _apply(self.settings, bilm)
         self._model = bilm.to(get_torch_default_device())
-        self.version += 1
+        self._version += 1
+
+    def keep(self, docs: Sequence[Doc]) -> None:
+        """Keep the layers that Docs got in predictions, for the same text will come again.
+
+        docs (Sequence[Doc]): The Docs, `doc._.elmo` set.
+        """
+        features = self.settings.features
+        found = [(self.waiting.pop(doc, None), doc._.elmo) for doc in docs]
+        rows = [(key, layers) for key, layers in found if key is not None and layers is not None]
+        if features is not None and rows:
+            features.add([key for key, _ in rows], [layers for _, layers in rows])
 
     def copy(self) -> "BiLMShim":
         """RETURNS (BiLMShim): A copy with weights and an id of its own, by which
@@ -104,7 +135,7 @@ class BiLMShim(Shim):
         return copied
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        if self._model is None or self.frozen:
+        if self._model is None or self.settings.frozen:
             return
         import torch
 
@@ -115,6 +146,7 @@ class BiLMShim(Shim):
                 value, _ = optimizer((self.id, name), torch2xp(weight), torch2xp(weight.grad))
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None
+        self._version += 1
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
@@ -129,9 +161,11 @@ class BiLMShim(Shim):
             backup = {name: weight.clone() for name, weight in swapped.items()}
             for name, weight in swapped.items():
                 weight.copy_(xp2torch(params[(self.id, name)], device=weight.device))
+        self._version += 1
         try:
             yield
         finally:
+            self._version += 1
             with torch.no_grad():
                 for name, weight in swapped.items():
                     weight.copy_(backup[name])
@@ -146,7 +180,7 @@ class BiLMShim(Shim):
         from ..weights import is_available
         from ..weights.safetensors_file import to_bytes
 
-        if not self.is_loaded and not is_available(self.weights):
+        if not self.is_loaded and not is_available(self.settings.weights):
             return b""
         return to_bytes(self.bilm)
 
@@ -159,12 +193,24 @@ class BiLMShim(Shim):
 
     def __getstate__(self) -> dict[str, Any]:
         model = self.to_bytes() if self.is_loaded else b""
-        return {**self.__dict__, "_model": model, "in_training": False}
+        return {
+            **self.__dict__,
+            "_model": model,
+            "_settings": self.settings,
+            "in_training": False,
+            "waiting": None,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data = state.pop("_model")
-        self.__dict__.update(state, _model=None)
+        self.__dict__.update(state, _model=None, waiting=WeakKeyDictionary())
         self.from_bytes(data)
+
+
+def _apply(settings: ElmoSettings, bilm: "BiLM") -> None:
+    """Tell a module the settings that concern it."""
+    bilm.cache.capacity, bilm.precision = settings.cache, settings.precision
+    bilm.eval().requires_grad_(not settings.frozen)
 
 
 def BiLMLayer(config: BiLMConfig) -> Model[list[Doc], Layers]:
@@ -175,52 +221,7 @@ def BiLMLayer(config: BiLMConfig) -> Model[list[Doc], Layers]:
         init=init,
         dims={"nO": config.width},
         shims=[BiLMShim(config)],
-        attrs={"segmenter": Sentences(), "initial_state": "warm", "max_batch_tokens": 4096},
     )
-
-
-def configure(
-    model: Model[list[Doc], Layers],
-    *,
-    weights: Weights,
-    segmenter: Callable,
-    initial_state: str,
-    max_batch_tokens: int,
-    frozen: bool,
-    cache: int,
-    precision: str,
-    features: Optional[FeatureCache],
-    sizes_may_follow: bool = True,
-) -> None:
-    """Set what is not a size.
-
-    model (Model[List[Doc], List[Floats3d]]): A BiLMLayer.
-    weights (Union[str, Path, Callable[[], BiLM], None]): Where to read it from.
-    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut.
-    initial_state (str): "zeros", "warm" or "carry".
-    max_batch_tokens (int): Most tokens that run side by side, unless one
-        sequence alone has more.
-    frozen (bool): Whether the weights never change.
-    cache (int): Token strings whose vectors are kept.
-    precision (str): "float32", "bfloat16", "int8" or "auto".
-    features (Optional[FeatureCache]): Where layers are kept in training, if frozen.
-    sizes_may_follow (bool): Whether default sizes give way to those of the weights.
-    RAISES (ValueError): A value is impossible.
-    """
-    if initial_state not in ("zeros", "warm", "carry"):
-        raise ValueError(f"initial_state must be 'zeros', 'warm' or 'carry', got {initial_state!r}")
-    if max_batch_tokens < 1:
-        raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}")
-    if cache < 0:
-        raise ValueError(f"cache must be at least 0, got {cache}")
-    check_precision(precision)
-    model.attrs.update(
-        segmenter=segmenter, initial_state=initial_state, max_batch_tokens=max_batch_tokens
-    )
-    shim = get_shim(model)
-    shim.weights, shim.frozen, shim.cache = weights, frozen, cache
-    shim.precision, shim.features = precision, features
-    shim.sizes_may_follow = sizes_may_follow
 
 
 def get_shim(model: Model[list[Doc], Layers]) -> BiLMShim:
@@ -240,14 +241,20 @@ def forward(
 ) -> tuple[Layers, Callable]:
     import torch
 
+    from ..embedding.embed import embed_docs
+
     _limit_threads_after_fork()
     shim = get_shim(model)
     bilm = _loaded(model)
     shim.in_training = shim.in_training or is_train
-    if shim.keeps_features:
-        return _kept_features(model, docs), lambda d_layers: []
-    with torch.set_grad_enabled(is_train and not shim.frozen):
-        layers = _embed(model, docs, _segments(model, docs))
+    settings = shim.settings
+    segments = [settings.segmenter(doc) for doc in docs]
+    if settings.frozen and shim.in_training and settings.features is not None:
+        waiting = None if is_train else shim.waiting
+        layers = _kept_features(shim, docs, segments, settings.features, waiting)
+        return layers, lambda d_layers: []
+    with torch.set_grad_enabled(is_train and not settings.frozen):
+        layers = embed_docs(bilm, docs, segments, settings)
 
     def backprop(d_layers: Layers) -> list[Doc]:
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
@@ -261,47 +268,38 @@ def forward(
     return [values.detach().cpu().numpy() for values in layers], backprop
 
 
-def _segments(model: Model[list[Doc], Layers], docs: Sequence[Doc]) -> list[list[Segment]]:
-    return [model.attrs["segmenter"](doc) for doc in docs]
-
-
-def _embed(
-    model: Model[list[Doc], Layers], docs: Sequence[Doc], segments: list[list[Segment]]
-) -> "list[Tensor]":
-    from ..embedding.embed import embed_docs
-
-    return embed_docs(
-        get_shim(model).bilm,
-        docs,
-        segments=segments,
-        initial_state=model.attrs["initial_state"],
-        max_batch_tokens=model.attrs["max_batch_tokens"],
-    )
-
-
-def _kept_features(model: Model[list[Doc], Layers], docs: Sequence[Doc]) -> Layers:
-    """Layers of Docs from what is kept, or computed and kept."""
+def _kept_features(
+    shim: BiLMShim,
+    docs: Sequence[Doc],
+    segments: list[list[Segment]],
+    features: FeatureCache,
+    waiting: Optional[WeakKeyDictionary[Doc, bytes]],
+) -> Layers:
+    """Layers of Docs from what is kept, or computed; then they are kept, or wait for it."""
     import torch
 
     from ..bilm.precision import resolve_precision
+    from ..embedding.embed import embed_docs
 
-    shim = get_shim(model)
-    assert shim.features is not None
-    segments = _segments(model, docs)
+    bilm, settings = shim.bilm, shim.settings
+    for doc in docs:
+        shim.waiting.pop(doc, None)  # of earlier layers
 
     def compute(missing: list[int]) -> Layers:
+        missed, cut = [docs[i] for i in missing], [segments[i] for i in missing]
         with torch.no_grad():
-            layers = _embed(model, [docs[i] for i in missing], [segments[i] for i in missing])
+            layers = embed_docs(bilm, missed, cut, settings)
         return [values.cpu().numpy() for values in layers]
 
-    precision = resolve_precision(shim.precision, shim.bilm.device)
+    precision = resolve_precision(settings.precision, bilm.device)
     return features_of(
-        shim.features,
+        features,
         docs,
         segments,
-        model=f"{shim.bilm.checksum()} {precision} {model.attrs['initial_state']}",
-        sizes=(shim.config.n_layers + 1, shim.config.width),
+        model=f"{bilm.checksum()} {precision} {settings.initial_state}",
+        sizes=shim.sizes,
         compute=compute,
+        waiting=waiting,
     )
 
 

@@ -1,14 +1,13 @@
 """Updates of a pipeline: layers for the listeners, one backward pass for all of them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Optional
+from typing import Any, Optional
 
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
-from thinc.api import Model, Optimizer
+from thinc.api import Optimizer
 from thinc.types import Floats3d
 
-from ..layers.bilm import BiLMShim, get_shim
 from ..layers.listener import OWNER, ElmoListener, Report, check_owner
 from .listening import Listening
 from .training_batch import TrainingBatch
@@ -18,9 +17,6 @@ Layers = list[Floats3d]
 
 class Training(Listening):
     """What an `elmo` pipe does in `nlp.update`."""
-
-    model: Model[list[Doc], Layers]
-    frozen: bool
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +53,7 @@ class Training(Listening):
         layers, backprop = self.model(docs, is_train=True)
         for doc, values in zip(docs, layers):
             self._store(doc, values)
-        if not self.frozen:
+        if not self.settings.frozen:
             self._batch = TrainingBatch(docs, layers, backprop)
             self._losses = losses
             if sgd not in (None, False):
@@ -71,12 +67,22 @@ class Training(Listening):
 
         sgd (Optimizer): The optimizer.
         """
-        if self.frozen:
+        if self.settings.frozen:
             return
         if self._batch is not None:
             self._batch.optimizer = sgd
         self._finish_reported()
         self.model.finish_update(sgd)  # for what earlier batches have accumulated
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Give no score; layers of Docs that are scored in training are kept.
+
+        examples (Iterable[Example]): The examples.
+        RETURNS (Dict[str, Any]): Nothing.
+        """
+        docs = [example.predicted for example in examples]
+        self._shim.keep([doc for doc in docs if doc.user_data.get(OWNER) == self._owner])
+        return {}
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         """Set `doc._.elmo` where it is missing or of other weights.
@@ -108,6 +114,7 @@ class Training(Listening):
         if batch is None or not batch.holds(docs):
             self._shim.in_training = True
             self.annotate(docs)
+            self._shim.keep(docs)
             return [doc._.elmo for doc in docs], None
 
         def report(gradients: Layers) -> None:
@@ -130,10 +137,6 @@ class Training(Listening):
         if self._batch is not None and self._batch.has_gradient:
             self._finish_batch()
 
-    @property
-    def _shim(self) -> BiLMShim:
-        return get_shim(self.model)
-
     def _store(self, doc: Doc, layers: Floats3d) -> None:
         doc._.elmo = layers
         doc.user_data[OWNER] = self._owner
@@ -141,4 +144,4 @@ class Training(Listening):
     @property
     def _owner(self) -> str:
         """The pipe and its weights, for layers must not outlive them."""
-        return f"{self.name} {self._shim.id}.{self._shim.version}"
+        return f"{self.name} {self._shim.identity}"

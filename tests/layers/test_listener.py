@@ -1,12 +1,21 @@
 import copy
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import spacy
+import torch
+from spacy.tokens import DocBin
+from thinc.api import Adam
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.layers.scalar_mix import mix_weights
 
 from components import concat_both, examples, listener, ner, tagger, textcat
+from models import OPTIONS
 
 
 @pytest.fixture
@@ -76,6 +85,38 @@ def test_wrong_width(make_nlp):
         nlp.initialize(lambda: examples(nlp))
 
 
+FOLLOWING = {"@architectures": "spacy-elmo.ElmoListener.v1"}  # without width, mix, n_layers
+
+
+@pytest.mark.parametrize("n_lstms", [1, 2])
+def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
+    """At initialisation, and on loading."""
+    config = BiLMConfig.from_options(OPTIONS)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": None})
+    nlp.get_pipe("elmo").set_bilm(BiLM(replace(config, n_layers=n_lstms)))
+    both = concat_both()
+    both["elmo"] = both["tok2vec"]["embed"]["elmo"] = FOLLOWING
+    nlp.add_pipe("tagger", config=tagger(FOLLOWING))
+    nlp.add_pipe("ner", config=ner(both))
+    nlp.add_pipe("textcat", config=textcat(FOLLOWING))
+    batch = examples(nlp)
+    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    assert loaded.get_pipe_config("tagger")["model"]["tok2vec"]["width"] is None
+    nodes = loaded.get_pipe("elmo").listeners
+    assert [node.get_dim("nO") for node in nodes] == [config.width] * 4
+    assert [len(mix_weights(node.mix)) for node in nodes] == [n_lstms + 1] * 4
+    doc, again = nlp("Maria swims"), loaded("Maria swims")
+    assert [token.tag_ for token in doc] == [token.tag_ for token in again]
+    assert doc.cats == again.cats
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.to_disk(tmp_path / "replaced")
+    tags = [token.tag_ for token in spacy.load(tmp_path / "replaced")("Maria swims")]
+    assert tags == [token.tag_ for token in doc]
+
+
 def test_retokenised_after_elmo(trained):
     doc = trained.make_doc("They sat on the bank")
     trained.get_pipe("elmo")(doc)
@@ -89,10 +130,18 @@ def test_without_a_pipe(trained):
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger", config=tagger(listener(upstream="other")))
     batch = examples(nlp)
-    with pytest.warns(UserWarning, match="'other'"):
+    with pytest.raises(ValueError, match="listens to 'other'.*pipeline = .*other.*in .nlp."):
         nlp.initialize(lambda: batch)
-    with pytest.raises(ValueError, match="listens to 'other'"):
-        nlp.update(batch)
+
+
+def test_a_pipe_that_stands_behind(make_nlp, tiny_weights):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
+    with pytest.raises(
+        ValueError, match="listens to 'elmo'.*before it.*pipeline = .*elmo.*in .nlp."
+    ):
+        nlp.initialize(lambda: examples(nlp))
 
 
 def test_upstream_by_name(make_nlp, tiny_weights):
@@ -216,6 +265,38 @@ def test_layers_do_not_outlive_their_weights(make_nlp):
     elmo.set_bilm(other)
     elmo.annotate(docs)
     assert not np.allclose(docs[0]._.elmo, before)
+
+
+def test_layers_of_other_weights_are_not_trusted(make_nlp, tiny_weights):
+    """Docs that another process has stored, with all that they have."""
+    nlp = make_nlp(store_layers=True)
+    stored = DocBin(docs=[nlp("They sat")], store_user_data=True).to_bytes()
+    pipes = []
+    for factor in (1.0, 2.0):
+        other = make_nlp()
+        pipe = other.get_pipe("elmo")
+        with torch.no_grad():
+            pipe.bilm.stacks[0][0].bias.mul_(factor)
+        pipe._shim.id = nlp.get_pipe("elmo")._shim.id  # counted from 0 in every process
+        doc = next(DocBin().from_bytes(stored).get_docs(other.vocab))
+        before = doc._.elmo.copy()
+        pipe.annotate([doc])
+        wanted = pipe.predict([other.make_doc("They sat")])[0]
+        np.testing.assert_allclose(doc._.elmo, wanted, atol=1e-6)
+        pipes.append(np.allclose(doc._.elmo, before))
+    assert pipes == [True, False]
+
+
+def test_layers_do_not_outlive_a_step(fine_tuned):
+    nlp, batch = fine_tuned
+    pipe, doc, sgd = nlp.get_pipe("elmo"), nlp.make_doc("They sat"), Adam(0.1)
+    pipe.annotate([doc])
+    before = doc._.elmo.copy()
+    for _ in range(3):  # the tagger's weights are zeros at first
+        nlp.update(batch, sgd=sgd)
+    pipe.annotate([doc])
+    assert not np.allclose(doc._.elmo, before)
+    np.testing.assert_allclose(doc._.elmo, pipe.predict([doc])[0], atol=1e-6)
 
 
 def test_store_layers_off_with_a_listener(make_nlp):
