@@ -21,7 +21,7 @@ def write(
     path: Path, entries: Iterable[Embedded], settings: dict[str, Any], *, index: bool
 ) -> None:
     """Write a file: an array an entry, named by its number, and `sentence_to_index`, a
-    JSON object, as an array of one string. Half a kilobyte an entry is held in memory, by
+    JSON object, as an array of one string. Some 340 bytes an entry are held in memory, by
     this writer as by all readers.
 
     path (Path): The file.

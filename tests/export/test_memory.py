@@ -51,7 +51,7 @@ def write(path, n_bytes):
     ("name", "format", "settings"),
     [
         ("x.txt", "hdf5", {"layers": "all"}),
-        ("x.txt", "npz", {"tokenize": True}),
+        ("x.txt", "hdf5", {"tokenize": True}),  # an npz file has a list of its members in memory
         ("x.jsonl", "parquet", {}),
         ("x.conllu", "spacy", {}),
     ],
