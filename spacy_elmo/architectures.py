@@ -10,7 +10,8 @@ from thinc.types import Floats2d, Floats3d
 from .bilm.config import BiLMConfig
 from .embedding.features import FeatureCache
 from .embedding.segmenters import Segmenter, Sentences
-from .layers.bilm import BiLMLayer, configure
+from .embedding.settings import ElmoSettings
+from .layers.bilm import BiLMLayer, get_shim
 from .layers.concat import ConcatTok2Vec, MixedConcat
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import ScalarMix
@@ -116,18 +117,18 @@ def build_tok2vec_elmo(
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
     RAISES (ValueError): A value is impossible.
     """
-    configure(
-        bilm,
+    shim = get_shim(bilm)
+    shim.settings = ElmoSettings(
         weights=weights,
         segmenter=segmenter or Sentences(),
         initial_state=initial_state,
-        max_batch_tokens=max_batch_tokens,
         frozen=frozen,
+        max_batch_tokens=max_batch_tokens,
         cache=cache,
         precision=precision,
         features=features,
-        sizes_may_follow=False,  # the layers around are built for these
     )
+    shim.sizes_may_follow = False  # the layers around are built for these
     return join_tok2vec(bilm, mix)
 
 

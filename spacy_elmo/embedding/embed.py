@@ -10,6 +10,7 @@ from torch import Tensor
 from ..bilm.model import BiLM
 from ..bilm.state import BiLMState, State
 from .segmenters import Segment
+from .settings import ElmoSettings
 
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments
 
@@ -17,51 +18,39 @@ Placed = tuple[int, Segment]  # index of the Doc, one of its segments
 def embed_docs(
     bilm: BiLM,
     docs: Sequence[Doc],
-    *,
     segments: Sequence[list[Segment]],
-    initial_state: str,
-    max_batch_tokens: int,
+    settings: ElmoSettings,
 ) -> list[Tensor]:
     """Layers of every Doc, in order.
 
     bilm (BiLM): The language model.
     docs (Sequence[Doc]): The Docs; they are not changed.
     segments (Sequence[List[Segment]]): How each Doc is cut.
-    initial_state (str): What every sequence starts from: "zeros", "warm" (the
-        state after one empty sentence), or "carry" (zeros, and from then on the
-        state after the Doc's sequence before).
-    max_batch_tokens (int): Most tokens that run side by side.
+    settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
     RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
         they have a gradient.
     RAISES (ValueError): "carry" with segments that overlap.
     """
-    return embed_words(
-        bilm,
-        [[token.text for token in doc] for doc in docs],
-        segments=segments,
-        initial_state=initial_state,
-        max_batch_tokens=max_batch_tokens,
-    )
+    return embed_words(bilm, [[token.text for token in doc] for doc in docs], segments, settings)
 
 
 def embed_words(
     bilm: BiLM,
     words: Sequence[list[str]],
-    *,
     segments: Sequence[list[Segment]],
-    initial_state: str,
-    max_batch_tokens: int,
+    settings: ElmoSettings,
 ) -> list[Tensor]:
     """As `embed_docs`, of the tokens of each Doc.
 
     words (Sequence[List[str]]): The tokens of each Doc.
     """
+    carry = settings.initial_state == "carry"
     pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)
     states: dict[int, BiLMState] = {}
-    for placed in _rounds(segments, carry=initial_state == "carry"):
-        for batch in _batches(placed, max_batch_tokens):
+    for placed in _rounds(segments, carry=carry):
+        for batch in _batches(placed, settings.max_batch_tokens):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
-            state = _start(bilm, [i for i, _ in batch], initial_state, states)
+            state = _start(bilm, [i for i, _ in batch], settings.initial_state, states)
             layers, after = bilm.embed(tokens, state)
             if bilm.device.type != "cpu" and not layers[0].requires_grad:
                 layers = _on_cpu(layers)
@@ -70,7 +59,7 @@ def embed_words(
                 piece = layers[row][:, kept]
                 # A view would keep the whole batch in memory.
                 pieces[i][segment.keep_start] = piece if piece.requires_grad else piece.clone()
-                if initial_state == "carry":
+                if carry:
                     states[i] = after.rows([row])
     return [_join(bilm, pieces[i]) for i in range(len(words))]
 

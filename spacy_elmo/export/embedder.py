@@ -28,12 +28,11 @@ class Embedder:
     @torch.no_grad()
     def __init__(self, pipe: Elmo, choose: Choose, dtype: str):
         self.bilm = pipe.bilm.eval()
-        self.max_batch_tokens: int = pipe.model.attrs["max_batch_tokens"]
-        self.initial_state: str = pipe.model.attrs["initial_state"]
+        self.settings = pipe.settings
         self.choose = choose
         self.dtype = dtype
         self.bilm.cache.clear()
-        self.bilm.embed([[]], "warm" if self.initial_state == "warm" else None)
+        self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
         self._known = self.bilm.cache
 
     @torch.no_grad()
@@ -61,9 +60,8 @@ class Embedder:
         layers = embed_words(
             self.bilm,
             [entry.words for entry in group],
-            segments=[entry.segments for entry in group],
-            initial_state=self.initial_state,
-            max_batch_tokens=self.max_batch_tokens,
+            [entry.segments for entry in group],
+            self.settings,
         )
         for entry, values in zip(group, layers):
             vectors = self._cast(self.choose(values.cpu().numpy()))

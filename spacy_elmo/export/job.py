@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
@@ -145,27 +145,28 @@ def _configure(
     pipe: Elmo, precision: Optional[str], initial_state: Optional[str], batch_tokens: Optional[int]
 ) -> None:
     """Settings in place of the pipe's own."""
-    if precision is not None:
-        pipe.bilm.precision = precision
     if initial_state not in (None, *STATES):
         raise ValueError(f"the initial state must be one of {', '.join(STATES)}: {initial_state}")
     if batch_tokens is not None and batch_tokens < 1:
         raise ValueError(f"the batch size must be at least 1 token, got {batch_tokens}")
-    attrs = pipe.model.attrs
-    attrs["initial_state"] = initial_state or attrs["initial_state"]
-    attrs["max_batch_tokens"] = batch_tokens or attrs["max_batch_tokens"]
+    pipe.settings = replace(
+        pipe.settings,
+        precision=precision or pipe.settings.precision,
+        initial_state=initial_state or pipe.settings.initial_state,
+        max_batch_tokens=batch_tokens or pipe.settings.max_batch_tokens,
+    )
 
 
 def _describe(pipe: Elmo, lang: str, files: Sequence[Path]) -> dict[str, Any]:
     """What the vectors depend on, as JSON."""
-    bilm, attrs = pipe.bilm, pipe.model.attrs
+    bilm, pipe_settings = pipe.bilm, pipe.settings
     settings = {
         "spacy_elmo": __version__,
         "model": bilm.checksum(),
         "precision": resolve_precision(bilm.precision, bilm.device),
-        "initial_state": attrs["initial_state"],
-        "batch_tokens": attrs["max_batch_tokens"],
-        "segmenter": segmenter_config(attrs["segmenter"]),
+        "initial_state": pipe_settings.initial_state,
+        "batch_tokens": pipe_settings.max_batch_tokens,
+        "segmenter": segmenter_config(pipe_settings.segmenter),
         "lang": lang,
         "inputs": [
             {"name": file.name, "size": file.stat().st_size, "sha256": checksum(file)}
@@ -204,7 +205,7 @@ def _write_chunks(
     stamps = [stamp(file) for file in files]
     number = n_entries = n_tokens = 0
     with progress_bar(sum(about["size"] for about in stamps), "Embedding", "B") as bar:
-        max_tokens = CHUNK_BATCHES * embedder.max_batch_tokens
+        max_tokens = CHUNK_BATCHES * embedder.settings.max_batch_tokens
         groups = by_tokens(read(progress=bar.update), max_tokens, max_tokens)
         for number, group in enumerate(groups, 1):
             embedder.encode(group)

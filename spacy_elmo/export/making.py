@@ -28,7 +28,7 @@ class DocMaker:
                 nlp.disable_pipe(name)
         nlp.max_length = sys.maxsize  # its reason, the memory of parsers, is none here
         self.nlp = nlp
-        self.segmenter: Segmenter = pipe.model.attrs["segmenter"]
+        self.segmenter: Segmenter = pipe.settings.segmenter
         self.keep_docs = keep_docs
         self._sentencizer = Sentencizer()
 

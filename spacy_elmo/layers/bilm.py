@@ -5,24 +5,21 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import Floats3d
 
-from ..bilm.config import BiLMConfig, check_precision
+from ..bilm.config import BiLMConfig
 from ..embedding.features import FeatureCache, features_of
-from ..embedding.segmenters import Segment, Sentences
+from ..embedding.segmenters import Segment
+from ..embedding.settings import ElmoSettings, Weights
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from ..bilm.model import BiLM
 
 Layers = list[Floats3d]
-Weights = Union[None, str, Path, Callable[[], "BiLM"]]
 
 _process = os.getpid()
 
@@ -37,20 +34,26 @@ class BiLMShim(Shim):
     def __init__(self, config: BiLMConfig):
         super().__init__(model=None)
         self.config = config
-        self.weights: Weights = None
-        self.frozen = True
-        self.cache = 20_000
-        self.precision = "float32"
-        self.features: Optional[FeatureCache] = None
         self.in_training = False
-        self.sizes_may_follow = True
+        self.sizes_may_follow = True  # whether default sizes give way to those of the weights
         self.version = 0
+        self._settings = ElmoSettings()
 
     @property
-    def keeps_features(self) -> bool:
-        """RETURNS (bool): Whether the layers of Docs are kept: while something is
-        trained, and the weights stay as they are."""
-        return self.frozen and self.in_training and self.features is not None
+    def settings(self) -> ElmoSettings:
+        """RETURNS (ElmoSettings): The settings."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: ElmoSettings) -> None:
+        self._settings = settings
+        if self._model is not None:
+            self._apply(self._model)
+
+    def _apply(self, bilm: "BiLM") -> None:
+        """Tell a module the settings that concern it."""
+        bilm.cache.capacity, bilm.precision = self._settings.cache, self._settings.precision
+        bilm.eval().requires_grad_(not self._settings.frozen)
 
     @property
     def is_loaded(self) -> bool:
@@ -63,7 +66,7 @@ class BiLMShim(Shim):
         RAISES (ValueError): No weights were given, or they cannot be read, or
             they are of other sizes than the config says."""
         if self._model is None:
-            self.read(self.weights)
+            self.read(self.settings.weights)
         bilm: BiLM = self._model
         return bilm
 
@@ -91,8 +94,7 @@ class BiLMShim(Shim):
     def set(self, bilm: "BiLM") -> None:
         """Take over a module."""
         self.config = bilm.config
-        bilm.cache.capacity, bilm.precision = self.cache, self.precision
-        bilm.eval().requires_grad_(not self.frozen)
+        self._apply(bilm)
         self._model = bilm.to(get_torch_default_device())
         self.version += 1
 
@@ -104,7 +106,7 @@ class BiLMShim(Shim):
         return copied
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        if self._model is None or self.frozen:
+        if self._model is None or self.settings.frozen:
             return
         import torch
 
@@ -146,7 +148,7 @@ class BiLMShim(Shim):
         from ..weights import is_available
         from ..weights.safetensors_file import to_bytes
 
-        if not self.is_loaded and not is_available(self.weights):
+        if not self.is_loaded and not is_available(self.settings.weights):
             return b""
         return to_bytes(self.bilm)
 
@@ -175,52 +177,7 @@ def BiLMLayer(config: BiLMConfig) -> Model[list[Doc], Layers]:
         init=init,
         dims={"nO": config.width},
         shims=[BiLMShim(config)],
-        attrs={"segmenter": Sentences(), "initial_state": "warm", "max_batch_tokens": 4096},
     )
-
-
-def configure(
-    model: Model[list[Doc], Layers],
-    *,
-    weights: Weights,
-    segmenter: Callable,
-    initial_state: str,
-    max_batch_tokens: int,
-    frozen: bool,
-    cache: int,
-    precision: str,
-    features: Optional[FeatureCache],
-    sizes_may_follow: bool = True,
-) -> None:
-    """Set what is not a size.
-
-    model (Model[List[Doc], List[Floats3d]]): A BiLMLayer.
-    weights (Union[str, Path, Callable[[], BiLM], None]): Where to read it from.
-    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut.
-    initial_state (str): "zeros", "warm" or "carry".
-    max_batch_tokens (int): Most tokens that run side by side, unless one
-        sequence alone has more.
-    frozen (bool): Whether the weights never change.
-    cache (int): Token strings whose vectors are kept.
-    precision (str): "float32", "bfloat16", "int8" or "auto".
-    features (Optional[FeatureCache]): Where layers are kept in training, if frozen.
-    sizes_may_follow (bool): Whether default sizes give way to those of the weights.
-    RAISES (ValueError): A value is impossible.
-    """
-    if initial_state not in ("zeros", "warm", "carry"):
-        raise ValueError(f"initial_state must be 'zeros', 'warm' or 'carry', got {initial_state!r}")
-    if max_batch_tokens < 1:
-        raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}")
-    if cache < 0:
-        raise ValueError(f"cache must be at least 0, got {cache}")
-    check_precision(precision)
-    model.attrs.update(
-        segmenter=segmenter, initial_state=initial_state, max_batch_tokens=max_batch_tokens
-    )
-    shim = get_shim(model)
-    shim.weights, shim.frozen, shim.cache = weights, frozen, cache
-    shim.precision, shim.features = precision, features
-    shim.sizes_may_follow = sizes_may_follow
 
 
 def get_shim(model: Model[list[Doc], Layers]) -> BiLMShim:
@@ -240,14 +197,18 @@ def forward(
 ) -> tuple[Layers, Callable]:
     import torch
 
+    from ..embedding.embed import embed_docs
+
     _limit_threads_after_fork()
     shim = get_shim(model)
     bilm = _loaded(model)
     shim.in_training = shim.in_training or is_train
-    if shim.keeps_features:
-        return _kept_features(model, docs), lambda d_layers: []
-    with torch.set_grad_enabled(is_train and not shim.frozen):
-        layers = _embed(model, docs, _segments(model, docs))
+    settings = shim.settings
+    segments = [settings.segmenter(doc) for doc in docs]
+    if settings.frozen and shim.in_training and settings.features is not None:
+        return _kept_features(shim, docs, segments, settings.features), lambda d_layers: []
+    with torch.set_grad_enabled(is_train and not settings.frozen):
+        layers = embed_docs(bilm, docs, segments, settings)
 
     def backprop(d_layers: Layers) -> list[Doc]:
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
@@ -261,45 +222,29 @@ def forward(
     return [values.detach().cpu().numpy() for values in layers], backprop
 
 
-def _segments(model: Model[list[Doc], Layers], docs: Sequence[Doc]) -> list[list[Segment]]:
-    return [model.attrs["segmenter"](doc) for doc in docs]
-
-
-def _embed(
-    model: Model[list[Doc], Layers], docs: Sequence[Doc], segments: list[list[Segment]]
-) -> "list[Tensor]":
-    from ..embedding.embed import embed_docs
-
-    return embed_docs(
-        get_shim(model).bilm,
-        docs,
-        segments=segments,
-        initial_state=model.attrs["initial_state"],
-        max_batch_tokens=model.attrs["max_batch_tokens"],
-    )
-
-
-def _kept_features(model: Model[list[Doc], Layers], docs: Sequence[Doc]) -> Layers:
+def _kept_features(
+    shim: BiLMShim, docs: Sequence[Doc], segments: list[list[Segment]], features: FeatureCache
+) -> Layers:
     """Layers of Docs from what is kept, or computed and kept."""
     import torch
 
     from ..bilm.precision import resolve_precision
+    from ..embedding.embed import embed_docs
 
-    shim = get_shim(model)
-    assert shim.features is not None
-    segments = _segments(model, docs)
+    bilm, settings = shim.bilm, shim.settings
 
     def compute(missing: list[int]) -> Layers:
+        missed, cut = [docs[i] for i in missing], [segments[i] for i in missing]
         with torch.no_grad():
-            layers = _embed(model, [docs[i] for i in missing], [segments[i] for i in missing])
+            layers = embed_docs(bilm, missed, cut, settings)
         return [values.cpu().numpy() for values in layers]
 
-    precision = resolve_precision(shim.precision, shim.bilm.device)
+    precision = resolve_precision(settings.precision, bilm.device)
     return features_of(
-        shim.features,
+        features,
         docs,
         segments,
-        model=f"{shim.bilm.checksum()} {precision} {model.attrs['initial_state']}",
+        model=f"{bilm.checksum()} {precision} {settings.initial_state}",
         sizes=(shim.config.n_layers + 1, shim.config.width),
         compute=compute,
     )

@@ -1,6 +1,7 @@
 """An objective for plain `spacy pretrain`: the words before and after each token."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -77,10 +78,9 @@ def _create(n_buckets: int, vocab: Vocab, tok2vec: BiLMModel) -> Model[list[Doc]
             f'"", in [pretraining]'
         )
     shim = get_shim(tok2vec)
-    shim.frozen = False
-    shim.bilm.requires_grad_(True)
+    shim.settings = replace(shim.settings, frozen=False)
     head: Model[Floats2d, Floats2d] = Linear(
-        nO=n_buckets, nI=shim.config.projection_dim, init_W=zero_init
+        nO=n_buckets, nI=shim.bilm.config.projection_dim, init_W=zero_init
     )
     model: Model[list[Doc], Floats2d] = Model(
         "elmo_pretrain_bilm", forward, init=init, layers=[tok2vec, head]
@@ -154,7 +154,7 @@ def target_buckets(model: Model[list[Doc], Floats2d], docs: Sequence[Doc]) -> np
         them. *Shape:* `(2 n_tokens,)`, int64
     """
     n_words = model.get_ref("output_layer").get_dim("nO") - N_MARKS
-    segmenter = model.get_ref("tok2vec").attrs["segmenter"]
+    segmenter = get_shim(model.get_ref("tok2vec")).settings.segmenter
     following, preceding = [np.zeros(0, "int64")], [np.zeros(0, "int64")]
     for doc in docs:
         buckets = (N_MARKS + doc.to_array(ORTH) % np.uint64(n_words)).astype("int64")

@@ -1,6 +1,7 @@
 """The pipe `elmo`: the one room where spaCy meets the model."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -15,9 +16,9 @@ from thinc.types import Floats3d
 
 from ..embedding.batches import by_tokens
 from ..embedding.features import FeatureCache
-from ..embedding.segmenters import Segmenter
-from ..embedding.vectors import Mix, check_mix, mix_layers, set_hooks
-from ..layers.bilm import Weights, configure, follow_weights
+from ..embedding.settings import ElmoSettings
+from ..embedding.vectors import Mix, mix_layers, set_hooks
+from ..layers.bilm import follow_weights
 from .replacing import enable_replacing
 from .training import Training
 
@@ -64,23 +65,17 @@ def make_elmo(
     precision: str,
     features: Optional[FeatureCache],
 ) -> "Elmo":
-    """Make an `elmo` pipe. `Elmo` says what the settings mean."""
-    return Elmo(
-        nlp.vocab,
-        model,
-        name,
-        weights=weights,
-        mix=mix,
-        initial_state=initial_state,
-        segmenter=segmenter,
-        frozen=frozen,
-        store_layers=store_layers,
-        set_vectors=set_vectors,
-        max_batch_tokens=max_batch_tokens,
-        cache=cache,
-        precision=precision,
-        features=features,
-    )
+    """Make an `elmo` pipe. `ElmoSettings` says what the settings mean."""
+    return Elmo(nlp.vocab, model, name, ElmoSettings.from_arguments(locals()))
+
+
+def _setting(name: str) -> Any:
+    """A setting as an attribute of the pipe."""
+
+    def write(pipe: "Elmo", value: Any) -> None:
+        pipe.settings = replace(pipe.settings, **{name: value})
+
+    return property(lambda pipe: getattr(pipe.settings, name), write)
 
 
 class Elmo(Training, TrainablePipe):
@@ -90,80 +85,34 @@ class Elmo(Training, TrainablePipe):
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats3d]]): The language model.
     name (str): Name of the pipe.
-    weights (Union[str, Path, Callable[[], BiLM], None]): Name, path or reader of
-        the weights, which are read when first needed; a saved pipeline holds its own.
-    mix (Union[str, int, List[float]]): What goes into `doc.tensor`: "average" of
-        the layers, "top", the number of a layer, or a weight for each.
-    initial_state (str): What the LSTMs start a sequence from: "zeros", "warm"
-        (the state after one empty sentence), or "carry" (the state after the
-        Doc's sequence before).
-    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut into sequences.
-    frozen (bool): Whether the weights stay as they are in training.
-    store_layers (Union[bool, str]): Whether to set `doc._.elmo`, a float32 array
-        of shape `(L + 1, n_tokens, 2P)`; "auto" if anything listens.
-    set_vectors (bool): Whether to set `doc.tensor` and the hooks that make
-        `.vector` and `.similarity` contextual.
-    max_batch_tokens (int): Most tokens that run side by side.
-    cache (int): Token strings whose context-free vectors are kept.
-    precision (str): Of the language model's products, except while it is
-        fine-tuned: "float32", "bfloat16", "int8", or "auto" for the fastest good one.
-    features (Optional[FeatureCache]): Where the layers of Docs are kept in training,
-        so that a frozen language model computes them once; None for nowhere.
-    RAISES (ValueError): A setting is impossible.
+    settings (ElmoSettings): The settings, which may be replaced as a whole, or one by one
+        as attributes of the pipe.
     """
+
+    mix, frozen, store_layers, set_vectors, features = map(
+        _setting, ("mix", "frozen", "store_layers", "set_vectors", "features")
+    )
 
     def __init__(
         self,
         vocab: Vocab,
         model: Model[list[Doc], Layers],
         name: str = "elmo",
-        *,
-        weights: Weights = None,
-        mix: Mix = "average",
-        initial_state: str = "warm",
-        segmenter: Segmenter,
-        frozen: bool = True,
-        store_layers: Union[bool, str] = "auto",
-        set_vectors: bool = True,
-        max_batch_tokens: int = 4096,
-        cache: int = 20_000,
-        precision: str = "float32",
-        features: Optional[FeatureCache] = None,
+        settings: ElmoSettings = ElmoSettings(),
     ):
-        if store_layers not in (True, False, "auto"):
-            raise ValueError(f"store_layers must be true, false or 'auto', got {store_layers!r}")
-        check_mix(mix)
         self.vocab = vocab
         self.model = model
         self.name = name
         self.cfg: dict[str, Any] = {}
-        self.mix = mix
-        self.frozen = frozen
-        self.store_layers = store_layers
-        self.set_vectors = set_vectors
+        self.settings = settings
         Training.__init__(self)
-        settings: dict[str, Any] = {
-            "segmenter": segmenter,
-            "initial_state": initial_state,
-            "frozen": frozen,
-            "max_batch_tokens": max_batch_tokens,
-            "cache": cache,
-            "precision": precision,
-            "features": features,
-        }
-        configure(model, weights=weights, **settings)
-        enable_replacing(model, settings)
+        enable_replacing(model)
 
     @property
     def bilm(self) -> "BiLM":
         """RETURNS (BiLM): The language model, a torch.nn.Module.
         RAISES (ValueError): It has no weights, or they cannot be read."""
         return self._shim.bilm
-
-    @property
-    def features(self) -> Optional[FeatureCache]:
-        """RETURNS (Optional[FeatureCache]): Where layers are kept in training, if anywhere."""
-        return self._shim.features
 
     def set_bilm(self, bilm: "BiLM") -> None:
         """Take over a language model.
@@ -197,13 +146,15 @@ class Elmo(Training, TrainablePipe):
         docs (Sequence[Doc]): The Docs.
         scores (List[Floats3d]): What `predict` returned for them.
         """
-        store = self.store_layers if self.store_layers != "auto" else bool(self._known_listeners)
-        set_vectors = self.set_vectors and not self._tensor_readers
+        settings = self.settings
+        listened = bool(self._known_listeners)
+        store = listened if settings.store_layers == "auto" else settings.store_layers
+        set_vectors = settings.set_vectors and not self._tensor_readers
         for doc, layers in zip(docs, scores):
             if store:
                 self._store(doc, layers)
             if set_vectors:
-                doc.tensor = mix_layers(layers, self.mix)
+                doc.tensor = mix_layers(layers, settings.mix)
                 set_hooks(doc)
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
@@ -215,7 +166,7 @@ class Elmo(Training, TrainablePipe):
         YIELDS (Doc): The Docs.
         """
         handle_error = self.get_error_handler()
-        max_tokens = PIPE_BATCHES * self.model.attrs["max_batch_tokens"]
+        max_tokens = PIPE_BATCHES * self.settings.max_batch_tokens
         for docs in by_tokens(stream, max_tokens, batch_size):
             try:
                 self.set_annotations(docs, self.predict(docs))

@@ -1,12 +1,16 @@
 """spaCy's protocol of a component that others listen to."""
 
-from typing import Any, Union, cast
+from typing import Any, cast
 from weakref import WeakSet
 
 from spacy import util
 from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.tokens import Doc
 from thinc.api import Model
+from thinc.types import Floats3d
 
+from ..embedding.settings import ElmoSettings
+from ..layers.bilm import BiLMShim, get_shim
 from ..layers.listener import ElmoListener, Upstream
 
 
@@ -22,14 +26,26 @@ class Listening:
     components that read `doc.tensor` as spaCy's own tok2vec wrote it."""
 
     name: str
-    set_vectors: bool
-    store_layers: Union[bool, str]
+    model: Model[list[Doc], list[Floats3d]]
 
     def __init__(self) -> None:
         self.listener_map = {}
         # As long as they exist: in a disabled component, too.
         self._known_listeners = _Existing()
         self._tensor_readers = _Existing()
+
+    @property
+    def settings(self) -> ElmoSettings:
+        """RETURNS (ElmoSettings): The settings of the pipe."""
+        return self._shim.settings
+
+    @settings.setter
+    def settings(self, settings: ElmoSettings) -> None:
+        self._shim.settings = settings
+
+    @property
+    def _shim(self) -> BiLMShim:
+        return get_shim(self.model)
 
     @property
     def listener_map(self) -> dict[str, list[ElmoListener]]:
@@ -58,7 +74,7 @@ class Listening:
         listener (ElmoListener): The listener.
         component_name (str): The component that it belongs to.
         """
-        if self.store_layers is False:
+        if self.settings.store_layers is False:
             raise ValueError(
                 f"'{component_name}' listens to '{self.name}', which has store_layers = false: "
                 f"set it to true or 'auto'"
@@ -98,7 +114,7 @@ class Listening:
         for node in model.walk():
             if isinstance(node, ElmoListener) and node.upstream_name in ("*", self.name):
                 self.add_listener(node, component.name)
-            elif isinstance(node, Tok2VecListener) and self.set_vectors:
+            elif isinstance(node, Tok2VecListener) and self.settings.set_vectors:
                 self._leave_tensor_to(node, component.name)
 
     def _leave_tensor_to(self, node: Model, component_name: str) -> None:

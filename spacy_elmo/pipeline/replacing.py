@@ -6,7 +6,6 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..embedding.segmenters import segmenter_config
 from ..layers.bilm import BiLMShim, get_shim
 from ..layers.listener import ElmoListener
 from ..layers.tok2vec_elmo import join_tok2vec
@@ -16,14 +15,13 @@ LISTENER = "spacy-elmo.ElmoListener.v1"
 BiLMModel: TypeAlias = Model[list[Doc], list[Floats3d]]
 
 
-def enable_replacing(model: BiLMModel, settings: dict[str, Any]) -> None:
+def enable_replacing(model: BiLMModel) -> None:
     """Give the model the two attributes that spaCy looks for.
 
     model (Model[List[Doc], List[Floats3d]]): The pipe's model.
-    settings (dict): What it was configured with, as Tok2VecElmo takes it.
     """
     model.attrs["replace_listener"] = replace_listener
-    model.attrs["replace_listener_cfg"] = ReplacedConfig(get_shim(model), settings)
+    model.attrs["replace_listener_cfg"] = ReplacedConfig(get_shim(model))
 
 
 def replace_listener(
@@ -44,13 +42,11 @@ def replace_listener(
 class ReplacedConfig:
     """Writes the config of the Tok2VecElmo that replaces a listener.
 
-    shim (BiLMShim): What knows the sizes of the language model.
-    settings (dict): The pipe's settings.
+    shim (BiLMShim): What knows the sizes of the language model, and its settings.
     """
 
-    def __init__(self, shim: BiLMShim, settings: dict[str, Any]):
+    def __init__(self, shim: BiLMShim):
         self.shim = shim
-        self.settings = settings
 
     def __call__(self, bilm: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
         """
@@ -59,15 +55,11 @@ class ReplacedConfig:
             something that contains it.
         RETURNS (dict): The config in place of the listener's.
         """
-        features = self.settings["features"]
         return {
             "@architectures": "spacy-elmo.Tok2VecElmo.v1",
             "bilm": {**bilm, **self.shim.bilm.config.to_dict()},
             "mix": _find_listener(tok2vec)["mix"],
-            "weights": None,
-            **self.settings,
-            "segmenter": segmenter_config(self.settings["segmenter"]),
-            "features": None if features is None else features.config(),
+            **self.shim.settings.tok2vec_config(),
         }
 
     def __deepcopy__(self, memo: object) -> "ReplacedConfig":

@@ -5,10 +5,9 @@ from typing import Optional
 
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
-from thinc.api import Model, Optimizer
+from thinc.api import Optimizer
 from thinc.types import Floats3d
 
-from ..layers.bilm import BiLMShim, get_shim
 from ..layers.listener import OWNER, ElmoListener, Report, check_owner
 from .listening import Listening
 from .training_batch import TrainingBatch
@@ -18,9 +17,6 @@ Layers = list[Floats3d]
 
 class Training(Listening):
     """What an `elmo` pipe does in `nlp.update`."""
-
-    model: Model[list[Doc], Layers]
-    frozen: bool
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +53,7 @@ class Training(Listening):
         layers, backprop = self.model(docs, is_train=True)
         for doc, values in zip(docs, layers):
             self._store(doc, values)
-        if not self.frozen:
+        if not self.settings.frozen:
             self._batch = TrainingBatch(docs, layers, backprop)
             self._losses = losses
             if sgd not in (None, False):
@@ -71,7 +67,7 @@ class Training(Listening):
 
         sgd (Optimizer): The optimizer.
         """
-        if self.frozen:
+        if self.settings.frozen:
             return
         if self._batch is not None:
             self._batch.optimizer = sgd
@@ -129,10 +125,6 @@ class Training(Listening):
         """As `_finish_batch`, but a batch that the listeners have yet to read stays."""
         if self._batch is not None and self._batch.has_gradient:
             self._finish_batch()
-
-    @property
-    def _shim(self) -> BiLMShim:
-        return get_shim(self.model)
 
     def _store(self, doc: Doc, layers: Floats3d) -> None:
         doc._.elmo = layers

@@ -3,6 +3,7 @@
 import copy
 import logging
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -142,9 +143,9 @@ def test_other_weights_other_layers(make_nlp, change):
             other.stacks[0][0].input_weight.mul_(2.0)
         pipe.set_bilm(other)
     elif change == "precision":
-        pipe.bilm.precision = pipe._shim.precision = "int8"
+        pipe.settings = replace(pipe.settings, precision="int8")
     else:
-        pipe.model.attrs["initial_state"] = "zeros"
+        pipe.settings = replace(pipe.settings, initial_state="zeros")
     after = pipe.predict([doc])[0]
     assert not np.array_equal(after[1:], before[1:])
     np.testing.assert_array_equal(pipe.predict([doc])[0], after)

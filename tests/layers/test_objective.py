@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -184,7 +185,8 @@ def test_targets_stay_within_sequences(nlp, model):
 
 def test_targets_of_windows(nlp, model):
     windows = spacy.registry.segmenters.get("spacy-elmo.windows.v1")(size=4, overlap=2)
-    model.get_ref("tok2vec").attrs["segmenter"] = windows
+    shim = get_shim(model.get_ref("tok2vec"))
+    shim.settings = replace(shim.settings, segmenter=windows)
     doc = Doc(nlp.vocab, ["a", "b", "c", "d", "e", "f"])
     following, preceding = names_of(model, [doc])
     # What a window reads beside the tokens that it keeps is known to it.

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import spacy
@@ -98,7 +100,8 @@ def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
 def test_custom_segmenter_cannot_be_written(make_nlp):
     nlp = make_nlp()
     train(nlp, "tagger")
-    nlp.get_pipe("elmo").model.attrs["replace_listener_cfg"].settings["segmenter"] = lambda doc: []
+    pipe = nlp.get_pipe("elmo")
+    pipe.settings = replace(pipe.settings, segmenter=lambda doc: [])
     with pytest.raises(ValueError, match="config"):
         nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
 

@@ -1,0 +1,92 @@
+"""The settings of a language model in a pipeline: one object, from the config to the sequences."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from ..bilm.config import check_precision
+from .features import FeatureCache
+from .segmenters import Segmenter, Sentences, segmenter_config
+from .vectors import Mix, check_mix
+
+if TYPE_CHECKING:
+    from ..bilm.model import BiLM
+
+INITIAL_STATES = ("zeros", "warm", "carry")
+
+Weights = Union[None, str, Path, Callable[[], "BiLM"]]
+
+
+@dataclass(frozen=True)
+class ElmoSettings:
+    """What is set of a language model, beside its sizes.
+
+    weights (Union[str, Path, Callable[[], BiLM], None]): Name, path or reader of
+        the weights, which are read when first needed; a saved pipeline holds its own.
+    mix (Union[str, int, List[float]]): What goes into `doc.tensor`: "average" of
+        the layers, "top", the number of a layer, or a weight for each.
+    initial_state (str): What the LSTMs start a sequence from: "zeros", "warm"
+        (the state after one empty sentence), or "carry" (zeros, and from then on
+        the state after the Doc's sequence before).
+    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut into sequences.
+    frozen (bool): Whether the weights stay as they are in training.
+    store_layers (Union[bool, str]): Whether to set `doc._.elmo`, a float32 array
+        of shape `(L + 1, n_tokens, 2P)`; "auto" if anything listens.
+    set_vectors (bool): Whether to set `doc.tensor` and the hooks that make
+        `.vector` and `.similarity` contextual.
+    max_batch_tokens (int): Most tokens that run side by side, unless one sequence
+        alone has more.
+    cache (int): Token strings whose context-free vectors are kept.
+    precision (str): Of the language model's products, except while it is
+        fine-tuned: "float32", "bfloat16", "int8", or "auto" for the fastest good one.
+    features (Optional[FeatureCache]): Where the layers of Docs are kept in training,
+        so that a frozen language model computes them once; None for nowhere.
+    RAISES (ValueError): A setting is impossible.
+    """
+
+    weights: Weights = None
+    mix: Mix = "average"
+    initial_state: str = "warm"
+    segmenter: Segmenter = field(default_factory=Sentences)
+    frozen: bool = True
+    store_layers: Union[bool, str] = "auto"
+    set_vectors: bool = True
+    max_batch_tokens: int = 4096
+    cache: int = 20_000
+    precision: str = "float32"
+    features: Optional[FeatureCache] = None
+
+    def __post_init__(self) -> None:
+        if self.store_layers not in (True, False, "auto"):
+            raise ValueError(
+                f"store_layers must be true, false or 'auto', got {self.store_layers!r}"
+            )
+        if self.initial_state not in INITIAL_STATES:
+            raise ValueError(
+                f"initial_state must be 'zeros', 'warm' or 'carry', got {self.initial_state!r}"
+            )
+        if self.max_batch_tokens < 1:
+            raise ValueError(f"max_batch_tokens must be at least 1, got {self.max_batch_tokens}")
+        if self.cache < 0:
+            raise ValueError(f"cache must be at least 0, got {self.cache}")
+        check_precision(self.precision)
+        check_mix(self.mix)
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any]) -> "ElmoSettings":
+        """RETURNS (ElmoSettings): The settings among the arguments of a registered function."""
+        names = [one.name for one in fields(cls) if one.name in arguments]
+        return cls(**{name: arguments[name] for name in names})
+
+    def tok2vec_config(self) -> dict[str, Any]:
+        """RETURNS (dict): The settings of a Tok2VecElmo, which finds its weights with its
+        component's, as they stand in a config.
+        RAISES (ValueError): The segmenter does not say how it is made."""
+        names = ("initial_state", "frozen", "max_batch_tokens", "cache", "precision")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "weights": None,
+            "segmenter": segmenter_config(self.segmenter),
+            "features": None if self.features is None else self.features.config(),
+        }
