@@ -26,6 +26,7 @@ GROUPS = {
     "spacy_segmenters": [
         "spacy-elmo.doc.v1",
         "spacy-elmo.sentences.v1",
+        "spacy-elmo.sentences.v2",
         "spacy-elmo.windows.v1",
     ],
     "spacy_weights_readers": [

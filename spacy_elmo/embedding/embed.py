@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import torch
 from spacy.tokens import Doc
@@ -29,7 +30,6 @@ def embed_docs(
     settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
     RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
         they have a gradient.
-    RAISES (ValueError): "carry" with segments that overlap.
     """
     return embed_words(bilm, [[token.text for token in doc] for doc in docs], segments, settings)
 
@@ -69,15 +69,11 @@ def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[
     if not carry:
         yield [(i, segment) for i, cut in enumerate(segments) for segment in cut]
         return
-    for cut in segments:
-        for segment in cut:
-            if (segment.start, segment.end) != (segment.keep_start, segment.keep_end):
-                raise ValueError(
-                    "initial_state = 'carry' needs segments that follow one another; this "
-                    "segmenter's overlap. Use 'warm', or overlap = 0."
-                )
-    for number in range(max((len(cut) for cut in segments), default=0)):
-        yield [(i, cut[number]) for i, cut in enumerate(segments) if number < len(cut)]
+    for each in zip_longest(*segments):
+        # What a window shares with the one before it is in the state that it starts from.
+        yield [
+            (i, Segment(*segment[2:], *segment[2:])) for i, segment in enumerate(each) if segment
+        ]
 
 
 def _batches(placed: list[Placed], max_batch_tokens: int) -> Iterator[list[Placed]]:

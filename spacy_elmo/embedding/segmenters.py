@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from ..registry import registry
@@ -23,6 +25,8 @@ class Segment(NamedTuple):
     keep_start: int
     keep_end: int
 
+
+_SENTENCIZER = Sentencizer()
 
 # The segments of a Doc, in order; what they keep covers each token once.
 Segmenter = Callable[[Doc], list[Segment]]
@@ -63,8 +67,8 @@ class Windows:
     """Windows of equal size, each of which shares `overlap` tokens with the
     next; of these each keeps the half on its own side."""
 
-    size: int
-    overlap: int
+    size: int = 200
+    overlap: int = 40
 
     def __post_init__(self) -> None:
         if not 0 <= self.overlap < self.size:
@@ -73,12 +77,15 @@ class Windows:
             )
 
     def __call__(self, doc: Doc) -> list[Segment]:
+        return self.between(0, len(doc))
+
+    def between(self, start: int, stop: int) -> list[Segment]:
+        """RETURNS (List[Segment]): The windows from one token to before another."""
         segments = []
-        start = keep_start = 0
-        while keep_start < len(doc):
-            end = min(start + self.size, len(doc))
-            last = end == len(doc)
-            keep_end = end if last else end - self.overlap // 2
+        keep_start = start
+        while keep_start < stop:
+            end = min(start + self.size, stop)
+            keep_end = end if end == stop else end - self.overlap // 2
             segments.append(Segment(start, end, keep_start, keep_end))
             start, keep_start = end - self.overlap, keep_end
         return segments
@@ -88,6 +95,24 @@ class Windows:
         return {"@segmenters": "spacy-elmo.windows.v1", **asdict(self)}
 
 
+@dataclass(frozen=True)
+class SentencesOrWindows(Windows):
+    """The Doc's sentences where it has them, whatever their length. Otherwise what
+    spaCy's `sentencizer` would make of it, in windows where that is longer than
+    `size`: the cost of a token has a bound."""
+
+    def __call__(self, doc: Doc) -> list[Segment]:
+        if len(doc) and doc.has_annotation("SENT_START"):
+            return Sentences()(doc)
+        starts = [i for i, starts in enumerate(_SENTENCIZER.predict([doc])[0]) if starts]
+        pairs = pairwise([*starts, len(doc)])
+        return [segment for start, end in pairs for segment in self.between(start, end)]
+
+    def config(self) -> dict[str, Any]:
+        """RETURNS (dict): The config block that makes this segmenter."""
+        return {"@segmenters": "spacy-elmo.sentences.v2", **asdict(self)}
+
+
 @registry.segmenters("spacy-elmo.sentences.v1")
 def make_sentences() -> Segmenter:
     """Cut at sentence boundaries, if there are any.
@@ -95,6 +120,19 @@ def make_sentences() -> Segmenter:
     RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
     """
     return Sentences()
+
+
+@registry.segmenters("spacy-elmo.sentences.v2")
+def make_sentences_or_windows(size: int = 200, overlap: int = 40) -> Segmenter:
+    """Cut at sentence boundaries; where there are none after the punctuation that ends a
+    sentence in any script, and what is longer than a window into windows.
+
+    size (int): Tokens of a window.
+    overlap (int): Tokens that a window shares with the next.
+    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
+    RAISES (ValueError): The overlap is not smaller than the size.
+    """
+    return SentencesOrWindows(size, overlap)
 
 
 @registry.segmenters("spacy-elmo.windows.v1")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ..bilm.config import check_precision
 from .features import FeatureCache
-from .segmenters import Segmenter, Sentences, segmenter_config
+from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
 from .vectors import Mix, check_mix
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ElmoSettings:
     weights: Weights = None
     mix: Mix = "average"
     initial_state: str = "warm"
-    segmenter: Segmenter = field(default_factory=Sentences)
+    segmenter: Segmenter = field(default_factory=SentencesOrWindows)
     frozen: bool = True
     store_layers: Union[bool, str] = "auto"
     set_vectors: bool = True

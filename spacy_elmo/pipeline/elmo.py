@@ -34,7 +34,7 @@ DEFAULTS = {
     "weights": "en_small",
     "mix": "average",
     "initial_state": "warm",
-    "segmenter": {"@segmenters": "spacy-elmo.sentences.v1"},
+    "segmenter": {"@segmenters": "spacy-elmo.sentences.v2"},
     "frozen": True,
     "store_layers": "auto",
     "set_vectors": True,

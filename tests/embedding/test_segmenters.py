@@ -1,8 +1,17 @@
+# ruff: noqa: RUF001 (the punctuation of other scripts)
+
 import pytest
 import spacy
 
 from spacy_elmo.embedding.batches import by_tokens
-from spacy_elmo.embedding.segmenters import Segment, Sentences, WholeDocs, Windows, segmenter_config
+from spacy_elmo.embedding.segmenters import (
+    Segment,
+    Sentences,
+    SentencesOrWindows,
+    WholeDocs,
+    Windows,
+    segmenter_config,
+)
 from spacy_elmo.registry import registry
 
 
@@ -13,8 +22,52 @@ def doc():
     return nlp("One two. Three four five. Six.")
 
 
-def make(name, **settings):
-    return registry.resolve({"s": {"@segmenters": f"spacy-elmo.{name}.v1", **settings}})["s"]
+def make(name, version=1, **settings):
+    block = {"@segmenters": f"spacy-elmo.{name}.v{version}", **settings}
+    return registry.resolve({"s": block})["s"]
+
+
+TEXTS = {
+    "en": "The bank lends money. (It has some!) Does it?! Yes... 3.5 per cent.\n\nA title",
+    "zh": "银行贷款。你好吗？是的！没有句号",
+    "ja": "彼は銀行に行った。お金を借りた！本当？はい｡終わり",
+    "ar": "ذهب إلى البنك. هل اقترض المال؟ نعم۔ انتهى",
+    "hi": "वह बैंक गया। उसने पैसे लिए॥ क्यों? अंत",
+    "am": "ወደ ባንክ ሄደ። ገንዘብ ተበደረ፧ አዎ፨ ጨረሰ",
+    "hy": "Նա գնաց բանկ ։ Վերջ",
+    "my": "သူ ဘဏ် သွား သည် ။ ငွေ ချေး ၊ ပြီး",
+}
+
+
+@pytest.mark.parametrize("lang", TEXTS)
+def test_without_sentences_as_the_sentencizer(lang):
+    nlp = spacy.blank("xx" if lang in ("ja", "my") else lang)
+    text = " ".join(TEXTS[lang]) if lang in ("ja", "zh") else TEXTS[lang]
+    doc = nlp.make_doc(text)
+    got = make("sentences", 2)(doc)
+    assert not doc.has_annotation("SENT_START")
+    nlp.add_pipe("sentencizer")
+    wanted = [Segment(s.start, s.end, s.start, s.end) for s in nlp(text).sents]
+    assert got == wanted
+    assert len(wanted) > 1
+
+
+def test_what_is_long_comes_in_windows():
+    words = [*["a"] * 9, ".", *["b"] * 24, "!", "c"]
+    doc = spacy.tokens.Doc(spacy.blank("en").vocab, words=words)
+    segments = make("sentences", 2, size=10, overlap=4)(doc)
+    assert segments[0] == Segment(0, 10, 0, 10)
+    assert segments[-1] == Segment(35, 36, 35, 36)
+    alone = spacy.tokens.Doc(doc.vocab, words=words[10:35])
+    windows = make("windows", size=10, overlap=4)(alone)
+    assert segments[1:-1] == [Segment(*(i + 10 for i in segment)) for segment in windows]
+    assert len(windows) == 4
+
+
+def test_sentences_are_never_cut_further():
+    words = ["a", ".", "b"] * 300
+    doc = spacy.tokens.Doc(spacy.blank("en").vocab, words=words, sent_starts=[True] + [False] * 899)
+    assert make("sentences", 2)(doc) == [Segment(0, 900, 0, 900)]
 
 
 def test_sentences(doc):
@@ -28,9 +81,11 @@ def test_without_sentences_the_whole_doc():
     assert make("sentences")(doc) == [Segment(0, 5, 0, 5)] == make("doc")(doc)
 
 
-@pytest.mark.parametrize("name", ["sentences", "doc", "windows"])
-def test_empty_doc(name):
-    assert make(name)(spacy.blank("en")("")) == []
+@pytest.mark.parametrize(
+    ("name", "version"), [("sentences", 1), ("sentences", 2), ("doc", 1), ("windows", 1)]
+)
+def test_empty_doc(name, version):
+    assert make(name, version)(spacy.blank("en")("")) == []
 
 
 @pytest.mark.parametrize("n_tokens", [1, 9, 10, 11, 17, 18, 19, 100])
@@ -55,7 +110,9 @@ def test_impossible_windows(size, overlap):
         Windows(size, overlap)
 
 
-@pytest.mark.parametrize("segmenter", [Sentences(), WholeDocs(), Windows(10, 3)])
+@pytest.mark.parametrize(
+    "segmenter", [Sentences(), SentencesOrWindows(9, 3), WholeDocs(), Windows(10, 3)]
+)
 def test_config_makes_the_same_segmenter(segmenter):
     config = segmenter_config(segmenter)
     assert registry.resolve({"s": config})["s"] == segmenter

@@ -87,10 +87,16 @@ def test_carry_equals_tensorflow_s_streams(make_nlp, name):
 
 
 def test_carry_with_overlapping_windows(make_nlp):
+    """What a window keeps, after the state that the one before has left."""
     windows = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}
-    nlp = make_nlp(initial_state="carry", segmenter=windows)
-    with pytest.raises(ValueError, match="overlap"):
-        nlp("a b c d e f g h")
+    words, kept = list("abcdefgh"), [(0, 3), (3, 5), (5, 8)]
+    nlp = make_nlp(initial_state="carry", segmenter=windows, store_layers=True)
+    got = nlp.get_pipe("elmo").predict([Doc(nlp.vocab, words)])[0]
+    datasets, state, wanted = random_datasets(TINY_OPTIONS, seed=1), None, []
+    for start, end in kept:
+        layers, state = reference_layers(TINY_OPTIONS, datasets, [words[start:end]], state)
+        wanted.append(layers[0])
+    np.testing.assert_allclose(got, np.concatenate(wanted, axis=1), atol=1e-5)
 
 
 def test_windows_are_the_reference_s_run_apart(make_nlp):
@@ -240,6 +246,19 @@ def test_unused_pipeline_is_saved_with_its_weights(make_nlp, tmp_path):
     empty.to_disk(tmp_path / "b")
     with pytest.raises(ValueError, match="spacy_elmo.pretrained"):
         spacy.load(tmp_path / "b")("x")
+
+
+def test_saved_segmenter_stays(make_nlp, tmp_path):
+    """New pipelines cut at punctuation; one that was saved with another segmenter keeps it."""
+    text = "They sat . A bank lends ."
+    old = make_nlp(segmenter={"@segmenters": "spacy-elmo.sentences.v1"})
+    new = make_nlp()
+    assert not np.allclose(old(text).tensor, new(text).tensor)
+    for nlp, name in ((old, "spacy-elmo.sentences.v1"), (new, "spacy-elmo.sentences.v2")):
+        nlp.to_disk(tmp_path / name)
+        loaded = spacy.load(tmp_path / name)
+        assert loaded.get_pipe_config("elmo")["segmenter"]["@segmenters"] == name
+        np.testing.assert_array_equal(loaded(text).tensor, nlp(text).tensor)
 
 
 def test_exclude_model(make_nlp, tmp_path):
