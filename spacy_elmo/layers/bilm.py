@@ -4,7 +4,7 @@ import contextlib
 import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc
@@ -41,19 +41,18 @@ class BiLMShim(Shim):
 
     @property
     def settings(self) -> ElmoSettings:
-        """RETURNS (ElmoSettings): The settings."""
-        return self._settings
+        """RETURNS (ElmoSettings): The settings. Once there is a module it alone holds its
+        precision and the capacity of its cache, for they may be changed there."""
+        if self._model is None:
+            return self._settings
+        bilm: BiLM = self._model
+        return replace(self._settings, precision=bilm.precision, cache=bilm.cache.capacity)
 
     @settings.setter
     def settings(self, settings: ElmoSettings) -> None:
         self._settings = settings
         if self._model is not None:
-            self._apply(self._model)
-
-    def _apply(self, bilm: "BiLM") -> None:
-        """Tell a module the settings that concern it."""
-        bilm.cache.capacity, bilm.precision = self._settings.cache, self._settings.precision
-        bilm.eval().requires_grad_(not self._settings.frozen)
+            _apply(settings, self._model)
 
     @property
     def is_loaded(self) -> bool:
@@ -94,7 +93,7 @@ class BiLMShim(Shim):
     def set(self, bilm: "BiLM") -> None:
         """Take over a module."""
         self.config = bilm.config
-        self._apply(bilm)
+        _apply(self.settings, bilm)
         self._model = bilm.to(get_torch_default_device())
         self.version += 1
 
@@ -161,12 +160,23 @@ class BiLMShim(Shim):
 
     def __getstate__(self) -> dict[str, Any]:
         model = self.to_bytes() if self.is_loaded else b""
-        return {**self.__dict__, "_model": model, "in_training": False}
+        return {
+            **self.__dict__,
+            "_model": model,
+            "_settings": self.settings,
+            "in_training": False,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data = state.pop("_model")
         self.__dict__.update(state, _model=None)
         self.from_bytes(data)
+
+
+def _apply(settings: ElmoSettings, bilm: "BiLM") -> None:
+    """Tell a module the settings that concern it."""
+    bilm.cache.capacity, bilm.precision = settings.cache, settings.precision
+    bilm.eval().requires_grad_(not settings.frozen)
 
 
 def BiLMLayer(config: BiLMConfig) -> Model[list[Doc], Layers]:

@@ -126,8 +126,16 @@ def test_key():
     assert len({key, *others}) == 8
 
 
-@pytest.mark.parametrize("change", ["in place", "set_bilm", "precision", "initial_state"])
-def test_other_weights_other_layers(make_nlp, change):
+@pytest.fixture
+def bfloat16(monkeypatch):
+    """A processor with bfloat16, whatever this one has."""
+    monkeypatch.setattr("spacy_elmo.bilm.precision.has_bfloat16", lambda device: True)
+
+
+@pytest.mark.parametrize(
+    "change", ["in place", "set_bilm", "precision", "precision of the module", "initial_state"]
+)
+def test_other_weights_other_layers(make_nlp, bfloat16, change):
     """Nothing outlives what it was computed with, nor takes its room."""
     nlp = make_nlp()
     train(nlp, n_epochs=1)
@@ -143,7 +151,9 @@ def test_other_weights_other_layers(make_nlp, change):
             other.stacks[0][0].input_weight.mul_(2.0)
         pipe.set_bilm(other)
     elif change == "precision":
-        pipe.settings = replace(pipe.settings, precision="int8")
+        pipe.settings = replace(pipe.settings, precision="bfloat16")
+    elif change == "precision of the module":
+        pipe.bilm.precision = "bfloat16"
     else:
         pipe.settings = replace(pipe.settings, initial_state="zeros")
     after = pipe.predict([doc])[0]
@@ -152,6 +162,34 @@ def test_other_weights_other_layers(make_nlp, change):
     assert len(pipe.features) == 1
     pipe._shim.in_training = False
     np.testing.assert_allclose(pipe.predict([doc])[0], after, atol=1e-6)
+
+
+@pytest.mark.parametrize("first", ["float32", "bfloat16"])
+def test_precisions_in_one_file(make_nlp, bfloat16, tmp_path, first):
+    """Layers of one precision are served to no run of another."""
+    second = {"float32": "bfloat16", "bfloat16": "float32"}[first]
+    layers = {}
+    for precision in (first, second):
+        nlp = make_nlp(features=disk(tmp_path / "features.sqlite"))
+        nlp.get_pipe("elmo").bilm.precision = precision
+        train(nlp, n_epochs=1)
+        again = fresh(examples(nlp))
+        nlp.get_pipe("elmo").update(again)
+        layers[precision] = again[0].x._.elmo
+    plain = make_nlp(precision="float32").get_pipe("elmo").predict([again[0].x])[0]
+    np.testing.assert_allclose(layers["float32"], plain, atol=1e-6)
+    assert np.abs(layers["bfloat16"] - plain).max() > 1e-4
+
+
+def test_copies_keep_the_precision(make_nlp):
+    """Wherever it was set: at the pipe or at the module."""
+    pipe = make_nlp(precision="int8").get_pipe("elmo")
+    assert pipe.bilm.precision == pipe.settings.precision == "int8"
+    pipe.bilm.precision = "bfloat16"
+    pipe.bilm.cache.capacity = 7
+    for copied in (pipe, pickle.loads(pickle.dumps(pipe)), copy.deepcopy(pipe)):
+        assert copied.bilm.precision == copied.settings.precision == "bfloat16"
+        assert copied.bilm.cache.capacity == copied.settings.cache == 7
 
 
 def test_layers_belong_to_the_doc(make_nlp):
