@@ -1,11 +1,12 @@
-"""Frozen features: the layers of Docs, computed once in training and kept.
+"""Frozen features: the layers of Docs, computed once in training and kept. Those are kept
+of which the same will come again: examples that are trained on, and Docs that are scored.
 
 The key of a Doc is all that its layers depend on: tokens, segments, initial state,
 precision and weights. A Doc that was changed, by an augmenter for example, is another."""
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, Optional, Protocol, runtime_checkable
 
 import numpy as np
@@ -118,6 +119,7 @@ def features_of(
     model: str,
     sizes: tuple[int, int],
     compute: Callable[[list[int]], Layers],
+    waiting: Optional[MutableMapping[Doc, bytes]] = None,
 ) -> Layers:
     """Get the layers of Docs, computing those that are not kept.
 
@@ -128,6 +130,8 @@ def features_of(
     sizes (Tuple[int, int]): Layers of the model, and their width.
     compute (Callable[[List[int]], List[Floats3d]]): Called at most once, with the
         indices of the Docs that are not kept.
+    waiting (Optional[MutableMapping[Doc, bytes]]): Gets the Docs whose layers were
+        computed, and their keys; without it these layers are kept at once.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
     """
     cache.use_model(model)
@@ -136,7 +140,10 @@ def features_of(
     missing = [i for i, layers in enumerate(known) if layers is None]
     if missing:
         computed = compute(missing)
-        cache.add([keys[i] for i in missing], computed)
+        if waiting is None:
+            cache.add([keys[i] for i in missing], computed)
+        else:
+            waiting.update((docs[i], keys[i]) for i in missing)
         for i, layers in zip(missing, computed):
             known[i] = layers
     return [layers for layers in known if layers is not None]

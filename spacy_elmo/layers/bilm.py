@@ -5,7 +5,8 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
+from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp, xp2torch
@@ -37,6 +38,7 @@ class BiLMShim(Shim):
         self.in_training = False
         self.sizes_may_follow = True  # whether default sizes give way to those of the weights
         self.version = 0
+        self.waiting: WeakKeyDictionary[Doc, bytes] = WeakKeyDictionary()
         self._settings = ElmoSettings()
 
     @property
@@ -96,6 +98,17 @@ class BiLMShim(Shim):
         _apply(self.settings, bilm)
         self._model = bilm.to(get_torch_default_device())
         self.version += 1
+
+    def keep(self, docs: Sequence[Doc]) -> None:
+        """Keep the layers that Docs got in predictions, for the same text will come again.
+
+        docs (Sequence[Doc]): The Docs, `doc._.elmo` set.
+        """
+        features = self.settings.features
+        found = [(self.waiting.pop(doc, None), doc._.elmo) for doc in docs]
+        rows = [(key, layers) for key, layers in found if key is not None and layers is not None]
+        if features is not None and rows:
+            features.add([key for key, _ in rows], [layers for _, layers in rows])
 
     def copy(self) -> "BiLMShim":
         """RETURNS (BiLMShim): A copy with weights and an id of its own, by which
@@ -165,11 +178,12 @@ class BiLMShim(Shim):
             "_model": model,
             "_settings": self.settings,
             "in_training": False,
+            "waiting": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data = state.pop("_model")
-        self.__dict__.update(state, _model=None)
+        self.__dict__.update(state, _model=None, waiting=WeakKeyDictionary())
         self.from_bytes(data)
 
 
@@ -216,7 +230,9 @@ def forward(
     settings = shim.settings
     segments = [settings.segmenter(doc) for doc in docs]
     if settings.frozen and shim.in_training and settings.features is not None:
-        return _kept_features(shim, docs, segments, settings.features), lambda d_layers: []
+        waiting = None if is_train else shim.waiting
+        layers = _kept_features(shim, docs, segments, settings.features, waiting)
+        return layers, lambda d_layers: []
     with torch.set_grad_enabled(is_train and not settings.frozen):
         layers = embed_docs(bilm, docs, segments, settings)
 
@@ -233,15 +249,21 @@ def forward(
 
 
 def _kept_features(
-    shim: BiLMShim, docs: Sequence[Doc], segments: list[list[Segment]], features: FeatureCache
+    shim: BiLMShim,
+    docs: Sequence[Doc],
+    segments: list[list[Segment]],
+    features: FeatureCache,
+    waiting: Optional[WeakKeyDictionary[Doc, bytes]],
 ) -> Layers:
-    """Layers of Docs from what is kept, or computed and kept."""
+    """Layers of Docs from what is kept, or computed; then they are kept, or wait for it."""
     import torch
 
     from ..bilm.precision import resolve_precision
     from ..embedding.embed import embed_docs
 
     bilm, settings = shim.bilm, shim.settings
+    for doc in docs:
+        shim.waiting.pop(doc, None)  # of earlier layers
 
     def compute(missing: list[int]) -> Layers:
         missed, cut = [docs[i] for i in missing], [segments[i] for i in missing]
@@ -257,6 +279,7 @@ def _kept_features(
         model=f"{bilm.checksum()} {precision} {settings.initial_state}",
         sizes=(shim.config.n_layers + 1, shim.config.width),
         compute=compute,
+        waiting=waiting,
     )
 
 

@@ -1,7 +1,7 @@
 """Updates of a pipeline: layers for the listeners, one backward pass for all of them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Optional
+from typing import Any, Optional
 
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
@@ -74,6 +74,16 @@ class Training(Listening):
         self._finish_reported()
         self.model.finish_update(sgd)  # for what earlier batches have accumulated
 
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Give no score; layers of Docs that are scored in training are kept.
+
+        examples (Iterable[Example]): The examples.
+        RETURNS (Dict[str, Any]): Nothing.
+        """
+        docs = [example.predicted for example in examples]
+        self._shim.keep([doc for doc in docs if doc.user_data.get(OWNER) == self._owner])
+        return {}
+
     def annotate(self, docs: Sequence[Doc]) -> None:
         """Set `doc._.elmo` where it is missing or of other weights.
 
@@ -104,6 +114,7 @@ class Training(Listening):
         if batch is None or not batch.holds(docs):
             self._shim.in_training = True
             self.annotate(docs)
+            self._shim.keep(docs)
             return [doc._.elmo for doc in docs], None
 
         def report(gradients: Layers) -> None:

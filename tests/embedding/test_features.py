@@ -3,6 +3,7 @@
 import copy
 import logging
 import pickle
+import sqlite3
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import spacy
 import torch
 from spacy.tokens import Doc
+from spacy.training import Example
 
 from spacy_elmo.embedding.features import doc_key
 from spacy_elmo.embedding.segmenters import Segment
@@ -33,6 +35,53 @@ def test_every_doc_is_computed_once(make_nlp, computed, kind, tmp_path):
             nlp.update([example], sgd=sgd)
         nlp.evaluate(fresh(batch))
     assert sorted(computed) == sorted(tuple(t.text for t in eg.x) for eg in batch)
+
+
+def predicted(nlp, n):
+    """Texts that are read once, and not trained on."""
+    return list(nlp.pipe(f"Text number {i} is read once ." for i in range(n)))
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_predictions_are_not_kept(make_nlp, computed, kind, tmp_path):
+    """Only what comes again: examples that are trained on, and what is scored."""
+    path = tmp_path / "f.sqlite"
+    nlp = make_nlp(features=MEMORY if kind == "memory" else disk(path))
+    batch = train(nlp, n_epochs=1)
+
+    def n_kept():
+        if kind == "memory":
+            return len(nlp.get_pipe("elmo").features)
+        with sqlite3.connect(path) as connection:
+            return connection.execute("SELECT count(*) FROM features").fetchone()[0]
+
+    docs = predicted(nlp, 30)
+    assert n_kept() == len(batch)
+    dev = [Example(nlp.make_doc(doc.text), doc) for doc in docs[:5]]
+    nlp.evaluate(dev)
+    assert n_kept() == len(batch) + 5
+    computed.clear()
+    nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in docs[:5]])
+    assert computed == []
+    assert n_kept() == len(batch) + 5
+
+
+def test_what_is_scored_is_kept_as_it_was_cut(make_nlp):
+    """A component after `elmo` that sets sentences does not change what its layers are of."""
+    nlp = make_nlp()
+    train(nlp, n_epochs=1)
+    nlp.add_pipe("sentencizer")
+    nlp.select_pipes(enable=["elmo", "sentencizer"])
+    text = "One ; two . Three"
+    nlp.get_pipe("sentencizer").punct_chars = {";"}
+    nlp.evaluate([Example(nlp.make_doc(text), nlp.make_doc(text))])
+    pipe, doc = nlp.get_pipe("elmo"), nlp.make_doc(text)
+    cut = nlp.get_pipe("sentencizer")(nlp.make_doc(text))
+    got = pipe.predict([doc, cut])
+    pipe._shim.in_training = False
+    for layers, wanted in zip(got, pipe.predict([doc, cut])):
+        np.testing.assert_allclose(layers, wanted, atol=1e-6)
+    assert not np.allclose(got[0], got[1])
 
 
 def test_it_is_off_where_it_is_null_and_where_nothing_is_trained(make_nlp, computed):
@@ -126,6 +175,12 @@ def test_key():
     assert len({key, *others}) == 8
 
 
+def trained_on(pipe, doc):
+    """The layers of a Doc in an update."""
+    pipe.update([Example(doc, doc.copy())])
+    return doc._.elmo
+
+
 @pytest.fixture
 def bfloat16(monkeypatch):
     """A processor with bfloat16, whatever this one has."""
@@ -141,7 +196,7 @@ def test_other_weights_other_layers(make_nlp, bfloat16, change):
     train(nlp, n_epochs=1)
     pipe = nlp.get_pipe("elmo")
     doc = nlp.make_doc("Maria swims .")
-    before = pipe.predict([doc])[0]
+    before = trained_on(pipe, doc)
     if change == "in place":
         with torch.no_grad():
             pipe.bilm.stacks[0][0].input_weight.mul_(2.0)
@@ -156,9 +211,9 @@ def test_other_weights_other_layers(make_nlp, bfloat16, change):
         pipe.bilm.precision = "bfloat16"
     else:
         pipe.settings = replace(pipe.settings, initial_state="zeros")
-    after = pipe.predict([doc])[0]
+    after = trained_on(pipe, doc)
     assert not np.array_equal(after[1:], before[1:])
-    np.testing.assert_array_equal(pipe.predict([doc])[0], after)
+    np.testing.assert_array_equal(trained_on(pipe, doc), after)
     assert len(pipe.features) == 1
     pipe._shim.in_training = False
     np.testing.assert_allclose(pipe.predict([doc])[0], after, atol=1e-6)
