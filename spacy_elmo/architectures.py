@@ -54,7 +54,7 @@ def build_bilm(
 
 @registry.architectures("spacy-elmo.ScalarMix.v1")
 def build_scalar_mix(
-    n_layers: int = 3,
+    n_layers: Optional[int] = None,
     layer_norm: bool = False,
     dropout: float = 0.0,
     l2: float = 0.0,
@@ -63,7 +63,8 @@ def build_scalar_mix(
 ) -> Mix:
     """A task's mix of the layers, `gamma * sum_j softmax(w)_j h_j` (equation 1).
 
-    n_layers (int): Layers of the language model and the token layer, L + 1.
+    n_layers (Optional[int]): Layers of the language model and the token layer, L + 1;
+        None for those that there are.
     layer_norm (bool): Bring every token of every layer to mean 0 and variance 1 first.
     dropout (float): Rate on the mixed vectors, in training.
     l2 (float): Strength of the penalty `l2 * |w|^2` on the raw weights (section
@@ -84,22 +85,33 @@ def build_scalar_mix(
 
 
 @registry.architectures("spacy-elmo.ElmoListener.v1")
-def build_listener(width: int, mix: Mix, upstream: str = "*", grad_factor: float = 1.0) -> Tok2Vec:
+def build_listener(
+    width: Optional[int] = None,
+    mix: Optional[Mix] = None,
+    upstream: str = "*",
+    grad_factor: float = 1.0,
+) -> Tok2Vec:
     """Listen to an `elmo` pipe earlier in the pipeline.
 
-    width (int): Width of the language model, 2P.
-    mix (Model[List[Floats3d], List[Floats2d]]): This component's own mix.
+    width (Optional[int]): Width of the language model, 2P; None for that of the pipe.
+    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): This component's own mix, by
+        default a ScalarMix.
     upstream (str): Name of the pipe, or "*" for any.
     grad_factor (float): Multiplies the gradient that reaches the language model.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
     """
-    return ElmoListener(mix, width=width, upstream_name=upstream, grad_factor=grad_factor)
+    return ElmoListener(
+        ScalarMix() if mix is None else mix,
+        width=width,
+        upstream_name=upstream,
+        grad_factor=grad_factor,
+    )
 
 
 @registry.architectures("spacy-elmo.Tok2VecElmo.v1")
 def build_tok2vec_elmo(
     bilm: Model[list[Doc], Layers],
-    mix: Mix,
+    mix: Optional[Mix] = None,
     weights: Union[str, Callable[[], Any], None] = None,
     segmenter: Optional[Segmenter] = None,
     initial_state: str = "warm",
@@ -113,7 +125,7 @@ def build_tok2vec_elmo(
     what `nlp.replace_listeners` makes. The arguments are those of the pipe.
 
     bilm (Model[List[Doc], List[Floats3d]]): The language model.
-    mix (Model[List[Floats3d], List[Floats2d]]): The mix.
+    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The mix, by default a ScalarMix.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
     RAISES (ValueError): A value is impossible.
     """
@@ -129,7 +141,7 @@ def build_tok2vec_elmo(
         features=features,
     )
     shim.sizes_may_follow = False  # the layers around are built for these
-    return join_tok2vec(bilm, mix)
+    return join_tok2vec(bilm, ScalarMix() if mix is None else mix)
 
 
 @registry.architectures("spacy-elmo.ConcatEmbed.v1")

@@ -71,6 +71,13 @@ class BiLMShim(Shim):
         bilm: BiLM = self._model
         return bilm
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """RETURNS (Tuple[int, int]): Layers of the module, L + 1, and their width, 2P.
+        RAISES (ValueError): As `bilm`."""
+        config = self.bilm.config
+        return config.n_layers + 1, config.width
+
     def read(self, weights: Weights) -> None:
         """Read the module from weights.
 
@@ -277,7 +284,7 @@ def _kept_features(
         docs,
         segments,
         model=f"{bilm.checksum()} {precision} {settings.initial_state}",
-        sizes=(shim.config.n_layers + 1, shim.config.width),
+        sizes=shim.sizes,
         compute=compute,
         waiting=waiting,
     )

@@ -21,6 +21,10 @@ class Upstream(Protocol):
 
     name: str
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Layers of the language model, L + 1, and their width, 2P."""
+
     def annotate(self, docs: Sequence[Doc]) -> None:
         """Make sure that the Docs have `doc._.elmo`."""
 
@@ -47,7 +51,8 @@ class ElmoListener(Model):
     to the pipe, which runs one backward pass for all its listeners.
 
     mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
-    width (int): Width of the language model, 2P.
+    width (Optional[int]): Width of the language model, 2P; None for that of the pipe,
+        when it is initialised.
     upstream_name (str): Name of the pipe, or "*" for any.
     grad_factor (float): Multiplies the gradient that is reported.
     """
@@ -58,7 +63,7 @@ class ElmoListener(Model):
         self,
         mix: Model[Layers, Vectors],
         *,
-        width: int,
+        width: Optional[int] = None,
         upstream_name: str = "*",
         grad_factor: float = 1.0,
     ):
@@ -92,10 +97,7 @@ def forward(
         if layers is None:
             return [model.ops.alloc2f(len(doc), model.get_dim("nO")) for doc in docs], no_gradient
     elif model.upstream is None:
-        raise ValueError(
-            f"this component listens to '{model.upstream_name}', but no 'elmo' pipe of that "
-            f"name stands before it in the pipeline"
-        )
+        raise no_upstream(model)
     else:
         layers, report = model.upstream.training_layers(docs, model)
     for doc, values in zip(docs, layers):
@@ -112,9 +114,26 @@ def forward(
 
 
 def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -> None:
-    # The layers after this one want to see real input.
-    if X and model.upstream is not None:
+    if model.upstream is None:
+        raise no_upstream(model)
+    n_layers, width = model.upstream.sizes
+    if model.has_dim("nO") is None:
+        model.set_dim("nO", width)
+    layers = [model.ops.alloc3f(n_layers, 0, width)]
+    if X:  # the layers after this one want to see real input
         model.upstream.annotate(X)
+        layers = [doc._.elmo for doc in X]
+    model.mix.initialize(X=layers)
+
+
+def no_upstream(model: ElmoListener) -> ValueError:
+    """RETURNS (ValueError): What is wrong where no pipe stands before the component."""
+    name = "elmo" if model.upstream_name == "*" else model.upstream_name
+    return ValueError(
+        f"a component listens to '{name}', but no pipe of that name with factory 'elmo' stands "
+        f'before it: write pipeline = ["{name}", ...] in [nlp], the components that listen '
+        f"after '{name}'"
+    )
 
 
 def no_gradient(d_vectors: Vectors) -> list[Doc]:

@@ -15,7 +15,7 @@ Vectors = list[Floats2d]
 
 
 def ScalarMix(
-    n_layers: int = 3,
+    n_layers: Optional[int] = None,
     *,
     layer_norm: bool = False,
     dropout: float = 0.0,
@@ -24,9 +24,12 @@ def ScalarMix(
     trainable: bool = True,
 ) -> Model[Layers, Vectors]:
     """`gamma * sum_j softmax(w)_j h_j` (Peters et al. 2018, equation 1), from
-    `(n_layers, n_tokens, width)` to `(n_tokens, width)` a Doc.
+    `(n_layers, n_tokens, width)` to `(n_tokens, width)` a Doc. Without a number of
+    layers it has those of its first input.
     """
-    weights = _starting_weights(n_layers, initial)
+    if n_layers is None and initial is not None:
+        n_layers = len(initial)
+    weights = None if n_layers is None else _starting_weights(n_layers, initial)
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"ScalarMix: dropout must be at least 0 and below 1, got {dropout}")
     if l2 < 0.0:
@@ -34,17 +37,30 @@ def ScalarMix(
     model: Model[Layers, Vectors] = Model(
         "elmo_scalar_mix",
         forward,
+        init=init,
         params={"weights": None, "gamma": None},
         # Not named dropout_rate: spaCy sets every attribute of that name.
         attrs={"layer_norm": layer_norm, "dropout": dropout, "l2": l2, "trainable": trainable},
     )
-    model.set_param("weights", model.ops.asarray1f(weights))
+    if weights is not None:
+        model.set_param("weights", model.ops.asarray1f(weights))
     model.set_param("gamma", model.ops.asarray1f(np.ones(1, dtype="float32")))
     return model
 
 
+def init(
+    model: Model[Layers, Vectors], X: Optional[Layers] = None, Y: Optional[Vectors] = None
+) -> None:
+    if X and not model.has_param("weights"):
+        weights = _starting_weights(len(X[0]), None)
+        model.set_param("weights", model.ops.asarray1f(weights))
+
+
 def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[Vectors, Callable]:
+    if not X:
+        return [], lambda dY: []
     xp = model.ops.xp
+    init(model, X)
     _check_layers(model, X)
     weights, gamma = mix_weights(model), model.get_param("gamma")
     normed = [_layer_norm(xp, layers) for layers in X] if model.attrs["layer_norm"] else None

@@ -48,6 +48,12 @@ class Listening:
         return get_shim(self.model)
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """RETURNS (Tuple[int, int]): Layers of the language model, L + 1, and their width, 2P.
+        RAISES (ValueError): It has no weights, or they cannot be read."""
+        return self._shim.sizes
+
+    @property
     def listener_map(self) -> dict[str, list[ElmoListener]]:
         """RETURNS (Dict[str, List[ElmoListener]]): Listeners by component."""
         return self._listener_map

@@ -58,7 +58,7 @@ class ReplacedConfig:
         return {
             "@architectures": "spacy-elmo.Tok2VecElmo.v1",
             "bilm": {**bilm, **self.shim.bilm.config.to_dict()},
-            "mix": _find_listener(tok2vec)["mix"],
+            "mix": _find_listener(tok2vec).get("mix"),
             **self.shim.settings.tok2vec_config(),
         }
 

@@ -1,12 +1,18 @@
 import copy
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import spacy
 
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.layers.scalar_mix import mix_weights
+
 from components import concat_both, examples, listener, ner, tagger, textcat
+from models import OPTIONS
 
 
 @pytest.fixture
@@ -76,6 +82,38 @@ def test_wrong_width(make_nlp):
         nlp.initialize(lambda: examples(nlp))
 
 
+FOLLOWING = {"@architectures": "spacy-elmo.ElmoListener.v1"}  # without width, mix, n_layers
+
+
+@pytest.mark.parametrize("n_lstms", [1, 2])
+def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
+    """At initialisation, and on loading."""
+    config = BiLMConfig.from_options(OPTIONS)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": None})
+    nlp.get_pipe("elmo").set_bilm(BiLM(replace(config, n_layers=n_lstms)))
+    both = concat_both()
+    both["elmo"] = both["tok2vec"]["embed"]["elmo"] = FOLLOWING
+    nlp.add_pipe("tagger", config=tagger(FOLLOWING))
+    nlp.add_pipe("ner", config=ner(both))
+    nlp.add_pipe("textcat", config=textcat(FOLLOWING))
+    batch = examples(nlp)
+    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    assert loaded.get_pipe_config("tagger")["model"]["tok2vec"]["width"] is None
+    nodes = loaded.get_pipe("elmo").listeners
+    assert [node.get_dim("nO") for node in nodes] == [config.width] * 4
+    assert [len(mix_weights(node.mix)) for node in nodes] == [n_lstms + 1] * 4
+    doc, again = nlp("Maria swims"), loaded("Maria swims")
+    assert [token.tag_ for token in doc] == [token.tag_ for token in again]
+    assert doc.cats == again.cats
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.to_disk(tmp_path / "replaced")
+    tags = [token.tag_ for token in spacy.load(tmp_path / "replaced")("Maria swims")]
+    assert tags == [token.tag_ for token in doc]
+
+
 def test_retokenised_after_elmo(trained):
     doc = trained.make_doc("They sat on the bank")
     trained.get_pipe("elmo")(doc)
@@ -89,10 +127,18 @@ def test_without_a_pipe(trained):
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger", config=tagger(listener(upstream="other")))
     batch = examples(nlp)
-    with pytest.warns(UserWarning, match="'other'"):
+    with pytest.raises(ValueError, match="listens to 'other'.*pipeline = .*other.*in .nlp."):
         nlp.initialize(lambda: batch)
-    with pytest.raises(ValueError, match="listens to 'other'"):
-        nlp.update(batch)
+
+
+def test_a_pipe_that_stands_behind(make_nlp, tiny_weights):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
+    with pytest.raises(
+        ValueError, match="listens to 'elmo'.*before it.*pipeline = .*elmo.*in .nlp."
+    ):
+        nlp.initialize(lambda: examples(nlp))
 
 
 def test_upstream_by_name(make_nlp, tiny_weights):

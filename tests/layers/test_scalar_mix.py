@@ -69,6 +69,16 @@ def test_initial_weights_are_normalised_ones():
     np.testing.assert_allclose(mix_weights(ScalarMix(3, initial=wanted)), wanted, rtol=1e-5)
     np.testing.assert_allclose(mix_weights(ScalarMix(2, initial=[0.0, 1.0])), [0, 1], atol=1e-6)
     np.testing.assert_allclose(mix_weights(ScalarMix(4)), [0.25] * 4)
+    np.testing.assert_allclose(mix_weights(ScalarMix(initial=[0.0, 1.0])), [0, 1], atol=1e-6)
+
+
+def test_number_of_layers_follows_the_input():
+    mix = ScalarMix()
+    assert mix.predict([]) == []
+    X = [np.random.default_rng(0).normal(size=(5, 2, 3)).astype("f")]
+    np.testing.assert_allclose(mix.predict(X)[0], X[0].mean(0), atol=1e-6)
+    loaded = ScalarMix().from_bytes(mix.to_bytes())
+    assert len(mix_weights(loaded)) == 5
 
 
 def test_not_trainable_has_no_gradient():

@@ -135,6 +135,21 @@ def test_configs_are_filled_and_valid(path, tmp_path):
     assert filled == config
 
 
+@pytest.mark.parametrize("name", ["ner_elmo_alone", "ner_input_output"])
+def test_configs_train_with_a_model_of_any_width(name, trained, tiny_weights, tmp_path):
+    """Here 12, and 256 by default."""
+    overrides = {
+        "paths.train": str(trained / "corpus.spacy"),
+        "paths.dev": str(trained / "corpus.spacy"),
+        "paths.elmo": str(tiny_weights),
+        "training.max_steps": 2,
+        "training.eval_frequency": 1,
+    }
+    train(ROOT / "configs" / "training" / f"{name}.cfg", tmp_path, overrides=overrides)
+    node = spacy.load(tmp_path / "model-last").get_pipe("elmo").listeners[0]
+    assert node.get_dim("nO") == 12
+
+
 @pytest.mark.parametrize("path", PRETRAINING_CONFIGS, ids=lambda path: path.stem)
 def test_pretraining_configs_are_complete(path):
     settings = read_config(path, {"paths.train": "a", "paths.dev": "b"})
