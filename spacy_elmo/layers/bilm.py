@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import os
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Optional
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Layers = list[Floats3d]
 
 _process = os.getpid()
+_RUN = uuid.uuid4().hex  # ids are counted anew in every process
 
 
 class BiLMShim(Shim):
@@ -37,7 +39,7 @@ class BiLMShim(Shim):
         self.config = config
         self.in_training = False
         self.sizes_may_follow = True  # whether default sizes give way to those of the weights
-        self.version = 0
+        self._version = 0
         self.waiting: WeakKeyDictionary[Doc, bytes] = WeakKeyDictionary()
         self._settings = ElmoSettings()
 
@@ -55,6 +57,14 @@ class BiLMShim(Shim):
         self._settings = settings
         if self._model is not None:
             _apply(settings, self._model)
+
+    @property
+    def identity(self) -> str:
+        """RETURNS (str): Of the weights: their checksum where they stay, in any process;
+        otherwise this object and the number of its steps."""
+        if self.settings.frozen:
+            return self.bilm.checksum()
+        return f"{_RUN}.{self.id}.{self._version}"
 
     @property
     def is_loaded(self) -> bool:
@@ -104,7 +114,7 @@ class BiLMShim(Shim):
         self.config = bilm.config
         _apply(self.settings, bilm)
         self._model = bilm.to(get_torch_default_device())
-        self.version += 1
+        self._version += 1
 
     def keep(self, docs: Sequence[Doc]) -> None:
         """Keep the layers that Docs got in predictions, for the same text will come again.
@@ -136,6 +146,7 @@ class BiLMShim(Shim):
                 value, _ = optimizer((self.id, name), torch2xp(weight), torch2xp(weight.grad))
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None
+        self._version += 1
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
@@ -150,9 +161,11 @@ class BiLMShim(Shim):
             backup = {name: weight.clone() for name, weight in swapped.items()}
             for name, weight in swapped.items():
                 weight.copy_(xp2torch(params[(self.id, name)], device=weight.device))
+        self._version += 1
         try:
             yield
         finally:
+            self._version += 1
             with torch.no_grad():
                 for name, weight in swapped.items():
                     weight.copy_(backup[name])

@@ -144,4 +144,4 @@ class Training(Listening):
     @property
     def _owner(self) -> str:
         """The pipe and its weights, for layers must not outlive them."""
-        return f"{self.name} {self._shim.id}.{self._shim.version}"
+        return f"{self.name} {self._shim.identity}"

@@ -6,6 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import spacy
+import torch
+from spacy.tokens import DocBin
+from thinc.api import Adam
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
@@ -262,6 +265,38 @@ def test_layers_do_not_outlive_their_weights(make_nlp):
     elmo.set_bilm(other)
     elmo.annotate(docs)
     assert not np.allclose(docs[0]._.elmo, before)
+
+
+def test_layers_of_other_weights_are_not_trusted(make_nlp, tiny_weights):
+    """Docs that another process has stored, with all that they have."""
+    nlp = make_nlp(store_layers=True)
+    stored = DocBin(docs=[nlp("They sat")], store_user_data=True).to_bytes()
+    pipes = []
+    for factor in (1.0, 2.0):
+        other = make_nlp()
+        pipe = other.get_pipe("elmo")
+        with torch.no_grad():
+            pipe.bilm.stacks[0][0].bias.mul_(factor)
+        pipe._shim.id = nlp.get_pipe("elmo")._shim.id  # counted from 0 in every process
+        doc = next(DocBin().from_bytes(stored).get_docs(other.vocab))
+        before = doc._.elmo.copy()
+        pipe.annotate([doc])
+        wanted = pipe.predict([other.make_doc("They sat")])[0]
+        np.testing.assert_allclose(doc._.elmo, wanted, atol=1e-6)
+        pipes.append(np.allclose(doc._.elmo, before))
+    assert pipes == [True, False]
+
+
+def test_layers_do_not_outlive_a_step(fine_tuned):
+    nlp, batch = fine_tuned
+    pipe, doc, sgd = nlp.get_pipe("elmo"), nlp.make_doc("They sat"), Adam(0.1)
+    pipe.annotate([doc])
+    before = doc._.elmo.copy()
+    for _ in range(3):  # the tagger's weights are zeros at first
+        nlp.update(batch, sgd=sgd)
+    pipe.annotate([doc])
+    assert not np.allclose(doc._.elmo, before)
+    np.testing.assert_allclose(doc._.elmo, pipe.predict([doc])[0], atol=1e-6)
 
 
 def test_store_layers_off_with_a_listener(make_nlp):
