@@ -1,5 +1,6 @@
 """The pipe `elmo`: the one room where spaCy meets the model."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +106,7 @@ class Elmo(Training, TrainablePipe):
         self.name = name
         self.cfg: dict[str, Any] = {}
         self.settings = settings
+        self._has_checked_language = False
         Training.__init__(self)
         enable_replacing(model)
 
@@ -137,6 +139,7 @@ class Elmo(Training, TrainablePipe):
         RAISES (ValueError): The pipe has no weights.
         """
         self._finish_reported()
+        self._check_language()
         layers: Layers = self.model.predict(list(docs))
         return layers
 
@@ -196,6 +199,7 @@ class Elmo(Training, TrainablePipe):
         if weights is not None:
             self._shim.read(weights)
         self.model.initialize()
+        self._check_language()
 
     # Serialisation
 
@@ -239,6 +243,20 @@ class Elmo(Training, TrainablePipe):
         """
         util.from_disk(path, {MODEL_FILE: lambda file: self._load(file.read_bytes())}, exclude)
         return self
+
+    def _check_language(self) -> None:
+        """Warn once of weights of another language, as far as they say of which they are."""
+        if self._has_checked_language:
+            return
+        self._has_checked_language = True
+        lang = self.bilm.provenance.get("lang")
+        if lang not in (None, "xx", self.vocab.lang) and self.vocab.lang not in ("", "xx"):
+            warnings.warn(
+                f"the weights of '{self.name}' were trained on text of the language '{lang}', the "
+                f"pipeline is of '{self.vocab.lang}': its vectors will say little. `python -m "
+                f"spacy elmo download --list` names weights of other languages.",
+                stacklevel=3,
+            )
 
     def _load(self, data: bytes) -> None:
         self._shim.from_bytes(data)

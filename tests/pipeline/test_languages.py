@@ -2,6 +2,7 @@
 
 import copy
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ import reference
 import reference_manylangs
 from components import ner, tagger
 from golden import MANYLANGS, read_manylangs
-from models import tiny_options
+from models import tiny_bilm, tiny_options
 
 WIDTH = 64
 LETTERS = "abcdefghijklmnopqrstuvwxyzäöüßABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜ."
@@ -222,3 +223,24 @@ def test_other_models_of_bilm_tf_in_a_pipeline(tmp_path, kind):
         np.testing.assert_allclose(doc.tensor, mix_layers(doc._.elmo, "average"), atol=1e-6)
         empty = pipe("")
         assert empty._.elmo.shape == (3, 0, expected.shape[2])
+
+
+@pytest.mark.parametrize(
+    ("lang", "of", "n_warnings"),
+    [("de", "en", 1), ("en", "en", 0), ("xx", "en", 0), ("de", None, 0)],
+)
+def test_weights_of_another_language(lang, of, n_warnings):
+    """One warning, at the first use."""
+    bilm = tiny_bilm()
+    if of is not None:
+        bilm.provenance = {"lang": of}
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("elmo", config={"weights": None})
+    nlp.get_pipe("elmo").set_bilm(bilm)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            nlp("ein Text")
+    messages = [str(warning.message) for warning in caught if "language" in str(warning.message)]
+    assert len(messages) == n_warnings
+    assert all("'en'" in message and "'de'" in message for message in messages)
