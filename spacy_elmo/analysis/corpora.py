@@ -36,6 +36,16 @@ def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
         yield from docs.get_docs(vocab)
 
 
+def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:
+    """Make a Doc of one sentence, which no segmenter cuts at a full stop within.
+
+    vocab (Vocab): The vocab.
+    words (Sequence[str]): The tokens.
+    RETURNS (Doc): The Doc.
+    """
+    return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
+
+
 def read_corpus_docs(
     inputs: Sequence[str], *, format: str = "sentences", lang: str = "en", progress: bool = False
 ) -> Iterator[Doc]:
@@ -69,6 +79,6 @@ def _all_docs(
         if len(vocab.strings) > MAX_STRINGS:
             vocab = Vocab()
         if sentence:
-            yield Doc(vocab, words=sentence)
+            yield sentence_doc(vocab, sentence)
     for path in annotated:
         yield from read_docs(path, Vocab())

@@ -12,6 +12,7 @@ from thinc.types import Floats2d
 from ..embedding.batches import by_tokens
 from ..embedding.vectors import mix_layers
 from ..pipeline.load import elmo_pipe
+from .corpora import sentence_doc
 from .sample import DOCS_AT_A_TIME, TOKENS_AT_A_TIME
 
 
@@ -59,7 +60,7 @@ def find_neighbors(
     """
     pipe = elmo_pipe(nlp)
     _check_layer(layer, pipe.bilm.config.n_layers)
-    asked = Doc(nlp.vocab, words=list(sentence))
+    asked = sentence_doc(nlp.vocab, sentence)
     wanted = _units(mix_layers(pipe.predict([asked])[0], layer))[position]
     word = sentence[position].lower()
     nearest = _Nearest(n, (tuple(sentence), position))

@@ -6,6 +6,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_elmo.analysis import neighbors as module
+from spacy_elmo.analysis.corpora import sentence_doc
 from spacy_elmo.analysis.neighbors import find_neighbors
 
 import reference
@@ -26,7 +27,7 @@ CORPUS = random_corpus()
 
 
 def docs_of(corpus=CORPUS):
-    return (Doc(Vocab(), words=sentence) for sentence in corpus)
+    return (sentence_doc(Vocab(), sentence) for sentence in corpus)
 
 
 def brute_force(position, select, wanted=lambda word: True):

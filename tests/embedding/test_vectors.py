@@ -7,7 +7,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.embedding.vectors import keep_vectors, mix_layers, restore_vectors
 
-TEXT = "The bank of the river . A bank lends money ."
+TEXT = "The bank of the river , a bank lends money ."
 
 
 def cosine(one, two):

@@ -51,7 +51,11 @@ def test_a_record_is_an_entry(inputs, tiny_weights, embed_to):
 
 
 def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
-    nlp = make_nlp(initial_state="carry", precision="float32")
+    nlp = make_nlp(
+        initial_state="carry",
+        precision="float32",
+        segmenter={"@segmenters": "spacy-elmo.sentences.v1"},
+    )
     nlp.add_pipe("sentencizer", first=True)
     nlp.add_pipe("merge_entities")  # after it: not run
     nlp.to_disk("pipeline")

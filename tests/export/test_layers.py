@@ -13,7 +13,7 @@ from written_vectors import TEXT, read
 @pytest.fixture
 def nlp(folder, make_nlp):
     """A pipeline with two components that have learned."""
-    nlp = make_nlp(store_layers=True)
+    nlp = make_nlp(store_layers=True, segmenter={"@segmenters": "spacy-elmo.doc.v1"})
     nlp.add_pipe("tagger", config=tagger(listener(layer_norm=True)))
     nlp.add_pipe("tagger", name="two", config=tagger(concat_both()))
     batch = examples(nlp)
