@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from ..pretraining.budget import Choice
 
 NOTES = (
-    "Every setting is visible; README.md says more. Of max_epochs, max_steps, max_tokens and",
-    "max_minutes the first one ends the run, and 0 is none.",
+    "Every setting is visible; docs/pretraining.md says more. Of max_epochs, max_steps,",
+    "max_tokens and max_minutes the first one ends the run, and 0 is none.",
 )
 
 
