@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.text import corpus as corpus_module
+from spacy_elmo.text import reading
 from spacy_elmo.text.corpus import load_text, read_corpus
 from spacy_elmo.text.reading import find_files, read_sentences
 
@@ -118,7 +119,7 @@ def test_wrapped_running_text(tmp_path, monkeypatch):
     """Lines up to an empty one belong together, but not without end."""
     (tmp_path / "a.txt").write_text("\n\nIt was\nbig .\n \nOne\ntwo\n", "utf8")
     assert sentences_of(tmp_path, running_text=True) == [["It", "was", "big", "."], ["One", "two"]]
-    monkeypatch.setattr(corpus_module, "MAX_PARAGRAPH", 3)
+    monkeypatch.setattr(reading, "MAX_PARAGRAPH", 3)
     cut = [["It", "was"], ["big", "."], ["One"], ["two"]]
     assert sentences_of(tmp_path, running_text=True) == cut
 
