@@ -19,6 +19,9 @@ SMALL = 1 << 20  # bytes that are no matter, however packed
 LARGEST_TEXT = 1 << 30  # bytes of a vocabulary
 LARGEST_JSON = 1 << 20
 LARGEST_FILE = 1 << 40
+# Of the names in an archive, from which a tree is built.
+MAX_LEVELS = 32
+MAX_ENTRIES = 10_000
 
 
 @contextmanager
@@ -38,6 +41,7 @@ def opened_path(path: Path) -> Iterator[File]:
     except Exception as error:  # zipfile raises many kinds for broken archives
         raise ValueError(f"{path}: not a readable zip archive: {error}") from error
     with archive:
+        _check_names(archive, path)
         folder = zipfile.Path(archive)
         inside = [item for item in folder.iterdir() if item.name != "__MACOSX"]
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
@@ -107,7 +111,29 @@ def stem(file: File) -> str:
     return PurePosixPath(file.name).stem
 
 
+def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
+    """Before a tree is built of them: some would never end, or fill the memory."""
+    names = archive.namelist()
+    if len(names) > MAX_ENTRIES:
+        raise ValueError(f"{path}: {len(names):,} entries, a model has at most {MAX_ENTRIES:,}")
+    for name in names:
+        levels = name.removesuffix("/").split("/")
+        if not {"", ".", ".."}.isdisjoint(levels) or len(levels) > MAX_LEVELS:
+            shown = name if len(name) <= 40 else f"{name[:40]}..."
+            raise ValueError(
+                f"{path}: the entry {shown!r} has an empty part, '.' or '..', or more than "
+                f"{MAX_LEVELS} levels: pack the model's folder anew"
+            )
+
+
+def check_regular(path: Path) -> None:
+    """RAISES (ValueError): It is a pipe or a device, to read which may never end."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: cannot be read: not a regular file")
+
+
 def _open(path: Path) -> BinaryIO:
+    check_regular(path)
     try:
         return path.open("rb")
     except OSError as error:

@@ -15,7 +15,7 @@ from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_write
-from .archives import File
+from .archives import File, check_regular
 from .bundle import ModelBundle
 from .format import Format
 from .layout import plain, read_parameters
@@ -46,6 +46,7 @@ class SafetensorsFile(Format):
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False) -> ModelBundle:
+        check_regular(self.file)
         bilm = from_bytes(self.file.read_bytes(), str(self.file))
         lang = bilm.provenance.get("lang")
         return ModelBundle(bilm, lang=lang, provenance=bilm.provenance)
