@@ -88,7 +88,7 @@ def free_port():
         return found.getsockname()[1]
 
 
-def on_two_processes(folder, variants, timeout=40):
+def on_two_processes(folder, variants, timeout=240):
     """What `observe` found in each; they are killed where they wait for each other."""
     here = str(Path(__file__).parent)
     script = SCRIPT.format(here=here, folder=str(folder), variants=variants)
