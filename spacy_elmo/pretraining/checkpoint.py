@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any, Optional
 
 import torch
+from pydantic import BaseModel
 from wasabi import msg
 
+from ..bilm.config import BiLMConfig
 from ..files import atomic_stream
 from ..language_model.model import LanguageModel
-from .config import PretrainingConfig, TrainingSettings
+from .config import InitSettings, PretrainingConfig, TrainingSettings, VocabularySettings
 from .trainer import Trainer
 
 VERSION = 1
@@ -94,7 +96,9 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     RAISES (ValueError): Text or settings differ; the message names them.
     """
     now = comparable(config)
-    then = {**_defaults(), **content["config"]}  # written before a setting existed
+    # Some were written before a setting existed.
+    known = {name: value for name, value in _defaults().items() if name in now}
+    then = {**known, **content["config"]}
     differing = [
         f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(set(then) | set(now))
@@ -110,14 +114,21 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
 
 
 def _defaults() -> dict[str, Any]:
-    fields = TrainingSettings.model_fields.items()
-    return {f"training.{name}": field.default for name, field in fields if name not in FREE}
+    sections: dict[str, type[BaseModel]] = {
+        "pretraining": InitSettings,
+        "vocabulary": VocabularySettings,
+        "training": TrainingSettings,
+    }
+    values = {f"model.{name}": value for name, value in BiLMConfig().to_dict().items()}
+    for section, settings in sections.items():
+        for name, field in settings.model_fields.items():
+            values[f"{section}.{name}"] = field.default
+    return values
 
 
 def restored_model(content: dict[str, Any]) -> LanguageModel:
     """RETURNS (LanguageModel): A model of a checkpoint's sizes and vocabulary, for
     `Trainer.load_state_dict` to fill."""
-    from ..bilm.config import BiLMConfig
     from ..bilm.model import BiLM
     from ..bilm.softmax import make_softmax
     from ..bilm.vocabulary import Vocabulary

@@ -312,6 +312,9 @@ def test_a_setting_that_the_run_did_not_know_was_at_its_default(tmp_path):
     check_same_run(content, settings(), "abc")
     with pytest.raises(ValueError, match=r"training.muon_learn_rate was 0.02 and is 0.05"):
         check_same_run(content, settings(muon_learn_rate=0.05), "abc")
+    for name in ("model.use_skip_connections", "pretraining.vocabulary", "vocabulary.max_size"):
+        del content["config"][name]
+    check_same_run(content, settings(), "abc")
 
 
 def test_what_may_differ(tmp_path):
