@@ -10,7 +10,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 import spacy
 
+from spacy_elmo.weights import download
+
 import reference
+from file_server import FileServer
 from models import TINY_OPTIONS
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
@@ -30,6 +33,17 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip("the corpora are not beside this checkout")
     return SHARED
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A server on this machine, for downloads without pauses into a cache of the test's own."""
+    monkeypatch.setattr(download, "PAUSE", 0.001)
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    server = FileServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture

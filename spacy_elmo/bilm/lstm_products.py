@@ -54,10 +54,7 @@ class ForwardProducts:
     def project(self, gated: Tensor, outputs: Tensor) -> None:
         """A step's output before it is clipped."""
         assert self.projection is not None
-        if self.is_lower:
-            outputs.copy_(torch.mm(gated.to(self.dtype), self.projection))
-        else:
-            torch.mm(gated, self.projection, out=outputs)
+        _product(gated, self.projection, outputs)
 
     def _transposed(self, weight: Tensor) -> Tensor:
         """Laid out anew in float32, where products with few rows are faster so."""
@@ -102,10 +99,7 @@ class BackwardProducts:
     def through_projection(self, d_outputs: Tensor, d_gated: Tensor) -> None:
         """From the gradient of a step's outputs to that of what was projected."""
         assert self.projection is not None
-        if self.is_lower:
-            d_gated.copy_(torch.mm(d_outputs.to(self.dtype), self.projection))
-        else:
-            torch.mm(d_outputs, self.projection, out=d_gated)
+        _product(d_outputs, self.projection, d_gated)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
         """Where the gradients of a step's gates go, the item `first` of its chunk on."""
@@ -130,10 +124,8 @@ class BackwardProducts:
         weights (bool): Whether those of the weights are.
         """
         d_gates = self.d_gates[: items.stop - items.start]
-        if inputs and self.is_lower:
-            self.d_inputs[items] = torch.mm(d_gates, self.input_weight)
-        elif inputs:
-            torch.mm(d_gates, self.input_weight, out=self.d_inputs[items])
+        if inputs:
+            _product(d_gates, self.input_weight, self.d_inputs[items])
         if weights and self.is_lower:
             self.d_weights += torch.mm(d_gates.t(), self.read[items])
         elif weights:
@@ -153,6 +145,14 @@ class BackwardProducts:
 def chunk_items(like: Tensor, n_gates: int) -> int:
     """RETURNS (int): Packed items of a chunk; a GPU takes all at once."""
     return max(1, CHUNK_GATES // n_gates) if like.is_cpu else max(1, len(like))
+
+
+def _product(left: Tensor, right: Tensor, out: Tensor) -> None:
+    """A matrix product in the type of `right`, written in that of `out`."""
+    if right.dtype == out.dtype:
+        torch.mm(left, right, out=out)
+    else:
+        out.copy_(torch.mm(left.to(right.dtype), right))
 
 
 def doubled_candidate(weight: Tensor) -> Tensor:

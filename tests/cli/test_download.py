@@ -3,25 +3,17 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
-from spacy_elmo.weights import download as download_module
 from spacy_elmo.weights import named
 from spacy_elmo.weights.named import NAMED, NamedModel
 from spacy_elmo.weights.remote_file import RemoteFile
 
-from file_server import FileServer
-
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
-    monkeypatch.setattr(download_module, "PAUSE", 0.001)
-    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    server = FileServer()
+def server(server, tmp_path, monkeypatch):
     server.files["/o.json"] = b"{}"
     file = RemoteFile(f"{server.url}/o.json")
     monkeypatch.setitem(NAMED, "tiny", NamedModel("tiny", "allennlp", "en", "CC0-1.0", (file,)))
-    yield server
-    server.close()
+    return server
 
 
 def run(*arguments, status=0):

@@ -6,24 +6,18 @@ import pytest
 import torch
 
 import spacy_elmo
-from spacy_elmo.weights import download as download_module
 from spacy_elmo.weights import find_named, read_weights
 from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED, NamedModel, cache_folder, get_named, obtain
 from spacy_elmo.weights.remote_file import RemoteFile
 
 import reference
-from file_server import FileServer
 from models import tiny_bilm, tiny_options
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
+def server(server, tmp_path, monkeypatch):
     """Serves the model "tiny", which has a name."""
-    monkeypatch.setattr(download_module, "PAUSE", 0.001)
-    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    server = FileServer()
     origin = tmp_path / "origin"
     origin.mkdir()
     reference.write_hdf5(origin, tiny_options(), reference.random_datasets(tiny_options(), 3))
@@ -33,8 +27,7 @@ def server(tmp_path, monkeypatch):
         files.append(RemoteFile(f"{server.url}/t_{name}"))
     model = NamedModel("tiny", "allennlp", "en", "MIT", tuple(files))
     monkeypatch.setitem(NAMED, "tiny", model)
-    yield server
-    server.close()
+    return server
 
 
 @pytest.fixture

@@ -11,25 +11,13 @@ from typer.testing import CliRunner
 
 import spacy_elmo
 import spacy_elmo.cli
-from spacy_elmo.weights import download as download_module
 from spacy_elmo.weights import find_named, read_weights, safetensors_file
 from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED
 
 import reference_manylangs
 from conversions import assert_same_vectors
-from file_server import FileServer
 from models import check_refused, tiny_bilm, write_allennlp
-
-
-@pytest.fixture
-def server(tmp_path, monkeypatch):
-    monkeypatch.setattr(download_module, "PAUSE", 0.001)
-    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    server = FileServer()
-    yield server
-    server.close()
 
 
 @pytest.fixture
