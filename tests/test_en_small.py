@@ -58,7 +58,7 @@ def test_no_other_step_and_no_network(tmp_path):
         "print((again[1].vector == doc[1].vector).all())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == ["(256,) True", "True"], done.stderr
 

@@ -28,9 +28,7 @@ def environment(**changed):
 
 def run(name, *args, fails=False):
     """Run a script in a process of its own; what it printed, in one line."""
-    done = subprocess.run(
-        command(name, *args), env=environment(), capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run(command(name, *args), env=environment(), capture_output=True, text=True)
     return check(done.returncode, done.stdout + done.stderr, fails)
 
 

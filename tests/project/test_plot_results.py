@@ -188,7 +188,6 @@ def test_without_matplotlib(tmp_path):
         env=environment(PYTHONPATH=os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))),
         capture_output=True,
         text=True,
-        timeout=120,
     )
     assert run.returncode == 1
     assert "pip install 'spacy-elmo[analysis]'" in run.stdout + run.stderr

@@ -286,7 +286,7 @@ def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
             printed += process.stdout.read1(1000)
             assert process.poll() is None, printed
         process.send_signal(how)
-        assert process.wait(timeout=60) != 0
+        assert process.wait() != 0
     finally:
         process.kill()
     assert not (tmp_path / "runs").exists()
@@ -303,7 +303,7 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
             time.sleep(0.1)
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 130
+        assert process.wait() == 130
         with pytest.raises(ProcessLookupError):  # nothing is left of its group
             os.killpg(process.pid, 0)
     finally:

@@ -116,5 +116,5 @@ def test_processes_that_write_at_the_same_time(tmp_path):
         )
         for first in (0, 40)
     ]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+    assert [writer.wait() for writer in writers] == [0, 0]
     assert sorted(run.seed for run in read_runs(tmp_path)) == list(range(80))
