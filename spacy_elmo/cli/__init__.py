@@ -9,7 +9,8 @@ from .download import download_cli
 from .embed import embed_cli
 from .errors import command
 from .info import info_cli
-from .init_config import init_config_cli
+from .init_pretraining import init_pretraining_cli
+from .init_training import init_training_cli
 from .mix import mix_cli
 from .neighbors import neighbors_cli
 from .perplexity import perplexity_cli
@@ -25,7 +26,9 @@ elmo_cli.command("corpus")(command(corpus_cli))
 elmo_cli.command("download")(command(download_cli))
 elmo_cli.command("embed")(command(embed_cli))
 elmo_cli.command("info")(command(info_cli))
-elmo_cli.command("init-config")(command(init_config_cli))
+elmo_cli.command("init-pretraining")(command(init_pretraining_cli))
+elmo_cli.command("init-config", hidden=True)(command(init_pretraining_cli))  # its earlier name
+elmo_cli.command("init-training")(command(init_training_cli))
 elmo_cli.command("mix")(command(mix_cli))
 elmo_cli.command("neighbors")(command(neighbors_cli))
 elmo_cli.command("perplexity")(command(perplexity_cli))

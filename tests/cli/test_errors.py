@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 import spacy_elmo.cli
 from spacy_elmo.cli.errors import command
 
-COMMANDS = sorted(get_command(spacy_elmo.cli.elmo_cli).commands)
+ALL = get_command(spacy_elmo.cli.elmo_cli).commands
+COMMANDS = sorted(name for name, command in ALL.items() if not command.hidden)
 
 
 def fail(error):
@@ -61,3 +62,12 @@ def test_help(name):
     words = " ".join(result.output.split())
     assert f"Example: python -m spacy elmo {name} " in words
     assert "--verbose" in words
+
+
+def test_earlier_names_are_hidden():
+    """They go on, and only the new ones are shown."""
+    shown = CliRunner().invoke(app, ["elmo", "--help"]).output
+    assert "init-pretraining" in shown
+    assert "init-config" not in shown
+    result = CliRunner().invoke(app, ["elmo", "init-config", "--help"])
+    assert "Write a config for `spacy elmo pretrain`" in " ".join(result.output.split())

@@ -43,7 +43,7 @@ def test_every_setting_is_visible(path):
     [(LITBANK, "2 cores, 60 minutes"), (PAPER, "the paper")],
     ids=["litbank", "paper"],
 )
-def test_configs_are_what_init_config_writes(path, budget):
+def test_configs_are_what_init_pretraining_writes(path, budget):
     found = Config().from_disk(path)
     for name, section in choose(parse_budget(budget), 13_000_000).sections().items():
         assert found[name] == section, name

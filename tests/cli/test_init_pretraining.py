@@ -27,7 +27,7 @@ def run(*arguments, fails=False):
     for name, value in defaults.items():
         if name not in given:
             given += [name, value]
-    result = CliRunner().invoke(app, ["elmo", "init-config", *given])
+    result = CliRunner().invoke(app, ["elmo", "init-pretraining", *given])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert (result.exit_code != 0) == fails, result.output

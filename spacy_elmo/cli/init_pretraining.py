@@ -1,4 +1,4 @@
-"""`python -m spacy elmo init-config`"""
+"""`python -m spacy elmo init-pretraining`"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -17,7 +17,7 @@ NOTES = (
 )
 
 
-def init_config_cli(
+def init_pretraining_cli(
     output: Path = typer.Argument(..., help="Config to write; '-' prints it"),
     corpus: list[str] = typer.Option(
         ..., help="Text to train on: a file, folder or glob, or a prepared corpus; may be repeated"
@@ -35,7 +35,7 @@ def init_config_cli(
     """Write a config for `spacy elmo pretrain` whose sizes fit a text and a budget,
     with every setting in it.
 
-    Example: python -m spacy elmo init-config pretrain.cfg --corpus books/ --dev dev.txt
+    Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"
     """
     from ..pretraining.budget import choose, parse_budget

@@ -1,0 +1,134 @@
+"""`python -m spacy elmo init-training`"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional
+
+import typer
+from wasabi import msg
+
+from ..files import atomic_write
+
+if TYPE_CHECKING:
+    from thinc.api import Config
+
+# In spaCy, `lemmatizer` is the one of rules and tables.
+TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
+PAGE = "https://spacy.io/api#architecture-pipeline"
+
+
+def init_training_cli(
+    output: Path = typer.Argument(..., help="Config to write; '-' prints it"),
+    pipeline: str = typer.Option(
+        "ner",
+        "--pipeline",
+        "-p",
+        help="Trainable components, with commas between them: ner, textcat, tagger, morphologizer, "
+        "parser, spancat, senter, lemmatizer (the trainable one) and others with a tok2vec",
+    ),
+    lang: str = typer.Option("en", "--lang", "-l", help="Language of the pipeline"),
+    weights: str = typer.Option(
+        "en_small", help="Language model: a path, an https:// URL, or a published model's name"
+    ),
+    train: Optional[Path] = typer.Option(None, exists=True, help="Training data: .spacy"),
+    dev: Optional[Path] = typer.Option(None, exists=True, help="Development data: .spacy"),
+    force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
+) -> None:
+    """Write a config for `spacy train`: components with ELMo beside their own embeddings,
+    each with a mix of its own, and every setting visible.
+
+    Example: python -m spacy elmo init-training config.cfg --pipeline ner,textcat
+    --weights pretraining/model-best --train train.spacy --dev dev.spacy
+    """
+    to_stdout = str(output) == "-"
+    if not to_stdout and output.exists() and not force:
+        raise ValueError(f"{output} exists already: give another name, or --force")
+    names = [name.strip() for name in pipeline.split(",") if name.strip()]
+    config, idle = training_config(names, lang=lang, weights=weights)
+    config["paths"].update(train=_text(train), dev=_text(dev))
+    if to_stdout:
+        print(config.to_str())
+        return
+    atomic_write(output, config.to_str() + "\n")
+    for name in idle:
+        msg.warn(f"'{name}' has no tok2vec: it runs, and does not use ELMo")
+    given = "" if train and dev else " --paths.train train.spacy --paths.dev dev.spacy"
+    msg.good(f"Wrote {output}", f"python -m spacy train {output} --output training{given}")
+
+
+def training_config(names: list[str], *, lang: str, weights: str) -> tuple["Config", list[str]]:
+    """Make a config for `spacy train`: what `spacy init config` writes, a pipe `elmo`, and for
+    each component a tok2vec of its own that reads `[x ; ELMo]` (section 3.3 of the paper).
+
+    names (List[str]): The components, by the names of their factories.
+    lang (str): Language of the pipeline.
+    weights (str): Name, path or URL of the language model.
+    RETURNS (Tuple[Config, List[str]]): The config, filled, and the components without a tok2vec.
+    RAISES (ValueError): There is no such component or model, or no component has a tok2vec.
+    """
+    import spacy
+    from spacy.cli.init_config import init_config
+    from spacy.util import load_model_from_config
+
+    names = [TRAINABLE.get(name, name) for name in names]
+    language = spacy.blank(lang)
+    unknown = [name for name in names if not language.has_factory(name)]
+    if unknown or not names:
+        raise ValueError(
+            f"--pipeline: spaCy has no component '{', '.join(unknown)}'. Give names of trainable "
+            f"components with commas between them, such as ner,textcat: {PAGE}"
+        )
+    elmo = _elmo(weights)
+    tok2vec = _beside_elmo(init_config(lang=lang, pipeline=["tagger"])["components"]["tok2vec"])
+    config = init_config(lang=lang, pipeline=names)
+    components = {name: config["components"][name] for name in names}
+    idle = [
+        name
+        for name, component in components.items()
+        if not _reads(component, tok2vec, language.get_factory_meta(name).default_config)
+    ]
+    if len(idle) == len(names):
+        raise ValueError(f"no component of {', '.join(names)} has a tok2vec, which ELMo needs")
+    config["paths"]["elmo"] = weights
+    config["nlp"]["pipeline"] = ["elmo", *names]
+    config["components"] = {"elmo": elmo, **components}
+    return load_model_from_config(config, auto_fill=True).config, idle
+
+
+def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
+    """Put a tok2vec in the place of a component's, if it has one. spaCy's quick text
+    classification has none, its default has."""
+    models = (component.get("model", {}), default.get("model", {}))
+    model = next((model for model in models if "tok2vec" in model), None)
+    if model is not None:
+        component["model"] = {**model, "tok2vec": tok2vec}
+    return model is not None
+
+
+def _elmo(weights: str) -> dict[str, Any]:
+    """The pipe, with the sizes of the weights. Nothing is downloaded for them: default sizes
+    give way to those of the weights in training."""
+    from .. import pretrained
+    from ..weights import find_named
+
+    named = find_named(weights)
+    is_here = named is None or named.is_cached
+    sizes = {"model": pretrained(weights)["model"]} if is_here else {}
+    return {"factory": "elmo", **sizes, "weights": "${paths.elmo}"}
+
+
+def _beside_elmo(component: dict[str, Any]) -> dict[str, Any]:
+    """The model of spaCy's component `tok2vec`, which reads `[x ; ELMo]` in place of x."""
+    model = component["model"]
+    width = model["encode"]["width"]
+    mix = {"@architectures": "spacy-elmo.ScalarMix.v1", "layer_norm": True, "l2": 0.001}
+    embed = {
+        "@architectures": "spacy-elmo.ConcatEmbed.v1",
+        "width": width,
+        "embed": {**model["embed"], "width": width},
+        "elmo": {"@architectures": "spacy-elmo.ElmoListener.v1", "upstream": "elmo", "mix": mix},
+    }
+    return {**model, "embed": embed}
+
+
+def _text(path: Optional[Path]) -> Optional[str]:
+    return None if path is None else str(path)

@@ -1,0 +1,105 @@
+import pytest
+import spacy
+from spacy.cli._util import app
+from spacy.cli.debug_config import debug_config
+from spacy.cli.train import train
+from spacy.tokens import Doc, DocBin, Span
+from thinc.api import Config
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.cli.mix import learned_mixes
+
+ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Docs with every annotation."""
+    vocab = spacy.blank("en").vocab
+    docs = []
+    for subject, label in (("Maria", "PER"), ("Rome", "GPE")) * 10:
+        doc = Doc(
+            vocab,
+            words=[subject, "sleeps", ".", "Dogs", "sleep", "."],
+            tags=["NNP", "VBZ", ".", "NNS", "VBP", "."],
+            pos=["PROPN", "VERB", "PUNCT", "NOUN", "VERB", "PUNCT"],
+            morphs=["", "Number=Sing", "", "Number=Plur", "Number=Plur", ""],
+            lemmas=[subject, "sleep", ".", "dog", "sleep", "."],
+            heads=[1, 1, 1, 4, 4, 4],
+            deps=["nsubj", "ROOT", "punct", "nsubj", "ROOT", "punct"],
+        )
+        doc.ents = [Span(doc, 0, 1, label)]
+        doc.spans["sc"] = [Span(doc, 0, 1, label), Span(doc, 0, 2, "EVENT")]
+        doc.cats = {"PERSON": label == "PER", "PLACE": label == "GPE"}
+        docs.append(doc)
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "data.spacy")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, status=0):
+    result = CliRunner().invoke(app, ["elmo", "init-training", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return " ".join(result.output.split())
+
+
+def test_every_component_trains(folder, tiny_weights):
+    """The config is complete, and each component learns a mix of its own."""
+    data = ("--train", "data.spacy", "--dev", "data.spacy")
+    run("a.cfg", "--pipeline", ALL, "--weights", tiny_weights, *data)
+    overrides = {"training.max_steps": 2, "training.eval_frequency": 2}
+    debug_config(folder / "a.cfg", overrides=overrides)
+    train(folder / "a.cfg", folder / "out", overrides=overrides)
+    nlp = spacy.load(folder / "out" / "model-last")
+    names = [*ALL.split(",")[:-1], "trainable_lemmatizer"]
+    assert nlp.pipe_names == ["elmo", *names]
+    mixes = learned_mixes(nlp)
+    assert [mix["component"] for mix in mixes] == names
+    assert all(len(mix["weights"]) == 3 and mix["gamma"] != 1.0 for mix in mixes)
+    assert all(nlp.get_pipe(name).labels for name in names)
+    config = Config().from_disk("a.cfg")
+    assert config["components"]["elmo"]["model"]["lstm_dim"] == 12
+    assert set(config["components"]["elmo"]) >= {"features", "segmenter", "precision"}
+
+
+def test_paths_and_language(folder):
+    shown = run(
+        "a.cfg", "--lang", "de", "--pipeline", "textcat, sentencizer", "--weights", "german"
+    )
+    assert "'sentencizer' has no tok2vec" in shown
+    assert "--paths.train train.spacy --paths.dev dev.spacy" in shown
+    config = Config().from_disk("a.cfg", interpolate=False)
+    assert config["nlp"]["lang"] == "de"
+    assert config["paths"]["elmo"] == "german"  # which is not downloaded
+    assert config["components"]["elmo"]["weights"] == "${paths.elmo}"
+    assert config["nlp"]["pipeline"] == ["elmo", "textcat", "sentencizer"]
+    printed = run("-", "--train", "data.spacy")
+    assert printed.startswith("[paths]")
+    assert 'train = "data.spacy" dev = null' in printed
+    assert 'elmo = "en_small"' in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "status"),
+    [
+        (["--pipeline", "ner,textcta"], "no component 'textcta'", 1),
+        (["--pipeline", ","], "names of trainable components", 1),
+        (["--pipeline", "sentencizer"], "no component of sentencizer has a tok2vec", 1),
+        (["--weights", "nowhere"], "no weights at 'nowhere'", 1),
+        (["--train", "missing.spacy"], "missing.spacy", 2),
+    ],
+)
+def test_what_cannot_be(folder, arguments, message, status):
+    assert message in run("a.cfg", *arguments, status=status)
+    assert not (folder / "a.cfg").exists()
+
+
+def test_existing_file_stays_unless_forced(folder):
+    (folder / "a.cfg").write_text("mine")
+    assert "--force" in run("a.cfg", status=1)
+    assert (folder / "a.cfg").read_text() == "mine"
+    run("a.cfg", "--force")
+    assert "[paths]" in (folder / "a.cfg").read_text()
