@@ -1,6 +1,5 @@
 """`python -m spacy elmo corpus`"""
 
-import warnings
 from pathlib import Path
 
 import typer
@@ -30,25 +29,22 @@ def corpus_cli(
     from ..text.manifest import read_manifest
     from ..text.prepare import prepare
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_: msg.warn(str(message))
-        try:
-            prepare(
-                inputs,
-                output,
-                format=format,
-                lang=lang,
-                min_count=min_count,
-                max_size=max_size,
-                n_process=n_process,
-                on_error=on_error,
-                max_sentence=max_sentence,
-            )
-        except KeyboardInterrupt:
-            msg.warn("Stopped; the same command goes on from here")
-            raise typer.Exit(130) from None
-        manifest = read_manifest(output) or {}
+    try:
+        prepare(
+            inputs,
+            output,
+            format=format,
+            lang=lang,
+            min_count=min_count,
+            max_size=max_size,
+            n_process=n_process,
+            on_error=on_error,
+            max_sentence=max_sentence,
+        )
+    except KeyboardInterrupt:
+        msg.warn("Stopped; the same command goes on from here")
+        raise typer.Exit(130) from None
+    manifest = read_manifest(output) or {}
     counts = manifest["counts"]
     skipped = sum(manifest["skipped"]["by_file"].values())
     rows = [(name, f"{counts[name]:,}") for name in ("tokens", "sentences", "documents", "types")]

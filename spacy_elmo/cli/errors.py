@@ -6,13 +6,22 @@ Exit codes: 0, all went well; 1, the input is wrong; 2, the command line is wron
 
 import functools
 import inspect
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import typer
-from wasabi import msg
+from wasabi import Printer, msg
+
+
+class CommandLineError(ValueError):
+    """The command line is wrong."""
+
+    exit_code = 2
+
 
 _verbose = ContextVar("_verbose", default=False)
 
@@ -27,7 +36,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*args: Any, verbose: bool, **options: Any) -> None:
         _verbose.set(verbose)
-        with no_traceback():
+        with warnings.catch_warnings(), no_traceback():
+            warnings.showwarning = _show
             function(*args, **options)
 
     option = inspect.Parameter(
@@ -52,7 +62,23 @@ def no_traceback() -> Iterator[None]:
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
         if _verbose.get():
             raise
-        msg.fail(str(error), exits=getattr(error, "exit_code", 1))
+        msg.fail(_line(error), exits=getattr(error, "exit_code", 1))
     except KeyboardInterrupt:
         msg.warn("Stopped")
         raise typer.Exit(130) from None
+
+
+def _line(error: BaseException) -> str:
+    """What is wrong, without the system's number."""
+    if isinstance(error, PermissionError) and error.filename:
+        return f"{error.filename}: no permission; give another place, or change its permissions"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return str(error)
+
+
+def _show(message: object, *_: Any, **__: Any) -> None:
+    """A warning as a line, beside the bars, and not where JSON may be asked for."""
+    from tqdm import tqdm
+
+    tqdm.write(Printer(no_print=True).warn(str(message)), file=sys.stderr)

@@ -1,10 +1,14 @@
 """`python -m spacy elmo pretrain`"""
 
+import difflib
 from pathlib import Path
+from typing import Any
 
 import typer
 from spacy.cli._util import parse_config_overrides
 from wasabi import msg
+
+from .errors import CommandLineError
 
 
 def pretrain_cli(
@@ -28,7 +32,7 @@ def pretrain_cli(
     from ..pretraining.config import read_config
     from ..pretraining.run import pretrain
 
-    config = read_config(config_path, parse_config_overrides(ctx.args))
+    config = read_config(config_path, _overrides(ctx))
     try:
         finished = pretrain(config, output, resume=resume, overwrite=overwrite)
     except KeyboardInterrupt:
@@ -36,3 +40,22 @@ def pretrain_cli(
         raise typer.Exit(130) from None
     if not finished:
         raise typer.Exit(130)
+
+
+def _overrides(ctx: typer.Context) -> dict[str, Any]:
+    """The settings among the options: those with a dot in their name."""
+    from ..pretraining.config import similar_setting
+
+    for argument in ctx.args:
+        name = argument.partition("=")[0]
+        if name.startswith("--") and "." not in name:
+            options = [option for parameter in ctx.command.params for option in parameter.opts]
+            setting = similar_setting(name.removeprefix("--").replace("-", "_"))
+            similar = difflib.get_close_matches(name, options, n=1) or [f"--{setting}"]
+            meant = f". Did you mean {similar[0]}?" if similar[0] != "--None" else ""
+            raise CommandLineError(f"pretrain has no option {name}{meant}")
+    try:
+        overrides: dict[str, Any] = parse_config_overrides(ctx.args)
+    except SystemExit:  # spaCy has said why
+        raise typer.Exit(CommandLineError.exit_code) from None
+    return overrides

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..text.reading import NOT_UTF8
 from .entries import Entry, sentence
 from .text_input import Progress, chunks_of, lines_of, refuse
 
@@ -36,8 +37,8 @@ def _words(file: Path, number: int, line: bytes) -> list[str]:
     """The word of a line, if there is one."""
     try:
         columns = line.decode("utf8").split("\t")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}, line {number}: not UTF-8: {error}") from error
+    except UnicodeDecodeError:
+        refuse(file, number, NOT_UTF8)
     is_word = columns[0].isdecimal()
     if len(columns) != COLUMNS or not (is_word or columns[0].replace(".", "-").count("-") == 1):
         refuse(file, number, f"no line of CoNLL-U, which has {COLUMNS} columns, the first an id")

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Optional
 
 import numpy as np
 
-from ..files import atomic_stream, atomic_write, lock
+from ..files import atomic_stream, atomic_write, by_its_name, lock
 from .entries import Embedded
 
 LENGTH = 8  # bytes before each header, that say how long it is
@@ -39,7 +39,8 @@ class Workplace:
 
         RAISES (BlockingIOError): Another process does.
         """
-        self._chunks.mkdir(parents=True, exist_ok=True)
+        with by_its_name(self.output):
+            self._chunks.mkdir(parents=True, exist_ok=True)
         with lock(self._chunks / "lock"):
             yield
 

@@ -1,6 +1,6 @@
 """Files and folders that are whole or as they were; checksums, locks, full disks, progress."""
 
-from .atomic import atomic_folder, atomic_stream, atomic_write
+from .atomic import atomic_folder, atomic_stream, atomic_write, by_its_name
 from .checksum import checksum
 from .full_disk import full_disk
 from .lock import lock
@@ -10,6 +10,7 @@ __all__ = [
     "atomic_folder",
     "atomic_stream",
     "atomic_write",
+    "by_its_name",
     "checksum",
     "full_disk",
     "lock",

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Union
 
@@ -31,13 +31,15 @@ def atomic_stream(path: Path, *, suffix: str = ".part") -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + suffix)
     try:
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        with by_its_name(path):
+            with unfinished.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(PermissionError):
+            unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -55,12 +57,28 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     for leftover in (unfinished, previous):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
-        yield unfinished
-        if folder.exists():
-            folder.rename(previous)
-        unfinished.rename(folder)
+        with by_its_name(folder):
+            yield unfinished
+            if folder.exists():
+                folder.rename(previous)
+            unfinished.rename(folder)
     finally:
         if previous.exists() and not folder.exists():
             previous.rename(folder)
         for leftover in (unfinished, previous):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+@contextmanager
+def by_its_name(path: Path) -> Iterator[None]:
+    """Name what was to be written, where a temporary name beside it may not be.
+
+    path (Path): What is written.
+    RAISES (PermissionError): Its folder may not be written to.
+    """
+    try:
+        yield
+    except PermissionError as error:
+        if error.filename is not None and Path(error.filename).parent == path.parent:
+            error.filename = str(path)
+        raise

@@ -161,7 +161,8 @@ def _check_layers(model: Model[Layers, Vectors], X: Layers) -> None:
         if layers.shape[0] != n_layers:
             raise ValueError(
                 f"ScalarMix has n_layers = {n_layers}, but the language model has "
-                f"{layers.shape[0]} layers (its LSTM layers and the token layer)"
+                f"{layers.shape[0]} layers (its LSTM layers and the token layer): write n_layers = "
+                f"{layers.shape[0]} in the mix's config, or null, which follows"
             )
 
 

@@ -1,10 +1,14 @@
 """The settings of a pretraining run, in spaCy's config format."""
 
+import configparser
+import difflib
+from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, Optional, Union
+from typing import Any, Literal, Optional, TypeVar, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from thinc.api import Config
+from thinc.api import Config, ConfigValidationError
 
 from ..bilm.config import BiLMConfig
 
@@ -126,6 +130,22 @@ class PretrainingConfig(BaseModel):
     training: TrainingSettings
 
 
+_KINDS: dict[str, type[_Section]] = {
+    "pretraining": InitSettings,
+    "corpus": CorpusSettings,
+    "vocabulary": VocabularySettings,
+    "training": TrainingSettings,
+}
+_NAMES: dict[str, Iterable[str]] = {
+    "system": ("seed",),
+    "nlp": ("lang",),
+    "model": [size.name for size in fields(BiLMConfig)],
+    **{section: kind.model_fields for section, kind in _KINDS.items()},
+    "paths": ("train", "dev"),
+}
+_Checked = TypeVar("_Checked", bound=BaseModel)
+
+
 def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> PretrainingConfig:
     """Read the config of a pretraining run.
 
@@ -134,7 +154,16 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     RETURNS (PretrainingConfig): The settings, defaults filled in.
     RAISES (ValueError): A section or a setting is unknown, missing or impossible.
     """
-    config = Config().from_disk(path, interpolate=True, overrides=overrides or {})
+    overrides = overrides or {}
+    try:
+        config = Config().from_disk(path, interpolate=False)
+        for name in overrides:  # a section of defaults may be left out
+            config.setdefault(name.partition(".")[0], {})
+        _check_sections(config, str(path))
+        config = Config().from_str(config.to_str(), overrides=overrides)
+    except (ConfigValidationError, configparser.Error, UnicodeDecodeError) as error:
+        said = " ".join(str(error).split()).removeprefix("Config validation error ")
+        raise ValueError(f"{path}: {said}") from None
     return check_config(config, str(path))
 
 
@@ -146,12 +175,7 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
     RETURNS (PretrainingConfig): The settings, defaults filled in.
     RAISES (ValueError): As `read_config`.
     """
-    unknown = sorted(set(config) - set(SECTIONS))
-    if unknown:
-        raise ValueError(
-            f"{source}: unknown sections: {', '.join(unknown)}. A pretraining config has "
-            f"{', '.join(SECTIONS)}."
-        )
+    _check_sections(config, source)
     corpus = config.get("corpus", {})
     for name in ("train", "dev"):
         if not corpus.get(name):
@@ -160,15 +184,52 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
                 f"for example with --paths.{name} PATH"
             )
     sizes = {key: value for key, value in config.get("model", {}).items() if key[0] != "@"}
+    for section, given in {**config, "model": sizes}.items():
+        for name in given if section in ("model", *_KINDS) else ():
+            if name not in _NAMES[section]:
+                similar = similar_setting(name)
+                meant = f". Did you mean {similar}?" if similar else ""
+                raise ValueError(f"{source}: [{section}] has no setting '{name}'{meant}")
     try:
-        return PretrainingConfig(
-            lang=config.get("nlp", {}).get("lang", "en"),
-            seed=config.get("system", {}).get("seed", 0),
-            bilm=BiLMConfig.from_dict(sizes),
-            pretraining=InitSettings(**config.get("pretraining", {})),
-            corpus=CorpusSettings(**corpus),
-            vocabulary=VocabularySettings(**config.get("vocabulary", {})),
-            training=TrainingSettings(**config.get("training", {})),
+        bilm = BiLMConfig.from_dict(sizes)
+    except ValueError as error:
+        raise ValueError(f"{source}: [model] {error}") from error
+    values: dict[str, Any] = {
+        "lang": config.get("nlp", {}).get("lang", "en"),
+        "seed": config.get("system", {}).get("seed", 0),
+        "bilm": bilm,
+    }
+    for section, kind in _KINDS.items():
+        values[section] = _checked(kind, config.get(section, {}), f"{source}: [{section}]")
+    return _checked(PretrainingConfig, values, f"{source}:")
+
+
+def similar_setting(name: str) -> Optional[str]:
+    """RETURNS (Optional[str]): The setting that a wrong name may mean, with its section."""
+    known = {name: f"{section}.{name}" for section, names in _NAMES.items() for name in names}
+    found = difflib.get_close_matches(name.rpartition(".")[2], known, n=1)
+    return known[found[0]] if found else None
+
+
+def _check_sections(config: Config, source: str) -> None:
+    unknown = sorted(set(config) - set(SECTIONS))
+    if unknown:
+        raise ValueError(
+            f"{source}: unknown sections: {', '.join(unknown)}. A pretraining config has "
+            f"{', '.join(SECTIONS)}."
         )
-    except (ValidationError, ValueError) as error:
-        raise ValueError(f"{source}: {error}") from error
+
+
+def _checked(kind: type[_Checked], values: dict[str, Any], place: str) -> _Checked:
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        problems = "; ".join(map(_problem, error.errors(include_url=False)))
+        raise ValueError(f"{place} {problems}") from None
+
+
+def _problem(found: Any) -> str:
+    """What pydantic says, about a setting of a config."""
+    said = found["msg"].removeprefix("Value error, ").replace("Input should be", "it should be")
+    name = ".".join(map(str, found["loc"]))
+    return f"{name} = {found['input']!r}: {said}" if name else said

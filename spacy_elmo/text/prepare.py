@@ -23,7 +23,7 @@ from .manifest import (
 )
 from .merge import merge_parts, read_arrays
 from .parts import MAX_NAMED, Reading, Summary, make_part
-from .reading import Inputs, check_format, find_files, is_jsonl
+from .reading import NOT_UTF8, Inputs, check_format, find_files, is_jsonl
 from .workers import map_in_order, n_processes
 
 CHUNK_SIZE = 1 << 22  # bytes of text that a process works on at a time
@@ -203,7 +203,9 @@ class _Run:
         """Write the corpus, its manifest last."""
         n_sentences = sum(summary.n_sentences for _, summary in self.parts)
         if not n_sentences:
-            raise ValueError(f"{', '.join(map(str, self.files[:5]))}: holds no sentence")
+            left_out = sum(self.skipped.counts.values())
+            why = f"; {left_out:,} left out, for the reasons above" if left_out else ""
+            raise ValueError(f"{', '.join(map(str, self.files[:5]))}: holds no sentence{why}")
         merge_parts(self.unfinished, self.parts, self.output, shard_size=shard_size)
         corpus = read_arrays(self.output)
         self._write_vocabulary(corpus)
@@ -253,6 +255,8 @@ class _Skipped:
         self.refuse = refuse
         self.named: list[dict[str, Any]] = []
         self.counts: Counter[int] = Counter()
+        self.n_warned: Counter[int] = Counter()
+        self.not_utf8: set[int] = set()  # files, of which one line is enough to know it
 
     def add(self, file: int, line: Optional[int], reason: str) -> None:
         """RAISES (ValueError): Nothing may be left out."""
@@ -263,7 +267,11 @@ class _Skipped:
         self.counts[file] += 1
         if self.counts[file] <= MAX_NAMED:
             self.named.append({"path": str(path), "line": line, "reason": reason})
-            warnings.warn(f"{location}: {reason}; left out", stacklevel=2)
+            if file not in self.not_utf8 or reason != NOT_UTF8:
+                self.n_warned[file] += 1
+                warnings.warn(f"{location}: {reason}; left out", stacklevel=2)
+            if reason == NOT_UTF8:
+                self.not_utf8.add(file)
 
     def add_unnamed(self, file: int, n: int) -> None:
         """Count some more."""
@@ -272,8 +280,8 @@ class _Skipped:
     def close(self) -> None:
         """Warn of those that were not named."""
         for file, n in self.counts.items():
-            if n > MAX_NAMED:
-                warnings.warn(f"{self.files[file]}: {n - MAX_NAMED:,} more left out", stacklevel=2)
+            if more := n - self.n_warned[file]:
+                warnings.warn(f"{self.files[file]}: {more:,} more left out", stacklevel=2)
 
     def describe(self) -> dict[str, Any]:
         """RETURNS (dict): What the manifest says of it."""

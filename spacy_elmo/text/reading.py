@@ -19,6 +19,7 @@ READABLE = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 FORMATS = ("sentences", "text")
 # What stands in a prepared corpus, and in a pipeline.
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
+NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
 MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
 
 Inputs = Union[str, Path, Iterable[Union[str, Path]]]
@@ -161,8 +162,8 @@ def _decoded(lines: Iterable[tuple[int, bytes]], refuse: Refuse) -> Iterator[tup
     for number, line in lines:
         try:
             text = line.decode("utf8")
-        except UnicodeDecodeError as error:
-            refuse(number, f"not UTF-8: {error}")
+        except UnicodeDecodeError:
+            refuse(number, NOT_UTF8)
         else:
             yield number, text
 

@@ -15,6 +15,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.meta_device import on_meta_device
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
+from ..files import by_its_name
 from ..files.hdf5 import guarded_hdf5
 from .archives import AnyFile, File, read_json, stem, suffix
 from .bundle import ModelBundle, Prediction
@@ -126,7 +127,8 @@ class AllenNLP(Format):
         parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
         weights, *others = cls.targets(target)
         # The weights get their name last.
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        hidden = {"dir": target.parent, "prefix": f".{target.name}."}
+        with by_its_name(target), tempfile.TemporaryDirectory(**hidden) as name:
             unfinished = [Path(name) / file for file in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
             with guarded_hdf5(unfinished[0]) as (file, check):
                 for dataset, values in stored_arrays(_layout(bilm.config), parameters):

@@ -140,14 +140,14 @@ def _fetch(session: requests.Session, file: RemoteFile, part: _Part, bar: Any) -
             raise DownloadError(
                 f"{file.url} cannot be {'fetched' if was_reached else 'reached'}: "
                 f"{_short(reason)}{kept if size else ''}"
-            ) from reason
+            ) from None  # the four errors before it say the same
         time.sleep(PAUSE * 2 ** max(0, failures - 1))
 
 
 def _short(error: Exception) -> str:
     """The cause alone, of what `requests` says."""
-    cause = getattr(error.args[0], "reason", None) if error.args else None
-    return str(cause or error)
+    cause = str((getattr(error.args[0], "reason", None) if error.args else None) or error)
+    return cause.partition("): ")[2] or cause  # of which connection it is said
 
 
 def _request(session: requests.Session, file: RemoteFile, part: _Part) -> requests.Response:

@@ -155,10 +155,15 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     RETURNS (dict): As JSON, with the entries that their program looks for.
     RAISES (ValueError): The format has no place for such a model.
     """
+    if config.token_encoder != "manylangs":
+        raise ValueError(
+            "the format of ELMoForManyLangs has no place for a model that reads tokens as UTF-8 "
+            "bytes: its models look characters and words up in a vocabulary. Convert to "
+            "NAME.safetensors, NAME.hdf5 or a pipeline"
+        )
     lacking = [
         why
         for why, is_so in (
-            (f"the token encoder '{config.token_encoder}'", config.token_encoder != "manylangs"),
             ("one direction", not config.bidirectional),
             ("no skip connections", not config.use_skip_connections and config.n_layers > 1),
             ("LSTMs without projection", config.projection_dim == config.lstm_dim),

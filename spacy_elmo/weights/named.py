@@ -250,7 +250,7 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
                         raise
                     download(replace(file, url=file.other_url), path)
             except DownloadError as error:
-                raise DownloadError(f"{error}. {_by_hand(missing[i:])}") from error
+                raise DownloadError(f"{error}. {_by_hand(missing[i:])}") from None
     return model.path
 
 

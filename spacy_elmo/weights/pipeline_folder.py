@@ -69,7 +69,8 @@ class PipelineFolder(SafetensorsFile):
     def check(cls, bundle: ModelBundle) -> None:
         if not bundle.lang:
             raise ValueError(
-                "a pipeline has a language, and that of the model is not known: --lang en"
+                "a pipeline has a language, and that of the model is not known: give its "
+                "code, such as de for German, with --lang"
             )
 
     @classmethod

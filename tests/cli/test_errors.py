@@ -1,5 +1,7 @@
 """What all commands have in common."""
 
+import warnings
+
 import pytest
 import typer
 from spacy.cli._util import app
@@ -48,6 +50,20 @@ def test_verbose_lets_the_error_through():
     assert result.exception is error
     result = CliRunner().invoke(fail(error), ["3", "--name", "y"])  # the next one has none
     assert isinstance(result.exception, SystemExit)
+
+
+def test_warnings_are_lines_beside_the_output():
+    def run() -> None:
+        """Warn."""
+        warnings.warn("oh", stacklevel=1)
+        print("{}")
+
+    other = typer.Typer()
+    other.command()(command(run))
+    result = CliRunner().invoke(other, [])
+    assert result.stdout == "{}\n"
+    assert "oh" in result.stderr
+    assert "UserWarning" not in result.stderr
 
 
 def test_our_own_mistakes_are_no_input_errors():

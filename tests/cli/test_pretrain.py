@@ -200,6 +200,24 @@ def test_errors_have_no_traceback(folder, arguments, message):
     assert "Traceback" not in shown
 
 
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("--max_steps", "Did you mean --training.max_steps?"),
+        ("--max-steps", "Did you mean --training.max_steps?"),
+        ("--resum", "Did you mean --resume?"),
+        ("--xyz", ""),
+        ("-x", "name should start with --"),
+    ],
+)
+def test_unknown_options(folder, option, meant):
+    result = run("pretrain", "a.cfg", "-o", "out", option, "3")
+    assert result.exit_code == 2
+    assert option in result.output
+    assert meant in " ".join(result.output.split())
+    assert not (folder / "out").exists()
+
+
 def test_perplexity_of_an_unknown_format(folder):
     run("pretrain", "a.cfg", "-o", "out", "--training.max_steps", "1")
     result = run("perplexity", "out/model-last", "dev.txt", "--format", "lines")

@@ -80,8 +80,32 @@ def test_missing_text(name):
 def test_error_names_source_and_key(section, key, value):
     settings = pretraining_config()
     settings.setdefault(section, {})[key] = value
-    with pytest.raises(ValueError, match=rf"(?s)^my.cfg: .*{key}"):
+    with pytest.raises(ValueError, match=rf"^my.cfg: .*{key}") as error:
         check_config(Config(settings), "my.cfg")
+    assert "pydantic" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "meant"),
+    [
+        ("training", "batchsize", "training.batch_size"),
+        ("training", "min_count", "vocabulary.min_count"),
+        ("model", "lstmdim", "model.lstm_dim"),
+        ("corpus", "xyz", None),
+    ],
+)
+def test_mistyped_setting(section, name, meant):
+    settings = pretraining_config()
+    settings[section][name] = 3
+    said = rf"\[{section}\] has no setting '{name}'"
+    said += rf"\. Did you mean {meant}\?$" if meant else "$"
+    with pytest.raises(ValueError, match=said):
+        check_config(Config(settings))
+
+
+def test_value_of_another_type():
+    with pytest.raises(ValueError, match=r"\[training\] dropout = 'high': it should be a .*number"):
+        check_config(Config(pretraining_config(dropout="high")))
 
 
 def test_unknown_section_is_named():
@@ -89,11 +113,27 @@ def test_unknown_section_is_named():
         check_config(Config({**pretraining_config(), "trainin": {}}), "my.cfg")
 
 
-@pytest.mark.parametrize("content", ["[corpus]\ntrain = ${paths.nothing}\n", "no section\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[corpus]\ntrain = ${paths.nothing}\n",
+        "no section\n",
+        "[nlp]\nlang = 1\nlang = 2\n",
+        "[nlp]\nlang = \xf6\n",
+    ],
+)
 def test_what_is_no_config(tmp_path, content):
-    (tmp_path / "a.cfg").write_text(content)
-    with pytest.raises(ValueError, match=r"\S"):
+    (tmp_path / "a.cfg").write_text(content, "latin-1")
+    with pytest.raises(ValueError, match=r"^\S*a.cfg: .+$"):
         read_config(tmp_path / "a.cfg")
+
+
+def test_override_in_a_section_that_was_left_out(tmp_path):
+    (tmp_path / "a.cfg").write_text('[corpus]\ntrain = "a.txt"\ndev = "b.txt"\n')
+    config = read_config(tmp_path / "a.cfg", {"training.max_steps": 3})
+    assert config.training.max_steps == 3
+    with pytest.raises(ValueError, match="unknown sections: trainin"):
+        read_config(tmp_path / "a.cfg", {"trainin.max_steps": 3})
 
 
 def test_a_run_has_an_end():

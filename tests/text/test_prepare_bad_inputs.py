@@ -51,7 +51,29 @@ def test_not_utf8(tmp_path, name):
     data = b"one two\n" * 60 + b"caf\xe9\n" + b"three\n" * 100 + b"\xff\xfe\n" + b"four\n"
     data = gzip.compress(data) if name.endswith("gz") else data
     sentences = [["one", "two"]] * 60 + [["three"]] * 100 + [["four"]]
-    check_bad(tmp_path, name, data, sentences, ", line 61: not UTF-8", ", line 162: not UTF-8")
+    path, good = tmp_path / name, tmp_path / "good.txt"
+    path.write_bytes(data)
+    good.write_text("the end\n", "utf8")
+    with pytest.raises(ValueError, match=r"line 61: not UTF-8; .* iconv -f latin1 -t utf8"):
+        prepare([path, good], tmp_path / "out", on_error="refuse", **SMALL)
+    with pytest.warns(UserWarning, match="left out") as warned:
+        corpus = prepare([path, good], tmp_path / "out", **SMALL)
+    assert sentences_of(corpus) == [*sentences, ["the", "end"]]
+    first, more = (str(warning.message) for warning in warned)
+    assert first.startswith(f"{path}, line 61: not UTF-8; if it is Latin-1, iconv")
+    assert more == f"{path}: 1 more left out"
+    skipped = manifest_of(tmp_path / "out")["skipped"]
+    assert [entry["line"] for entry in skipped["first"]] == [61, 162]
+
+
+def test_nothing_but_latin_1(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("schön\n".encode("latin-1") * 5)
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(ValueError, match=f"{path}: holds no sentence; 5 left out"),
+    ):
+        prepare(path, tmp_path / "out", **SMALL)
 
 
 @pytest.mark.parametrize("damage", ["cut", "no gzip", "no end"])
@@ -96,14 +118,14 @@ def test_long_sentences(tmp_path):
 
 @pytest.mark.parametrize("n_lines", [30, 20])
 def test_not_every_line_is_named(tmp_path, n_lines):
-    (tmp_path / "a.txt").write_bytes(b"good\n" + b"\xff\n" * n_lines)
+    (tmp_path / "a.jsonl").write_bytes(b'{"tokens": ["good"]}\n' + b"[]\n" * n_lines)
     with pytest.warns(UserWarning, match="left out") as warned:
-        prepare(tmp_path / "a.txt", tmp_path / "out", **{**SMALL, "chunk_size": 16})
+        prepare(tmp_path / "a.jsonl", tmp_path / "out", **{**SMALL, "chunk_size": 16})
     messages = [str(warning.message) for warning in warned]
     assert len(messages) == 20 + (n_lines > 20)
-    assert n_lines == 20 or messages[-1] == f"{tmp_path / 'a.txt'}: 10 more left out"
+    assert n_lines == 20 or messages[-1] == f"{tmp_path / 'a.jsonl'}: 10 more left out"
     skipped = manifest_of(tmp_path / "out")["skipped"]
-    assert skipped["by_file"] == {str(tmp_path / "a.txt"): n_lines}
+    assert skipped["by_file"] == {str(tmp_path / "a.jsonl"): n_lines}
     assert [entry["line"] for entry in skipped["first"]] == list(range(2, 22))
 
 

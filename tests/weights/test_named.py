@@ -57,6 +57,7 @@ def test_offline_it_says_what_to_do(server, tmp_path, no_network):
     server.close()
     with pytest.raises(DownloadError, match="cannot be reached") as error:
         read_weights("tiny")
+    assert error.value.__suppress_context__  # one traceback, not one of each library
     message = str(error.value)
     for name in ("t_options.json", "t_weights.hdf5"):
         path = tmp_path / "cache" / "tiny" / name
