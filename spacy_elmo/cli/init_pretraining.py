@@ -1,10 +1,11 @@
 """`python -m spacy elmo init-pretraining`"""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import typer
-from wasabi import msg
+from wasabi import Printer, msg
 
 from ..files import atomic_write
 
@@ -33,12 +34,17 @@ def init_pretraining_cli(
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
 ) -> None:
     """Write a config for `spacy elmo pretrain` whose sizes fit a text and a budget,
-    with every setting in it.
+    with every setting in it. If the budget is one of this machine, ten steps measure
+    how fast it is.
 
     Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"
     """
+    from thinc.api import Config
+
     from ..pretraining.budget import choose, parse_budget
+    from ..pretraining.config import check_config
+    from ..pretraining.speed import is_this_machine, measure_speed
     from ..text.reading import check_format
     from ..text.size import estimate_tokens
 
@@ -51,12 +57,17 @@ def init_pretraining_cli(
     if not n_tokens or not estimate_tokens(dev, format=format):
         name, inputs = ("--dev", dev) if n_tokens else ("--corpus", corpus)
         raise ValueError(f"{name} {', '.join(inputs)} holds no text")
+    texts: dict[str, Any] = {"train": corpus, "dev": dev, "format": format, "lang": lang}
     choice = choose(parsed, n_tokens)
+    if is_this_machine(parsed):
+        config = Config().from_str(render_config(choice, header=[], **texts))
+        try:
+            choice = choose(parsed, n_tokens, measure_speed(check_config(config)))
+        except ValueError as error:  # `pretrain` may leave out what cannot be read
+            print(Printer(no_print=True).warn(f"The speed is estimated: {error}"), file=sys.stderr)
     n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # it is an estimate
     about = f"Budget: {budget}. Text: about {n_tokens:,} tokens."
-    text = render_config(
-        choice, train=corpus, dev=dev, format=format, lang=lang, header=[about, *choice.reasons]
-    )
+    text = render_config(choice, header=[about, *choice.reasons], **texts)
     if not to_stdout:
         atomic_write(output, text)
     if to_stdout:

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 from ..bilm.config import BiLMConfig, Filters
 from .config import InitSettings, TrainingSettings, VocabularySettings
@@ -199,7 +199,7 @@ def parse_budget(text: str) -> Budget:
     return Budget(n_cores=number, minutes=minutes)
 
 
-def choose(budget: Budget, n_tokens: int) -> Choice:
+def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choice:
     """Choose the settings of a run.
 
     * Sizes: the largest of `LADDER` that both the budget and the text have enough
@@ -219,19 +219,21 @@ def choose(budget: Budget, n_tokens: int) -> Choice:
       learn by heart.
     * Vocabulary: words seen twice, in little text all, in more than 100 million tokens
       those seen three times; and a hundred tokens for each, or its row learns nothing.
-    * Evaluations: about ten, by an estimate of the speed.
+    * Evaluations: about ten, by the speed.
 
     "the paper" stands for Peters et al. (2018) and bilm-tf, whatever the text.
 
     budget (Budget): What the run may cost.
     n_tokens (int): Tokens of the text, about.
+    speed (Optional[float]): Tokens a second with the chosen sizes, if it was measured.
     RETURNS (Choice): The settings.
     """
     if budget.is_paper:
         return _paper()
     sizes = choose_sizes(budget, n_tokens)
     batch_size = max(64, min(512, 64 * budget.n_cores + 512 * budget.n_gpus))
-    readable = budget.speed(sizes) * budget.minutes * 60
+    per_second = budget.speed(sizes) if speed is None else speed
+    readable = per_second * budget.minutes * 60
     epochs = readable / max(1, n_tokens)
     is_limited = n_tokens < FEW_TOKENS or epochs > MAX_EPOCHS
     if is_limited:
@@ -251,8 +253,8 @@ def choose(budget: Budget, n_tokens: int) -> Choice:
     reasons = [
         f"lstm_dim {sizes.lstm_dim}, projection_dim {sizes.projection_dim}: the largest sizes "
         f"that time and text are enough for.",
-        f"eval_frequency: about {EVALUATIONS} evaluations, at an estimated "
-        f"{_rounded(budget.speed(sizes)):,} tokens/s.",
+        f"eval_frequency: about {EVALUATIONS} evaluations, at {'an estimated ' * (speed is None)}"
+        f"{_rounded(per_second):,} tokens/s{' that ten steps took' * (speed is not None)}.",
         f"The text would be read {epochs:,.1f} times in the time"
         + (f"; max_epochs ends it after {MAX_EPOCHS}." if is_limited else "."),
     ]

@@ -156,11 +156,13 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     """
     overrides = overrides or {}
     try:
-        config = Config().from_disk(path, interpolate=False)
-        for name in overrides:  # a section of defaults may be left out
-            config.setdefault(name.partition(".")[0], {})
-        _check_sections(config, str(path))
-        config = Config().from_str(config.to_str(), overrides=overrides)
+        text = Path(path).read_text("utf8")
+        found = Config().from_str(text, interpolate=False)
+        # A section of defaults may be left out.
+        missing = {name.partition(".")[0] for name in overrides} - set(found)
+        _check_sections({**found, **dict.fromkeys(missing)}, str(path))
+        text += "".join(f"\n[{section}]\n" for section in sorted(missing))
+        config = Config().from_str(text, overrides=overrides)
     except (ConfigValidationError, configparser.Error, UnicodeDecodeError) as error:
         said = " ".join(str(error).split()).removeprefix("Config validation error ")
         raise ValueError(f"{path}: {said}") from None
@@ -211,7 +213,7 @@ def similar_setting(name: str) -> Optional[str]:
     return known[found[0]] if found else None
 
 
-def _check_sections(config: Config, source: str) -> None:
+def _check_sections(config: Iterable[str], source: str) -> None:
     unknown = sorted(set(config) - set(SECTIONS))
     if unknown:
         raise ValueError(

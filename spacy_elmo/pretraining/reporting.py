@@ -16,7 +16,7 @@ from ..files import atomic_write, progress_bar
 from ..language_model.model import save_model
 from ..language_model.perplexity import Perplexity
 from .checkpoint import save_checkpoint
-from .config import Inputs
+from .config import Inputs, TrainingSettings
 from .loggers import Finalize, LogStep, logged_pipeline, make_logger, step_info
 from .trainer import Trainer
 
@@ -40,6 +40,7 @@ class Reporter:
         self.last_report: dict[str, Any] = {}
         self.unsaved: set[str] = set()
         self.saved = trainer.progress.elapsed
+        self.has_begun = False
         first = trainer.processes.is_first
         self.msg = Printer(no_print=not first)
         if first:
@@ -51,6 +52,11 @@ class Reporter:
             nlp = logged_pipeline(trainer.config)
             self.log_step, self.finalize = make_logger(trainer.settings.logger, nlp)
         self._say_sizes()
+        if trainer.softmax_warmup > trainer.progress.step:
+            self.msg.info(
+                f"The first {trainer.softmax_warmup:,} steps train the new softmax alone "
+                f"(softmax_warmup)"
+            )
         if is_resumed:
             self.msg.info(f"Going on from step {trainer.progress.step:,}")
         self.bar = progress_bar(
@@ -74,6 +80,7 @@ class Reporter:
 
     def on_step(self, trainer: Trainer) -> None:
         """Move the bar, and write a checkpoint when one is due."""
+        self.has_begun = True
         progress = trainer.progress
         self.bar.set_postfix_str(
             f"step {progress.step:,}, {progress.tokens_per_second:,.0f} tokens/s", refresh=False
@@ -122,11 +129,33 @@ class Reporter:
                 f"--resume goes on from {self.output / 'checkpoints'}"
             )
             return
+        self._say_end()
+
+    def _say_end(self) -> None:
+        """Why the run is over, what it read, and what came of it."""
+        trainer, progress, settings = self.trainer, self.trainer.progress, self.trainer.settings
+        reached = [name for name, done in trainer.limits.items() if done >= 1.0] or ["patience"]
+        limits = " and ".join(_setting(settings, name) for name in reached)
+        if not self.has_begun:
+            self.msg.info(
+                f"The run was finished before, by {limits}: nothing was trained. A higher limit, "
+                f"--training.{reached[0]}, goes on with it, --overwrite starts anew"
+            )
         best = f"{progress.best:.2f}" if progress.best is not None else "unknown"
-        self.msg.good(
-            f"Best held-out perplexity {best}, {progress.tokens:,} tokens, "
-            f"{progress.tokens_per_second:,.0f} tokens/s: {self.output / 'model-best'}"
+        self.msg.good(f"Best held-out perplexity {best}: {self.output / 'model-best'}")
+        planned = ", ".join(_setting(settings, name) for name in trainer.limits)
+        epochs = progress.step / trainer.batches.steps_per_epoch
+        self.msg.info(
+            f"Planned: {planned}. Ended by {limits}, after {progress.tokens:,} tokens, "
+            f"{epochs:.2g} times the text, {progress.step:,} steps and "
+            f"{progress.elapsed / 60:.1f} minutes; {progress.tokens_per_second:,.0f} tokens/s"
         )
+        if trainer.is_softmax_alone:
+            self.msg.warn(
+                f"The language model is still that of {trainer.config.pretraining.init}, "
+                f"unchanged: the first {trainer.softmax_warmup:,} steps train a new softmax alone. "
+                f"Give the run more of them, or set a lower --pretraining.softmax_warmup"
+            )
         if progress.before is not None:
             self.msg.info(
                 f"Before this run it was {progress.before:.2f}, on the same text and vocabulary"
@@ -220,6 +249,10 @@ def _line(report: dict[str, Any], figures: Perplexity) -> str:
         f"perplexity {figures.mean:.2f} (forward {figures.forward:.2f}, backward "
         f"{figures.backward:.2f})"
     )
+
+
+def _setting(settings: TrainingSettings, name: str) -> str:
+    return f"{name} = {getattr(settings, name):,.10g}"
 
 
 def _step_of(line: str) -> float:

@@ -35,7 +35,7 @@ class Progress:
     step (int): Steps done.
     tokens (int): Items read, in one direction, by all processes.
     seconds (float): Spent in training steps.
-    elapsed (float): Seconds since the run began, evaluations and all.
+    elapsed (float): Seconds since the run began, evaluations and all but that of `before`.
     sampled_loss (float): Mean of both directions between the last two evaluations,
         in nats; not comparable with a perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.
@@ -110,16 +110,26 @@ class Trainer:
         self.stopped = False
 
     @property
+    def limits(self) -> dict[str, float]:
+        """RETURNS (Dict[str, float]): Part of the run that is over, by each limit."""
+        settings, steps = self.settings, self.progress.step
+        limits = {
+            "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
+            "max_steps": (steps, settings.max_steps),
+            "max_tokens": (self.progress.tokens, settings.max_tokens),
+            "max_minutes": (self.progress.elapsed, settings.max_minutes * 60),
+        }
+        return {name: done / limit for name, (done, limit) in limits.items() if limit}
+
+    @property
     def fraction_done(self) -> float:
         """RETURNS (float): Part of the run that is over, by the nearest limit, 0 to 1."""
-        settings, steps = self.settings, self.progress.step
-        limits = [
-            (steps, settings.max_epochs * self.batches.steps_per_epoch),
-            (steps, settings.max_steps),
-            (self.progress.tokens, settings.max_tokens),
-            (self.progress.elapsed, settings.max_minutes * 60),
-        ]
-        return min(1.0, max((done / limit for done, limit in limits if limit), default=0.0))
+        return min(1.0, max(self.limits.values(), default=0.0))
+
+    @property
+    def is_softmax_alone(self) -> bool:
+        """RETURNS (bool): Whether the biLM is still that which the run went on from."""
+        return bool(self.softmax_warmup) and self.progress.step <= self.softmax_warmup
 
     @property
     def is_over(self) -> bool:
@@ -142,7 +152,10 @@ class Trainer:
         started = time.monotonic() - self.progress.elapsed
         with _stop_signals() as signals:
             while not self.is_over:
-                self._evaluate_before()
+                if self._is_before_due:
+                    began = time.monotonic()
+                    self.progress.before = self._perplexity().mean
+                    started += time.monotonic() - began  # no part of the budget
                 began = time.perf_counter()
                 self.step()
                 self.progress.seconds += time.perf_counter() - began
@@ -320,11 +333,11 @@ class Trainer:
             return self.contexts.no_sync()
         return nullcontext()
 
-    def _evaluate_before(self) -> None:
+    @property
+    def _is_before_due(self) -> bool:
         """Once the softmax fits the biLM that the run goes on from."""
-        is_due = self.config.pretraining.init and self.progress.before is None
-        if is_due and self.progress.step == self.softmax_warmup:
-            self.progress.before = self._perplexity().mean
+        is_wanted = bool(self.config.pretraining.init) and self.progress.before is None
+        return is_wanted and self.progress.step == self.softmax_warmup
 
     def _perplexity(self) -> Perplexity:
         return perplexity(

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 from spacy.cli._util import app
 from thinc.api import Config
@@ -6,9 +8,28 @@ from typer.testing import CliRunner
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pretraining import config as settings
-from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining import speed
+from spacy_elmo.pretraining.config import check_config, read_config
+from spacy_elmo.pretraining.trainer import Trainer
+
+from models import pretraining_config
 
 LITTLE = "2 cores, 60 minutes"
+MEASURE = speed.measure_speed
+
+
+@pytest.fixture(autouse=True)
+def measured(monkeypatch):
+    """The configs whose speed was asked for, which is measured in one test alone."""
+    configs = []
+
+    def measure(config):
+        configs.append(config)
+        return 700.0
+
+    monkeypatch.setattr(speed, "measure_speed", measure)
+    monkeypatch.setattr(speed.os, "cpu_count", lambda: 2)
+    return configs
 
 
 @pytest.fixture
@@ -111,3 +132,44 @@ def test_path_that_no_config_holds(folder):
     (folder / "${x.txt").write_text("a b\n")
     output = " ".join(run("a.cfg", "--corpus", "${x.txt", fails=True).output.split())
     assert "${" in output
+
+
+def test_speed_is_that_of_this_machine(folder, measured):
+    """With the sizes that go into the config; of another machine it is estimated."""
+    (folder / "train.txt").write_text("the cat sat on a mat .\n" * 200_000, "utf8")
+    output = " ".join(run("a.cfg", "--budget", "2 cores, 60 minutes").output.split())
+    assert "at 700 tokens/s that ten steps took" in output
+    config = read_config("a.cfg")
+    assert [one.bilm for one in measured] == [config.bilm]
+    n_steps = 700 * 60 * 60 / (128 * 20)
+    assert config.training.eval_frequency == pytest.approx(n_steps / 10, rel=0.2)
+    for budget in ("8 cores, 60 minutes", "1 GPU, 1 day", "the paper"):
+        output = " ".join(run("a.cfg", "--force", "--budget", budget).output.split())
+        assert "that ten steps took" not in output
+    assert len(measured) == 1
+
+
+def test_what_cannot_be_measured_is_estimated(folder, monkeypatch):
+    monkeypatch.setattr(speed, "measure_speed", MEASURE)
+    (folder / "latin.txt").write_bytes("schön\n".encode("latin-1") * 100)
+    output = " ".join(run("a.cfg", "--corpus", "latin.txt").output.split())
+    assert "latin.txt, line 1: not UTF-8; if it is Latin-1, iconv" in output
+    assert "at an estimated" in output
+    assert read_config("a.cfg").corpus.train == "latin.txt"
+
+
+def test_ten_steps_are_measured(folder, monkeypatch):
+    """Each takes twice as long as the one before: their median is not the mean."""
+    clock, steps = [0.0], []
+    original = Trainer.step
+
+    def step(trainer):
+        steps.append(trainer.progress.step)
+        clock[0] += 2.0 ** len(steps)
+        return original(trainer)
+
+    monkeypatch.setattr(Trainer, "step", step)
+    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    config = check_config(Config(pretraining_config(batch_size=4, unroll_steps=8)))
+    assert MEASURE(config) == pytest.approx(32 * (2**-6 + 2**-7) / 2)
+    assert steps == list(range(11))

@@ -166,8 +166,48 @@ def test_last_words_name_the_perplexity_before_and_after(folder):
     assert f"Best held-out perplexity {after:.2f}" in shown
     assert f"Before this run it was {before:.2f}" in shown
     assert after < before
+    n_tokens, step = metrics(folder / "out")[-1]["tokens"], 20
+    assert (
+        f"Planned: max_steps = {step}. Ended by max_steps = {step}, after {n_tokens:,} tokens"
+        in (shown)
+    )
+    assert "unchanged" not in shown
     provenance = read_language_model("out/model-last").bilm.provenance
     assert provenance["init"] == "first/model-last"
+
+
+def test_finished_run_is_finished(folder):
+    settings = ["--training.max_epochs", "100", "--training.max_minutes", "60"]
+    run("pretrain", "a.cfg", "-o", "out", "--training.max_steps", "2", *settings)
+    before = arrays(folder / "out")
+    result = run(
+        "pretrain", "a.cfg", "-o", "out", "--resume", "--training.max_steps", "2", *settings
+    )
+    shown = " ".join(result.stdout.split())
+    assert result.exit_code == 0
+    assert "finished before, by max_steps = 2: nothing was trained" in shown
+    assert "--training.max_steps, goes on" in shown
+    assert "Planned: max_epochs = 100, max_steps = 2, max_minutes = 60" in shown
+    assert_same_arrays(arrays(folder / "out"), before)
+    result = run("pretrain", "a.cfg", "-o", "out", "--resume", "--training.max_steps", "4")
+    assert "nothing was trained" not in result.stdout
+    assert metrics(folder / "out")[-1]["step"] == 4
+
+
+def test_model_that_did_not_move(folder):
+    """A run shorter than its `softmax_warmup` gives back the language model that it got."""
+    run("pretrain", "a.cfg", "-o", "first", "--training.max_steps", "2")
+    init = ["--pretraining.init", "first/model-last", "--pretraining.vocabulary", "new"]
+    result = run("pretrain", "a.cfg", "-o", "out", *init, "--training.max_steps", "3")
+    shown = " ".join(result.stdout.split())
+    assert "The first 500 steps train the new softmax alone" in shown
+    assert "still that of first/model-last, unchanged" in shown
+    first, last = (
+        read_language_model(f"{name}/model-last").bilm.checksum() for name in ("first", "out")
+    )
+    assert first == last
+    more = ["--training.max_steps", "3", "--pretraining.softmax_warmup", "1", "--overwrite"]
+    assert "unchanged" not in run("pretrain", "a.cfg", "-o", "out", *init, *more).stdout
 
 
 def test_best_model_is_the_best_one(folder, monkeypatch):

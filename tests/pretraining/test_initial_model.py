@@ -1,5 +1,7 @@
 """Runs that go on from a model that exists."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -118,7 +120,7 @@ def test_weights_without_a_softmax(folder):
 
 @pytest.mark.parametrize("kind", ["sampled", "adaptive"])
 def test_new_softmax_is_trained_alone_first(folder, kind):
-    """The biLM stands still for so many steps, then all is trained; the learning rate
+    """The biLM stands still for so many steps, which is known; then all is trained; the rate
     warms up anew; the figures before are those of the frozen biLM with its softmax."""
     trainer = trainer_of(
         folder, "allennlp", {"softmax_warmup": 5}, softmax=kind, max_steps=9, warmup_steps=3
@@ -129,6 +131,7 @@ def test_new_softmax_is_trained_alone_first(folder, kind):
     def on_step(trainer):
         weights = trainer.model.bilm.state_dict()
         still.append(all(torch.equal(weights[name], bilm[name]) for name in bilm))
+        assert trainer.is_softmax_alone == still[-1]
         softmaxes.append(torch.nn.utils.parameters_to_vector(trainer.model.softmax.parameters()))
         rates.append(trainer.optimizers.of_softmax.param_groups[0]["lr"])
         if trainer.progress.step == 5:
@@ -151,6 +154,28 @@ def test_figures_before_are_those_of_the_model(folder):
     run(trainer)
     assert trainer.progress.before == pytest.approx(expected, rel=1e-6)
     assert trainer.progress.best != pytest.approx(expected, rel=1e-3)
+
+
+def test_figures_before_take_no_time_of_the_run(folder, monkeypatch):
+    """An hour for an evaluation, a minute for a step: all of the minutes are for steps."""
+    clock = [0.0]
+    original = Trainer.step, Trainer._perplexity
+
+    def passes(call, seconds):
+        def run(trainer):
+            clock[0] += seconds
+            return call(trainer)
+
+        return run
+
+    monkeypatch.setattr(Trainer, "step", passes(original[0], 60))
+    monkeypatch.setattr(Trainer, "_perplexity", passes(original[1], 3600))
+    tick = SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: clock[0])
+    monkeypatch.setattr("spacy_elmo.pretraining.trainer.time", tick)
+    trainer = trainer_of(folder, max_steps=0, max_minutes=4, eval_frequency=100)
+    run(trainer)
+    assert trainer.progress.before is not None
+    assert (trainer.progress.step, trainer.progress.elapsed) == (4, 240)
 
 
 def test_without_init_there_is_nothing_before(folder):
