@@ -1,8 +1,9 @@
 """`python -m spacy elmo pretrain`"""
 
 import difflib
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import typer
 from spacy.cli._util import parse_config_overrides
@@ -17,6 +18,9 @@ def pretrain_cli(
     output: Path = typer.Option(..., "--output", "-o", help="Folder for the models"),
     resume: bool = typer.Option(False, "--resume", help="Go on from the last checkpoint, if any"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Start anew, whatever is there"),
+    gpus: Optional[str] = typer.Option(
+        None, help="Numbers of GPUs, such as 0,1,2,3: a process each, which train together"
+    ),
 ) -> None:
     """Pretrain a language model on text. Settings of the config can be
     overridden: --training.max_minutes 30
@@ -27,12 +31,21 @@ def pretrain_cli(
     Example: python -m spacy elmo pretrain pretrain.cfg --output models --paths.train corpus/
     --paths.dev dev.txt
 
-    On several processes or machines: torchrun --nproc-per-node 2 -m spacy elmo pretrain ...
+    On several machines, or processes without GPUs: torchrun --nproc-per-node 2 -m spacy elmo
+    pretrain ...
     """
     from ..pretraining.config import read_config
     from ..pretraining.run import pretrain
 
     config = read_config(config_path, _overrides(ctx))
+    if gpus is not None:
+        from ..pretraining.launch import choose_gpus, launch
+
+        chosen = choose_gpus(gpus)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
+        flags = [*["--resume"] * resume, *["--overwrite"] * overwrite]
+        arguments = [str(config_path), "--output", str(output), *flags, *ctx.args]
+        raise typer.Exit(launch(arguments, len(chosen)))
     try:
         finished = pretrain(config, output, resume=resume, overwrite=overwrite)
     except KeyboardInterrupt:
@@ -55,7 +68,7 @@ def _overrides(ctx: typer.Context) -> dict[str, Any]:
             meant = f". Did you mean {similar[0]}?" if similar[0] != "--None" else ""
             raise CommandLineError(f"pretrain has no option {name}{meant}")
     try:
-        overrides: dict[str, Any] = parse_config_overrides(ctx.args)
+        overrides: dict[str, Any] = parse_config_overrides(list(ctx.args))
     except SystemExit:  # spaCy has said why
         raise typer.Exit(CommandLineError.exit_code) from None
     return overrides

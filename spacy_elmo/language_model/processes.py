@@ -49,9 +49,15 @@ class Processes:
         return self.rank == 0
 
     def wait(self) -> None:
-        """Wait for the others."""
+        """Wait for the others.
+
+        RAISES (ConnectionError): One of them has ended.
+        """
         if self.size > 1:
-            dist.barrier()
+            try:
+                dist.barrier()
+            except RuntimeError:
+                raise ConnectionError("another process of the run ended, and says why") from None
 
     def mean_(self, *tensors: Tensor) -> None:
         """Replace tensors by their mean over the processes."""

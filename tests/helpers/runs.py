@@ -1,6 +1,8 @@
 """Small pretraining runs that the tests share."""
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,14 @@ from thinc.api import Config
 from spacy_elmo.pretraining.config import PretrainingConfig, check_config
 
 from models import pretraining_config
+
+# Of several processes, which import these helpers.
+_PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join(filter(None, _PATHS)),
+}
 
 # Dropped inputs, zeroed states: what is drawn in a run must be drawn again.
 RANDOM = {"dropout": 0.2, "state_reset": 0.3, "eval_frequency": 3}

@@ -1,6 +1,5 @@
 """Two processes over gloo, as `torchrun` starts them, do what one does."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -16,12 +15,7 @@ from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text
 
-from runs import arrays, metrics, run_config, run_settings, write_texts
-
-
-HELPERS = str(Path(__file__).resolve().parents[1] / "helpers")
-PATHS = os.pathsep.join(filter(None, [HELPERS, os.environ.get("PYTHONPATH")]))
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS}
+from runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
 
 # What each process does; `observe` is the one process's, too.
 SCRIPT = """

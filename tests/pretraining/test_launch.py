@@ -1,0 +1,106 @@
+"""`--gpus`: as many processes as GPUs, tried out on processors."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.pretraining import launch as module
+from spacy_elmo.pretraining.launch import choose_gpus
+
+from runs import ENVIRONMENT, run_config, write_texts
+
+START = "import sys; from spacy_elmo.pretraining.launch import launch; "
+START += "sys.exit(launch(sys.argv[1:], 2))"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    write_texts(tmp_path)
+    settings = {"max_steps": 10_000, "eval_frequency": 10_000, "checkpoint_minutes": 1e-9}
+    run_config(tmp_path, **settings).to_disk(tmp_path / "a.cfg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def see(monkeypatch):
+    """Says how many GPUs PyTorch sees."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return lambda n: monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["elmo", "pretrain", *arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, " ".join(result.output.split())
+
+
+def test_command_starts_a_process_a_gpu(folder, see, monkeypatch):
+    see(4)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # for it to be restored
+    given = []
+    monkeypatch.setattr(module, "launch", lambda *found: given.append(found) or 7)
+    more = ["--resume", "--training.max_steps", "2"]
+    assert run("a.cfg", "-o", "out", "--gpus", "3, 0", *more)[0] == 7
+    assert given == [(["a.cfg", "--output", "out", *more], 2)]
+    assert module.os.environ["CUDA_VISIBLE_DEVICES"] == "3,0"
+    status, output = run("a.cfg", "-o", "out", "--gpus", "0", "--training.batchsize", "3")
+    assert (status, len(given)) == (1, 1)  # said once, not by each process
+    assert "training.batch_size" in output
+
+
+def test_gpus_among_those_that_are_visible(see, monkeypatch):
+    see(3)
+    assert choose_gpus("2,0") == ["2", "0"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-5,6")
+    assert choose_gpus("1,2") == ["GPU-5", "6"]
+
+
+@pytest.mark.parametrize(
+    ("n", "gpus", "message"),
+    [
+        (0, "0", "PyTorch sees no GPU here"),
+        (2, "0,2,5", "there is no GPU 2, 5; PyTorch sees 2, counted from 0"),
+        (2, "0,0", "different numbers, such as 0,1,2,3; got '0,0'"),
+        (2, "all", "got 'all'"),
+        (2, "", "got ''"),
+    ],
+)
+def test_gpus_that_are_not_there(folder, see, n, gpus, message):
+    see(n)
+    status, output = run("a.cfg", "-o", "out", "--gpus", gpus)
+    assert status == 1
+    assert message in output
+    assert not (folder / "out").exists()
+
+
+def test_two_processes_stop(folder):
+    """Ctrl-C lets the step end and writes a checkpoint, as with one process."""
+    command = [sys.executable, "-c", START, "a.cfg", "--output", "out"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, env=ENVIRONMENT, **pipes) as process:
+        while process.poll() is None and not list(folder.glob("out/checkpoints/*.pt")):
+            time.sleep(0.1)
+        process.send_signal(2)
+        output = process.communicate()[0]
+    assert process.returncode == 130, output
+    assert output.count("Stopped at step") == 1
+    assert "Traceback" not in output
+
+
+@pytest.mark.slow
+def test_status_of_a_process_that_fails(folder):
+    """It says why, and the others that it does."""
+    settings = ["--nlp.lang", "zzz", "--corpus.format", "text"]
+    command = [sys.executable, "-c", START, "a.cfg", "--output", "out", *settings]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "zzz" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
