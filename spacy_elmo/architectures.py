@@ -14,7 +14,7 @@ from .embedding.settings import ElmoSettings
 from .layers.bilm import BiLMLayer, get_shim
 from .layers.concat import ConcatTok2Vec, MixedConcat
 from .layers.listener import ElmoListener
-from .layers.scalar_mix import ScalarMix
+from .layers.scalar_mix import ScalarMix, set_place
 from .layers.tok2vec_elmo import join_tok2vec
 from .registry import registry
 
@@ -157,6 +157,7 @@ def build_concat_embed(
     maxout_pieces (int): Pieces of that layer.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
     """
+    set_place(elmo, "input")
     if width is None:
         return ConcatTok2Vec(embed, elmo)
     return MixedConcat(embed, elmo, width=width, maxout_pieces=maxout_pieces)
@@ -171,4 +172,5 @@ def build_output_concat(tok2vec: Tok2Vec, elmo: Tok2Vec) -> Tok2Vec:
         a Tok2VecElmo.
     RETURNS (Model[List[Doc], List[Floats2d]]): The two side by side, a Doc.
     """
+    set_place(elmo, "output")
     return ConcatTok2Vec(tok2vec, elmo)

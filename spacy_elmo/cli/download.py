@@ -1,9 +1,14 @@
 """`python -m spacy elmo download`"""
 
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 from wasabi import msg
+
+from .tables import print_table
+
+if TYPE_CHECKING:
+    from ..weights.named import NamedModel
 
 
 def download_cli(
@@ -41,11 +46,18 @@ def download_cli(
 
 
 def _print_list() -> None:
-    from ..weights.named import NAMED, cache_folder
+    from ..weights.named import BUNDLED, NAMED, cache_folder, locate
 
-    rows = [
-        (model.name, model.lang, model.format, "yes" if model.is_cached else "", model.licence)
-        for model in NAMED.values()
-    ]
-    msg.table(rows, header=("name", "language", "format", "in the cache", "licence"), divider=True)
-    msg.info(f"The cache is {cache_folder()}")
+    size = locate(BUNDLED).stat().st_size
+    own = (BUNDLED, "en", "safetensors", f"{size / 1e6:.0f} MB", "package")
+    rows = [(*own, "en_small-ATTRIBUTION.md"), *map(_row, NAMED.values())]
+    print_table(rows, ("name", "lang", "format", "size", "cached", "licence"), ("l", "l", "l", "r"))
+    msg.info(f"The cache is {cache_folder()}. Sizes that the servers do not tell are left out")
+
+
+def _row(model: "NamedModel") -> tuple[str, ...]:
+    """Sizes are those of what is in the cache, or what is known."""
+    size = model.size
+    shown = f"{size / 1e6:,.0f} MB" if size else ""
+    cached = "yes" if model.is_cached else ""
+    return model.name, model.lang, model.format, shown, cached, model.licence

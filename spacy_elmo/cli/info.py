@@ -1,11 +1,20 @@
 """`python -m spacy elmo info`"""
 
+import textwrap
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 import srsly
 import typer
-from wasabi import msg
+
+from .tables import terminal_width
+
+# First, and what in a config needs it.
+NEEDED = {
+    "width": "a listener's `width`: 2 * projection_dim",
+    "layers": "a mix's `n_layers`: the LSTM layers and the token layer",
+}
+INDENT = 2
 
 
 def info_cli(
@@ -28,20 +37,46 @@ def info_cli(
     if as_json:
         print(srsly.json_dumps(description, indent=2))
         return
-    rows = list(_rows(description))
-    msg.table(rows, widths=[max(len(row[i]) for row in rows) for i in range(2)])
+    needed = {
+        name: f"{description[name]} ({why})" for name, why in NEEDED.items() if name in description
+    }
+    rows = list(_rows({**description, **needed}, list(needed)))
+    column = INDENT + max(len(key) for key, value in rows if value is not None)
+    for key, value in rows:
+        for line in _lines(key, value or "", column, terminal_width()):
+            print(line)
 
 
-def _rows(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """A row an entry; those of inner objects by their whole name."""
-    for key, inner in value.items():
-        if isinstance(inner, dict):
-            yield from _rows(inner, f"{prefix}{key}.")
-        elif key == "files":
-            for file in inner:
-                yield file["name"], f"{file['bytes']:,} bytes, SHA-256 {file['sha256']}"
-        else:
-            yield f"{prefix}{key}", _shown(inner)
+def _rows(
+    content: dict[str, Any], first: list[str], indent: int = 0
+) -> Iterator[tuple[str, Optional[str]]]:
+    """A row an entry; those of inner objects below the name of theirs, which has no value."""
+    ordered = {name: content[name] for name in [*first, *content]}
+    if "files" in ordered:
+        ordered["files"] = {
+            file["name"]: f"{file['bytes']:,} bytes, SHA-256 {file['sha256']}"
+            for file in ordered["files"]
+        }
+    for key, value in ordered.items():
+        yield " " * indent + key, None if isinstance(value, dict) and value else _shown(value)
+        if isinstance(value, dict):
+            yield from _rows(value, [], indent + INDENT)
+
+
+def _lines(key: str, value: str, column: int, width: int) -> list[str]:
+    """A row in so many columns; what is not to be broken, a checksum, below its name."""
+    below = " " * (len(key) - len(key.lstrip()) + INDENT)
+    first, others = key.ljust(column), " " * column
+    if max(map(len, value.split()), default=0) > width - column:
+        first = others = below
+    wrap = textwrap.TextWrapper(
+        width,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [*([key] if first == below or not value else []), *wrap.wrap(value)]
 
 
 def _shown(value: Any) -> str:
@@ -49,4 +84,6 @@ def _shown(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, str):
         return value
-    return srsly.json_dumps(value) if value not in (None, []) else "none"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value) or "none"
+    return srsly.json_dumps(value) if value not in (None, [], {}) else "none"

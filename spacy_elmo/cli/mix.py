@@ -13,7 +13,8 @@ def mix_cli(
     pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
 ) -> None:
-    """Print the layer weights and gamma that every component learned.
+    """Print the layer weights and gamma that every component learned: at the input of its
+    encoder, at the output, or where ELMo is all that it reads. Layer 0 is the tokens'.
 
     Example: python -m spacy elmo mix training/model-best
     """
@@ -24,7 +25,7 @@ def mix_cli(
     if not rows:
         msg.warn(f"No component of '{pipeline}' mixes ELMo layers")
         return
-    print_mixes(rows, ("component", "mix"))
+    print_mixes(rows, ("component", "place"))
 
 
 def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
@@ -50,7 +51,8 @@ def learned_mixes(nlp: Language) -> list[dict]:
     """Collect the mixes of a pipeline.
 
     nlp (Language): The pipeline.
-    RETURNS (List[dict]): A row a mix: component, its number there, weights, gamma.
+    RETURNS (List[dict]): A row a mix: component, its number there, its place ("input" or
+        "output" of an encoder, or "alone"), weights, gamma.
     """
     from ..layers.scalar_mix import mix_weights, mixes_of
 
@@ -61,6 +63,7 @@ def learned_mixes(nlp: Language) -> list[dict]:
                 {
                     "component": name,
                     "mix": number,
+                    "place": node.attrs["place"],
                     "weights": [float(weight) for weight in mix_weights(node)],
                     "gamma": node.get_param("gamma").item(),
                 }

@@ -1,16 +1,19 @@
 """`python -m spacy elmo neighbors`"""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Optional
 
 import srsly
 import typer
 from wasabi import msg
 
+from .tables import Fit, print_table, shortened
+
 if TYPE_CHECKING:
     from ..analysis.neighbors import Neighbor
 
-CONTEXT = 12  # tokens that a row of the table shows on either side
+MAX_WORD = 20  # characters of a token
 
 
 def neighbors_cli(
@@ -69,26 +72,38 @@ def neighbors_cli(
     if not found:
         msg.warn(f"There is no other token of this kind: {tokens[position]}")
         return
-    _print(found, marked(tokens, position))
+    _print(found, partial(marked, tokens, position))
 
 
-def _print(found: "Sequence[Neighbor]", asked: str) -> None:
+def _print(found: "Sequence[Neighbor]", asked: Fit) -> None:
     rows = [
         ("", "", asked),
-        *((f"{one.similarity:.3f}", one.word, marked(one.sentence, one.position)) for one in found),
+        *(
+            (
+                f"{one.similarity:.3f}",
+                shortened(one.word, MAX_WORD),
+                partial(marked, one.sentence, one.position),
+            )
+            for one in found
+        ),
     ]
-    header = ("cosine", "token", "sentence")
-    msg.table(rows, header=header, divider=True, max_col=10_000, aligns=("r", "l", "l"))
+    print_table(rows, ("cosine", "token", "sentence"), ("r", "l", "l"))
 
 
-def marked(tokens: Sequence[str], position: int) -> str:
-    """RETURNS (str): The token in brackets, in what stands around it."""
-    start, end = max(0, position - CONTEXT), position + CONTEXT + 1
-    parts = [
-        *(["…"] if start else []),
-        *tokens[start:position],
-        f"[{tokens[position]}]",
-        *tokens[position + 1 : end],
-        *(["…"] if end < len(tokens) else []),
-    ]
-    return " ".join(parts)
+def marked(tokens: Sequence[str], position: int, width: int) -> str:
+    """RETURNS (str): The token in brackets, in as much of what stands around it as fits."""
+    shown = ""
+    for context in range(len(tokens) + 1):
+        start, end = max(0, position - context), position + context + 1
+        parts = [
+            *(["…"] if start else []),
+            *tokens[start:position],
+            f"[{tokens[position]}]",
+            *tokens[position + 1 : end],
+            *(["…"] if end < len(tokens) else []),
+        ]
+        wider = " ".join(parts)
+        if len(wider) > width or wider == shown:
+            break
+        shown = wider
+    return shown or shortened(f"[{tokens[position]}]", width)

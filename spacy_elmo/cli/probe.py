@@ -8,6 +8,7 @@ import typer
 from wasabi import msg
 
 from ..files import atomic_write
+from .tables import print_table
 
 if TYPE_CHECKING:
     from ..analysis.report import Report
@@ -79,7 +80,7 @@ def _print(report: "Report") -> None:
         for row in report.rows
     ]
     header = ("", "reads", *(COLUMNS[score] for score in scores), "seconds")
-    msg.table(table, header=header, divider=True, aligns=("l", "l", *"r" * (len(header) - 2)))
+    print_table(table, header, ("l", "l", *"r" * (len(header) - 2)))
     msg.text(
         f"{report.task}: {report.n_labels:,} labels; trained on {report.n_train:,}, tested on "
         f"{report.n_test:,}, of which {report.n_unseen:,} have a label that training did not "

@@ -7,6 +7,7 @@ import typer
 from wasabi import msg
 
 from .neighbors import marked
+from .tables import terminal_width
 
 if TYPE_CHECKING:
     from ..analysis.substitutes import Substitute
@@ -46,7 +47,7 @@ def substitutes_cli(
         }
         print(srsly.json_dumps(content, indent=2))
         return
-    print(marked(tokens, position))
+    print(marked(tokens, position, terminal_width()))
     rows = [_row(one) for one in found]
     if itself is not None and itself.rank > n:
         rows.append(_row(itself))

@@ -40,7 +40,13 @@ def ScalarMix(
         init=init,
         params={"weights": None, "gamma": None},
         # Not named dropout_rate: spaCy sets every attribute of that name.
-        attrs={"layer_norm": layer_norm, "dropout": dropout, "l2": l2, "trainable": trainable},
+        attrs={
+            "layer_norm": layer_norm,
+            "dropout": dropout,
+            "l2": l2,
+            "trainable": trainable,
+            "place": "alone",
+        },
     )
     if weights is not None:
         model.set_param("weights", model.ops.asarray1f(weights))
@@ -112,6 +118,16 @@ def mixes_of(model: object) -> list[Model[Layers, Vectors]]:
     component's model, in order; none where it is no model."""
     nodes = model.walk() if isinstance(model, Model) else ()
     return [node for node in nodes if node.name == "elmo_scalar_mix"]
+
+
+def set_place(model: Model, place: str) -> None:
+    """Tell the mixes of a layer where in a component their vectors go.
+
+    model (Model): A listener, or a Tok2VecElmo.
+    place (str): "input" of an encoder or "output"; "alone" where nobody tells.
+    """
+    for mix in mixes_of(model):
+        mix.attrs["place"] = place
 
 
 def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:

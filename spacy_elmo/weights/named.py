@@ -53,6 +53,7 @@ class NamedModel:
     lang (str): Its language, as spaCy and Universal Dependencies write it.
     licence (str): Under which it was published.
     files (Tuple[RemoteFile, ...]): Its files, the weights last.
+    n_weights (int): Its number of weights, where it is known.
     """
 
     name: str
@@ -60,6 +61,15 @@ class NamedModel:
     lang: str
     licence: str
     files: tuple[RemoteFile, ...]
+    n_weights: int = 0
+
+    @property
+    def size(self) -> int:
+        """RETURNS (int): Bytes of its files in the cache, or about those of its weights; 0 where
+        nothing is known."""
+        if self.is_cached:
+            return sum(path.stat().st_size for path in self.paths)
+        return 4 * self.n_weights
 
     @property
     def is_published(self) -> bool:
@@ -98,11 +108,11 @@ class NamedModel:
 
 
 def _allennlp(
-    name: str, sizes: str, bytes_of: tuple[Optional[int], ...] = (None, None)
+    name: str, sizes: str, n_weights: int, bytes_of: tuple[Optional[int], ...] = (None, None)
 ) -> NamedModel:
     options, weights = (_ALLENNLP.format(sizes, file) for file in ("options.json", "weights.hdf5"))
     files = (RemoteFile(options, size=bytes_of[0]), RemoteFile(weights, size=bytes_of[1]))
-    return NamedModel(name, "allennlp", "en", _ALLENNLP_LICENCE, files)
+    return NamedModel(name, "allennlp", "en", _ALLENNLP_LICENCE, files, n_weights)
 
 
 def _german() -> NamedModel:
@@ -121,10 +131,10 @@ def _manylangs(lang: str, number: int) -> NamedModel:
 NAMED = {
     model.name: model
     for model in (
-        _allennlp("small", "2x1024_128_2048cnn_1xhighway"),
-        _allennlp("medium", "2x2048_256_2048cnn_1xhighway"),
-        _allennlp("original", "2x4096_512_2048cnn_2xhighway", (336, 374_434_792)),
-        _allennlp("original-5.5B", "2x4096_512_2048cnn_2xhighway_5.5B"),
+        _allennlp("small", "2x1024_128_2048cnn_1xhighway", 13_593_312),
+        _allennlp("medium", "2x2048_256_2048cnn_1xhighway", 28_027_744),
+        _allennlp("original", "2x4096_512_2048cnn_2xhighway", 93_600_864, (336, 374_434_792)),
+        _allennlp("original-5.5B", "2x4096_512_2048cnn_2xhighway_5.5B", 93_600_864),
         _german(),
         *(_manylangs(lang, number) for lang, number in _MANYLANGS_NUMBERS.items()),
     )

@@ -61,12 +61,23 @@ def test_stopped(server, monkeypatch):
     assert "the same command goes on" in run("tiny", status=130)
 
 
-def test_list(server):
+def test_list(server, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     rows = run("--list")
     for model in NAMED.values():
-        assert f"{model.name} {model.lang} {model.format} {model.licence}" in rows
+        size = f"{model.size / 1e6:.0f} MB " if model.size else ""
+        assert f"{model.name} {model.lang} {model.format} {size}{model.licence}" in rows
+    assert "original en allennlp 374 MB no restriction" in rows
+    assert "en_small en safetensors 6 MB package en_small-ATTRIBUTION.md" in rows
     run("tiny")
-    assert "tiny en allennlp yes CC0-1.0" in run("--list")
+    assert "tiny en allennlp 0 MB yes CC0-1.0" in run("--list")
+
+
+def test_list_fits_a_terminal(server, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = CliRunner().invoke(app, ["elmo", "download", "--list"]).output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("Apache-2.0)" in line for line in lines)  # wrapped, not cut
 
 
 def test_wrong_names(server):

@@ -67,12 +67,27 @@ def test_every_format(folder, name, format, files, languages):
     ]
 
 
-def test_table(folder):
-    rows = dict(line.split(maxsplit=1) for line in run("pipeline").splitlines() if line.strip())
-    assert rows["provenance.tokens"].strip() == "12,345"
-    assert rows["provenance.perplexity.mean"].strip() == "9.5"
-    assert rows["format"].strip() == "pipeline"
-    assert tiny_bilm().checksum() in rows["checksum"]
+def test_table(folder, monkeypatch):
+    """What a config needs comes first; objects in objects are indented; nothing is too wide,
+    and no checksum is broken."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("pipeline").splitlines()
+    assert lines[0].split() == [
+        "width",
+        "10",
+        *["(a", "listener's", "`width`:", "2", "*", "projection_dim)"],
+    ]
+    assert lines[1].split()[:4] == ["layers", "3", "(a", "mix's"]
+    at = lines.index("provenance")
+    assert [line.split() for line in lines[at + 1 : at + 4]] == [
+        ["tokens", "12,345"],
+        ["perplexity"],
+        ["mean", "9.5"],
+    ]
+    indents = [len(line) - len(line.lstrip()) for line in lines[at : at + 4]]
+    assert indents == [0, 2, 2, 4]
+    assert lines[lines.index("checksum") + 1].strip() == tiny_bilm().checksum()
+    assert max(map(len, lines)) <= 80
 
 
 def test_half_precision(folder):

@@ -36,7 +36,7 @@ def neighbors_of(*arguments):
     return json.loads(run(*arguments, "--json").stdout)
 
 
-def test_json_and_table(folder):
+def test_json_and_table(folder, monkeypatch):
     found = neighbors_of("model", "text.txt", *ASKED, "-n", 4)
     assert (found["sentence"], found["position"]) == (["we", "Play", "well"], 1)
     assert (found["word"], found["layer"]) == ("Play", "top")
@@ -45,11 +45,12 @@ def test_json_and_table(folder):
     cosines = [row["similarity"] for row in rows]
     assert cosines == sorted(cosines, reverse=True)
     assert len(rows) == 4
+    monkeypatch.setenv("COLUMNS", "80")
     shown = run("model", "text.txt", *ASKED, "-n", 4).stdout
     lines = [" ".join(line.split()) for line in shown.splitlines() if line.strip()]
     assert lines[2] == "we [Play] well"
     assert lines[3:] == [
-        f"{row['similarity']:.3f} {row['word']} {marked(row['sentence'], row['position'])}"
+        f"{row['similarity']:.3f} {row['word']} {marked(row['sentence'], row['position'], 60)}"
         for row in rows
     ]
 
@@ -121,6 +122,10 @@ def test_errors_have_no_traceback(folder, arguments, status, message):
 
 def test_marked():
     tokens = [str(i) for i in range(100)]
-    assert marked(tokens[:3], 1) == "0 [1] 2"
-    words = marked(tokens, 50).split()
-    assert (words[0], words[1], words[13], words[-2:]) == ("…", "38", "[50]", ["62", "…"])
+    assert marked(tokens[:3], 1, 80) == "0 [1] 2"
+    assert marked(tokens, 50, 79) == (
+        "… 39 40 41 42 43 44 45 46 47 48 49 [50] 51 52 53 54 55 56 57 58 59 60 61 …"
+    )
+    assert marked(tokens, 50, 14) == "… 49 [50] 51 …"
+    assert marked(tokens, 50, 13) == "… [50] …"
+    assert marked(["a", "supercalifragilistic", "b"], 1, 10) == "[supercal…"

@@ -43,7 +43,8 @@ def run(*arguments, fails=False):
     return result
 
 
-def test_tags(folder):
+def test_tags(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     result = run("--task", "tag", "--json", "out/tag.json")
     report = json.loads((folder / "out" / "tag.json").read_text())
     assert (report["task"], report["n_labels"]) == ("tag", 3)
@@ -54,6 +55,7 @@ def test_tags(folder):
     assert rows[0]["scores"]["accuracy"] == pytest.approx(1 / 3)
     assert rows[1]["scores"]["accuracy"] == 1.0  # a word has one tag
     assert rows[2]["scores"] == {"accuracy": 1.0, "macro_f": 1.0}
+    assert max(map(len, result.stdout.splitlines())) <= 80
     lines = [line.split() for line in result.stdout.splitlines()]
     shown = next(line for line in lines if line[2:4] == ["layer", "1"])
     assert shown[4] == f"{rows[3]['scores']['accuracy']:.2%}"

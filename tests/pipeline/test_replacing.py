@@ -13,6 +13,7 @@ SETUPS = {
     "textcat": (textcat(listener(layer_norm=True)), ["model.tok2vec"]),
     "ner": (ner(concat_both()), ["model.tok2vec.elmo", "model.tok2vec.tok2vec.embed.elmo"]),
 }
+PLACES = {"tagger": ["alone"], "textcat": ["alone"], "ner": ["output", "input"]}
 
 
 def train(nlp, name):
@@ -38,6 +39,7 @@ def test_replace_save_and_load(make_nlp, name, tmp_path):
     train(nlp, name)
     text = "Maria sat on the bank of the river in Paris ."
     wanted, mixes = answers(nlp(text)), learned_mixes(nlp)
+    assert [mix["place"] for mix in mixes] == PLACES[name]
     nlp.replace_listeners("elmo", name, SETUPS[name][1])
     assert nlp.get_pipe("elmo").listener_map == {}
     nlp.remove_pipe("elmo")

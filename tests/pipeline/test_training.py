@@ -85,7 +85,10 @@ def test_mix_command(trained):
     assert all(abs(sum(row["weights"]) - 1) < 1e-5 for row in rows)
     assert any(abs(row["gamma"] - 1) > 1e-4 for row in rows)
     table = run("elmo", "mix", trained / "training" / "model-best")
-    assert "textcat" in table
+    assert [line.split()[:2] for line in table.splitlines()[3:5]] == [
+        ["ner", "input"],
+        ["textcat", "alone"],
+    ]
     assert "layer 2" in table
 
 
