@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Optional, Union
 
 import srsly
 import typer
@@ -76,7 +76,7 @@ def neighbors_cli(
 
 
 def _print(found: "Sequence[Neighbor]", asked: Fit) -> None:
-    rows = [
+    rows: list[tuple[Union[str, Fit], ...]] = [
         ("", "", asked),
         *(
             (

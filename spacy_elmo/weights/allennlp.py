@@ -127,8 +127,10 @@ class AllenNLP(Format):
         parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
         weights, *others = cls.targets(target)
         # The weights get their name last.
-        hidden = {"dir": target.parent, "prefix": f".{target.name}."}
-        with by_its_name(target), tempfile.TemporaryDirectory(**hidden) as name:
+        with (
+            by_its_name(target),
+            tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name,
+        ):
             unfinished = [Path(name) / file for file in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
             with guarded_hdf5(unfinished[0]) as (file, check):
                 for dataset, values in stored_arrays(_layout(bilm.config), parameters):
