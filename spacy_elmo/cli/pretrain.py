@@ -64,8 +64,9 @@ def _overrides(ctx: typer.Context) -> dict[str, Any]:
         if name.startswith("--") and "." not in name:
             options = [option for parameter in ctx.command.params for option in parameter.opts]
             setting = similar_setting(name.removeprefix("--").replace("-", "_"))
-            similar = difflib.get_close_matches(name, options, n=1) or [f"--{setting}"]
-            meant = f". Did you mean {similar[0]}?" if similar[0] != "--None" else ""
+            similar = difflib.get_close_matches(name, options, n=1)
+            similar += [f"--{setting}"] if setting else []
+            meant = f". Did you mean {similar[0]}?" if similar else ""
             raise CommandLineError(f"pretrain has no option {name}{meant}")
     try:
         overrides: dict[str, Any] = parse_config_overrides(list(ctx.args))

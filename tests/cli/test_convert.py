@@ -118,7 +118,7 @@ def test_provenance(tmp_path, source):
         (["x.safetensors", "a.bin"], "no format of files"),
         (
             ["x.safetensors", "a", "--format", "manylangs"],
-            "no place for the token encoder 'bilm-tf'",
+            "no place for a model that reads tokens as UTF-8",
         ),
         (["x.safetensors", "a"], "--lang"),
         (["x.safetensors", "weights.hdf5", "--dtype", "float16"], "float32 alone"),

@@ -252,7 +252,7 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
         ("a.bin", None, "no format of files ends in '.bin'"),
         ("a.bin", "safetensors", "ends in .safetensors"),
         ("a.safetensors", "allennlp", "ends in .hdf5 or .h5"),
-        ("a", "manylangs", "no place for the token encoder 'bilm-tf'"),
+        ("a", "manylangs", "no place for a model that reads tokens as UTF-8"),
         ("a.bin", None, "--format pipeline or --format manylangs"),
         ("a", "pickle", "must be one of pipeline, safetensors, manylangs, allennlp"),
     ],
