@@ -29,7 +29,7 @@ def full_disk(
         # Some libraries put it into their message alone.
         reasons = [n for n in _FULL if n == error.errno or os.strerror(n) in str(error)]
         if not reasons:
-            raise error
+            raise error from None
         raise OSError(
             f"{output} cannot be written: {os.strerror(reasons[0])}. Make room and {advice}."
         ) from error
