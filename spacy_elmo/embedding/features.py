@@ -21,7 +21,7 @@ Layers = list[Floats3d]
 
 MB = 1024 * 1024
 DTYPES = ("float32", "float16")
-FORMAT = 1  # of the keys
+FORMAT = 2  # of the keys
 
 logger = logging.getLogger("spacy")
 
