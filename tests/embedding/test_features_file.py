@@ -159,7 +159,6 @@ def test_a_file_without_checksums_is_filled_anew(tmp_path, caplog):
         cache.close()
     (record,) = caplog.records
     assert "features was written by an earlier version, without checksums" in record.message
-    content = other.read_bytes()
     with pytest.raises(ValueError, match="another program's file"):
         DiskFeatures(other, 10, "float32").get(keys, shapes(layers))
     with sqlite3.connect(other) as connection:
