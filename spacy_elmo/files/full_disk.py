@@ -28,6 +28,8 @@ def full_disk(
             raise
         # Some libraries put it into their message alone.
         reasons = [n for n in _FULL if n == error.errno or os.strerror(n) in str(error)]
+        if not reasons and error is raised:
+            raise
         if not reasons:
             raise error from None
         raise OSError(
