@@ -9,6 +9,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
+from ..bilm.config import shortened
 from ..bilm.softmax import Softmax, make_softmax
 from ..bilm.vocabulary import Vocabulary
 from ..files import atomic_folder
@@ -133,14 +134,12 @@ def _read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list
     RETURNS (Tuple[Optional[str], List[str]]): Its language, and the extras, in words.
     RAISES (ValueError): A file cannot be read.
     """
-    from spacy.util import load_config
-
     extras: list[str] = []
-    config = load_config(path / CONFIG_FILE, interpolate=False)
-    others = [name for name in config.get("nlp", {}).get("pipeline", ()) if name != pipe]
+    lang, names, settings = _read_config(path / CONFIG_FILE, pipe)
+    others = [name for name in names if name != pipe]
     if others:
         extras.append(f"the other components ({', '.join(others)})")
-    settings, (defaults, unnamed) = config.get("components", {}).get(pipe, {}), _defaults()
+    defaults, unnamed = _defaults()
     changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
     if changed:
         extras.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
@@ -150,7 +149,32 @@ def _read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list
         extras.append(f"entries of meta.json ({', '.join(names)})")
     if meta["vectors"].get("vectors"):
         extras.append("static vectors")
-    return config.get("nlp", {}).get("lang"), extras
+    return lang, extras
+
+
+def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[str, Any]]:
+    """The language, the names of the components, and the settings of one."""
+    from spacy.util import load_config
+
+    try:
+        config = load_config(path, interpolate=False)
+    except Exception as error:  # of spaCy's parser, or of Python's
+        raise ValueError(f"{path}: not a readable config: {error}") from error
+    nlp = config.get("nlp", {})
+    lang, names = nlp.get("lang"), nlp.get("pipeline", [])
+    settings = config.get("components", {}).get(pipe, {})
+    for name, value, is_right, wanted in (
+        ("[nlp] lang", lang, isinstance(lang, (str, type(None))), "a string"),
+        ("[nlp] pipeline", names, _are_strings(names), "a list of strings"),
+        (f"[components] {pipe}", settings, isinstance(settings, dict), "a section"),
+    ):
+        if not is_right:
+            raise ValueError(f"{path}: {name} should be {wanted}, and is {shortened(value)}")
+    return lang, names, settings
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
