@@ -48,5 +48,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, str):
-        return value
+        lines = value.splitlines() or [""]
+        return value if len(lines) == 1 else f"{lines[0]} ... ({len(lines)} lines)"
     return srsly.json_dumps(value) if value not in (None, []) else "none"

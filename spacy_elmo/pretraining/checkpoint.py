@@ -11,6 +11,7 @@ from wasabi import msg
 from ..bilm.config import BiLMConfig
 from ..files import atomic_stream, full_disk
 from ..language_model.model import LanguageModel
+from ..weights.attribution import inherited
 from ..weights.state_dict_file import without_advice
 from .config import InitSettings, PretrainingConfig, TrainingSettings, VocabularySettings
 from .trainer import Trainer
@@ -47,6 +48,7 @@ def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -
         "sizes": trainer.model.bilm.config.to_dict(),
         "words": trainer.model.vocabulary.words,
         "corpus": corpus,
+        "provenance": inherited(trainer.model.bilm.provenance),
         "states": states,
     }
     path = folder / f"checkpoint-{trainer.progress.step:010d}.pt"
@@ -152,6 +154,7 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
     from ..bilm.vocabulary import Vocabulary
 
     bilm = BiLM(BiLMConfig.from_dict(content["sizes"]))
+    bilm.provenance = content.get("provenance", {})  # early versions did not write it
     kind = content["config"]["training.softmax"]
     width = bilm.config.projection_dim
     softmax = make_softmax(kind, n_words=len(content["words"]), width=width)

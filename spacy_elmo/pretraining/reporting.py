@@ -15,6 +15,7 @@ from .. import __version__
 from ..files import atomic_write, full_disk, progress_bar
 from ..language_model.model import save_model
 from ..language_model.perplexity import Perplexity
+from ..weights.attribution import inherited
 from .checkpoint import save_checkpoint
 from .config import Inputs
 from .loggers import Finalize, LogStep, logged_pipeline, make_logger, step_info
@@ -144,6 +145,7 @@ class Reporter:
     def _save_model(self, name: str) -> None:
         config = self.trainer.config
         provenance = {
+            **inherited(self.trainer.model.bilm.provenance),
             **self.last_report,
             "version": __version__,
             "corpus": {

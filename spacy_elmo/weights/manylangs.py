@@ -98,8 +98,7 @@ class ManyLangs(Format):
         )
         bilm = build(config, vocabularies, parameters, source=folder)
         bundle = ModelBundle(bilm, provenance=bilm.provenance)
-        if not weights_only:
-            bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
+        bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
         return bundle
 
     def files(self) -> list[Path]:

@@ -14,6 +14,7 @@ from ..bilm.softmax import Softmax, make_softmax
 from ..bilm.vocabulary import Vocabulary
 from ..files import atomic_folder
 from .archives import File
+from .attribution import license_of
 from .bundle import ModelBundle, Prediction
 from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
 from .vocabulary_files import VOCABULARY_FILE
@@ -59,7 +60,8 @@ class PipelineFolder(SafetensorsFile):
             bundle.missing = absent[0]
         else:
             bundle.prediction = _read_softmax(self.folder, bundle.bilm.config.projection_dim)
-        bundle.lang, extras = _read_lang_and_extras(self.folder, pipe=self.file.parent.name)
+        license = license_of(bundle.provenance)
+        bundle.lang, extras = _read_lang_and_extras(self.folder, self.file.parent.name, license)
         bundle.extras.extend(extras)
         return bundle
 
@@ -126,11 +128,12 @@ def _read_softmax(folder: Path, width: int) -> Prediction:
     return softmax, vocabulary
 
 
-def _read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list[str]]:
+def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional[str], list[str]]:
     """Read what a pipeline holds beside the weights of a pipe `elmo`.
 
     path (Path): Its folder.
     pipe (str): Name of the pipe.
+    license (str): That of the weights.
     RETURNS (Tuple[Optional[str], List[str]]): Its language, and the extras, in words.
     RAISES (ValueError): A file cannot be read.
     """
@@ -144,7 +147,8 @@ def _read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list
     if changed:
         extras.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
     meta = _read_meta(path / "meta.json")
-    names = [name for name in _NAMES if meta.get(name, unnamed[name]) != unnamed[name]]
+    known = {**unnamed, **({"license": license} if meta.get("license") else {})}
+    names = [name for name in _NAMES if meta.get(name, known[name]) != known[name]]
     if names:
         extras.append(f"entries of meta.json ({', '.join(names)})")
     if meta["vectors"].get("vectors"):
