@@ -167,7 +167,7 @@ class Embedder(nn.Module):
                 with _packing:
                     self._forget()
                     self._checksum = found
-        return cast(str, self._checksum)
+        return self._checksum
 
     def _digest(self) -> str:
         digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
