@@ -179,7 +179,7 @@ class Reporter:
         try:
             write()
         except OSError as error:
-            self.bar.write(f"{error} This run itself goes on.", file=sys.stderr)
+            self.bar.write(f"{error} (This run goes on.)", file=sys.stderr)
 
     def _log(self, report: Optional[dict[str, Any]]) -> None:
         """A logger that fails, for want of a network perhaps, does not end it either."""
