@@ -151,21 +151,34 @@ class Embedder(nn.Module):
         known = self.cache.lookup(tokens, lambda missing: self._encode(missing).cpu().numpy())
         return self._to_device(known)
 
-    def checksum(self) -> str:
-        """RETURNS (str): SHA-256 of sizes, weights and vocabularies, in hexadecimal: equal
-        for models that give the same vectors."""
+    def checksum(self, *, again: bool = False) -> str:
+        """Tell models apart.
+
+        again (bool): Read the weights although nothing says that they changed: changes
+            through `.data` or a NumPy view leave no trace. If they did change, what was
+            computed with the others is dropped.
+        RETURNS (str): SHA-256 of sizes, weights and vocabularies, in hexadecimal: equal
+            for models that give the same vectors.
+        """
         self._drop_stale()
-        if self._checksum is None:
-            digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
-            for name, weight in self.state_dict().items():
-                values = weight.detach().cpu().contiguous()
-                digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
-                digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
-            for name, vocabulary in self.encoder.indexer.vocabularies._asdict().items():
-                if vocabulary is not None:
-                    digest.update(f"{name} ".encode() + vocabulary.to_bytes())
-            self._checksum = digest.hexdigest()
+        if again or self._checksum is None:
+            found = self._digest()
+            if found != self._checksum:
+                with _packing:
+                    self._forget()
+                    self._checksum = found
         return self._checksum
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
+        for name, weight in self.state_dict().items():
+            values = weight.detach().cpu().contiguous()
+            digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
+            digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
+        for name, vocabulary in self.encoder.indexer.vocabularies._asdict().items():
+            if vocabulary is not None:
+                digest.update(f"{name} ".encode() + vocabulary.to_bytes())
+        return digest.hexdigest()
 
     def zero_state(self, n_sequences: int) -> BiLMState:
         """RETURNS (BiLMState): Zeros for so many sequences."""
@@ -295,10 +308,13 @@ class Embedder(nn.Module):
             return
         with _packing:
             if seen != self._seen_weights:
-                self._warm = self._packed = self._checksum = None
-                self._opened = {}
-                self.cache.clear()
+                self._forget()
                 self._seen_weights = seen
+
+    def _forget(self) -> None:
+        self._warm = self._packed = self._checksum = None
+        self._opened = {}
+        self.cache.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and other processes get: they lay out the weights for themselves."""

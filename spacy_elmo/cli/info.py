@@ -83,7 +83,8 @@ def _shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, str):
-        return value
+        lines = value.splitlines() or [""]
+        return value if len(lines) == 1 else f"{lines[0]} ... ({len(lines)} lines)"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value) or "none"
     return srsly.json_dumps(value) if value not in (None, [], {}) else "none"

@@ -21,7 +21,7 @@ Layers = list[Floats3d]
 
 MB = 1024 * 1024
 DTYPES = ("float32", "float16")
-FORMAT = 1  # of the keys
+FORMAT = 2  # of the keys
 
 logger = logging.getLogger("spacy")
 
@@ -116,7 +116,7 @@ def features_of(
     docs: Sequence[Doc],
     segments: Sequence[Sequence[Segment]],
     *,
-    model: str,
+    model: Callable[[bool], str],
     sizes: tuple[int, int],
     compute: Callable[[list[int]], Layers],
     waiting: Optional[MutableMapping[Doc, bytes]] = None,
@@ -126,7 +126,9 @@ def features_of(
     cache (FeatureCache): Where they are kept.
     docs (Sequence[Doc]): The Docs.
     segments (Sequence[Sequence[Segment]]): How each is cut.
-    model (str): What else the layers depend on: weights, precision, initial state.
+    model (Callable[[bool], str]): What else the layers depend on: weights, precision,
+        initial state. Before layers are kept it is asked again, with True, to look for
+        changes of the weights that leave no trace.
     sizes (Tuple[int, int]): Layers of the model, and their width.
     compute (Callable[[List[int]], List[Floats3d]]): Called at most once, with the
         indices of the Docs that are not kept.
@@ -134,10 +136,19 @@ def features_of(
         computed, and their keys; without it these layers are kept at once.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
     """
-    cache.use_model(model)
-    keys = [doc_key(doc, cut, model) for doc, cut in zip(docs, segments)]
-    known = cache.get(keys, [(sizes[0], len(doc), sizes[1]) for doc in docs])
+    shapes = [(sizes[0], len(doc), sizes[1]) for doc in docs]
+
+    def find(named: str) -> tuple[list[bytes], list[Optional[Floats3d]]]:
+        cache.use_model(named)
+        keys = [doc_key(doc, cut, named) for doc, cut in zip(docs, segments)]
+        return keys, cache.get(keys, shapes)
+
+    seen = model(False)
+    keys, known = find(seen)
     missing = [i for i, layers in enumerate(known) if layers is None]
+    if missing and waiting is None and (found := model(True)) != seen:
+        keys, known = find(found)
+        missing = [i for i, layers in enumerate(known) if layers is None]
     if missing:
         computed = compute(missing)
         if waiting is None:

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -15,10 +16,13 @@ from .features import MB, FeatureCache, check_settings, config_block, logger, pa
 
 LARGEST_BLOB = 900 * MB  # below SQLite's own limit
 WAIT = 30.0  # seconds, for another process that writes
+VERSION = 1  # of the file; entries of version 0 have no checksum
+CHECKSUM = 4  # bytes after the layers
 
 
 class DiskFeatures:
-    """Keeps layers in a file (SQLite), for later runs and other processes, too.
+    """Keeps layers in a file (SQLite), for later runs and other processes, too. Each entry
+    has a checksum; what is damaged is computed anew.
 
     path (Union[str, Path]): The file; it and its folder are made when first needed.
     size (float): Most MB to keep, as `MemoryFeatures`.
@@ -34,6 +38,7 @@ class DiskFeatures:
         self._process = 0
         self._n_bytes = 0
         self._is_closed_to_more = False
+        self._is_damaged = False
 
     def use_model(self, model: str) -> None:
         """Layers of several models are kept side by side."""
@@ -41,13 +46,15 @@ class DiskFeatures:
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
         with self._lock:
             connection = self._open()
-            found = [self._read(connection, key) for key in keys]
-        return [_unpack(data, self.dtype, shape) for data, shape in zip(found, shapes)]
+            return [self._read(connection, key, shape) for key, shape in zip(keys, shapes)]
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
         rows = [
-            (self._name(key), pack(values, self.dtype).tobytes())
-            for key, values in zip(keys, layers)
+            (name, data + _checksum(name, data))
+            for name, data in (
+                (self._name(key), pack(values, self.dtype).tobytes())
+                for key, values in zip(keys, layers)
+            )
         ]
         with self._lock:
             if not self._is_closed_to_more:
@@ -72,27 +79,33 @@ class DiskFeatures:
         if self._connection is None or self._process != os.getpid():
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._connection = _connect(self.path)
+                self._connection, self._n_bytes = _connect(self.path)
             except (OSError, sqlite3.Error) as error:
                 raise ValueError(
                     f"the features cannot be kept in {self.path} ({error}): if it is another "
                     f"program's file or damaged, delete it or give another path"
                 ) from error
             self._process = os.getpid()
-            total = self._connection.execute("SELECT total(length(data)) FROM features")
-            self._n_bytes = int(total.fetchone()[0])
         return self._connection
 
-    def _read(self, connection: sqlite3.Connection, key: bytes) -> Optional[bytes]:
+    def _read(self, connection: sqlite3.Connection, key: bytes, shape: tuple) -> Optional[Floats3d]:
+        """The layers of a key; None where there are none, or none that are whole."""
+        name, problem = self._name(key), "a checksum is wrong"
         try:
-            row = connection.execute(
-                "SELECT data FROM features WHERE key = ?", (self._name(key),)
-            ).fetchone()
+            row = connection.execute("SELECT data FROM features WHERE key = ?", (name,)).fetchone()
+            if row is None:
+                return None
+            layers = _unpack(name, row[0], self.dtype, shape)
         except sqlite3.Error as error:
-            raise ValueError(
-                f"the features in {self.path} cannot be read ({error}): delete the file"
-            ) from error
-        return row[0] if row else None
+            layers, problem = None, str(error)
+        if layers is None and not self._is_damaged:
+            self._is_damaged = True
+            logger.warning(
+                "%s is damaged (%s): what cannot be read is computed anew. Delete the file, and "
+                "the next run makes another.",
+                *(self.path, problem),
+            )
+        return layers
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
         """All rows or none; a full disk ends the keeping, not the training."""
@@ -126,24 +139,57 @@ def make_disk(path: str, size: float = 10240.0, dtype: str = "float32") -> Featu
     return DiskFeatures(path, size, dtype)
 
 
-def _unpack(data: Optional[bytes], dtype: str, shape: tuple) -> Optional[Floats3d]:
+def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
+    return zlib.crc32(data, zlib.crc32(name)).to_bytes(CHECKSUM, "little")
+
+
+def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Optional[Floats3d]:
     # A file of another model would be found under another key; a damaged one may be cut.
-    if data is None or len(data) != np.prod(shape) * np.dtype(dtype).itemsize:
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if not isinstance(data, bytes) or len(data) != size + CHECKSUM:
         return None
-    layers: Floats3d = np.frombuffer(data, dtype=dtype).reshape(shape).astype("float32")
+    packed = memoryview(data)[:size]
+    if _checksum(name, packed) != data[size:]:
+        return None
+    layers: Floats3d = np.frombuffer(packed, dtype=dtype).reshape(shape).astype("float32")
     return layers
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
+    """The open file, and the bytes of what it keeps."""
     connection = sqlite3.connect(path, timeout=WAIT, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # a killed run leaves no damage
         connection.execute("PRAGMA synchronous = NORMAL")
-        with connection:
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
-            )
+        if _version(connection) != VERSION:
+            _make_table(connection, path)
+        total = connection.execute("SELECT total(length(data)) FROM features").fetchone()[0]
     except sqlite3.Error:
         connection.close()
         raise
-    return connection
+    return connection, int(total)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _make_table(connection: sqlite3.Connection, path: Path) -> None:
+    """Where there is one of version 0, empty it."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if _version(connection) == VERSION:  # another process was first
+            return
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
+        )
+        old = connection.execute(
+            "DELETE FROM features WHERE typeof(key) = 'blob' AND typeof(data) = 'blob'"
+        )
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    if old.rowcount:
+        logger.warning(
+            "%s was written by an earlier version, without checksums: the layers of its %d Docs "
+            "are computed anew",
+            *(path, old.rowcount),
+        )

@@ -13,7 +13,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def full_disk(
     output: Path, advice: str = "run the same again: it goes on from here"
 ) -> Iterator[None]:
-    """Say what to do where there is no more room.
+    """Say what to do where there is no more room. PyTorch raises an error of its own in
+    place of the system's, which it must get from an open file to be known here.
 
     output (Path): What is written.
     advice (str): What to do afterwards.
@@ -21,11 +22,16 @@ def full_disk(
     """
     try:
         yield
-    except OSError as error:
+    except (OSError, RuntimeError) as raised:
+        error = raised.__context__ if isinstance(raised, RuntimeError) else raised
+        if not isinstance(error, OSError):
+            raise
         # Some libraries put it into their message alone.
         reasons = [n for n in _FULL if n == error.errno or os.strerror(n) in str(error)]
-        if not reasons:
+        if not reasons and error is raised:
             raise
+        if not reasons:
+            raise error from None
         raise OSError(
             f"{output} cannot be written: {os.strerror(reasons[0])}. Make room and {advice}."
         ) from error

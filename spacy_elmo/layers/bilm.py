@@ -116,11 +116,17 @@ class BiLMShim(Shim):
         self._model = bilm.to(get_torch_default_device())
         self._version += 1
 
-    def keep(self, docs: Sequence[Doc]) -> None:
-        """Keep the layers that Docs got in predictions, for the same text will come again.
+    def keep(self, docs: Sequence[Doc], *, check: bool = False) -> None:
+        """Keep the layers that Docs got in predictions, for the same text will come again;
+        unless the weights have changed without a trace, and with them some of the layers.
 
         docs (Sequence[Doc]): The Docs, `doc._.elmo` set.
+        check (bool): Look for such a change even if nothing is to be kept.
         """
+        if self.is_loaded and (check or any(doc in self.waiting for doc in docs)):
+            before = self.bilm.checksum()
+            if self.bilm.checksum(again=True) != before:
+                self.waiting.clear()
         features = self.settings.features
         found = [(self.waiting.pop(doc, None), doc._.elmo) for doc in docs]
         rows = [(key, layers) for key, layers in found if key is not None and layers is not None]
@@ -291,12 +297,15 @@ def _kept_features(
             layers = embed_docs(bilm, missed, cut, settings)
         return [values.cpu().numpy() for values in layers]
 
-    precision = resolve_precision(settings.precision, bilm.device)
+    def model(again: bool) -> str:
+        precision = resolve_precision(settings.precision, bilm.device)
+        return f"{bilm.checksum(again=again)} {precision} {settings.initial_state}"
+
     return features_of(
         features,
         docs,
         segments,
-        model=f"{bilm.checksum()} {precision} {settings.initial_state}",
+        model=model,
         sizes=shim.sizes,
         compute=compute,
         waiting=waiting,

@@ -20,6 +20,7 @@ from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
 from ..layers.bilm import follow_weights
+from ..weights.attribution import write_in_pipeline
 from .replacing import enable_replacing
 from .training import Training
 
@@ -224,7 +225,8 @@ class Elmo(Training, TrainablePipe):
         return self
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
-        """Write the weights, as `model.safetensors`.
+        """Write the weights, as `model.safetensors`; and where the folder is in that of a
+        pipeline, what is to be said of them (`LICENSES_SOURCES`, `license` in meta.json).
 
         path (Union[str, Path]): The pipe's folder.
         exclude (Iterable[str]): "model" leaves them out.
@@ -233,6 +235,8 @@ class Elmo(Training, TrainablePipe):
         util.to_disk(
             path, {MODEL_FILE: lambda file: file.write_bytes(self._shim.to_bytes())}, exclude
         )
+        if self._shim.is_loaded and "model" not in exclude:
+            write_in_pipeline(self.bilm.provenance, Path(path).parent, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load what `to_disk` wrote; the weights' original path is not needed.

@@ -81,7 +81,8 @@ class Training(Listening):
         RETURNS (Dict[str, Any]): Nothing.
         """
         docs = [example.predicted for example in examples]
-        self._shim.keep([doc for doc in docs if doc.user_data.get(OWNER) == self._owner])
+        mine = [doc for doc in docs if doc.user_data.get(OWNER) == self._owner]
+        self._shim.keep(mine, check=self.settings.frozen)
         return {}
 
     def annotate(self, docs: Sequence[Doc]) -> None:

@@ -1,5 +1,6 @@
 """Checkpoints: all that a run needs to go on as if it had never stopped."""
 
+import zipfile
 from pathlib import Path
 from typing import Any, Optional
 
@@ -8,8 +9,10 @@ from pydantic import BaseModel
 from wasabi import msg
 
 from ..bilm.config import BiLMConfig
-from ..files import atomic_stream
+from ..files import atomic_stream, full_disk
 from ..language_model.model import LanguageModel
+from ..weights.attribution import inherited
+from ..weights.state_dict_file import without_advice
 from .config import InitSettings, PretrainingConfig, TrainingSettings, VocabularySettings
 from .trainer import Trainer
 
@@ -45,14 +48,14 @@ def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -
         "sizes": trainer.model.bilm.config.to_dict(),
         "words": trainer.model.vocabulary.words,
         "corpus": corpus,
+        "provenance": inherited(trainer.model.bilm.provenance),
         "states": states,
     }
     path = folder / f"checkpoint-{trainer.progress.step:010d}.pt"
-    try:
-        with atomic_stream(path) as file:
-            torch.save(content, file)
-    except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter
-        raise OSError(f"{path} could not be written: {error}") from error
+    earlier = [other.name for other in checkpoints(folder) if other != path]
+    advice = f"go on with --resume: {earlier[-1] if earlier else 'nothing before it'} is kept"
+    with full_disk(path, advice), atomic_stream(path) as file:
+        torch.save(content, file)
     for other in checkpoints(folder):
         if other.name > path.name:  # could not be read: this run went on from one before
             other.rename(other.with_suffix(".damaged"))
@@ -67,24 +70,41 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
-    """Read the newest checkpoint that is whole.
+    """Read the newest checkpoint that is whole, by its checksums.
 
     folder (Path): Where they are.
     RETURNS (Optional[dict]): Its content; None if there is none.
     RAISES (ValueError): There are some, and none can be read.
     """
-    found = checkpoints(folder)
-    for path in reversed(found):
+    unusable: list[str] = []
+    for path in reversed(checkpoints(folder)):
         try:
-            content = torch.load(path, map_location="cpu", weights_only=True)
-            if content["version"] == VERSION:
-                return dict(content)
-            msg.warn(f"{path} is of version {content['version']}, this is version {VERSION}")
-        except Exception as error:  # PyTorch has no one error for what is no checkpoint
-            msg.warn(f"{path} cannot be read, trying the one before it: {error}")
-    if found:
-        raise ValueError(f"no checkpoint in {folder} can be read; --overwrite starts anew")
+            content = _read(path)
+        except Exception as error:  # there is no one error for what is no checkpoint
+            unusable.append(f"{path} cannot be used: {without_advice(error)}")
+            continue
+        for reason in unusable:
+            msg.warn(f"{reason}; going on from the one before it, {path.name}")
+        return content
+    if unusable:
+        raise ValueError(
+            f"no checkpoint in {folder} can be read: {'; '.join(unusable)}. --overwrite starts "
+            f"anew; --pretraining.init {folder.parent / 'model-last'} with another --output goes "
+            f"on from the last model"
+        )
     return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    # PyTorch writes a checksum for each part, and does not look at it.
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"{damaged} in it is damaged")
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    if content["version"] != VERSION:
+        raise ValueError(f"it is of version {content['version']}, this is version {VERSION}")
+    return dict(content)
 
 
 def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: str) -> None:
@@ -134,6 +154,7 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
     from ..bilm.vocabulary import Vocabulary
 
     bilm = BiLM(BiLMConfig.from_dict(content["sizes"]))
+    bilm.provenance = content.get("provenance", {})  # early versions did not write it
     kind = content["config"]["training.softmax"]
     width = bilm.config.projection_dim
     softmax = make_softmax(kind, n_words=len(content["words"]), width=width)

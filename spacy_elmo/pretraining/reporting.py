@@ -12,9 +12,10 @@ import torch
 from wasabi import Printer
 
 from .. import __version__
-from ..files import atomic_write, progress_bar
+from ..files import atomic_write, full_disk, progress_bar
 from ..language_model.model import save_model
 from ..language_model.perplexity import Perplexity
+from ..weights.attribution import inherited
 from .checkpoint import save_checkpoint
 from .config import Inputs, TrainingSettings
 from .loggers import Finalize, LogStep, logged_pipeline, make_logger, step_info
@@ -173,6 +174,7 @@ class Reporter:
     def _save_model(self, name: str) -> None:
         config = self.trainer.config
         provenance = {
+            **inherited(self.trainer.model.bilm.provenance),
             **self.last_report,
             "version": __version__,
             "corpus": {
@@ -185,7 +187,9 @@ class Reporter:
             "init": config.pretraining.init,
             "seed": config.seed,
         }
-        save_model(self.trainer.model, self.output / name, lang=config.lang, provenance=provenance)
+        folder = self.output / name
+        with full_disk(folder, "go on with --resume: the model that was there is kept"):
+            save_model(self.trainer.model, folder, lang=config.lang, provenance=provenance)
         self.unsaved.discard(name)
 
     def _append(self, report: dict[str, Any]) -> None:
@@ -204,7 +208,7 @@ class Reporter:
         try:
             write()
         except OSError as error:
-            self.bar.write(f"{error}; going on without it, free some space", file=sys.stderr)
+            self.bar.write(f"{error} (This run goes on.)", file=sys.stderr)
 
     def _log(self, report: Optional[dict[str, Any]]) -> None:
         """A logger that fails, for want of a network perhaps, does not end it either."""

@@ -134,8 +134,11 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
             _prepare(config, settings, output)
     elif processes.is_first:
         _compare_vocabulary(config, folder)
-    processes.wait()
     dev = _prepared(settings.dev)
+    for prepared in (folder, dev) if processes.is_first else ():
+        if prepared is not None:
+            open_corpus(prepared, verify=True)
+    processes.wait()
     if dev is not None:
         return open_corpus(folder), open_corpus(dev)
     return open_corpus(folder), load_text(settings.dev, format=settings.format, lang=config.lang)

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
-from ..files import atomic_write, checksum
+from ..files import atomic_write, checksum, progress_bar
 from .reading import READABLE, WRITTEN
 
 MANIFEST = WRITTEN[0][0]
 FORMAT_VERSION = 1
+ADVICE = "Copy the folder again, or delete it and prepare the corpus again."
 
 
 def read_manifest(folder: Path) -> Optional[dict[str, Any]]:
@@ -25,11 +26,14 @@ def read_manifest(folder: Path) -> Optional[dict[str, Any]]:
     try:
         manifest = json.loads(path.read_bytes())
         found = manifest["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no manifest of a corpus: {error}") from error
-    if found != FORMAT_VERSION:
-        raise ValueError(f"{path}: version {found}; this package reads version {FORMAT_VERSION}")
-    return manifest
+        if found != FORMAT_VERSION:
+            raise ValueError(f"version {found}; this package reads version {FORMAT_VERSION}")
+        manifest["settings"].items(), manifest["inputs"]
+        for about in manifest["files"].values():
+            about["size"], about["sha256"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no manifest of a corpus: {error}. {ADVICE}") from error
+    return dict(manifest)
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
@@ -60,16 +64,25 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
     verify (bool): Whether to read them all for their checksums.
     RAISES (ValueError): A file is missing, or another one.
     """
-    advice = "Copy the folder again, or delete it and prepare the corpus again."
-    for name, expected in manifest["files"].items():
+    files = manifest["files"]
+    for name, expected in files.items():
         path = folder / name
         if not path.is_file():
-            raise ValueError(f"{path} is missing. {advice}")
+            raise ValueError(f"{path} is missing. {ADVICE}")
         size = path.stat().st_size
         if size != expected["size"]:
-            raise ValueError(f"{path} has {size:,} bytes, not {expected['size']:,}. {advice}")
-        if verify and checksum(path) != expected["sha256"]:
-            raise ValueError(f"{path} has another checksum than in {MANIFEST}. {advice}")
+            raise ValueError(f"{path} has {size:,} bytes, not {expected['size']:,}. {ADVICE}")
+    if not verify:
+        return
+    total = sum(expected["size"] for expected in files.values())
+    with progress_bar(total, "Verifying", "B", in_logs=False) as bar:
+        for name, expected in files.items():
+            if checksum(folder / name) != expected["sha256"]:
+                raise ValueError(
+                    f"{folder / name} has another checksum than in {MANIFEST}: it is damaged. "
+                    f"{ADVICE}"
+                )
+            bar.update(expected["size"])
 
 
 def differences(

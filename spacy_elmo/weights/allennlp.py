@@ -95,6 +95,8 @@ class AllenNLP(Format):
                 parameters.update(read)
             bilm = build(config, Vocabularies(words=words), parameters, source=self.weights)
             bundle = ModelBundle(bilm, provenance=bilm.provenance)
+            text = stored.attribute(PROVENANCE)
+            bundle.add_provenance(None if text is None else srsly.json_loads(text), self.weights)
             if not weights_only:
                 self._add_rest(bundle, stored)
         return bundle
@@ -168,14 +170,12 @@ class AllenNLP(Format):
         return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays) -> None:
-        """The softmax, the provenance, and what has no place."""
+        """The softmax, and what has no place."""
         if any(name.startswith(SOFTMAX) for name in stored):
             if _existing(self.weights, VOCABULARY_FILE) is None:
                 bundle.missing = VOCABULARY_FILE
             else:
                 bundle.prediction = self._read_softmax(stored, bundle.bilm.config.projection_dim)
-        text = stored.attribute(PROVENANCE)
-        bundle.add_provenance(None if text is None else srsly.json_loads(text), self.weights)
         known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:

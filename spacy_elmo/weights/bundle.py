@@ -39,4 +39,5 @@ class ModelBundle:
         if not isinstance(provenance, (dict, type(None))):
             raise ValueError(f"{source}: its provenance is no JSON object")
         if provenance is not None:
-            self.provenance, self.lang = provenance, provenance.get("lang")
+            self.provenance = self.bilm.provenance = provenance
+            self.lang = provenance.get("lang")

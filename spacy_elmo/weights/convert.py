@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from .attribution import beside, write_attribution
 from .bundle import ModelBundle
 from .format import DTYPES, Format
 from .formats import FORMATS, read_bundle
@@ -64,6 +65,7 @@ def convert(
         bundle.prediction = None
     target.parent.mkdir(parents=True, exist_ok=True)
     chosen.write(bundle, target, DTYPES[dtype])
+    write_attribution(bundle.provenance, beside(target))
     return bundle, lost
 
 

@@ -11,13 +11,15 @@ from typing import Any
 import requests
 
 from .. import __version__
-from ..files import checksum, progress_bar
+from ..files import checksum, full_disk, progress_bar
+from .archives import LARGEST_JSON, LARGEST_RATIO, SMALL
 from .remote_file import RemoteFile
 
 TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a single byte
 PAUSE = 1.0  # seconds before the second attempt, then twice as long each time
 ATTEMPTS = 5  # without anything new
 ATTEMPTS_TO_REACH = 2  # the server at all
+MAX_BYTES = 8 << 30  # of a file of which nobody said how large it is; JSON is smaller
 CHUNK = 1 << 14  # bytes; at most so many are lost when a connection breaks
 TEMPORARY = (408, 425, 429, 500, 502, 503, 504)  # HTTP status: worth another attempt
 
@@ -53,6 +55,7 @@ def download(file: RemoteFile, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     part = _Part(target)
     with (
+        full_disk(part.path),
         requests.Session() as session,
         progress_bar(None, file.name, "B", in_logs=False) as bar,
     ):
@@ -161,8 +164,14 @@ def _receive(reply: requests.Response, file: RemoteFile, part: _Part, bar: Any) 
     """Write what comes.
 
     RAISES (_BrokenOff): It is not all.
+    RAISES (DownloadError): It is more than it should be, or packed.
     """
     _check_status(reply, file)
+    encoding = reply.headers.get("Content-Encoding") or "identity"
+    if encoding != "identity":
+        raise DownloadError(
+            f"{file.url} is sent packed (Content-Encoding: {encoding}), which nobody asked for"
+        )
     goes_on = reply.status_code == 206
     if reply.status_code == 416:  # nothing comes after what is there: it is whole, or wrong
         if reply.headers.get("Content-Range", "") == f"bytes */{part.size}":
@@ -177,18 +186,23 @@ def _receive(reply: requests.Response, file: RemoteFile, part: _Part, bar: Any) 
     have = part.size if goes_on else 0
     length = reply.headers.get("Content-Length", "")
     total = have + int(length) if length.isdecimal() else None
+    max_bytes = file.size or (LARGEST_JSON if file.name.endswith(".json") else MAX_BYTES)
     if total is not None:
-        _check_total(total, have, file, part)
+        _check_total(total, have, file, max_bytes, part)
+        max_bytes = total
     bar.total = total
     bar.n = have
     bar.refresh()
     with part.path.open("ab") as stream:
         for chunk in reply.iter_content(CHUNK):
+            have += len(chunk)
+            if have > max_bytes:
+                part.delete()
+                raise DownloadError(f"{file.url} goes on after the {max_bytes:,} bytes it may have")
             stream.write(chunk)
             bar.update(len(chunk))
-    size = part.path.stat().st_size
-    if total is not None and size != total:
-        raise _BrokenOff(f"{size:,} of {total:,} bytes arrived")
+    if total is not None and have != total:
+        raise _BrokenOff(f"{have:,} of {total:,} bytes arrived")
 
 
 def _check_status(reply: requests.Response, file: RemoteFile) -> None:
@@ -201,10 +215,11 @@ def _check_status(reply: requests.Response, file: RemoteFile) -> None:
         raise DownloadError(f"{file.url} cannot be fetched: HTTP status {reply.status_code}")
 
 
-def _check_total(total: int, have: int, file: RemoteFile, part: _Part) -> None:
-    if file.size is not None and total != file.size:
+def _check_total(total: int, have: int, file: RemoteFile, max_bytes: int, part: _Part) -> None:
+    if total > max_bytes or total != (file.size or total):
         part.delete()
-        raise DownloadError(f"{file.url} has {total:,} bytes, it should have {file.size:,}")
+        may = "at most" if file.size is None else "exactly"
+        raise DownloadError(f"{file.url} has {total:,} bytes, it may have {may} {max_bytes:,}")
     free = shutil.disk_usage(part.path.parent).free
     if total - have > free:
         raise OSError(f"{part.path.parent}: {total - have:,} bytes are to come, {free:,} are free")
@@ -215,6 +230,9 @@ def _open(path: Path, suffix: str) -> None:
         json.loads(path.read_text("utf8"))
     elif suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
+            claimed = sum(member.file_size for member in archive.infolist())
+            if claimed > SMALL + LARGEST_RATIO * path.stat().st_size:
+                raise ValueError(f"it claims to hold {claimed:,} bytes")
             broken = archive.testzip()
         if broken:
             raise ValueError(f"{broken} in it is broken")

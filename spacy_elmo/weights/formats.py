@@ -50,7 +50,7 @@ def read_model(
         bundle.lang = named.lang or bundle.lang
         known = named.description
         origin: dict[str, Any] = {key: known[key] for key in _ORIGIN if key in known}
-        bundle.provenance = {**origin, **bundle.provenance}
+        bundle.provenance = bundle.bilm.provenance = {**origin, **bundle.provenance}
     return stored, bundle
 
 

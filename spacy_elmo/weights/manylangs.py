@@ -98,8 +98,7 @@ class ManyLangs(Format):
         )
         bilm = build(config, vocabularies, parameters, source=folder)
         bundle = ModelBundle(bilm, provenance=bilm.provenance)
-        if not weights_only:
-            bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
+        bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
         return bundle
 
     def files(self) -> list[Path]:
@@ -136,7 +135,8 @@ class ManyLangs(Format):
             ):
                 arrays = stored_arrays(layout, parameters)
                 tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
-                torch.save(tensors, folder / file)
+                with (folder / file).open("wb") as opened:  # for `full_disk` to know of it
+                    torch.save(tensors, opened)
             for name, vocabulary in (
                 ("char", vocabularies.characters),
                 ("word", vocabularies.words),
@@ -214,20 +214,19 @@ def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]
 
 
 def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """The architecture, and where it comes from. Its path is that of whoever trained
-    the model: the folder itself is asked first, and the published sizes last."""
+    """The architecture, and where it comes from. Its path is that of whoever trained the
+    model: it is looked for in the folder, and nowhere else; then the sizes are the published."""
     named = settings.get("config_path")
     if not isinstance(named, str) or not named:
         raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
     base = re.split(r"[/\\]", named)[-1]
     paths: list[File] = [folder / named] if _is_inside(named) else []
     paths += [folder / base, folder / "configs" / base]
-    if isinstance(folder, Path):
-        paths.append(folder / named)
     for path in paths:
         if base and _is_file(path):
             return read_object(path), str(path)
-    return PUBLIC_SIZES, f"the published sizes ({shortened(named)} is not in {folder})"
+    missing = f"{shortened(named)} is not in {folder}: if you have it, copy it there"
+    return PUBLIC_SIZES, f"the published sizes ({missing})"
 
 
 def _is_file(path: File) -> bool:

@@ -9,10 +9,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
+from ..bilm.config import shortened
 from ..bilm.softmax import Softmax, make_softmax
 from ..bilm.vocabulary import Vocabulary
 from ..files import atomic_folder
 from .archives import File
+from .attribution import license_of
 from .bundle import ModelBundle, Prediction
 from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
 from .vocabulary_files import VOCABULARY_FILE
@@ -58,7 +60,8 @@ class PipelineFolder(SafetensorsFile):
             bundle.missing = absent[0]
         else:
             bundle.prediction = _read_softmax(self.folder, bundle.bilm.config.projection_dim)
-        bundle.lang, extras = _read_lang_and_extras(self.folder, pipe=self.file.parent.name)
+        license = license_of(bundle.provenance)
+        bundle.lang, extras = _read_lang_and_extras(self.folder, self.file.parent.name, license)
         bundle.extras.extend(extras)
         return bundle
 
@@ -126,32 +129,57 @@ def _read_softmax(folder: Path, width: int) -> Prediction:
     return softmax, vocabulary
 
 
-def _read_lang_and_extras(path: Path, *, pipe: str) -> tuple[Optional[str], list[str]]:
+def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional[str], list[str]]:
     """Read what a pipeline holds beside the weights of a pipe `elmo`.
 
     path (Path): Its folder.
     pipe (str): Name of the pipe.
+    license (str): That of the weights.
     RETURNS (Tuple[Optional[str], List[str]]): Its language, and the extras, in words.
     RAISES (ValueError): A file cannot be read.
     """
-    from spacy.util import load_config
-
     extras: list[str] = []
-    config = load_config(path / CONFIG_FILE, interpolate=False)
-    others = [name for name in config.get("nlp", {}).get("pipeline", ()) if name != pipe]
+    lang, names, settings = _read_config(path / CONFIG_FILE, pipe)
+    others = [name for name in names if name != pipe]
     if others:
         extras.append(f"the other components ({', '.join(others)})")
-    settings, (defaults, unnamed) = config.get("components", {}).get(pipe, {}), _defaults()
+    defaults, unnamed = _defaults()
     changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
     if changed:
         extras.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
     meta = _read_meta(path / "meta.json")
-    names = [name for name in _NAMES if meta.get(name, unnamed[name]) != unnamed[name]]
+    known = {**unnamed, **({"license": license} if meta.get("license") else {})}
+    names = [name for name in _NAMES if meta.get(name, known[name]) != known[name]]
     if names:
         extras.append(f"entries of meta.json ({', '.join(names)})")
     if meta["vectors"].get("vectors"):
         extras.append("static vectors")
-    return config.get("nlp", {}).get("lang"), extras
+    return lang, extras
+
+
+def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[str, Any]]:
+    """The language, the names of the components, and the settings of one."""
+    from spacy.util import load_config
+
+    try:
+        config = load_config(path, interpolate=False)
+    except Exception as error:  # of spaCy's parser, or of Python's
+        raise ValueError(f"{path}: not a readable config: {error}") from error
+    nlp = config.get("nlp", {})
+    lang, names = nlp.get("lang"), nlp.get("pipeline", [])
+    settings = config.get("components", {}).get(pipe, {})
+    for name, value, is_right, wanted in (
+        ("[nlp] lang", lang, isinstance(lang, (str, type(None))), "a string"),
+        ("[nlp] pipeline", names, _are_strings(names), "a list of strings"),
+        (f"[components] {pipe}", settings, isinstance(settings, dict), "a section"),
+    ):
+        if not is_right:
+            raise ValueError(f"{path}: {name} should be {wanted}, and is {shortened(value)}")
+    return lang, names, settings
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _read_meta(path: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ..bilm.model import BiLM
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_write
 from .archives import File, check_regular
+from .attribution import take_attribution
 from .bundle import ModelBundle
 from .format import Format
 from .layout import plain, read_parameters
@@ -48,6 +49,7 @@ class SafetensorsFile(Format):
     def read(self, *, weights_only: bool = False) -> ModelBundle:
         check_regular(self.file)
         bilm = from_bytes(self.file.read_bytes(), str(self.file))
+        take_attribution(bilm.provenance, self.file)
         lang = bilm.provenance.get("lang")
         return ModelBundle(bilm, lang=lang, provenance=bilm.provenance)
 

@@ -84,7 +84,7 @@ def read_state_dict(file: File) -> StateDict:
         except _Refused as error:
             raise ValueError(f"{file}: {error}. Nothing of it was run.") from error
         except Exception as error:  # PyTorch raises many kinds for broken files
-            reason = _without_advice(error)
+            reason = without_advice(error)
             raise ValueError(f"{file}: not a readable state dict of PyTorch: {reason}") from None
     if not isinstance(tensors, dict) or not all(
         isinstance(name, str) and type(tensor) in (torch.Tensor, torch.nn.Parameter)
@@ -124,7 +124,7 @@ def _check_pickle(stream: IO[bytes]) -> None:
             raise _Refused(f"its pickle asks for '{wanted}', of which no state dict is made")
 
 
-def _without_advice(error: Exception) -> str:
-    """PyTorch's advice is to read the file without care."""
+def without_advice(error: Exception) -> str:
+    """RETURNS (str): One line of an error: PyTorch's advice is to read the file without care."""
     line = str(error).split("\n")[0].split(". ")[0]
     return line if line and "eights" not in line else type(error).__name__

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.weights import read_weights, safetensors_file
 
+from golden import MANYLANGS
 from models import tiny_bilm
 
 
@@ -61,30 +62,33 @@ def test_existing_target(tmp_path, source):
 
 LIMITED = """
 import json, resource, sys
+import torch  # not while the limit holds
 from spacy.cli._util import app
 from typer.testing import CliRunner
 import spacy_elmo.cli
 
-for size in map(int, sys.argv[3:]):
+end = sys.argv.index("-")
+for size in map(int, sys.argv[end + 1 :]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-    result = CliRunner().invoke(app, ["elmo", "convert", *sys.argv[1:3]])
+    result = CliRunner().invoke(app, ["elmo", "convert", *sys.argv[1:end], "--force"])
     print(json.dumps([result.exit_code, result.output]))
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
-def test_full_disk(tmp_path, source):
+@pytest.mark.parametrize("name", ["weights.hdf5", "manylangs"])
+def test_full_disk(tmp_path, source, name):
     """By the limit on the size of files that a process may set itself: at the first
     dataset, in the middle, and where the last thing is added."""
-    target = tmp_path / "weights.hdf5"
-    run(source, target)
-    size = target.stat().st_size
+    target, options = tmp_path / name, []
+    if name == "manylangs":
+        source, options = MANYLANGS, ["--format", "manylangs"]
+    run(source, target, *options)
+    size = max(path.stat().st_size for path in (target, *target.glob("*.pkl")))
     limits = (100, size // 2, size - 100, 2 * size)
-    names = {path.name for path in tmp_path.iterdir()} - {"weights.hdf5", "options.json"}
-    for name in ("weights.hdf5", "options.json"):
-        (tmp_path / name).unlink()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     process = subprocess.run(
-        [sys.executable, "-c", LIMITED, source, target, *map(str, limits)],
+        [sys.executable, "-c", LIMITED, source, target, *options, "-", *map(str, limits)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -93,11 +97,11 @@ def test_full_disk(tmp_path, source):
     *failed, done = (json.loads(line) for line in process.stdout.splitlines())
     for status, output in failed:
         assert status == 1
-        said = "weights.hdf5 cannot be written: File too large. Make room and run the same again."
+        said = f"{name} cannot be written: File too large. Make room and run the same again."
         assert said in " ".join(output.split())
     assert done[0] == 0
-    assert {path.name for path in tmp_path.iterdir()} == names | {"weights.hdf5", "options.json"}
-    assert read_weights(target).checksum() == tiny_bilm().checksum()
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == set(before)
+    assert read_weights(target).checksum() == read_weights(source).checksum()
 
 
 def test_provenance(tmp_path, source):

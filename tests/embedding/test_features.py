@@ -219,6 +219,45 @@ def test_other_weights_other_layers(make_nlp, bfloat16, change):
     np.testing.assert_allclose(pipe.predict([doc])[0], after, atol=1e-6)
 
 
+def scaled(bilm, through):
+    """Change weights so that PyTorch does not know of it."""
+    weight = bilm.stacks[0][0].input_weight
+    values = weight.data if through == "data" else weight.detach().numpy()
+    values *= 2.0
+
+
+def layers_of(bilm, nlp, texts):
+    """By a copy, which has computed nothing before."""
+    other = spacy.blank("en").add_pipe("elmo")
+    other.set_bilm(copy.deepcopy(bilm))
+    return [other.predict([nlp.make_doc(text)])[0] for text in texts]
+
+
+@pytest.mark.parametrize("through", ["data", "numpy"])
+@pytest.mark.parametrize("at", ["update", "score"])
+def test_weights_that_change_without_a_trace(make_nlp, tmp_path, through, at):
+    """No layers of theirs are kept as those of others; from then on all is computed anew."""
+    nlp = make_nlp(features=disk(tmp_path / "features.sqlite"))
+    train(nlp, n_epochs=1)
+    pipe, texts = nlp.get_pipe("elmo"), ["Maria swims .", "A text that is new ."]
+    before = trained_on(pipe, nlp.make_doc(texts[0]))
+    scaled(pipe.bilm, through)
+    if at == "update":
+        trained_on(pipe, nlp.make_doc(texts[1]))
+    else:
+        nlp.evaluate([Example(nlp.make_doc(text), nlp.make_doc(text)) for text in texts])
+    for _ in range(2):
+        found = [trained_on(pipe, nlp.make_doc(text)) for text in texts]
+        for layers, wanted in zip(found, layers_of(pipe.bilm, nlp, texts)):
+            np.testing.assert_allclose(layers, wanted, atol=1e-6)
+    scaled(pipe.bilm, through)
+    with torch.no_grad():
+        pipe.bilm.stacks[0][0].input_weight.mul_(0.25)  # the first weights
+    found = [trained_on(pipe, nlp.make_doc(text)) for text in texts]
+    np.testing.assert_array_equal(found[0], before)
+    np.testing.assert_allclose(found[1], layers_of(pipe.bilm, nlp, texts)[1], atol=1e-6)
+
+
 @pytest.mark.parametrize("first", ["float32", "bfloat16"])
 def test_precisions_in_one_file(make_nlp, bfloat16, tmp_path, first):
     """Layers of one precision are served to no run of another."""

@@ -82,16 +82,88 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         DiskFeatures(tmp_path / "file" / "features", 10, "float32").get([b"key"], [(3, 1, 4)])
 
 
-def test_a_damaged_entry_is_computed_anew(tmp_path):
+FLIPPED = "CAST(substr(data, 1, 20) || x'7e' || substr(data, 22) AS BLOB)"
+# What is changed, and which of five entries, of 0 to 4 tokens of 48 bytes, are whole then.
+DAMAGES = {
+    "cut": ("UPDATE features SET data = substr(data, 1, 7)", [0]),
+    "a byte": (f"UPDATE features SET data = {FLIPPED} WHERE length(data) > 60", [0, 1]),
+    "of another": (
+        "UPDATE features SET data = (SELECT data FROM features WHERE length(data) = 52)",
+        [1],
+    ),
+    "no bytes": ("UPDATE features SET data = 'text'", []),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damaged_entry_is_computed_anew(tmp_path, caplog, how):
+    """And then kept in its place. It is said once, with the way out."""
     keys, layers = random_layers()
     cache = DiskFeatures(tmp_path / "features", 10, "float32")
     cache.add(keys, layers)
     cache.close()
+    change, whole = DAMAGES[how]
     with sqlite3.connect(tmp_path / "features") as connection:
-        connection.execute("UPDATE features SET data = substr(data, 1, 7) WHERE length(data) > 0")
+        connection.execute(change)
     connection.close()
+    for _ in range(2):
+        found = cache.get(keys, shapes(layers))
+        assert [i for i in range(5) if found[i] is not None] == whole
+    for i in whole:
+        np.testing.assert_array_equal(found[i], layers[i])
+    (record,) = caplog.records
+    assert "features is damaged (a checksum is wrong): what cannot be read" in record.message
+    cache.add(keys, layers)
+    for got, wanted in zip(cache.get(keys, shapes(layers)), layers):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("moment", ["before", "while it is open"])
+def test_damaged_pages(tmp_path, caplog, moment):
+    """Every page but the first holds noise: no error of SQLite's own, and nothing wrong."""
+    path = tmp_path / "features"
+    keys, layers = random_layers(60)
+    cache = DiskFeatures(path, 10, "float32")
+    cache.add(keys, layers)
+    cache.close()
+    if moment == "while it is open":
+        cache.get(keys[:1], shapes(layers[:1]))
+        cache._connection.execute("PRAGMA cache_size = 1")  # pages that it has not read before
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + np.random.default_rng(0).bytes(len(data) - 4096))
+    if moment == "before":
+        with pytest.raises(ValueError, match=r"features .*(malformed|corrupt).*delete it or give"):
+            cache.get(keys, shapes(layers))
+        return
     found = cache.get(keys, shapes(layers))
-    assert [values is None for values in found] == [False, True, True, True, True]
+    assert any(values is None for values in found)
+    for got, wanted in zip(found, layers):
+        assert got is None or np.array_equal(got, wanted)
+    cache.add(keys, layers)
+    assert "features is damaged (" in caplog.records[0].message
+
+
+def test_a_file_without_checksums_is_filled_anew(tmp_path, caplog):
+    """As the first version wrote it; a table of another program's is left as it is."""
+    old, other = tmp_path / "features", tmp_path / "other"
+    for path, columns in ((old, "key, data"), (other, "a, b")):
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"CREATE TABLE features ({columns})")
+            connection.execute("INSERT INTO features VALUES (?, ?)", (b"float32key", bytes(48)))
+        connection.close()
+    keys, layers = random_layers()
+    for _ in range(2):
+        cache = DiskFeatures(old, 10, "float32")
+        cache.add(keys, layers)
+        assert all(values is not None for values in cache.get(keys, shapes(layers)))
+        cache.close()
+    (record,) = caplog.records
+    assert "features was written by an earlier version, without checksums" in record.message
+    with pytest.raises(ValueError, match="another program's file"):
+        DiskFeatures(other, 10, "float32").get(keys, shapes(layers))
+    with sqlite3.connect(other) as connection:
+        assert connection.execute("SELECT count(*) FROM features").fetchone() == (1,)
+    connection.close()
 
 
 def test_full_file_and_full_disk(tmp_path, caplog):

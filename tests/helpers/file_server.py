@@ -13,7 +13,8 @@ class FileServer:
     `script` says what happens to the requests to come, one after another: a dict with
     `status`, `headers` (None takes one away), `cut` (so many bytes, then the connection
     closes), `stall` (so many bytes, then nothing), `pause` (seconds before each 1,000
-    bytes), `ignore_range`. What the script says nothing of is served as it should be.
+    bytes), `ignore_range`, `repeat` (so many times the content, in chunks, its length not
+    said). What the script says nothing of is served as it should be.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,8 @@ class FileServer:
         status = act.get("status", status)
         body = content[start:] if status in (200, 206) else b""
         headers.update({"Content-Length": str(len(body)), **act.get("headers", {})})
+        if "repeat" in act:
+            headers.update({"Content-Length": None, "Transfer-Encoding": "chunked"})
         handler.send_response(status)
         for name, value in headers.items():
             if value is not None:
@@ -69,6 +72,12 @@ class FileServer:
             self._send(handler, body, act)
 
     def _send(self, handler: BaseHTTPRequestHandler, body: bytes, act: dict[str, Any]) -> None:
+        if "repeat" in act:
+            chunk = f"{len(body):x}\r\n".encode() + body + b"\r\n"
+            for _ in range(act["repeat"]):
+                handler.wfile.write(chunk)
+            handler.wfile.write(b"0\r\n\r\n")
+            return
         some = body[: act.get("cut", act.get("stall", len(body)))]
         for start in range(0, len(some), 1000):
             time.sleep(act.get("pause", 0))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import zipfile
 from dataclasses import fields
 from pathlib import Path
 
@@ -104,8 +105,13 @@ def test_sourced_into_another_training(trained):
 
 
 def test_package(trained, tmp_path):
+    """It can be installed, and carries what is to be said of the weights."""
+    nlp = spacy.load(trained / "training" / "model-best")
+    said = {"attribution": "The weights are Maria's.", "licence": "CC-BY-4.0"}
+    nlp.get_pipe("elmo").bilm.provenance.update(said)
+    nlp.to_disk(tmp_path / "pipeline")
     package(
-        trained / "training" / "model-best",
+        tmp_path / "pipeline",
         tmp_path,
         name="tiny",
         version="1.2.3",
@@ -113,6 +119,12 @@ def test_package(trained, tmp_path):
         create_wheel=True,
     )
     wheel = next((tmp_path / "en_tiny-1.2.3" / "dist").glob("*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        texts = {name: archive.read(name).decode("utf8", "replace") for name in archive.namelist()}
+    for folder in ("en_tiny/en_tiny-1.2.3/", "en_tiny-1.2.3.dist-info/"):
+        found = [n for n in texts if n.startswith(folder) and n.endswith("LICENSES_SOURCES")]
+        assert texts[found[0]] == said["attribution"]
+    assert "License: CC-BY-4.0" in texts["en_tiny-1.2.3.dist-info/METADATA"]
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
     subprocess.run([*pip, "--target", str(site), str(wheel)], check=True)

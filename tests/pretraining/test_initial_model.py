@@ -2,7 +2,9 @@
 
 from types import SimpleNamespace
 
+import h5py
 import pytest
+import srsly
 import torch
 
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax
@@ -22,6 +24,7 @@ from runs import arrays, metrics, run_settings, write_texts
 
 OTHER = read_corpus([["the", "a", "new", "b"], ["words", "the", "new", "the"]] * 20)
 DEV = read_corpus([["the", "a", "unseen", "b"]])
+SAID = {"attribution": "Of Maria's letters.", "licence": "CC-BY-4.0", "tokens": 3}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,9 @@ def folder(tmp_path_factory):
     for kind in ("sampled", "adaptive"):
         pretrain(run_settings(made, softmax=kind, max_steps=4, seed=3), made / kind)
     options = tiny_options()
-    reference.write_hdf5(made / "allennlp", options, reference.random_datasets(options, 7))
+    path = reference.write_hdf5(made / "allennlp", options, reference.random_datasets(options, 7))
+    with h5py.File(path, "a") as file:
+        file.attrs["spacy_elmo_provenance"] = srsly.json_dumps(SAID)
     return made
 
 
@@ -213,6 +218,11 @@ def test_resumed_in_and_after_the_time_of_the_softmax(folder, tmp_path, monkeypa
     assert metrics(tmp_path / "out") == metrics(tmp_path / "alone")
     model = read_language_model(tmp_path / "out" / "model-last")
     assert model.bilm.config == read_weights(folder / "allennlp").config
+    for name in ("attribution", "licence"):
+        assert model.bilm.provenance[name] == SAID[name]
+    assert model.bilm.provenance["tokens"] != SAID["tokens"]
+    said = (tmp_path / "out" / "model-last" / "LICENSES_SOURCES").read_text("utf8")
+    assert said == SAID["attribution"]
 
 
 @pytest.mark.parametrize("name", ["missing", "train.txt"])

@@ -195,6 +195,28 @@ def test_prepared_text_gives_the_same_model(folder):
     assert_same_arrays(arrays(folder / "out"), weights)
 
 
+@pytest.mark.parametrize("what", ["train", "dev", "own"])
+def test_damaged_prepared_text_is_refused(folder, what):
+    """Before a step is made: of a corpus that is given, and of a run's own."""
+    config = run_config(folder, max_steps=2)
+    prepared = folder / "prepared"
+    if what == "own":
+        assert pretrain(check_config(config), folder / "out")
+        prepared = folder / "out" / "corpus"
+    else:
+        prepare(config["corpus"][what], prepared, min_count=1, n_process=1)
+        config["corpus"][what] = str(prepared)
+    path = prepared / "tokens-00000.npy"
+    data = bytearray(path.read_bytes())
+    data[-4] ^= 1  # another token
+    path.write_bytes(data)
+    config["training"]["max_steps"] = 4
+    with pytest.raises(ValueError, match=r"tokens-00000.npy has another .* damaged. Copy the fol"):
+        pretrain(check_config(config), folder / "out", resume=True)
+    found = checkpoints(folder / "out" / "checkpoints")
+    assert len(found) == (what == "own")
+
+
 def test_checkpoints_when_they_are_due(folder, monkeypatch):
     saved = []
     original = reporting.save_checkpoint

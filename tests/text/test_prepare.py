@@ -225,7 +225,9 @@ def test_a_damaged_folder(prepared, name):
     open_corpus(prepared, verify=True)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"format_version": 2}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"format_version": 2}', '{"format_version": 1, "f\\u0001les": {}}']
+)
 def test_no_manifest_of_ours(prepared, text):
     (prepared / "manifest.json").write_text(text, "utf8")
     with pytest.raises(ValueError, match=r"manifest\.json"):

@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import re
 import subprocess
@@ -225,9 +226,9 @@ def test_truncated_without_a_length(server, tmp_path):
     assert_whole(target, content)
 
 
-def zipped(data):
+def zipped(data, compression=zipfile.ZIP_STORED):
     stream = BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
+    with zipfile.ZipFile(stream, "w", compression) as archive:
         archive.writestr("encoder.pkl", data)
     return stream.getvalue()
 
@@ -249,11 +250,45 @@ def test_broken_archive(tmp_path):
     path.write_bytes(content.replace(b"12345", b"12346", 1))
     with pytest.raises(ValueError, match="encoder.pkl in it is broken"):
         check(RemoteFile("http://x/m.zip"), path)
+    path.write_bytes(zipped(bytes(10**8), zipfile.ZIP_DEFLATED))
+    with pytest.raises(ValueError, match="it claims to hold 100,000,000 bytes"):
+        check(RemoteFile("http://x/m.zip"), path)
 
 
 def test_wrong_size(server, target):
-    fails(server, target, "has 300,000 bytes, it should have 5", size=5)
+    fails(server, target, "has 300,000 bytes, it may have exactly 5", size=5)
     assert not any(target.parent.iterdir())
+
+
+@pytest.mark.parametrize("known", [{"size": SIZE}, {}])
+def test_no_more_arrives_than_may(server, target, monkeypatch, known):
+    """Of a reply that does not say its length, and would not end."""
+    monkeypatch.setattr(module, "MAX_BYTES", SIZE)
+    server.script = [{"repeat": 1}, {"repeat": 1_000_000}]
+    fetch(server, target, **known)
+    assert_whole(target)
+    fails(server, target.with_name("other.bin"), "goes on after the 300,000 bytes it", **known)
+    assert_whole(target)
+    monkeypatch.setattr(module, "MAX_BYTES", SIZE - 1)
+    if not known:
+        fails(server, target.with_name("other.bin"), "300,000 bytes, it may have at most 299,999")
+
+
+def test_options_are_small(server, tmp_path):
+    server.files["/options.json"] = b" " * 1000
+    server.script = [{"repeat": 1_000_000}]
+    with pytest.raises(DownloadError, match="goes on after the 1,048,576 bytes"):
+        download(RemoteFile(f"{server.url}/options.json"), tmp_path / "options.json")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "gzip, gzip"])
+def test_what_is_packed_on_the_way_is_refused(server, target, encoding):
+    """Though it was asked for as it is; a small one may unpack to any size."""
+    server.files["/a/model.bin"] = gzip.compress(bytes(10**7))
+    server.script = [{"headers": {"Content-Encoding": encoding}}]
+    fails(server, target, f"is sent packed .Content-Encoding: {encoding}.")
+    assert not any(target.parent.iterdir())
+    assert server.requests[0][1]["Accept-Encoding"] == "identity"
 
 
 def test_wrong_checksum(server, target):

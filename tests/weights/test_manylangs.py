@@ -1,6 +1,7 @@
 """ELMoForManyLangs' folders, against its own output and against numpy."""
 
 import json
+import shutil
 import zipfile
 
 import numpy as np
@@ -142,7 +143,6 @@ def config_path(folder, path):
         ("sizes.json", "C:\\models\\sizes.json"),
         ("configs/sizes.json", "configs/sizes.json"),
         ("configs/sizes.json", "/somebody/configs/sizes.json"),
-        ("../sizes.json", "../sizes.json"),
         ("sizes.json", "../../nowhere/sizes.json"),
     ],
 )
@@ -153,13 +153,14 @@ def test_sizes_named_by_a_path(folder, stands, named):
     assert read_weights(folder).config.lstm_dim == 20
 
 
-def test_sizes_that_stand_elsewhere_on_this_machine(folder, tmp_path):
+@pytest.mark.parametrize("way", ["../mine.json", "configs/../../mine.json", "{}/mine.json"])
+def test_sizes_outside_of_the_folder_are_not_opened(folder, tmp_path, way):
+    (folder / "configs").mkdir()
     (folder / "sizes.json").rename(tmp_path / "mine.json")
-    config_path(folder, str(tmp_path / "mine.json"))
+    config_path(folder, way.format(tmp_path))
+    fails(folder, "published sizes", "mine.json' is not in", "copy it there")
+    shutil.copy(tmp_path / "mine.json", folder)
     assert read_weights(folder).config.lstm_dim == 20
-    other = reference.sizes_of(cell_clip=7.5)
-    (folder / "mine.json").write_text(json.dumps(other), "utf8")
-    assert read_weights(folder).config.cell_clip == 7.5  # the folder's own goes first
 
 
 def test_published_sizes_take_the_place_of_a_missing_file(folder, monkeypatch):

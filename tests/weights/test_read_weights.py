@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from spacy_elmo.weights import is_available, named, read_weights, safetensors_file
+from spacy_elmo.weights.formats import read_bundle
 
 import reference
 from models import tiny_bilm, tiny_options
@@ -73,6 +74,26 @@ def test_pipeline_folder(tmp_path):
     shutil.copy(tmp_path / "elmo" / "model.safetensors", tmp_path / "second")
     with pytest.raises(ValueError, match=r"several models: elmo.model.safetensors, second"):
         read_weights(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("[nlp]\nlang = 3", r"\[nlp\] lang should be a string, and is 3"),
+        ("[nlp]\npipeline = 3", "pipeline should be a list of strings, and is 3"),
+        ("[nlp]\npipeline = [[1]]", r"a list of strings, and is \[\[1\]\]"),
+        ('[nlp]\npipeline = "elmo"', "a list of strings, and is 'elmo'"),
+        ("[components]\nelmo = 3", "elmo should be a section, and is 3"),
+        ("[nlp]\n[nlp]", "not a readable config: .*already exists"),
+        ("[nlp", "not a readable config"),
+    ],
+)
+def test_config_of_other_types(tmp_path, config, message):
+    """Where it stands is named, in place of where it failed."""
+    (tmp_path / "config.cfg").write_text(config, "utf8")
+    safetensors_file.write(tiny_bilm(), tmp_path / "elmo" / "model.safetensors")
+    with pytest.raises(ValueError, match=rf"config\.cfg: .*{message}"):
+        read_bundle(tmp_path)
 
 
 def test_nothing_there(tmp_path):
