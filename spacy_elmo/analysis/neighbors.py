@@ -119,8 +119,7 @@ def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
 def _units(vectors: Floats2d) -> Floats2d:
     """The vectors at length 1; zeros stay what they are."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: Floats2d = vectors / np.where(lengths > 0, lengths, 1)
-    return units
+    return vectors / np.where(lengths > 0, lengths, 1)
 
 
 def _check_layer(layer: str, n_layers: int) -> None:

@@ -83,8 +83,7 @@ def _unit(vectors: Floats2d) -> Floats2d:
     """In float64; a vector of zeros stays one."""
     vectors = vectors.astype("float64")
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Floats2d = vectors / np.where(norms == 0, 1.0, norms)
-    return unit
+    return vectors / np.where(norms == 0, 1.0, norms)
 
 
 def _by_word(

@@ -65,8 +65,7 @@ def restore_vectors(doc: Doc) -> Doc:
 
 def token_vector(token: Token) -> np.ndarray:
     """RETURNS (numpy.ndarray): The token's row of the tensor. *Shape:* `(width,)`"""
-    vector: np.ndarray = token.doc.tensor[token.i]
-    return vector
+    return token.doc.tensor[token.i]
 
 
 def span_vector(span: Span) -> np.ndarray:
@@ -132,15 +131,13 @@ def _no_lexeme_vector(lexeme: Lexeme) -> float:
 
 
 def _tensor(item: Union[Doc, Span, Token]) -> np.ndarray:
-    tensor: np.ndarray = item.tensor if isinstance(item, Doc) else item.doc.tensor
-    return tensor
+    return item.tensor if isinstance(item, Doc) else item.doc.tensor
 
 
 def _mean(rows: np.ndarray) -> np.ndarray:
     if not len(rows):
         return np.zeros(rows.shape[1:], dtype="float32")
-    mean: np.ndarray = rows.mean(axis=0)
-    return mean
+    return rows.mean(axis=0)
 
 
 def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
@@ -164,8 +161,7 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
         weights = np.asarray(mix)
     if weights.shape != (n_layers,):
         raise ValueError(f"mix = {mix}: the model has {n_layers} layers, which need a weight each")
-    mixed: Floats2d = np.tensordot(weights.astype("float32"), layers, axes=1)
-    return mixed
+    return np.tensordot(weights.astype("float32"), layers, axes=1)
 
 
 def check_mix(mix: Mix) -> None:

@@ -20,7 +20,7 @@ from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..text.manifest import stamp
 from ..text.reading import Inputs
 from .embedder import DTYPES, Embedder
-from .entries import Embedded, Entry
+from .entries import Entry
 from .inputs import find_inputs, read_entries
 from .layers import choose_layers
 from .making import DocMaker
@@ -173,8 +173,7 @@ def _describe(pipe: Elmo, lang: str, files: Sequence[Path]) -> dict[str, Any]:
             for file in files
         ],
     }
-    described: dict[str, Any] = json.loads(json.dumps(settings))
-    return described
+    return json.loads(json.dumps(settings))
 
 
 def _prepare(workplace: Workplace, settings: dict[str, Any], *, resume: bool, force: bool) -> None:
@@ -231,13 +230,7 @@ def _put_together(
     workplace: Workplace, n_chunks: int, settings: dict[str, Any], *, index: bool
 ) -> None:
     whole = workplace.clear_whole()
-    with progress_bar(settings["entries"], "Writing", "entries") as bar:
-
-        def entries() -> Iterator[Embedded]:
-            for entry in workplace.read(n_chunks):
-                yield entry
-                bar.update()
-
-        write = OUTPUTS[settings["format"]].write
-        write(whole, entries(), settings, index=index)
+    entries = workplace.read(n_chunks)
+    with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
+        OUTPUTS[settings["format"]].write(whole, bar, settings, index=index)
     workplace.publish()

@@ -89,7 +89,7 @@ def _record(file: Path, number: int, line: bytes, maker: DocMaker) -> Entry:
     try:
         content = read_record(line.decode("utf8"))
         if isinstance(content, str):
-            return maker.make(content)
+            return maker.entry(maker.nlp(content))
         if any(map(has_half_a_pair, content)):
             raise ValueError("'tokens' hold half a surrogate pair, which cannot be written")
     except ValueError as error:

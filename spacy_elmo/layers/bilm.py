@@ -78,8 +78,7 @@ class BiLMShim(Shim):
             they are of other sizes than the config says."""
         if self._model is None:
             self.read(self.settings.weights)
-        bilm: BiLM = self._model
-        return bilm
+        return self._model
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -118,8 +118,7 @@ def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
     """The weights that the layers are mixed with, which sum to 1."""
     raw = model.get_param("weights")
     shifted = model.ops.xp.exp(raw - raw.max())
-    weights: Floats1d = shifted / shifted.sum()
-    return weights
+    return shifted / shifted.sum()
 
 
 def _accumulate(
@@ -149,10 +148,9 @@ def _backprop_norm(  # type: ignore[no-untyped-def]
     xp, d_normed: Floats3d, normed: Floats3d, inverse: Floats3d
 ) -> Floats3d:
     along = (d_normed * normed).mean(axis=2, keepdims=True)
-    gradient: Floats3d = inverse * (
+    return inverse * (
         d_normed - d_normed.mean(axis=2, keepdims=True) - normed * along
     )
-    return gradient
 
 
 def _check_layers(model: Model[Layers, Vectors], X: Layers) -> None:
