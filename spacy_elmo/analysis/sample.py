@@ -117,6 +117,12 @@ def select_input(layers: Floats3d, name: str) -> Floats2d:
     return layers[int(name)]
 
 
+def unit_vectors(vectors: Floats2d) -> Floats2d:
+    """RETURNS (Floats2d): The vectors at length 1; those of zeros stay what they are."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(norms == 0, 1, norms)
+
+
 def describe_input(name: str) -> str:
     """RETURNS (str): What a probe reads, in words: "layer 1"."""
     return f"layer {name}" if name.isdecimal() else name
