@@ -148,9 +148,7 @@ def _backprop_norm(  # type: ignore[no-untyped-def]
     xp, d_normed: Floats3d, normed: Floats3d, inverse: Floats3d
 ) -> Floats3d:
     along = (d_normed * normed).mean(axis=2, keepdims=True)
-    return inverse * (
-        d_normed - d_normed.mean(axis=2, keepdims=True) - normed * along
-    )
+    return inverse * (d_normed - d_normed.mean(axis=2, keepdims=True) - normed * along)
 
 
 def _check_layers(model: Model[Layers, Vectors], X: Layers) -> None:

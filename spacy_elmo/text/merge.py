@@ -37,11 +37,18 @@ def merge_parts(
         ArrayWriter(folder / STARTS, "int64") as starts,
         ArrayWriter(folder / DOCUMENTS, "int64") as documents,
     ):
-        n_items, boundaries = 0, _Boundaries(documents)
+        n_items = n_sentences = 0
+        previous, waiting = -1, np.empty(0, "int64")
         for file, part in _read_parts(parts_folder, parts):
             tokens.append(ranks[_places(ids, part)][part.ids])
             starts.append(n_items + np.cumsum(part.sizes, dtype="int64") - part.sizes)
-            boundaries.append(file, part)
+            # A document starts with a file, and where one ends, if a sentence follows.
+            ends = n_sentences + part.document_ends.astype("int64")
+            start = [n_sentences] if file != previous else []
+            firsts = np.unique(np.concatenate([waiting, start, ends])).astype("int64")
+            n_sentences += len(part.sizes)
+            documents.append(firsts[firsts < n_sentences])
+            previous, waiting = file, firsts[firsts == n_sentences]
             n_items += len(part.ids)
             bar.update(len(part.ids))
 
@@ -55,33 +62,6 @@ def read_arrays(folder: Path) -> Corpus:
         documents=read_array(folder / DOCUMENTS),
         type_counts=read_array(folder / COUNTS),
     )
-
-
-class _Boundaries:
-    """Writes the first sentence of each document.
-
-    writer (ArrayWriter): Where to.
-    """
-
-    def __init__(self, writer: ArrayWriter):
-        self.writer = writer
-        self.file = -1
-        self.n_sentences = 0
-        self.is_new = False  # whether the next sentence starts a document
-
-    def append(self, file: int, part: Part) -> None:
-        n = len(part.sizes)
-        ends = np.unique(part.document_ends)
-        inner = ends[(ends > 0) & (ends < n)]
-        if self.is_new or file != self.file or (len(ends) and ends[0] == 0):
-            self.is_new = True
-            if n:
-                self.writer.append(np.array([self.n_sentences]))
-                self.is_new = False
-        self.writer.append(self.n_sentences + inner)
-        self.is_new = self.is_new or bool(len(ends) and ends[-1] == n)
-        self.n_sentences += n
-        self.file = file
 
 
 def _read_parts(folder: Path, parts: Sequence[tuple[int, Summary]]) -> Iterator[tuple[int, Part]]:

@@ -82,12 +82,9 @@ def prepare(
     _check(settings)
     n_process = n_processes(n_process)
     output = Path(output)
-    ignored = [output] if ignore is None else [output, ignore]
-    files = [
-        file
-        for file in find_files(inputs)
-        if not any(_is_inside(file, folder) for folder in ignored)
-    ]
+    # What an earlier run has written into a folder of inputs is none of them.
+    ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
+    files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
     if not _is_there(output, files, settings):
         _make_room(output)
         with full_disk(output), lock(output / UNFINISHED / "lock"):
@@ -132,11 +129,6 @@ def _check(settings: dict[str, Any]) -> None:
         raise ValueError(f"on_error must be 'skip' or 'refuse', got '{settings['on_error']}'")
 
 
-def _is_inside(file: Path, output: Path) -> bool:
-    """What an earlier run has written into a folder of inputs is none of them."""
-    return output.resolve() in file.resolve().parents
-
-
 def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> bool:
     manifest = read_manifest(output)
     if manifest is None:
@@ -165,7 +157,6 @@ class _Run:
     files (Sequence[Path]): The input.
     output (Path): The corpus.
     settings (dict): The settings, as in the manifest.
-    ignore (Optional[Path]): A folder whose files are no inputs, beside `output`.
     chunk_size (int): Bytes of text that a process works on at a time.
     """
 
