@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..bilm.model import BiLM
 from ..bilm.state import BiLMState, State
+from .batches import by_tokens
 from .segmenters import Segment
 from .settings import ElmoSettings
 
@@ -48,7 +49,9 @@ def embed_words(
     pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)
     states: dict[int, BiLMState] = {}
     for placed in _rounds(segments, carry=carry):
-        for batch in _batches(placed, settings.max_batch_tokens):
+        # Segments of about the same length together, longest first.
+        placed.sort(key=_length, reverse=True)
+        for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
             state = _start(bilm, [i for i, _ in batch], settings.initial_state, states)
             layers, after = bilm.embed(tokens, state)
@@ -76,19 +79,8 @@ def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[
         ]
 
 
-def _batches(placed: list[Placed], max_batch_tokens: int) -> Iterator[list[Placed]]:
-    """Segments of about the same length together, longest first."""
-    batch: list[Placed] = []
-    n_tokens = 0
-    for item in sorted(placed, key=lambda item: item[1].start - item[1].end):
-        length = item[1].end - item[1].start
-        if batch and n_tokens + length > max_batch_tokens:
-            yield batch
-            batch, n_tokens = [], 0
-        batch.append(item)
-        n_tokens += length
-    if batch:
-        yield batch
+def _length(placed: Placed) -> int:
+    return placed[1].end - placed[1].start
 
 
 def _start(bilm: BiLM, docs: list[int], initial_state: str, states: dict[int, BiLMState]) -> State:

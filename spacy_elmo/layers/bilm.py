@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Optional
 from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc
-from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp, xp2torch
-from thinc.types import Floats3d
+from thinc.api import Model, Optimizer, Shim, chain, get_torch_default_device, torch2xp, xp2torch
+from thinc.types import Floats2d, Floats3d
 
 from ..bilm.config import BiLMConfig
 from ..embedding.features import FeatureCache, features_of
@@ -221,6 +221,15 @@ def BiLMLayer(config: BiLMConfig) -> Model[list[Doc], Layers]:
         dims={"nO": config.width},
         shims=[BiLMShim(config)],
     )
+
+
+def join_tok2vec(
+    bilm: Model[list[Doc], Layers], mix: Model[Layers, list[Floats2d]]
+) -> Model[list[Doc], list[Floats2d]]:
+    """RETURNS (Model[List[Doc], List[Floats2d]]): A language model and its mix."""
+    tok2vec = chain(bilm, mix)
+    tok2vec.set_dim("nO", bilm.get_dim("nO"))
+    return tok2vec
 
 
 def get_shim(model: Model[list[Doc], Layers]) -> BiLMShim:

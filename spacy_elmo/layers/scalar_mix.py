@@ -7,6 +7,8 @@ import numpy as np
 from thinc.api import Model
 from thinc.types import Floats1d, Floats2d, Floats3d
 
+from ..registry import registry
+
 LAYER_NORM_EPSILON = 1e-12
 MIN_WEIGHT = 1e-8  # what a starting weight of 0 becomes: a logarithm is taken
 
@@ -14,18 +16,30 @@ Layers = list[Floats3d]
 Vectors = list[Floats2d]
 
 
+@registry.architectures("spacy-elmo.ScalarMix.v1")
 def ScalarMix(
     n_layers: Optional[int] = None,
     *,
     layer_norm: bool = False,
     dropout: float = 0.0,
     l2: float = 0.0,
-    initial: Optional[Sequence[float]] = None,
+    initial: Optional[list[float]] = None,
     trainable: bool = True,
 ) -> Model[Layers, Vectors]:
-    """`gamma * sum_j softmax(w)_j h_j` (Peters et al. 2018, equation 1), from
-    `(n_layers, n_tokens, width)` to `(n_tokens, width)` a Doc. Without a number of
-    layers it has those of its first input.
+    """A task's mix of the layers, `gamma * sum_j softmax(w)_j h_j` (Peters et al. 2018,
+    equation 1).
+
+    n_layers (Optional[int]): Layers of the language model and the token layer, L + 1;
+        None for those of the first input.
+    layer_norm (bool): Bring every token of every layer to mean 0 and variance 1 first.
+    dropout (float): Rate on the mixed vectors, in training.
+    l2 (float): Strength of the penalty `l2 * |w|^2` on the raw weights (section
+        3.3): the larger, the closer the mix stays to the plain average.
+    initial (Optional[List[float]]): Weights to start from, which sum to 1.
+    trainable (bool): Whether weights and gamma are learned.
+    RETURNS (Model[List[Floats3d], List[Floats2d]]): From `(L + 1, n_tokens, 2P)` to
+        `(n_tokens, 2P)` a Doc.
+    RAISES (ValueError): A value is impossible.
     """
     if n_layers is None and initial is not None:
         n_layers = len(initial)
@@ -100,11 +114,7 @@ class _OnDemand(Sequence[Floats3d]):
         return self._length
 
     def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self._compute(j) for j in range(*i.indices(self._length))]
-        if not -self._length <= i < self._length:
-            raise IndexError(i)
-        return self._compute(i % self._length)
+        return self._compute(range(self._length)[i])
 
 
 def mixes_of(model: object) -> list[Model[Layers, Vectors]]:

@@ -17,7 +17,7 @@ from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_folder
 from .archives import File, read_object
 from .bundle import ModelBundle
-from .format import Format
+from .format import Format, rounding
 from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
 from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic, write_dic
@@ -112,7 +112,7 @@ class ManyLangs(Format):
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
-        n_changed, largest = _rounded_biases(bundle.bilm)
+        n_changed, largest = rounding(_stored_biases(bundle.bilm))
         if not n_changed:
             return super().losses(bundle, dtype)
         rounded = (
@@ -137,10 +137,7 @@ class ManyLangs(Format):
                 arrays = stored_arrays(layout, parameters)
                 tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
                 torch.save(tensors, folder / file)
-            for name, vocabulary in (
-                ("char", vocabularies.characters),
-                ("word", vocabularies.words),
-            ):
+            for name, vocabulary in zip(("char", "word"), vocabularies):
                 if vocabulary is not None:
                     write_dic(vocabulary, folder / f"{name}.dic")
             srsly.write_json(folder / SIZES_FILE, sizes)
@@ -181,17 +178,13 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     }
 
 
-def _rounded_biases(bilm: BiLM) -> tuple[int, float]:
-    """How many forget biases change, and by how much at most: theirs hold the 1 that ours do
-    not. Those that were read from such a file never do."""
-    n_changed, largest = 0, 0.0
-    for name, value in bilm.state_dict().items():
+def _stored_biases(bilm: BiLM) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """The LSTMs' biases, and what is left of them in a format that holds them with the 1 that
+    ours do not. Those that were read from such a file do not change."""
+    for name, bias in bilm.state_dict().items():
         if name.startswith("stacks.") and name.endswith(".bias"):
-            bias = value.cpu().numpy()
-            (again,) = _without_forget_bias(_with_forget_bias([bias]))
-            n_changed += int((again != bias).sum())
-            largest = max(largest, float(np.abs(again - bias).max()))
-    return n_changed, largest
+            (again,) = _without_forget_bias(_with_forget_bias([bias.cpu().numpy()]))
+            yield bias, torch.from_numpy(again)
 
 
 def _check_files(folder: File, names: tuple[str, ...]) -> None:
