@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 import torch
-from spacy.tokens import Doc
 from torch import Tensor
 
 from ..bilm.model import BiLM
@@ -17,33 +16,20 @@ from .settings import ElmoSettings
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments
 
 
-def embed_docs(
-    bilm: BiLM,
-    docs: Sequence[Doc],
-    segments: Sequence[list[Segment]],
-    settings: ElmoSettings,
-) -> list[Tensor]:
-    """Layers of every Doc, in order.
-
-    bilm (BiLM): The language model.
-    docs (Sequence[Doc]): The Docs; they are not changed.
-    segments (Sequence[List[Segment]]): How each Doc is cut.
-    settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
-    RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
-        they have a gradient.
-    """
-    return embed_words(bilm, [[token.text for token in doc] for doc in docs], segments, settings)
-
-
 def embed_words(
     bilm: BiLM,
     words: Sequence[list[str]],
     segments: Sequence[list[Segment]],
     settings: ElmoSettings,
 ) -> list[Tensor]:
-    """As `embed_docs`, of the tokens of each Doc.
+    """Layers of every Doc, in order.
 
+    bilm (BiLM): The language model.
     words (Sequence[List[str]]): The tokens of each Doc.
+    segments (Sequence[List[Segment]]): How each Doc is cut.
+    settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
+    RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
+        they have a gradient.
     """
     carry = settings.initial_state == "carry"
     pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)

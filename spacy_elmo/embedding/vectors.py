@@ -80,7 +80,8 @@ def doc_vector(doc: Doc) -> np.ndarray:
 
 def has_vector(item: Union[Doc, Span, Token]) -> bool:
     """RETURNS (bool): Whether there is a contextual vector."""
-    return _tensor(item).size > 0
+    doc = item if isinstance(item, Doc) else item.doc
+    return doc.tensor.size > 0
 
 
 def token_similarity(token: Token, other: Any) -> float:
@@ -128,10 +129,6 @@ def _no_lexeme_vector(lexeme: Lexeme) -> float:
         stacklevel=3,
     )
     return 0.0
-
-
-def _tensor(item: Union[Doc, Span, Token]) -> np.ndarray:
-    return item.tensor if isinstance(item, Doc) else item.doc.tensor
 
 
 def _mean(rows: np.ndarray) -> np.ndarray:
