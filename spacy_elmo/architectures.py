@@ -51,6 +51,9 @@ def build_bilm(
     return BiLMLayer(BiLMConfig.from_dict(locals()))
 
 
+build_scalar_mix = registry.architectures("spacy-elmo.ScalarMix.v1")(ScalarMix)
+
+
 @registry.architectures("spacy-elmo.ElmoListener.v1")
 def build_listener(
     width: Optional[int] = None,

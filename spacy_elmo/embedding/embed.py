@@ -45,9 +45,7 @@ def embed_words(
                 layers = _on_cpu(layers)
             for row, (i, segment) in enumerate(batch):
                 kept = slice(segment.keep_start - segment.start, segment.keep_end - segment.start)
-                piece = layers[row][:, kept]
-                # A view would keep the whole batch in memory.
-                pieces[i][segment.keep_start] = piece if piece.requires_grad else piece.clone()
+                pieces[i][segment.keep_start] = layers[row][:, kept]
                 if carry:
                     states[i] = after.rows([row])
     return [_join(bilm, pieces[i]) for i in range(len(words))]
@@ -88,4 +86,5 @@ def _join(bilm: BiLM, pieces: dict[int, Tensor]) -> Tensor:
     if not pieces:
         shape = (bilm.config.n_layers + 1, 0, bilm.config.width)
         return torch.zeros(shape, dtype=bilm.dtype, device=bilm.device)
+    # A copy, even of a single piece: a view of it would keep the whole batch in memory.
     return torch.cat([pieces[start] for start in sorted(pieces)], dim=1)

@@ -7,8 +7,6 @@ import numpy as np
 from thinc.api import Model
 from thinc.types import Floats1d, Floats2d, Floats3d
 
-from ..registry import registry
-
 LAYER_NORM_EPSILON = 1e-12
 MIN_WEIGHT = 1e-8  # what a starting weight of 0 becomes: a logarithm is taken
 
@@ -16,7 +14,6 @@ Layers = list[Floats3d]
 Vectors = list[Floats2d]
 
 
-@registry.architectures("spacy-elmo.ScalarMix.v1")
 def ScalarMix(
     n_layers: Optional[int] = None,
     *,

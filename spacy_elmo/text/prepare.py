@@ -183,7 +183,7 @@ class _Run:
             for chunk, summary in results:
                 for line, reason in summary.skipped:
                     self.skipped.add(chunk.file, chunk.first_line + line, reason)
-                self.skipped.add_unnamed(chunk.file, summary.n_skipped - len(summary.skipped))
+                self.skipped.counts[chunk.file] += summary.n_skipped - len(summary.skipped)
                 if chunk.problem is not None:
                     self.skipped.add(chunk.file, *chunk.problem)
                 self.parts.append((chunk.file, summary))
@@ -255,10 +255,6 @@ class _Skipped:
         if self.counts[file] <= MAX_NAMED:
             self.named.append({"path": str(path), "line": line, "reason": reason})
             warnings.warn(f"{location}: {reason}; left out", stacklevel=2)
-
-    def add_unnamed(self, file: int, n: int) -> None:
-        """Count some more."""
-        self.counts[file] += n
 
     def close(self) -> None:
         """Warn of those that were not named."""
