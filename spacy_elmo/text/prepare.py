@@ -3,14 +3,14 @@
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..bilm.vocabulary import Vocabulary
 from ..files import full_disk, lock, progress_bar
-from .chunks import Chunk, ChunkReader
+from .chunks import ChunkReader
 from .corpus import Corpus
 from .manifest import (
     MANIFEST,
@@ -178,7 +178,9 @@ class _Run:
         """Read the text into parts, those that are there left as they are."""
         n_bytes = sum(about["size"] for about in self.stamps)
         n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size)
-        results = map_in_order(make_part, self._tasks(), n_process)
+        folder = str(self.unfinished)
+        tasks = ((part, (part.data, self.readings[part.file], folder)) for part in self.reader)
+        results = map_in_order(make_part, tasks, n_process)
         with closing(results), progress_bar(n_bytes, "Reading", "B") as bar:
             for chunk, summary in results:
                 for line, reason in summary.skipped:
@@ -197,7 +199,9 @@ class _Run:
             raise ValueError(f"{', '.join(map(str, self.files[:5]))}: holds no sentence")
         merge_parts(self.unfinished, self.parts, self.output, shard_size=shard_size)
         corpus = read_arrays(self.output)
-        self._write_vocabulary(corpus)
+        sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
+        vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
+        vocabulary.to_disk(self.output / VOCABULARY_FILE)
         names = [path.name for path in self.output.glob("*.npy")]
         checksums = self.reader.checksums
         manifest = {
@@ -221,15 +225,6 @@ class _Run:
             lang=self.settings["lang"],
             max_sentence=self.settings["max_sentence"],
         )
-
-    def _tasks(self) -> Iterator[tuple[Chunk, tuple]]:
-        for chunk in self.reader:
-            yield chunk, (chunk.data, self.readings[chunk.file], str(self.unfinished))
-
-    def _write_vocabulary(self, corpus: Corpus) -> None:
-        sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
-        vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
-        vocabulary.to_disk(self.output / VOCABULARY_FILE)
 
 
 class _Skipped:

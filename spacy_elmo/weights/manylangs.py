@@ -77,7 +77,10 @@ class ManyLangs(Format):
 
     def read(self, *, weights_only: bool = False) -> ModelBundle:
         folder = self.folder
-        _check_files(folder, (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE))
+        needed = (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE)
+        missing = ", ".join(name for name in needed if not (folder / name).is_file())
+        if missing:
+            raise ValueError(f"{folder}: {missing} is missing of an ELMoForManyLangs model")
         settings = read_object(folder / CONFIG_FILE)
         sizes, sizes_from = _read_sizes(folder, settings)
         token_encoder = read_state_dict(folder / TOKEN_ENCODER_FILE)
@@ -152,18 +155,15 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     RETURNS (dict): As JSON, with the entries that their program looks for.
     RAISES (ValueError): The format has no place for such a model.
     """
-    lacking = [
-        why
-        for why, is_so in (
-            (f"the token encoder '{config.token_encoder}'", config.token_encoder != "manylangs"),
-            ("one direction", not config.bidirectional),
-            ("no skip connections", not config.use_skip_connections and config.n_layers > 1),
-            ("LSTMs without projection", config.projection_dim == config.lstm_dim),
-        )
-        if is_so
-    ]
+    lacks = {
+        f"the token encoder '{config.token_encoder}'": config.token_encoder != "manylangs",
+        "one direction": not config.bidirectional,
+        "no skip connections": not config.use_skip_connections and config.n_layers > 1,
+        "LSTMs without projection": config.projection_dim == config.lstm_dim,
+    }
+    lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
     if lacking:
-        raise ValueError(f"ELMoForManyLangs' format has no place for {', '.join(lacking)}")
+        raise ValueError(f"ELMoForManyLangs' format has no place for {lacking}")
     theirs = {
         "dim": config.lstm_dim,
         "word_dim": config.word_embed_dim,
@@ -185,12 +185,6 @@ def _stored_biases(bilm: BiLM) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         if name.startswith("stacks.") and name.endswith(".bias"):
             (again,) = _without_forget_bias(_with_forget_bias([bias.cpu().numpy()]))
             yield bias, torch.from_numpy(again)
-
-
-def _check_files(folder: File, names: tuple[str, ...]) -> None:
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
-        raise ValueError(f"{folder}: {', '.join(missing)} is missing of an ELMoForManyLangs model")
 
 
 def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]:
