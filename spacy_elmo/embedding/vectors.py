@@ -53,7 +53,7 @@ def restore_vectors(doc: Doc) -> Doc:
     tensor = doc.user_data.pop(KEPT, None)
     if tensor is not None:
         doc.tensor = tensor
-    if len(doc) and len(doc.tensor) != len(doc):
+    if len(doc.tensor) != len(doc):
         raise ValueError(
             f"no contextual vectors to restore: the Doc has {len(doc)} tokens and a tensor of "
             f"shape {doc.tensor.shape}. Call keep_vectors(doc) before adding it to a "
