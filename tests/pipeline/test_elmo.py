@@ -290,9 +290,17 @@ def test_saved_segmenter_stays(make_nlp, tmp_path):
 
 
 def test_exclude_model(make_nlp, tmp_path):
-    pipe = make_nlp().get_pipe("elmo")
+    pipe, other = (make_nlp().get_pipe("elmo") for _ in range(2))
+    other.set_bilm(type(pipe.bilm)(pipe.bilm.config))
+    own = other.bilm.checksum()
     pipe.to_disk(tmp_path / "elmo", exclude=["model"])
     assert not (tmp_path / "elmo" / "model.safetensors").exists()
+    pipe.to_disk(tmp_path / "elmo")
+    data = pipe.to_bytes()
+    assert len(pipe.to_bytes(exclude=["model"])) < 100 < len(data)
+    other.from_disk(tmp_path / "elmo", exclude=["model"])
+    assert other.from_bytes(data, exclude=["model"]).bilm.checksum() == own
+    assert other.from_bytes(data).bilm.checksum() == pipe.bilm.checksum() != own
 
 
 def test_store_layers(make_nlp):
