@@ -44,7 +44,8 @@ def work(train: Path, steps: int, result: Path) -> None:
         trainer.step()
     processes.wait()
     if processes.is_first:
-        rate = steps * trainer.batches.tokens_per_step / (time.perf_counter() - started)
+        n_tokens = steps * trainer.batches.batch_size * trainer.batches.unroll_steps
+        rate = n_tokens / (time.perf_counter() - started)
         result.write_text(json.dumps(rate), "utf8")
     processes.leave()
 

@@ -11,11 +11,10 @@ from .bilm.config import BiLMConfig
 from .embedding.features import FeatureCache
 from .embedding.segmenters import Segmenter, Sentences
 from .embedding.settings import ElmoSettings
-from .layers.bilm import BiLMLayer, get_shim
+from .layers.bilm import BiLMLayer, get_shim, join_tok2vec
 from .layers.concat import ConcatTok2Vec, MixedConcat
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import ScalarMix, set_place
-from .layers.tok2vec_elmo import join_tok2vec
 from .registry import registry
 
 Layers = list[Floats3d]
@@ -52,36 +51,7 @@ def build_bilm(
     return BiLMLayer(BiLMConfig.from_dict(locals()))
 
 
-@registry.architectures("spacy-elmo.ScalarMix.v1")
-def build_scalar_mix(
-    n_layers: Optional[int] = None,
-    layer_norm: bool = False,
-    dropout: float = 0.0,
-    l2: float = 0.0,
-    initial: Optional[list[float]] = None,
-    trainable: bool = True,
-) -> Mix:
-    """A task's mix of the layers, `gamma * sum_j softmax(w)_j h_j` (equation 1).
-
-    n_layers (Optional[int]): Layers of the language model and the token layer, L + 1;
-        None for those that there are.
-    layer_norm (bool): Bring every token of every layer to mean 0 and variance 1 first.
-    dropout (float): Rate on the mixed vectors, in training.
-    l2 (float): Strength of the penalty `l2 * |w|^2` on the raw weights (section
-        3.3): the larger, the closer the mix stays to the plain average.
-    initial (Optional[List[float]]): Weights to start from, which sum to 1.
-    trainable (bool): Whether weights and gamma are learned.
-    RETURNS (Model[List[Floats3d], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
-    RAISES (ValueError): A value is impossible.
-    """
-    return ScalarMix(
-        n_layers,
-        layer_norm=layer_norm,
-        dropout=dropout,
-        l2=l2,
-        initial=initial,
-        trainable=trainable,
-    )
+build_scalar_mix = registry.architectures("spacy-elmo.ScalarMix.v1")(ScalarMix)
 
 
 @registry.architectures("spacy-elmo.ElmoListener.v1")

@@ -14,19 +14,17 @@ import spacy
 import srsly
 import torch
 from prepared import sentences_of
-from spacy.cli._util import app
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_config, load_model_from_config, registry
 from thinc.api import Config
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.export import load_docs
 from spacy_elmo.vectors import keep_vectors, restore_vectors
 from spacy_elmo.weights import read_weights
 
 import written_vectors
+from commands import run_elmo
 from components import examples
 from golden import SAVED
 from runs import arrays, assert_same_arrays
@@ -45,11 +43,7 @@ def saved(tmp_path, monkeypatch):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return " ".join(result.output.split())
+    return " ".join(run_elmo(*arguments, status=status).output.split())
 
 
 def expected_json(name):

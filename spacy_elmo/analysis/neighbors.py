@@ -1,19 +1,17 @@
 """The nearest tokens in context to a token in a sentence (Peters et al. 2018, table 4)."""
 
-import heapq
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
-from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
 from ..embedding.vectors import mix_layers
 from ..pipeline.load import elmo_pipe
 from .corpora import sentence_doc
-from .sample import DOCS_AT_A_TIME, TOKENS_AT_A_TIME
+from .sample import DOCS_AT_A_TIME, TOKENS_AT_A_TIME, unit_vectors
 
 
 class Neighbor(NamedTuple):
@@ -61,66 +59,49 @@ def find_neighbors(
     pipe = elmo_pipe(nlp)
     _check_layer(layer, pipe.bilm.config.n_layers)
     asked = sentence_doc(nlp.vocab, sentence)
-    wanted = _units(mix_layers(pipe.predict([asked])[0], layer))[position]
+    wanted = unit_vectors(mix_layers(pipe.predict([asked])[0], layer))[position]
     word = sentence[position].lower()
-    nearest = _Nearest(n, (tuple(sentence), position))
+    itself = tuple(sentence), position
+    nearest: list[Neighbor] = []
     is_empty = True
     for docs in by_tokens(corpus, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
         for doc, layers in zip(docs, pipe.predict(docs)):
             if not len(doc):
                 continue
             is_empty = False
-            similarities = _units(mix_layers(layers, layer)) @ wanted
+            similarities = unit_vectors(mix_layers(layers, layer)) @ wanted
             if same_word is not None:
                 is_same = np.array([token.text.lower() == word for token in doc])
                 similarities[is_same != same_word] = -np.inf
-            nearest.add(doc, similarities)
+            nearest = _best(nearest, doc, similarities, n, itself)
     if is_empty:
         raise ValueError("the corpus holds no token")
-    return nearest.neighbors()
+    return nearest
 
 
-class _Nearest:
-    """The best so far."""
-
-    def __init__(self, n: int, itself: tuple[tuple[str, ...], int]):
-        self.n = n
-        self._known = {itself}
-        self._heap: list[tuple[float, int, Neighbor]] = []
-        self._n_added = 0
-
-    def add(self, doc: Doc, similarities: np.ndarray) -> None:
-        """Take over the tokens of a Doc that are among the best."""
-        for i in np.flatnonzero(similarities > self._min_similarity()):
-            if similarities[i] <= self._min_similarity():  # which has risen since
-                continue
-            neighbor = Neighbor(float(similarities[i]), *_place(doc, int(i)))
-            if neighbor[1:] in self._known:
-                continue
-            self._known.add(neighbor[1:])
-            self._n_added += 1
-            heapq.heappush(self._heap, (neighbor.similarity, -self._n_added, neighbor))
-            if len(self._heap) > self.n:
-                self._known.discard(heapq.heappop(self._heap)[2][1:])
-
-    def neighbors(self) -> list[Neighbor]:
-        return [neighbor for _, _, neighbor in sorted(self._heap, reverse=True)]
-
-    def _min_similarity(self) -> float:
-        return self._heap[0][0] if len(self._heap) == self.n else -np.inf
+def _best(
+    known: list[Neighbor],
+    doc: Doc,
+    similarities: np.ndarray,
+    n: int,
+    itself: tuple[tuple[str, ...], int],
+) -> list[Neighbor]:
+    """The best of those that are known and the tokens of a Doc."""
+    minimum = known[-1].similarity if len(known) == n else -np.inf
+    found = {neighbor[1:]: neighbor for neighbor in known}
+    for i in np.argsort(-similarities, kind="stable"):
+        if similarities[i] <= minimum or len(found) == 2 * n:
+            break
+        neighbor = Neighbor(float(similarities[i]), *_place(doc, int(i)))
+        if neighbor[1:] != itself:
+            found.setdefault(neighbor[1:], neighbor)
+    return sorted(found.values(), key=lambda neighbor: -neighbor.similarity)[:n]
 
 
 def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
     """A token's sentence, and its position there."""
     whole = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
     return tuple(token.text for token in whole), i - whole.start
-
-
-def _units(vectors: Floats2d) -> Floats2d:
-    """The vectors at length 1; zeros stay what they are."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: Floats2d = vectors / np.where(lengths > 0, lengths, 1)
-    return units
 
 
 def _check_layer(layer: str, n_layers: int) -> None:

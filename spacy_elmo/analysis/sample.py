@@ -111,12 +111,16 @@ def select_input(layers: Floats3d, name: str) -> Floats2d:
     RETURNS (Floats2d): *Shape:* `(n_items, 2P)`, of "concat" `(n_items, (L + 1) * 2P)`
     """
     if name == "concat":
-        side_by_side: Floats2d = np.concatenate(list(layers), axis=1)
-        return side_by_side
+        return np.concatenate(list(layers), axis=1)
     if name == "average":
         return mix_layers(layers, name)
-    one: Floats2d = layers[int(name)]
-    return one
+    return layers[int(name)]
+
+
+def unit_vectors(vectors: Floats2d) -> Floats2d:
+    """RETURNS (Floats2d): The vectors at length 1; those of zeros stay what they are."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(norms == 0, 1, norms)
 
 
 def describe_input(name: str) -> str:

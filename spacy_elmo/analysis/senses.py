@@ -10,7 +10,7 @@ from thinc.types import Floats1d, Floats2d
 from .baselines import most_frequent, most_frequent_by_word
 from .classifier import fit_and_predict
 from .report import Row
-from .sample import Sample, describe_input, select_input
+from .sample import Sample, describe_input, select_input, unit_vectors
 
 SAME = 1e-6  # cosines that differ by less are equal: rounding decides nothing
 
@@ -67,7 +67,7 @@ def nearest_senses(
     k (int): Neighbors that vote.
     RETURNS (List[str]): A sense each.
     """
-    cosines = _unit(asked) @ _unit(known).T
+    cosines = unit_vectors(asked.astype("float64")) @ unit_vectors(known.astype("float64")).T
     k = min(k, len(senses))
     kth = np.partition(cosines, -k, axis=1)[:, -k]
     return [_vote(row >= threshold - SAME, senses) for row, threshold in zip(cosines, kth)]
@@ -77,14 +77,6 @@ def _vote(voters: Floats1d, senses: Sequence[str]) -> str:
     votes = Counter(sense for sense, has_vote in zip(senses, voters) if has_vote)
     max_votes = max(votes.values())
     return most_frequent([sense for sense in senses if votes[sense] == max_votes])
-
-
-def _unit(vectors: Floats2d) -> Floats2d:
-    """In float64; a vector of zeros stays one."""
-    vectors = vectors.astype("float64")
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Floats2d = vectors / np.where(norms == 0, 1.0, norms)
-    return unit
 
 
 def _by_word(

@@ -185,8 +185,7 @@ class AdaptiveSoftmax(nn.Module):
         targets (Tensor): Word ids. *Shape:* `(n,)`
         RETURNS (Tensor): Mean negative log-probability, a scalar, in nats.
         """
-        loss: Tensor = self.layers(contexts, targets).loss
-        return loss
+        return self.layers(contexts, targets).loss
 
     @torch.no_grad()
     def negative_log_likelihood(self, contexts: Tensor, targets: Tensor) -> float:

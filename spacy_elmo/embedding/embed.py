@@ -5,33 +5,15 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 import torch
-from spacy.tokens import Doc
 from torch import Tensor
 
 from ..bilm.model import BiLM
 from ..bilm.state import BiLMState, State
+from .batches import by_tokens
 from .segmenters import Segment
 from .settings import ElmoSettings
 
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments
-
-
-def embed_docs(
-    bilm: BiLM,
-    docs: Sequence[Doc],
-    segments: Sequence[list[Segment]],
-    settings: ElmoSettings,
-) -> list[Tensor]:
-    """Layers of every Doc, in order.
-
-    bilm (BiLM): The language model.
-    docs (Sequence[Doc]): The Docs; they are not changed.
-    segments (Sequence[List[Segment]]): How each Doc is cut.
-    settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
-    RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
-        they have a gradient.
-    """
-    return embed_words(bilm, [[token.text for token in doc] for doc in docs], segments, settings)
 
 
 def embed_words(
@@ -40,15 +22,22 @@ def embed_words(
     segments: Sequence[list[Segment]],
     settings: ElmoSettings,
 ) -> list[Tensor]:
-    """As `embed_docs`, of the tokens of each Doc.
+    """Layers of every Doc, in order.
 
+    bilm (BiLM): The language model.
     words (Sequence[List[str]]): The tokens of each Doc.
+    segments (Sequence[List[Segment]]): How each Doc is cut.
+    settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
+    RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
+        they have a gradient.
     """
     carry = settings.initial_state == "carry"
     pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)
     states: dict[int, BiLMState] = {}
     for placed in _rounds(segments, carry=carry):
-        for batch in _batches(placed, settings.max_batch_tokens):
+        # Segments of about the same length together, longest first.
+        placed.sort(key=_length, reverse=True)
+        for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
             state = _start(bilm, [i for i, _ in batch], settings.initial_state, states)
             layers, after = bilm.embed(tokens, state)
@@ -56,9 +45,7 @@ def embed_words(
                 layers = _on_cpu(layers)
             for row, (i, segment) in enumerate(batch):
                 kept = slice(segment.keep_start - segment.start, segment.keep_end - segment.start)
-                piece = layers[row][:, kept]
-                # A view would keep the whole batch in memory.
-                pieces[i][segment.keep_start] = piece if piece.requires_grad else piece.clone()
+                pieces[i][segment.keep_start] = layers[row][:, kept]
                 if carry:
                     states[i] = after.rows([row])
     return [_join(bilm, pieces[i]) for i in range(len(words))]
@@ -76,19 +63,8 @@ def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[
         ]
 
 
-def _batches(placed: list[Placed], max_batch_tokens: int) -> Iterator[list[Placed]]:
-    """Segments of about the same length together, longest first."""
-    batch: list[Placed] = []
-    n_tokens = 0
-    for item in sorted(placed, key=lambda item: item[1].start - item[1].end):
-        length = item[1].end - item[1].start
-        if batch and n_tokens + length > max_batch_tokens:
-            yield batch
-            batch, n_tokens = [], 0
-        batch.append(item)
-        n_tokens += length
-    if batch:
-        yield batch
+def _length(placed: Placed) -> int:
+    return placed[1].end - placed[1].start
 
 
 def _start(bilm: BiLM, docs: list[int], initial_state: str, states: dict[int, BiLMState]) -> State:
@@ -110,4 +86,5 @@ def _join(bilm: BiLM, pieces: dict[int, Tensor]) -> Tensor:
     if not pieces:
         shape = (bilm.config.n_layers + 1, 0, bilm.config.width)
         return torch.zeros(shape, dtype=bilm.dtype, device=bilm.device)
+    # A copy, even of a single piece: a view of it would keep the whole batch in memory.
     return torch.cat([pieces[start] for start in sorted(pieces)], dim=1)

@@ -53,7 +53,7 @@ def restore_vectors(doc: Doc) -> Doc:
     tensor = doc.user_data.pop(KEPT, None)
     if tensor is not None:
         doc.tensor = tensor
-    if len(doc) and len(doc.tensor) != len(doc):
+    if len(doc.tensor) != len(doc):
         raise ValueError(
             f"no contextual vectors to restore: the Doc has {len(doc)} tokens and a tensor of "
             f"shape {doc.tensor.shape}. Call keep_vectors(doc) before adding it to a "
@@ -65,8 +65,7 @@ def restore_vectors(doc: Doc) -> Doc:
 
 def token_vector(token: Token) -> np.ndarray:
     """RETURNS (numpy.ndarray): The token's row of the tensor. *Shape:* `(width,)`"""
-    vector: np.ndarray = token.doc.tensor[token.i]
-    return vector
+    return token.doc.tensor[token.i]
 
 
 def span_vector(span: Span) -> np.ndarray:
@@ -81,7 +80,8 @@ def doc_vector(doc: Doc) -> np.ndarray:
 
 def has_vector(item: Union[Doc, Span, Token]) -> bool:
     """RETURNS (bool): Whether there is a contextual vector."""
-    return _tensor(item).size > 0
+    doc = item if isinstance(item, Doc) else item.doc
+    return doc.tensor.size > 0
 
 
 def token_similarity(token: Token, other: Any) -> float:
@@ -131,16 +131,10 @@ def _no_lexeme_vector(lexeme: Lexeme) -> float:
     return 0.0
 
 
-def _tensor(item: Union[Doc, Span, Token]) -> np.ndarray:
-    tensor: np.ndarray = item.tensor if isinstance(item, Doc) else item.doc.tensor
-    return tensor
-
-
 def _mean(rows: np.ndarray) -> np.ndarray:
     if not len(rows):
         return np.zeros(rows.shape[1:], dtype="float32")
-    mean: np.ndarray = rows.mean(axis=0)
-    return mean
+    return rows.mean(axis=0)
 
 
 def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
@@ -164,8 +158,7 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
         weights = np.asarray(mix)
     if weights.shape != (n_layers,):
         raise ValueError(f"mix = {mix}: the model has {n_layers} layers, which need a weight each")
-    mixed: Floats2d = np.tensordot(weights.astype("float32"), layers, axes=1)
-    return mixed
+    return np.tensordot(weights.astype("float32"), layers, axes=1)
 
 
 def check_mix(mix: Mix) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..text.reading import NOT_UTF8
+from ..text.reading import NOT_UTF8, refuse
 from .entries import Entry, sentence
-from .text_input import Progress, chunks_of, lines_of, refuse
+from .text_input import Progress, chunks_of, lines_of
 
 COLUMNS = 10
 

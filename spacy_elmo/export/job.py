@@ -20,14 +20,13 @@ from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..text.manifest import stamp
 from ..text.reading import Inputs
 from .embedder import DTYPES, Embedder
-from .entries import Embedded, Entry
+from .entries import Entry
 from .inputs import find_inputs, read_entries
 from .layers import choose_layers
 from .making import DocMaker
 from .outputs import OUTPUTS, check_format, check_room
 from .workplace import Workplace
 
-STATES = "zeros", "warm", "carry"
 CHUNK_BATCHES = 4  # of which sequences of about the same length run together
 MAX_TOKENS = 10_000
 ADVICE = "run the same with --resume: it goes on from here"
@@ -102,7 +101,13 @@ def embed_files(
                 f"throws it away"
             )
     nlp, pipe = _read_model(model, lang)
-    _configure(pipe, precision, initial_state, batch_tokens)
+    wanted = {
+        "precision": precision,
+        "initial_state": initial_state,
+        "max_batch_tokens": batch_tokens,
+    }
+    given = {name: value for name, value in wanted.items() if value is not None}
+    pipe.settings = replace(pipe.settings, **given)
     choose, chosen = choose_layers(layers, nlp)
     output_settings = {"format": format, "dtype": dtype, "tokenize": tokenize, **chosen}
     settings = {**_describe(pipe, nlp.lang, files), **output_settings}
@@ -141,22 +146,6 @@ def _read_model(model: str, lang: Optional[str]) -> tuple[Language, Elmo]:
     return nlp, elmo_pipe(nlp)
 
 
-def _configure(
-    pipe: Elmo, precision: Optional[str], initial_state: Optional[str], batch_tokens: Optional[int]
-) -> None:
-    """Settings in place of the pipe's own."""
-    if initial_state not in (None, *STATES):
-        raise ValueError(f"the initial state must be one of {', '.join(STATES)}: {initial_state}")
-    if batch_tokens is not None and batch_tokens < 1:
-        raise ValueError(f"the batch size must be at least 1 token, got {batch_tokens}")
-    pipe.settings = replace(
-        pipe.settings,
-        precision=precision or pipe.settings.precision,
-        initial_state=initial_state or pipe.settings.initial_state,
-        max_batch_tokens=batch_tokens or pipe.settings.max_batch_tokens,
-    )
-
-
 def _describe(pipe: Elmo, lang: str, files: Sequence[Path]) -> dict[str, Any]:
     """What the vectors depend on, as JSON."""
     bilm, pipe_settings = pipe.bilm, pipe.settings
@@ -173,8 +162,7 @@ def _describe(pipe: Elmo, lang: str, files: Sequence[Path]) -> dict[str, Any]:
             for file in files
         ],
     }
-    described: dict[str, Any] = json.loads(json.dumps(settings))
-    return described
+    return json.loads(json.dumps(settings))
 
 
 def _prepare(workplace: Workplace, settings: dict[str, Any], *, resume: bool, force: bool) -> None:
@@ -231,13 +219,7 @@ def _put_together(
     workplace: Workplace, n_chunks: int, settings: dict[str, Any], *, index: bool
 ) -> None:
     whole = workplace.clear_whole()
-    with progress_bar(settings["entries"], "Writing", "entries") as bar:
-
-        def entries() -> Iterator[Embedded]:
-            for entry in workplace.read(n_chunks):
-                yield entry
-                bar.update()
-
-        write = OUTPUTS[settings["format"]].write
-        write(whole, entries(), settings, index=index)
+    entries = workplace.read(n_chunks)
+    with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
+        OUTPUTS[settings["format"]].write(whole, bar, settings, index=index)
     workplace.publish()

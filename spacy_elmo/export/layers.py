@@ -41,8 +41,7 @@ def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
 
 
 def _mixed(mix: Model, layers: np.ndarray) -> np.ndarray:
-    vectors: np.ndarray = mix.ops.to_numpy(mix.predict([mix.ops.asarray3f(layers)])[0])
-    return vectors
+    return mix.ops.to_numpy(mix.predict([mix.ops.asarray3f(layers)])[0])
 
 
 def _find_mix(given: str, nlp: Language) -> Model:

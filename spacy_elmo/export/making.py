@@ -39,10 +39,6 @@ class DocMaker:
                 self._sentencizer(doc)
             yield doc, context
 
-    def make(self, text: str) -> Entry:
-        """RETURNS (Entry): A text as the pipeline reads it."""
-        return self.entry(self.nlp(text))
-
     def entry(self, doc: Doc) -> Entry:
         """RETURNS (Entry): A Doc as the pipe reads it."""
         data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None

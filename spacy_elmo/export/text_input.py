@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import NoReturn, Optional
+from typing import Optional
 
 from ..text.chunks import Chunk, ChunkReader
-from ..text.reading import has_half_a_pair, read_record, sentences_of_lines
+from ..text.reading import has_half_a_pair, read_record, refuse, sentences_of_lines
 from .entries import Entry, sentence
 from .making import DocMaker
 
@@ -36,11 +36,6 @@ def chunks_of(file: Path, progress: Progress, *, by_paragraph: bool) -> Iterator
 def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
     """RETURNS (Iterator[Tuple[int, bytes]]): The lines with their numbers."""
     return enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
-
-
-def refuse(file: Path, line: Optional[int], reason: str) -> NoReturn:
-    """RAISES (ValueError): Always; the message names file and line."""
-    raise ValueError(f"{file}{'' if line is None else f', line {line}'}: {reason}")
 
 
 def read_text(file: Path, maker: Optional[DocMaker], progress: Progress) -> Iterator[Entry]:
@@ -89,7 +84,7 @@ def _record(file: Path, number: int, line: bytes, maker: DocMaker) -> Entry:
     try:
         content = read_record(line.decode("utf8"))
         if isinstance(content, str):
-            return maker.make(content)
+            return maker.entry(maker.nlp(content))
         if any(map(has_half_a_pair, content)):
             raise ValueError("'tokens' hold half a surrogate pair, which cannot be written")
     except ValueError as error:

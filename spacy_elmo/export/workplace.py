@@ -15,8 +15,6 @@ import numpy as np
 from ..files import atomic_stream, atomic_write, by_its_name, lock
 from .entries import Embedded
 
-LENGTH = 8  # bytes before each header, that say how long it is
-
 
 class Workplace:
     """The folder `OUTPUT.part`: `manifest.json`, the settings; `chunks`, entries with
@@ -84,8 +82,8 @@ class Workplace:
         if not path.exists():
             return False
         with path.open("rb") as file:
-            found = _read_header(file)
-        if found["digest"] != digest:
+            found = _read_digest(file)
+        if found != digest.encode("ascii"):
             raise ValueError(
                 f"{path} holds other tokens than are read now: tokenizer, pipeline or reader "
                 f"are not the same any more. --force begins anew"
@@ -100,7 +98,7 @@ class Workplace:
         entries (Iterable[Embedded]): What it holds.
         """
         with atomic_stream(self._path(number)) as file:
-            _write_header(file, {"digest": digest})
+            file.write(digest.encode("ascii") + b"\n")
             for entry in entries:
                 _write_entry(file, entry)
 
@@ -112,8 +110,8 @@ class Workplace:
         """
         for number in range(n_chunks):
             with self._path(number).open("rb") as file:
-                _read_header(file)
-                while header := _read_header(file):
+                _read_digest(file)
+                while header := file.readline():
                     yield _read_entry(file, header)
 
     def clear_whole(self) -> Path:
@@ -157,28 +155,22 @@ def _delete(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _write_header(file: BinaryIO, header: dict[str, Any]) -> None:
-    data = json.dumps(header).encode("ascii")
-    file.write(len(data).to_bytes(LENGTH, "little") + data)
-
-
-def _read_header(file: BinaryIO) -> dict[str, Any]:
-    """A header; an empty one at the end of the file."""
-    length = int.from_bytes(file.read(LENGTH), "little")
-    header: dict[str, Any] = json.loads(file.read(length)) if length else {}
-    return header
+def _read_digest(file: BinaryIO) -> bytes:
+    return file.readline().removesuffix(b"\n")
 
 
 def _write_entry(file: BinaryIO, entry: Embedded) -> None:
-    """A header, the vectors, the Doc if there is one."""
+    """A line of JSON, the vectors, the Doc if there is one."""
     vectors = entry.vectors
     header = {"text": entry.text, "words": entry.words, "doc": len(entry.doc or b"")}
-    _write_header(file, {**header, "dtype": vectors.dtype.str, "shape": vectors.shape})
+    header |= {"dtype": vectors.dtype.str, "shape": vectors.shape}
+    file.write(json.dumps(header).encode("ascii") + b"\n")
     file.write(vectors.tobytes())
     file.write(entry.doc or b"")
 
 
-def _read_entry(file: BinaryIO, header: dict[str, Any]) -> Embedded:
+def _read_entry(file: BinaryIO, line: bytes) -> Embedded:
+    header = json.loads(line)
     dtype, shape = np.dtype(header["dtype"]), header["shape"]
     vectors = np.frombuffer(file.read(dtype.itemsize * math.prod(shape)), dtype).reshape(shape)
     return Embedded(header["text"], header["words"], vectors, file.read(header["doc"]) or None)

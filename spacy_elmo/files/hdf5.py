@@ -11,20 +11,19 @@ import h5py
 
 @contextmanager
 def guarded_hdf5(
-    path: Path, mode: str = "w", oldest: int = h5py.h5f.LIBVER_EARLIEST
+    path: Path, oldest: int = h5py.h5f.LIBVER_EARLIEST
 ) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
-    """Open a file to write to, which libraries from 2008 on can read.
+    """Make a file, which libraries from 2008 on can read. No times stand in it: the same
+    content, the same bytes.
 
     path (Path): The file.
-    mode (str): "w" for a new file, in which no times stand: the same content, the same
-        bytes; "r+" for one that is there.
     oldest (int): The oldest version of the format to make use of.
     YIELDS (Tuple[h5py.File, Callable]): The file, and what to call after each dataset:
         it raises what the writing could not.
     RAISES (OSError): Something could not be written.
     """
-    with GuardedFile(path, "wb+" if mode == "w" else "rb+") as guarded:
-        with _create(guarded, oldest) if mode == "w" else h5py.File(guarded, mode) as file:
+    with GuardedFile(path, "wb+") as guarded:
+        with _create(guarded, oldest) as file:
             yield file, guarded.check
         guarded.check()
 

@@ -76,15 +76,8 @@ class Processes:
 
     def agree(self, value: int) -> bool:
         """RETURNS (bool): Whether all processes gave the same number."""
-        minimum, maximum = self._extreme(value, "MIN"), self._extreme(value, "MAX")
-        return minimum == maximum
-
-    def _extreme(self, value: int, which: str) -> int:
-        if self.size == 1:
-            return value
-        tensor = torch.tensor(value, dtype=torch.int64, device=self.device)
-        dist.all_reduce(tensor, getattr(dist.ReduceOp, which))
-        return int(tensor)
+        values = self.gather_rows(torch.tensor([value], device=self.device), 0)
+        return bool((values == value).all())
 
     def gather_rows(self, tensor: Tensor, dim: int) -> Tensor:
         """RETURNS (Tensor): All processes' tensors of one shape, joined along `dim`."""

@@ -115,11 +115,6 @@ class TrainingBatches:
         self.seed = seed
         self.ahead = len(streams) // 2 if directions == "different" else 0
 
-    @property
-    def tokens_per_step(self) -> int:
-        """RETURNS (int): Items of a window, in one direction."""
-        return self.batch_size * self.unroll_steps
-
     def at(self, step: int) -> Window:
         """RETURNS (Window): The window of a step, counted from 0."""
         epoch, within = divmod(step, self.steps_per_epoch)

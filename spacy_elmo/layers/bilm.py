@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Optional
 from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc
-from thinc.api import Model, Optimizer, Shim, get_torch_default_device, torch2xp, xp2torch
-from thinc.types import Floats3d
+from thinc.api import Model, Optimizer, Shim, chain, get_torch_default_device, torch2xp, xp2torch
+from thinc.types import Floats2d, Floats3d
 
 from ..bilm.config import BiLMConfig
 from ..embedding.features import FeatureCache, features_of
@@ -19,6 +19,8 @@ from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ..bilm.model import BiLM
 
 Layers = list[Floats3d]
@@ -67,19 +69,13 @@ class BiLMShim(Shim):
         return f"{_RUN}.{self.id}.{self._version}"
 
     @property
-    def is_loaded(self) -> bool:
-        """RETURNS (bool): Whether there are weights."""
-        return self._model is not None
-
-    @property
     def bilm(self) -> "BiLM":
         """RETURNS (BiLM): The module.
         RAISES (ValueError): No weights were given, or they cannot be read, or
             they are of other sizes than the config says."""
         if self._model is None:
             self.read(self.settings.weights)
-        bilm: BiLM = self._model
-        return bilm
+        return self._model
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -186,7 +182,7 @@ class BiLMShim(Shim):
         from ..weights import is_available
         from ..weights.safetensors_file import to_bytes
 
-        if not self.is_loaded and not is_available(self.settings.weights):
+        if self._model is None and not is_available(self.settings.weights):
             return b""
         return to_bytes(self.bilm)
 
@@ -198,7 +194,7 @@ class BiLMShim(Shim):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        model = self.to_bytes() if self.is_loaded else b""
+        model = b"" if self._model is None else self.to_bytes()
         return {
             **self.__dict__,
             "_model": model,
@@ -230,6 +226,15 @@ def BiLMLayer(config: BiLMConfig) -> Model[list[Doc], Layers]:
     )
 
 
+def join_tok2vec(
+    bilm: Model[list[Doc], Layers], mix: Model[Layers, list[Floats2d]]
+) -> Model[list[Doc], list[Floats2d]]:
+    """RETURNS (Model[List[Doc], List[Floats2d]]): A language model and its mix."""
+    tok2vec = chain(bilm, mix)
+    tok2vec.set_dim("nO", bilm.get_dim("nO"))
+    return tok2vec
+
+
 def get_shim(model: Model[list[Doc], Layers]) -> BiLMShim:
     """RETURNS (BiLMShim): What holds the PyTorch module of a BiLMLayer."""
     shim = model.shims[0]
@@ -247,7 +252,7 @@ def forward(
 ) -> tuple[Layers, Callable]:
     import torch
 
-    from ..embedding.embed import embed_docs
+    from ..embedding.embed import embed_words
 
     _limit_threads_after_fork()
     shim = get_shim(model)
@@ -255,12 +260,17 @@ def forward(
     shim.in_training = shim.in_training or is_train
     settings = shim.settings
     segments = [settings.segmenter(doc) for doc in docs]
+
+    def compute(places: Sequence[int]) -> "list[Tensor]":
+        words = [[token.text for token in docs[i]] for i in places]
+        with torch.set_grad_enabled(is_train and not settings.frozen):
+            return embed_words(bilm, words, [segments[i] for i in places], settings)
+
     if settings.frozen and shim.in_training and settings.features is not None:
         waiting = None if is_train else shim.waiting
-        layers = _kept_features(shim, docs, segments, settings.features, waiting)
-        return layers, lambda d_layers: []
-    with torch.set_grad_enabled(is_train and not settings.frozen):
-        layers = embed_docs(bilm, docs, segments, settings)
+        kept = _kept_features(shim, docs, segments, settings.features, waiting, compute)
+        return kept, lambda d_layers: []
+    layers = compute(range(len(docs)))
 
     def backprop(d_layers: Layers) -> list[Doc]:
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
@@ -280,22 +290,14 @@ def _kept_features(
     segments: list[list[Segment]],
     features: FeatureCache,
     waiting: Optional[WeakKeyDictionary[Doc, bytes]],
+    compute: "Callable[[Sequence[int]], list[Tensor]]",
 ) -> Layers:
     """Layers of Docs from what is kept, or computed; then they are kept, or wait for it."""
-    import torch
-
     from ..bilm.precision import resolve_precision
-    from ..embedding.embed import embed_docs
 
     bilm, settings = shim.bilm, shim.settings
     for doc in docs:
         shim.waiting.pop(doc, None)  # of earlier layers
-
-    def compute(missing: list[int]) -> Layers:
-        missed, cut = [docs[i] for i in missing], [segments[i] for i in missing]
-        with torch.no_grad():
-            layers = embed_docs(bilm, missed, cut, settings)
-        return [values.cpu().numpy() for values in layers]
 
     def model(again: bool) -> str:
         precision = resolve_precision(settings.precision, bilm.device)
@@ -307,7 +309,7 @@ def _kept_features(
         segments,
         model=model,
         sizes=shim.sizes,
-        compute=compute,
+        compute=lambda missing: [values.cpu().numpy() for values in compute(missing)],
         waiting=waiting,
     )
 

@@ -109,8 +109,7 @@ def forward(
         d_layers = [np.zeros_like(values) for values in layers]
         for d_values, part in zip(d_layers, np.split(d_top, ends)):
             d_values[-1] = part
-        result: list[Doc] = backprop_layers(d_layers)
-        return result
+        return backprop_layers(d_layers)
 
     return model.ops.asarray2f(np.concatenate(np.split(top, 2, axis=1))), backprop
 

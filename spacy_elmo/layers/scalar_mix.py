@@ -20,12 +20,23 @@ def ScalarMix(
     layer_norm: bool = False,
     dropout: float = 0.0,
     l2: float = 0.0,
-    initial: Optional[Sequence[float]] = None,
+    initial: Optional[list[float]] = None,
     trainable: bool = True,
 ) -> Model[Layers, Vectors]:
-    """`gamma * sum_j softmax(w)_j h_j` (Peters et al. 2018, equation 1), from
-    `(n_layers, n_tokens, width)` to `(n_tokens, width)` a Doc. Without a number of
-    layers it has those of its first input.
+    """A task's mix of the layers, `gamma * sum_j softmax(w)_j h_j` (Peters et al. 2018,
+    equation 1).
+
+    n_layers (Optional[int]): Layers of the language model and the token layer, L + 1;
+        None for those of the first input.
+    layer_norm (bool): Bring every token of every layer to mean 0 and variance 1 first.
+    dropout (float): Rate on the mixed vectors, in training.
+    l2 (float): Strength of the penalty `l2 * |w|^2` on the raw weights (section
+        3.3): the larger, the closer the mix stays to the plain average.
+    initial (Optional[List[float]]): Weights to start from, which sum to 1.
+    trainable (bool): Whether weights and gamma are learned.
+    RETURNS (Model[List[Floats3d], List[Floats2d]]): From `(L + 1, n_tokens, 2P)` to
+        `(n_tokens, 2P)` a Doc.
+    RAISES (ValueError): A value is impossible.
     """
     if n_layers is None and initial is not None:
         n_layers = len(initial)
@@ -106,11 +117,7 @@ class _OnDemand(Sequence[Floats3d]):
         return self._length
 
     def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self._compute(j) for j in range(*i.indices(self._length))]
-        if not -self._length <= i < self._length:
-            raise IndexError(i)
-        return self._compute(i % self._length)
+        return self._compute(range(self._length)[i])
 
 
 def mixes_of(model: object) -> list[Model[Layers, Vectors]]:
@@ -134,8 +141,7 @@ def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
     """The weights that the layers are mixed with, which sum to 1."""
     raw = model.get_param("weights")
     shifted = model.ops.xp.exp(raw - raw.max())
-    weights: Floats1d = shifted / shifted.sum()
-    return weights
+    return shifted / shifted.sum()
 
 
 def _accumulate(
@@ -165,10 +171,7 @@ def _backprop_norm(  # type: ignore[no-untyped-def]
     xp, d_normed: Floats3d, normed: Floats3d, inverse: Floats3d
 ) -> Floats3d:
     along = (d_normed * normed).mean(axis=2, keepdims=True)
-    gradient: Floats3d = inverse * (
-        d_normed - d_normed.mean(axis=2, keepdims=True) - normed * along
-    )
-    return gradient
+    return inverse * (d_normed - d_normed.mean(axis=2, keepdims=True) - normed * along)
 
 
 def _check_layers(model: Model[Layers, Vectors], X: Layers) -> None:

@@ -141,8 +141,7 @@ class Elmo(Training, TrainablePipe):
         """
         self._finish_reported()
         self._check_language()
-        layers: Layers = self.model.predict(list(docs))
-        return layers
+        return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
         """Set `doc._.elmo`, `doc.tensor` and the vector hooks.
@@ -211,8 +210,7 @@ class Elmo(Training, TrainablePipe):
         RETURNS (bytes): The pipe's state.
         """
         self._finish_reported()
-        data: bytes = util.to_bytes({"model": self._shim.to_bytes}, exclude)
-        return data
+        return util.to_bytes({"model": self._shim.to_bytes}, exclude)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load what `to_bytes` returned.

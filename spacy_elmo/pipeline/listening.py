@@ -29,7 +29,9 @@ class Listening:
     model: Model[list[Doc], list[Floats3d]]
 
     def __init__(self) -> None:
-        self.listener_map = {}
+        # By component. spaCy empties it and then calls `find_listeners` for what follows and is
+        # enabled; what is disabled may be enabled again without another call.
+        self.listener_map: dict[str, list[ElmoListener]] = {}
         # As long as they exist: in a disabled component, too.
         self._known_listeners = _Existing()
         self._tensor_readers = _Existing()
@@ -52,17 +54,6 @@ class Listening:
         """RETURNS (Tuple[int, int]): Layers of the language model, L + 1, and their width, 2P.
         RAISES (ValueError): It has no weights, or they cannot be read."""
         return self._shim.sizes
-
-    @property
-    def listener_map(self) -> dict[str, list[ElmoListener]]:
-        """RETURNS (Dict[str, List[ElmoListener]]): Listeners by component."""
-        return self._listener_map
-
-    @listener_map.setter
-    def listener_map(self, listener_map: dict[str, list[ElmoListener]]) -> None:
-        # spaCy empties it and then calls `find_listeners` for what follows and is
-        # enabled; what is disabled may be enabled again without another call.
-        self._listener_map = listener_map
 
     @property
     def listeners(self) -> list[ElmoListener]:

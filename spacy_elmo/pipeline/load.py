@@ -30,8 +30,7 @@ def is_pipeline(name_or_path: str) -> bool:
     path = Path(name_or_path)
     if path.exists():
         return (path / "config.cfg").is_file()
-    found: bool = spacy.util.is_package(name_or_path)
-    return found
+    return spacy.util.is_package(name_or_path)
 
 
 def elmo_pipe(nlp: Language) -> Elmo:

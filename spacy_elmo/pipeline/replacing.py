@@ -6,9 +6,8 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..layers.bilm import BiLMShim, get_shim
+from ..layers.bilm import BiLMShim, get_shim, join_tok2vec
 from ..layers.listener import ElmoListener
-from ..layers.tok2vec_elmo import join_tok2vec
 
 LISTENER = "spacy-elmo.ElmoListener.v1"
 

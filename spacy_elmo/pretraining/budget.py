@@ -60,7 +60,7 @@ class Budget:
         return min(self.n_cores, MAX_CORES) * per_core + self.n_gpus * per_gpu
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Sizes:
     """A size of model, and what goes with it.
 
@@ -88,64 +88,15 @@ class Sizes:
         return 36 * self.lstm_dim * self.projection_dim
 
 
-_FIVE_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))
-SMALL = Sizes(
-    lstm_dim=512,
-    projection_dim=128,
-    filters=_FIVE_FILTERS,
-    n_highway=1,
-    work=20,
-    n_tokens=FEW_TOKENS,
-    n_negatives=4096,
-    learn_rate=0.003,
-    max_size=30_000,
-)
-ORIGINAL = Sizes(
-    lstm_dim=4096,
-    projection_dim=512,
-    filters=(*_FIVE_FILTERS, (6, 512), (7, 1024)),
-    n_highway=2,
-    work=24 * 60 * GPU_IN_CORES,
-    n_tokens=20_000_000,
-    n_negatives=8192,
-    learn_rate=0.001,
-    max_size=800_000,
-)
+_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+# lstm_dim, projection_dim, filters, n_highway; work, n_tokens; n_negatives, learn_rate, max_size
+SMALL = Sizes(512, 128, _FILTERS[:5], 1, 20, FEW_TOKENS, 4096, 0.003, 30_000)
+ORIGINAL = Sizes(4096, 512, _FILTERS, 2, 24 * 60 * GPU_IN_CORES, 20_000_000, 8192, 0.001, 800_000)
 LADDER = (
-    Sizes(
-        lstm_dim=256,
-        projection_dim=64,
-        filters=((1, 32), (2, 32), (3, 64), (4, 128)),
-        n_highway=1,
-        work=0,
-        n_tokens=0,
-        n_negatives=1024,
-        learn_rate=0.003,
-        max_size=30_000,
-    ),
+    Sizes(256, 64, _FILTERS[:4], 1, 0, 0, 1024, 0.003, 30_000),
     SMALL,
-    Sizes(
-        lstm_dim=1024,
-        projection_dim=256,
-        filters=_FIVE_FILTERS,
-        n_highway=1,
-        work=2 * 8 * 60,
-        n_tokens=2_000_000,
-        n_negatives=4096,
-        learn_rate=0.002,
-        max_size=50_000,
-    ),
-    Sizes(
-        lstm_dim=2048,
-        projection_dim=256,
-        filters=(*_FIVE_FILTERS, (6, 512)),
-        n_highway=1,
-        work=60 * GPU_IN_CORES,
-        n_tokens=5_000_000,
-        n_negatives=8192,
-        learn_rate=0.001,
-        max_size=200_000,
-    ),
+    Sizes(1024, 256, _FILTERS[:5], 1, 2 * 8 * 60, 2_000_000, 4096, 0.002, 50_000),
+    Sizes(2048, 256, _FILTERS[:6], 1, 60 * GPU_IN_CORES, 5_000_000, 8192, 0.001, 200_000),
     ORIGINAL,
 )
 

@@ -130,12 +130,18 @@ def make_tensorboard_logger(log_dir: str) -> SetUp:
     RETURNS (Callable): A logger as spaCy's are.
     RAISES (ImportError): TensorBoard is not installed.
     """
-    writer_class = _summary_writer()
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ImportError(
+            f"spacy-elmo.TensorBoard.v1 needs TensorBoard: "
+            f"pip install 'spacy-elmo[tensorboard]' ({error})"
+        ) from error
 
     def set_up(
         nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
     ) -> tuple[LogStep, Finalize]:
-        writer = writer_class(log_dir)
+        writer = SummaryWriter(log_dir)
         writer.add_text("config", f"```\n{nlp.config.to_str()}\n```")
 
         def log_step(info: Optional[Info]) -> None:
@@ -156,14 +162,3 @@ def _scalars(info: Info) -> dict[str, float]:
     for group, given in (("loss", info["losses"]), ("scores", info["other_scores"])):
         values.update({f"{group}/{name}": value for name, value in (given or {}).items()})
     return {name: float(value) for name, value in values.items() if isinstance(value, (int, float))}
-
-
-def _summary_writer() -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ImportError(
-            f"spacy-elmo.TensorBoard.v1 needs TensorBoard: "
-            f"pip install 'spacy-elmo[tensorboard]' ({error})"
-        ) from error
-    return SummaryWriter

@@ -27,7 +27,8 @@ class Optimizers:
         self.softmax = model.softmax
         self.bilm_weights = list(model.bilm.parameters())
         matrices = muon_groups(model.bilm) if settings.optimizer == "muon" else []
-        self.of_matrices = _muon(settings, matrices) if matrices else None
+        rates = {"lr": settings.muon_learn_rate, "weight_decay": settings.weight_decay}
+        self.of_matrices = Muon(matrices, **rates) if matrices else None
         taken = {id(weight) for group in matrices for weight in group["params"]}
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
         self.of_bilm = _make(settings, rest, rows=False)
@@ -36,11 +37,8 @@ class Optimizers:
 
     def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
         """RETURNS (List[Tensor]): All gradients that there are."""
-        return [*self.bilm_gradients(), *self.softmax_gradients(rows)]
-
-    def bilm_gradients(self) -> list[Tensor]:
-        """RETURNS (List[Tensor]): Those of the biLM, none where it is frozen."""
-        return [weight.grad for weight in self.bilm_weights if weight.grad is not None]
+        of_bilm = [weight.grad for weight in self.bilm_weights if weight.grad is not None]
+        return [*of_bilm, *self.softmax_gradients(rows)]
 
     def softmax_gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
         """RETURNS (List[Tensor]): Those of the softmax, of its rows if there are any;
@@ -134,10 +132,6 @@ def _make(
         decay = settings.weight_decay
         return torch.optim.AdamW(weights, lr=settings.learn_rate, weight_decay=decay, fused=True)
     return torch.optim.Adam(weights, lr=settings.learn_rate, fused=True)
-
-
-def _muon(settings: TrainingSettings, matrices: list[dict[str, Any]]) -> Muon:
-    return Muon(matrices, lr=settings.muon_learn_rate, weight_decay=settings.weight_decay)
 
 
 def _as_rows_of(weight: Tensor, index: Tensor, gradient: Optional[Tensor]) -> Tensor:

@@ -67,7 +67,6 @@ class Trainer:
     train (Corpus): The text to train on.
     dev (Corpus): Held-out text.
     model (Optional[LanguageModel]): What to train, if not what the settings say.
-    softmax_warmup (int): Steps in which the softmax of that model is trained alone.
     processes (Optional[Processes]): This process and the others.
     RAISES (ValueError): The batch cannot be shared out evenly.
     """
@@ -79,14 +78,13 @@ class Trainer:
         dev: Corpus,
         *,
         model: Optional[LanguageModel] = None,
-        softmax_warmup: int = 0,
         processes: Optional[Processes] = None,
     ):
         self.config, self.settings = config, config.training
         self.train_corpus, self.dev_corpus = train, dev
         self.processes = processes or Processes()
         torch.manual_seed(config.seed)
-        self.softmax_warmup = softmax_warmup
+        self.softmax_warmup = 0
         if model is None:
             model, self.softmax_warmup = initial_model(config, train)
         self.model = model.to(self.processes.device)

@@ -8,8 +8,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Optional
+from typing import Any, Optional
 
 BLOCK = 1 << 20  # bytes read at a time
 MAX_LINE = 1 << 24  # bytes of a line; it has to fit into memory some times over
@@ -102,9 +103,11 @@ class _Cutter:
 
     def chunks(self, stream: Any) -> Iterator[Chunk]:
         buffer = bytearray()
+        # `read` would lose what it has unpacked before a broken place; `read1` gives it first.
+        read = getattr(stream, "read1", stream.read)
         is_blank, problem = True, None
         try:
-            for block in _blocks(stream):
+            for block in iter(partial(read, BLOCK), b""):
                 is_blank = is_blank and not block.strip()
                 buffer += block
                 yield from self._whole_chunks(buffer)
@@ -163,10 +166,3 @@ class _Cutter:
         problem = (self.line, f"a line of more than {self.max_line:,} bytes")
         self.line += 1
         return Chunk(self.number, self.line, b"", 0, problem)
-
-
-def _blocks(stream: BinaryIO) -> Iterator[bytes]:
-    # `read` would lose what it has unpacked before a broken place; `read1` gives it first.
-    read = getattr(stream, "read1", stream.read)
-    while block := read(BLOCK):
-        yield block

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..files import atomic_write, checksum, progress_bar
-from .reading import READABLE, WRITTEN
+from .reading import WRITTEN, ending
 
 MANIFEST = WRITTEN[0][0]
 FORMAT_VERSION = 1
@@ -113,12 +113,8 @@ def _is_same(known: dict[str, Any], file: Path) -> bool:
     found = stamp(file)
     if found.items() <= known.items():
         return True
-    endings = [
-        next(ending for ending in READABLE if name.endswith(ending))
-        for name in (known["path"], found["path"])
-    ]
     return (
-        endings[0] == endings[1]
+        ending(Path(known["path"])) == ending(file)
         and known["size"] == found["size"]
         and known["sha256"] == checksum(file)
     )

@@ -7,12 +7,13 @@ import numpy as np
 
 from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
 from ..files import progress_bar
-from .corpus import END_ID, START_ID, Corpus
+from .corpus import Corpus
 from .parts import Part, Summary, read_part
 from .shards import ArrayWriter, Shards, ShardWriter, TypeTable, read_array
 
 TOKENS, STARTS, DOCUMENTS = "tokens-*.npy", "starts.npy", "documents.npy"
 CHARACTERS, OFFSETS, COUNTS = "characters.npy", "character_offsets.npy", "counts.npy"
+MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # of the ids 0 and 1
 TYPES_AT_A_TIME = 1 << 16
 
 
@@ -29,19 +30,28 @@ def merge_parts(
     """
     for leftover in (*folder.glob("*.npy"), *folder.glob("*.npy.part")):
         leftover.unlink()
-    ids, counts = _count_types(parts_folder, parts)
-    ranks = _write_types(folder, list(ids), counts)
+    ids = _count_types(parts_folder, parts)
+    # The same dict again: it is most of what is in memory.
+    ids.update((spelled, i) for i, spelled in enumerate(_write_types(folder, ids)))
     with (
         progress_bar(sum(part.n_items for _, part in parts), "Writing", "tokens") as bar,
         ShardWriter(folder, shard_size) as tokens,
         ArrayWriter(folder / STARTS, "int64") as starts,
         ArrayWriter(folder / DOCUMENTS, "int64") as documents,
     ):
-        n_items, boundaries = 0, _Boundaries(documents)
+        n_items = n_sentences = 0
+        previous, waiting = -1, np.empty(0, "int64")
         for file, part in _read_parts(parts_folder, parts):
-            tokens.append(ranks[_places(ids, part)][part.ids])
+            of_part = np.array([ids[spelled] for spelled in part.types.spelled()], "int32")
+            tokens.append(of_part[part.ids])
             starts.append(n_items + np.cumsum(part.sizes, dtype="int64") - part.sizes)
-            boundaries.append(file, part)
+            # A document starts with a file, and where one ends, if a sentence follows.
+            ends = n_sentences + part.document_ends.astype("int64")
+            start = [n_sentences] if file != previous else []
+            firsts = np.unique(np.concatenate([waiting, start, ends])).astype("int64")
+            n_sentences += len(part.sizes)
+            documents.append(firsts[firsts < n_sentences])
+            previous, waiting = file, firsts[firsts == n_sentences]
             n_items += len(part.ids)
             bar.update(len(part.ids))
 
@@ -57,75 +67,36 @@ def read_arrays(folder: Path) -> Corpus:
     )
 
 
-class _Boundaries:
-    """Writes the first sentence of each document.
-
-    writer (ArrayWriter): Where to.
-    """
-
-    def __init__(self, writer: ArrayWriter):
-        self.writer = writer
-        self.file = -1
-        self.n_sentences = 0
-        self.is_new = False  # whether the next sentence starts a document
-
-    def append(self, file: int, part: Part) -> None:
-        n = len(part.sizes)
-        ends = np.unique(part.document_ends)
-        inner = ends[(ends > 0) & (ends < n)]
-        if self.is_new or file != self.file or (len(ends) and ends[0] == 0):
-            self.is_new = True
-            if n:
-                self.writer.append(np.array([self.n_sentences]))
-                self.is_new = False
-        self.writer.append(self.n_sentences + inner)
-        self.is_new = self.is_new or bool(len(ends) and ends[-1] == n)
-        self.n_sentences += n
-        self.file = file
-
-
 def _read_parts(folder: Path, parts: Sequence[tuple[int, Summary]]) -> Iterator[tuple[int, Part]]:
     for file, summary in parts:
         if summary.name:
             yield file, read_part(folder, summary)
 
 
-def _places(ids: dict[bytes, int], part: Part) -> np.ndarray:
-    return np.array([ids[spelled] for spelled in part.types.spelled()], "int64")
-
-
-def _count_types(
-    folder: Path, parts: Sequence[tuple[int, Summary]]
-) -> tuple[dict[bytes, int], np.ndarray]:
-    """All types by their first occurrence, and how often each occurs."""
-    ids = {SENTENCE_START.encode(): START_ID, SENTENCE_END.encode(): END_ID}
-    counts = np.zeros(TYPES_AT_A_TIME, "int64")
+def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[bytes, int]:
+    """How often each type occurs."""
+    counts = dict.fromkeys(MARKS, 0)
     for _, part in _read_parts(folder, parts):
-        for spelled in part.types.spelled():
-            ids.setdefault(spelled, len(ids))
-        if len(ids) > len(counts):
-            counts = np.append(counts, np.zeros(len(ids), "int64"))
-        counts[_places(ids, part)] += np.bincount(part.ids, minlength=len(part.types))
-    return ids, counts[: len(ids)]
+        found = np.bincount(part.ids, minlength=len(part.types)).tolist()
+        for spelled, n in zip(part.types.spelled(), found):
+            counts[spelled] = counts.get(spelled, 0) + n
+    return counts
 
 
-def _write_types(folder: Path, spelled: list[bytes], counts: np.ndarray) -> np.ndarray:
+def _write_types(folder: Path, counts: dict[bytes, int]) -> list[bytes]:
     """The types by falling count, equal counts by spelling, after the two marks.
     UTF-8 sorts as the strings do."""
-    marks = np.array([START_ID, END_ID])
-    by_spelling = np.array(sorted(range(2, len(spelled)), key=spelled.__getitem__), "int64")
-    order = np.append(marks, by_spelling[np.argsort(-counts[by_spelling], kind="stable")])
+    words = sorted(counts.keys() - MARKS)
+    types = [*MARKS, *sorted(words, key=counts.__getitem__, reverse=True)]
     with (
         ArrayWriter(folder / CHARACTERS, "uint8") as characters,
         ArrayWriter(folder / OFFSETS, "int64") as offsets,
         ArrayWriter(folder / COUNTS, "int64") as ordered_counts,
     ):
-        ordered_counts.append(counts[order])
+        ordered_counts.append(np.array([counts[spelled] for spelled in types], "int64"))
         offsets.append(np.zeros(1, "int64"))
-        for first in range(0, len(order), TYPES_AT_A_TIME):
-            some = [spelled[i] for i in order[first : first + TYPES_AT_A_TIME]]
-            offsets.append(characters.length + np.cumsum([len(string) for string in some]))
+        for first in range(0, len(types), TYPES_AT_A_TIME):
+            some = types[first : first + TYPES_AT_A_TIME]
+            offsets.append(characters.length + np.cumsum([len(spelled) for spelled in some]))
             characters.append(np.frombuffer(b"".join(some), "uint8"))
-    ranks = np.empty(len(order), "int32")
-    ranks[order] = np.arange(len(order))
-    return ranks
+    return types

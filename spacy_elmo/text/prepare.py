@@ -3,14 +3,14 @@
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..bilm.vocabulary import Vocabulary
 from ..files import full_disk, lock, progress_bar
-from .chunks import Chunk, ChunkReader
+from .chunks import ChunkReader
 from .corpus import Corpus
 from .manifest import (
     MANIFEST,
@@ -82,12 +82,9 @@ def prepare(
     _check(settings)
     n_process = n_processes(n_process)
     output = Path(output)
-    ignored = [output] if ignore is None else [output, ignore]
-    files = [
-        file
-        for file in find_files(inputs)
-        if not any(_is_inside(file, folder) for folder in ignored)
-    ]
+    # What an earlier run has written into a folder of inputs is none of them.
+    ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
+    files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
     if not _is_there(output, files, settings):
         _make_room(output)
         with full_disk(output), lock(output / UNFINISHED / "lock"):
@@ -132,11 +129,6 @@ def _check(settings: dict[str, Any]) -> None:
         raise ValueError(f"on_error must be 'skip' or 'refuse', got '{settings['on_error']}'")
 
 
-def _is_inside(file: Path, output: Path) -> bool:
-    """What an earlier run has written into a folder of inputs is none of them."""
-    return output.resolve() in file.resolve().parents
-
-
 def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> bool:
     manifest = read_manifest(output)
     if manifest is None:
@@ -165,7 +157,6 @@ class _Run:
     files (Sequence[Path]): The input.
     output (Path): The corpus.
     settings (dict): The settings, as in the manifest.
-    ignore (Optional[Path]): A folder whose files are no inputs, beside `output`.
     chunk_size (int): Bytes of text that a process works on at a time.
     """
 
@@ -187,12 +178,14 @@ class _Run:
         """Read the text into parts, those that are there left as they are."""
         n_bytes = sum(about["size"] for about in self.stamps)
         n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size)
-        results = map_in_order(make_part, self._tasks(), n_process)
+        folder = str(self.unfinished)
+        tasks = ((part, (part.data, self.readings[part.file], folder)) for part in self.reader)
+        results = map_in_order(make_part, tasks, n_process)
         with closing(results), progress_bar(n_bytes, "Reading", "B") as bar:
             for chunk, summary in results:
                 for line, reason in summary.skipped:
                     self.skipped.add(chunk.file, chunk.first_line + line, reason)
-                self.skipped.add_unnamed(chunk.file, summary.n_skipped - len(summary.skipped))
+                self.skipped.counts[chunk.file] += summary.n_skipped - len(summary.skipped)
                 if chunk.problem is not None:
                     self.skipped.add(chunk.file, *chunk.problem)
                 self.parts.append((chunk.file, summary))
@@ -208,7 +201,9 @@ class _Run:
             raise ValueError(f"{', '.join(map(str, self.files[:5]))}: holds no sentence{why}")
         merge_parts(self.unfinished, self.parts, self.output, shard_size=shard_size)
         corpus = read_arrays(self.output)
-        self._write_vocabulary(corpus)
+        sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
+        vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
+        vocabulary.to_disk(self.output / VOCABULARY_FILE)
         names = [path.name for path in self.output.glob("*.npy")]
         checksums = self.reader.checksums
         manifest = {
@@ -232,15 +227,6 @@ class _Run:
             lang=self.settings["lang"],
             max_sentence=self.settings["max_sentence"],
         )
-
-    def _tasks(self) -> Iterator[tuple[Chunk, tuple]]:
-        for chunk in self.reader:
-            yield chunk, (chunk.data, self.readings[chunk.file], str(self.unfinished))
-
-    def _write_vocabulary(self, corpus: Corpus) -> None:
-        sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
-        vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
-        vocabulary.to_disk(self.output / VOCABULARY_FILE)
 
 
 class _Skipped:
@@ -272,10 +258,6 @@ class _Skipped:
                 warnings.warn(f"{location}: {reason}; left out", stacklevel=2)
             if reason == NOT_UTF8:
                 self.not_utf8.add(file)
-
-    def add_unnamed(self, file: int, n: int) -> None:
-        """Count some more."""
-        self.counts[file] += n
 
     def close(self) -> None:
         """Warn of those that were not named."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
 import srsly
 
@@ -98,12 +98,17 @@ def read_sentences(
     """
     splitter = splitter_of(lang)
     for file in files:
-        refuse = partial(_refuse, file)
+        lines, callback = _lines(file), partial(refuse, file)
         for _, sentence in sentences_of_lines(
-            _lines(file), is_jsonl(file), running_text, splitter, refuse
+            lines, is_jsonl(file), running_text, splitter, callback
         ):
             yield sentence
         yield []
+
+
+def ending(file: Path) -> str:
+    """RETURNS (str): Which of `READABLE` the name of a file ends in."""
+    return next(known for known in READABLE if file.name.endswith(known))
 
 
 def is_jsonl(file: Path) -> bool:
@@ -143,8 +148,9 @@ def splitter_of(lang: str) -> Callable[[], "Language"]:
     return cache(partial(_splitter, lang))
 
 
-def _refuse(file: Path, number: int, reason: str) -> None:
-    raise ValueError(f"{file}, line {number}: {reason}")
+def refuse(file: Path, line: Optional[int], reason: str) -> NoReturn:
+    """RAISES (ValueError): Always; the message names file and line."""
+    raise ValueError(f"{file}{'' if line is None else f', line {line}'}: {reason}")
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:

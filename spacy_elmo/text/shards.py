@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Optional, Union, overload
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -21,38 +21,29 @@ class Shards:
     def __init__(self, arrays: Sequence[np.ndarray]):
         self._arrays = list(arrays)
         self._ends = np.cumsum([len(array) for array in self._arrays])
-        self.dtype = self._arrays[0].dtype
 
     def __len__(self) -> int:
         return int(self._ends[-1])
 
-    def __getitem__(self, where: Any) -> Any:
-        """where (Union[int, slice, numpy.ndarray]): A place, a stretch, or any places."""
+    def __getitem__(self, where: Union[slice, np.ndarray]) -> np.ndarray:
+        """where (Union[slice, numpy.ndarray]): A stretch, or any places from 0."""
+        firsts = self._ends - [len(array) for array in self._arrays]
         if isinstance(where, slice):
-            start, stop, step = where.indices(len(self))
-            return self._stretch(start, stop) if step == 1 else self[np.arange(start, stop, step)]
-        places = np.asarray(where, "int64")
-        places = np.where(places < 0, places + len(self), places)
-        if places.size and not (places.min() >= 0 and places.max() < len(self)):
+            start, stop, _ = where.indices(len(self))
+            return np.concatenate(
+                [
+                    array[max(start - first, 0) : max(stop - first, 0)]
+                    for first, array in zip(firsts.tolist(), self._arrays)
+                ]
+            )
+        if where.size and not (where.min() >= 0 and where.max() < len(self)):
             raise IndexError(f"a place outside of the {len(self)} items")
-        pieces = np.searchsorted(self._ends, places, "right")
-        found = np.empty(places.shape, self.dtype)
+        pieces = np.searchsorted(self._ends, where, "right")
+        found = np.empty(where.shape, self._arrays[0].dtype)
         for piece in np.unique(pieces):
-            first = self._ends[piece] - len(self._arrays[piece])
             here = pieces == piece
-            found[here] = self._arrays[piece][places[here] - first]
-        return found[()]
-
-    def _stretch(self, start: int, stop: int) -> np.ndarray:
-        found = []
-        for end, array in zip(self._ends.tolist(), self._arrays):
-            first = end - len(array)
-            if start < end and first < stop:
-                found.append(array[max(start - first, 0) : stop - first])
-        return found[0] if len(found) == 1 else np.concatenate([*found, np.empty(0, self.dtype)])
-
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
-        return np.asarray(self[:], dtype=dtype)
+            found[here] = self._arrays[piece][where[here] - firsts[piece]]
+        return found
 
 
 class TypeTable(Sequence[str]):
@@ -70,16 +61,8 @@ class TypeTable(Sequence[str]):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @overload
-    def __getitem__(self, i: int) -> str: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[str]: ...
-    def __getitem__(self, i: Union[int, slice]) -> Union[str, list[str]]:
-        if isinstance(i, slice):
-            return [self[k] for k in range(*i.indices(len(self)))]
-        place = int(i) + len(self) if i < 0 else int(i)
-        if not 0 <= place < len(self):
-            raise IndexError(f"type {i} of {len(self)}")
+    def __getitem__(self, i: Any) -> Any:
+        place = range(len(self))[i]
         start, end = self.offsets.item(place), self.offsets.item(place + 1)
         return self.characters[start:end].tobytes().decode("utf8", "surrogatepass")
 

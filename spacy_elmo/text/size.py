@@ -1,16 +1,17 @@
 """About how much text there is, without reading it all."""
 
 import zlib
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import srsly
 
 from .manifest import read_manifest
-from .reading import Inputs, find_files, is_jsonl
+from .reading import Inputs, ending, find_files, is_jsonl
 
-SAMPLE = 1 << 20  # bytes that are read of a file
+SAMPLE = 1 << 19  # bytes that are read of a file
+LARGEST_RATIO = 20  # to which a part of them is unpacked
 MAX_FILES = 50
 TOKENS_A_WORD = 1.2  # spaCy splits punctuation off
 
@@ -30,20 +31,15 @@ def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
     others = [path for path in inputs if not read_manifest(Path(path))]
     total = float(sum(manifest["counts"]["tokens"] for manifest in prepared))
     files = [file for file in find_files(others) if file.stat().st_size]
-    for is_zipped in (False, True):
-        for is_json in (False, True):
-            total += _estimate(
-                [f for f in files if (f.suffix == ".gz", is_jsonl(f)) == (is_zipped, is_json)],
-                is_text=format == "text",
-            )
-    return int(total)
+    kinds: dict[str, list[Path]] = defaultdict(list)
+    for file in files:
+        kinds[ending(file)].append(file)
+    return int(total + sum(_estimate(some, format == "text") for some in kinds.values()))
 
 
 def _estimate(files: Sequence[Path], is_text: bool) -> float:
     """The tokens of files of one kind: they have about as many a byte on disk."""
-    chosen = files[:: max(1, -(-len(files) // MAX_FILES))]
-    if not chosen:
-        return 0.0
+    chosen = files[:: -(-len(files) // MAX_FILES)]
     found = [_sample(file, is_text) for file in chosen]
     tokens, n_bytes = (sum(values) for values in zip(*found))
     return tokens * sum(file.stat().st_size for file in files) / n_bytes
@@ -53,31 +49,25 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
     """The tokens at the beginning of a file, and its bytes on disk."""
     try:
         with file.open("rb") as stream:
-            content, used = _unzipped(stream) if file.suffix == ".gz" else _plain(stream)
+            block = stream.read(SAMPLE)
+        content = _unzipped(block) if file.suffix == ".gz" else block
     except (OSError, zlib.error) as error:
         raise ValueError(f"{file}: cannot be read: {error}") from error
     lines = content.split(b"\n")
     if is_jsonl(file):
-        return sum(_tokens_of_json(line) for line in lines), used
+        return sum(_tokens_of_json(line) for line in lines), len(block)
     words = sum(len(line.split()) for line in lines)
-    return words * (TOKENS_A_WORD if is_text else 1.0), used
+    return words * (TOKENS_A_WORD if is_text else 1.0), len(block)
 
 
-def _plain(stream: BinaryIO) -> tuple[bytes, int]:
-    content = stream.read(SAMPLE)
-    return content, len(content)
-
-
-def _unzipped(stream: BinaryIO) -> tuple[bytes, int]:
-    """As `_plain`; `gzip` does not say how much of its buffer it has used."""
-    unzip, content, rest, used = zlib.decompressobj(wbits=31), b"", b"", 0
-    while len(content) < SAMPLE and (block := rest or stream.read(1 << 16)):
-        if unzip.eof:
-            unzip = zlib.decompressobj(wbits=31)
-        content += unzip.decompress(block, SAMPLE - len(content))
-        rest = unzip.unconsumed_tail or unzip.unused_data
-        used += len(block) - len(rest)
-    return content, used
+def _unzipped(block: bytes) -> bytes:
+    """The text at the beginning of a gzip file, which may have several parts."""
+    content = b""
+    while block:
+        part = zlib.decompressobj(wbits=31)
+        content += part.decompress(block, LARGEST_RATIO * SAMPLE)
+        block = part.unused_data
+    return content
 
 
 def _tokens_of_json(line: bytes) -> float:

@@ -1,12 +1,13 @@
 """What a format of stored models is."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Optional
 
 import torch
+from torch import Tensor
 
-from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
 from .archives import File
 from .bundle import ModelBundle
@@ -102,7 +103,8 @@ class Format(ABC):
                 f"the {kind}softmax and its vocabulary of {len(vocabulary):,} words (--no-softmax "
                 f"if they are not wanted)"
             )
-        n_changed, largest = _rounding(bundle.bilm, DTYPES[dtype])
+        weights = bundle.bilm.state_dict().values()
+        n_changed, largest = rounding((weight, weight.to(DTYPES[dtype])) for weight in weights)
         if n_changed:
             lost.append(
                 f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})"
@@ -110,11 +112,15 @@ class Format(ABC):
         return lost
 
 
-def _rounding(bilm: BiLM, dtype: torch.dtype) -> tuple[int, float]:
-    """How many weights another type changes, and by how much at most."""
+def rounding(stored: Iterable[tuple[Tensor, Tensor]]) -> tuple[int, float]:
+    """Count the weights that are stored as something else.
+
+    stored (Iterable[Tuple[Tensor, Tensor]]): Weights, and what is stored of them.
+    RETURNS (Tuple[int, float]): How many weights change, and by how much at most.
+    """
     n_changed, largest = 0, 0.0
-    for weight in bilm.state_dict().values():
-        errors = (weight.to(dtype).to(weight.dtype) - weight).abs()
+    for weight, rounded in stored:
+        errors = (rounded.to(weight.dtype) - weight).abs()
         n_changed += int(errors.count_nonzero())
         largest = max(largest, float(errors.max()))
     return n_changed, largest

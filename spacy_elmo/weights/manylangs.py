@@ -17,7 +17,7 @@ from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_folder
 from .archives import File, read_object
 from .bundle import ModelBundle
-from .format import Format
+from .format import Format, rounding
 from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
 from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic, write_dic
@@ -77,7 +77,10 @@ class ManyLangs(Format):
 
     def read(self, *, weights_only: bool = False) -> ModelBundle:
         folder = self.folder
-        _check_files(folder, (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE))
+        needed = (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE)
+        missing = ", ".join(name for name in needed if not (folder / name).is_file())
+        if missing:
+            raise ValueError(f"{folder}: {missing} is missing of an ELMoForManyLangs model")
         settings = read_object(folder / CONFIG_FILE)
         sizes, sizes_from = _read_sizes(folder, settings)
         token_encoder = read_state_dict(folder / TOKEN_ENCODER_FILE)
@@ -111,7 +114,7 @@ class ManyLangs(Format):
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
-        n_changed, largest = _rounded_biases(bundle.bilm)
+        n_changed, largest = rounding(_stored_biases(bundle.bilm))
         if not n_changed:
             return super().losses(bundle, dtype)
         rounded = (
@@ -137,10 +140,7 @@ class ManyLangs(Format):
                 tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
                 with (folder / file).open("wb") as opened:  # for `full_disk` to know of it
                     torch.save(tensors, opened)
-            for name, vocabulary in (
-                ("char", vocabularies.characters),
-                ("word", vocabularies.words),
-            ):
+            for name, vocabulary in zip(("char", "word"), vocabularies):
                 if vocabulary is not None:
                     write_dic(vocabulary, folder / f"{name}.dic")
             srsly.write_json(folder / SIZES_FILE, sizes)
@@ -161,17 +161,14 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
             "bytes: its models look characters and words up in a vocabulary. Convert to "
             "NAME.safetensors, NAME.hdf5 or a pipeline"
         )
-    lacking = [
-        why
-        for why, is_so in (
-            ("one direction", not config.bidirectional),
-            ("no skip connections", not config.use_skip_connections and config.n_layers > 1),
-            ("LSTMs without projection", config.projection_dim == config.lstm_dim),
-        )
-        if is_so
-    ]
+    lacks = {
+        "one direction": not config.bidirectional,
+        "no skip connections": not config.use_skip_connections and config.n_layers > 1,
+        "LSTMs without projection": config.projection_dim == config.lstm_dim,
+    }
+    lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
     if lacking:
-        raise ValueError(f"ELMoForManyLangs' format has no place for {', '.join(lacking)}")
+        raise ValueError(f"ELMoForManyLangs' format has no place for {lacking}")
     theirs = {
         "dim": config.lstm_dim,
         "word_dim": config.word_embed_dim,
@@ -186,23 +183,13 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     }
 
 
-def _rounded_biases(bilm: BiLM) -> tuple[int, float]:
-    """How many forget biases change, and by how much at most: theirs hold the 1 that ours do
-    not. Those that were read from such a file never do."""
-    n_changed, largest = 0, 0.0
-    for name, value in bilm.state_dict().items():
+def _stored_biases(bilm: BiLM) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """The LSTMs' biases, and what is left of them in a format that holds them with the 1 that
+    ours do not. Those that were read from such a file do not change."""
+    for name, bias in bilm.state_dict().items():
         if name.startswith("stacks.") and name.endswith(".bias"):
-            bias = value.cpu().numpy()
-            (again,) = _without_forget_bias(_with_forget_bias([bias]))
-            n_changed += int((again != bias).sum())
-            largest = max(largest, float(np.abs(again - bias).max()))
-    return n_changed, largest
-
-
-def _check_files(folder: File, names: tuple[str, ...]) -> None:
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
-        raise ValueError(f"{folder}: {', '.join(missing)} is missing of an ELMoForManyLangs model")
+            (again,) = _without_forget_bias(_with_forget_bias([bias.cpu().numpy()]))
+            yield bias, torch.from_numpy(again)
 
 
 def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]:

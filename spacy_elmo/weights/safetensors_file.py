@@ -107,8 +107,7 @@ def to_bytes(
         if vocabulary is not None:
             array = np.frombuffer(vocabulary.to_bytes(), dtype="uint8")
             state[VOCABULARY + name] = torch.from_numpy(array.copy())
-    data: bytes = save(state, metadata=metadata)
-    return data
+    return save(state, metadata=metadata)
 
 
 def _cast(name: str, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -173,5 +172,4 @@ def _take_vocabularies(tensors: dict[str, torch.Tensor]) -> Vocabularies:
 
 def _metadata(data: bytes) -> dict[str, Any]:
     size = int.from_bytes(data[:8], "little")
-    metadata: dict[str, Any] = srsly.json_loads(data[8 : 8 + size].decode("utf8"))["__metadata__"]
-    return metadata
+    return srsly.json_loads(data[8 : 8 + size].decode("utf8"))["__metadata__"]

@@ -62,8 +62,7 @@ class StateDict:
 
     def read(self, name: str) -> np.ndarray:
         """As `StoredArrays` says."""
-        array: np.ndarray = self._tensors[name].detach().to(torch.float32).numpy()
-        return array
+        return self._tensors[name].detach().to(torch.float32).numpy()
 
 
 def read_state_dict(file: File) -> StateDict:

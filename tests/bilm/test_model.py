@@ -37,6 +37,9 @@ def test_all_layers_over_calls(name):
         layers, state = bilm.embed(sentences, state)
         check_layers(layers, expected)
         check_state(state, expected_state)
+    expected, _ = reference.layers(options, data, SENTENCES)
+    layers, _ = bilm.requires_grad_(True).embed(SENTENCES)  # by other code: that of training
+    check_layers([values.detach() for values in layers], expected)
 
 
 @pytest.mark.parametrize("name", ["cell_clip", "proj_clip", "use_skip_connections"])

@@ -5,12 +5,10 @@ import sys
 
 import pytest
 import spacy
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.weights import read_weights, safetensors_file
 
+from commands import run_elmo
 from golden import MANYLANGS
 from models import tiny_bilm
 
@@ -24,11 +22,7 @@ def source(tmp_path):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", "convert", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return " ".join(result.output.split())
+    return " ".join(run_elmo("convert", *arguments, status=status).output.split())
 
 
 def test_convert(tmp_path, source):

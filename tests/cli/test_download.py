@@ -1,11 +1,10 @@
 import pytest
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.weights import named
 from spacy_elmo.weights.named import NAMED, NamedModel
 from spacy_elmo.weights.remote_file import RemoteFile
+
+from commands import run_elmo
 
 
 @pytest.fixture
@@ -17,11 +16,7 @@ def server(server, tmp_path, monkeypatch):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", "download", *arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return " ".join(result.output.split())
+    return " ".join(run_elmo("download", *arguments, status=status).output.split())
 
 
 def test_download(server, tmp_path):
@@ -75,7 +70,7 @@ def test_list(server, monkeypatch):
 
 def test_list_fits_a_terminal(server, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    lines = CliRunner().invoke(app, ["elmo", "download", "--list"]).output.splitlines()
+    lines = run_elmo("download", "--list").output.splitlines()
     assert max(map(len, lines)) <= 80
     assert any("Apache-2.0)" in line for line in lines)  # wrapped, not cut
 

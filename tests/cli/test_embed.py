@@ -1,10 +1,9 @@
 import h5py
 import pytest
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 import spacy_elmo.export.job as job
+
+from commands import run_elmo
 
 
 @pytest.fixture
@@ -13,11 +12,9 @@ def run(tmp_path, monkeypatch, tiny_weights):
     (tmp_path / "text.txt").write_text("The cat sat .\nIt slept .\n")
 
     def invoke(*arguments, status=0):
-        result = CliRunner().invoke(app, ["elmo", "embed", str(tiny_weights), *arguments])
-        if result.exception and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == status, result.output
-        return " ".join(result.output.split())
+        return " ".join(
+            run_elmo("embed", str(tiny_weights), *arguments, status=status).output.split()
+        )
 
     return invoke
 

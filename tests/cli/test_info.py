@@ -5,14 +5,12 @@ import shutil
 import pytest
 import spacy
 from safetensors.numpy import load_file
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.weights import safetensors_file
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.named import NAMED
 
+from commands import run_elmo
 from models import tiny_bilm
 
 PROVENANCE = {"tokens": 12345, "perplexity": {"mean": 9.5}}
@@ -30,11 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", "info", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result.stdout
+    return run_elmo("info", *arguments, status=status).stdout
 
 
 @pytest.mark.parametrize(

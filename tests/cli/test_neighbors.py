@@ -2,15 +2,14 @@ import json
 import shutil
 
 import pytest
-from spacy.cli._util import app
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.analysis import corpora
 from spacy_elmo.analysis.corpora import read_corpus_docs
 from spacy_elmo.cli.neighbors import marked
+
+from commands import run_elmo
 
 TEXT = "the play ends .\n\nwe play\nthey play a play\na new book\n"
 ASKED = ("--sentence", "we Play well", "--token", "Play")
@@ -25,11 +24,7 @@ def folder(tmp_path, monkeypatch, tiny_weights):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", "neighbors", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result
+    return run_elmo("neighbors", *arguments, status=status)
 
 
 def neighbors_of(*arguments):

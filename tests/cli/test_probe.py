@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 
+from commands import run_elmo
+
 TAGS = {"the": "DT", "a": "DT", "cat": "NN", "dog": "NN", "sat": "VB", "ran": "VB"}
 SENTENCES = [" ".join(words) for words in product(("the", "a"), ("cat", "dog"), ("sat", "ran"))]
 
@@ -36,11 +38,7 @@ def folder(tmp_path, monkeypatch, tiny_weights):
 
 def run(*arguments, fails=False):
     given = ("model", "train.spacy", "test.spacy", *map(str, arguments))
-    result = CliRunner().invoke(app, ["elmo", "probe", *given])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert (result.exit_code != 0) == fails, result.output
-    return result
+    return run_elmo("probe", *given, status=1 if fails else 0)
 
 
 def test_tags(folder, monkeypatch):

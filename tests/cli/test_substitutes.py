@@ -1,14 +1,12 @@
 import json
 
 import pytest
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.analysis.substitutes import find_substitutes
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.weights import safetensors_file
 
+from commands import run_elmo
 from conversions import write_source
 from models import tiny_bilm
 from softmaxes import bytes_model, forward_model, write_model
@@ -24,11 +22,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", "substitutes", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result
+    return run_elmo("substitutes", *arguments, status=status)
 
 
 def lines_of(result):

@@ -81,7 +81,7 @@ def test_rows_read_on_and_on(sentences, batch_size, unroll_steps):
     length, n_rows, n_steps = len(streams), batches.batch_size, batches.unroll_steps
     assert n_steps == min(unroll_steps, length)
     assert n_rows == max(1, min(batch_size, length // n_steps))
-    assert batches.tokens_per_step == n_rows * n_steps
+    assert (batches.batch_size, batches.unroll_steps) == (n_rows, n_steps)
     expected = brute_force(sentences)
     starts = []
     for epoch in range(3):
@@ -118,7 +118,7 @@ def test_rows_read_on_and_on(sentences, batch_size, unroll_steps):
 def test_an_epoch_leaves_out_less_than_a_window_a_row():
     streams = Streams(read_corpus(random_sentences(50)))
     batches = TrainingBatches(streams, batch_size=4, unroll_steps=6, seed=0)
-    read = batches.steps_per_epoch * batches.tokens_per_step
+    read = batches.steps_per_epoch * batches.batch_size * batches.unroll_steps
     assert len(streams) - 4 * 6 - 4 < read <= len(streams)
 
 

@@ -299,6 +299,31 @@ def test_layers_do_not_outlive_a_step(fine_tuned):
     np.testing.assert_allclose(doc._.elmo, pipe.predict([doc])[0], atol=1e-6)
 
 
+def test_layers_do_not_outlive_averages_nor_other_weights(fine_tuned):
+    """Nor those of averages, under which `spacy train` evaluates, the averages."""
+    nlp, _ = fine_tuned
+    pipe, doc = nlp.get_pipe("elmo"), nlp.make_doc("They sat")
+    weights = dict(pipe.bilm.named_parameters())
+    averages = {(pipe._shim.id, name): 2 * w.detach().numpy() for name, w in weights.items()}
+    found = []
+
+    def annotate():
+        pipe.annotate([doc])
+        wanted = pipe.predict([nlp.make_doc("They sat")])[0]
+        np.testing.assert_allclose(doc._.elmo, wanted, atol=1e-6)
+        found.append(doc._.elmo.copy())
+
+    annotate()
+    with nlp.use_params(averages):
+        annotate()
+    annotate()
+    pipe.set_bilm(BiLM(pipe.bilm.config))
+    annotate()
+    np.testing.assert_allclose(found[0], found[2], atol=1e-6)
+    assert not np.allclose(found[0], found[1])
+    assert not np.allclose(found[0], found[3])
+
+
 def test_store_layers_off_with_a_listener(make_nlp):
     nlp = make_nlp(store_layers=False)
     with pytest.raises(ValueError, match="store_layers"):

@@ -137,6 +137,34 @@ def test_long_doc_without_sentences(make_nlp):
     np.testing.assert_allclose(doc.tensor[4400:4600], part.tensor[400:600], atol=1e-5)
 
 
+def test_a_stream_is_held_in_part_and_errors_go_to_their_handler(make_nlp, monkeypatch):
+    """Layers of 8 batches at a time; a batch that fails is given to spaCy's error handler."""
+    nlp = make_nlp(max_batch_tokens=3)
+    pipe, sizes, failed = nlp.get_pipe("elmo"), [], []
+    predict = pipe.predict
+
+    def predict_and_note(docs):
+        sizes.append(sum(map(len, docs)))
+        if any(doc.text == "no such bank" for doc in docs):
+            raise ValueError("no such bank")
+        return predict(docs)
+
+    monkeypatch.setattr(pipe, "predict", predict_and_note)
+    texts = ["a river bank"] * 20
+    assert len(list(nlp.pipe(texts, batch_size=1000))) == 20
+    assert sizes == [24, 24, 12]
+    with pytest.raises(ValueError, match="no such bank"):
+        list(nlp.pipe(["no such bank"]))
+    nlp.set_error_handler(lambda *given: failed.append(given))
+    texts = [*texts[:9], "no such bank", *texts[9:]]
+    docs = list(nlp.pipe(texts, batch_size=1000))
+    ((name, component, batch, error),) = failed
+    assert (name, component, str(error)) == ("elmo", pipe, "no such bank")
+    assert [doc.text for doc in batch] == texts[8:16]
+    assert [doc.text for doc in docs] == [*texts[:8], *texts[16:]]
+    assert all(len(doc.tensor) == 3 for doc in docs)
+
+
 @pytest.mark.parametrize("precision", TOLERANCE)
 def test_same_text_same_vector_in_every_precision(make_nlp, precision):
     """Where the processor lacks a precision, its next slower one."""
@@ -262,9 +290,17 @@ def test_saved_segmenter_stays(make_nlp, tmp_path):
 
 
 def test_exclude_model(make_nlp, tmp_path):
-    pipe = make_nlp().get_pipe("elmo")
+    pipe, other = (make_nlp().get_pipe("elmo") for _ in range(2))
+    other.set_bilm(type(pipe.bilm)(pipe.bilm.config))
+    own = other.bilm.checksum()
     pipe.to_disk(tmp_path / "elmo", exclude=["model"])
     assert not (tmp_path / "elmo" / "model.safetensors").exists()
+    pipe.to_disk(tmp_path / "elmo")
+    data = pipe.to_bytes()
+    assert len(pipe.to_bytes(exclude=["model"])) < 100 < len(data)
+    other.from_disk(tmp_path / "elmo", exclude=["model"])
+    assert other.from_bytes(data, exclude=["model"]).bilm.checksum() == own
+    assert other.from_bytes(data).bilm.checksum() == pipe.bilm.checksum() != own
 
 
 def test_store_layers(make_nlp):

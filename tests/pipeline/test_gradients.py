@@ -161,6 +161,23 @@ def test_two_updates_in_a_row_use_the_weights_of_their_time(make_nlp):
     assert any(not torch.equal(middle[name], weights[name]) for name in before)
 
 
+@pytest.mark.parametrize("how", ["predict", "to_bytes", "to_disk"])
+def test_a_step_that_waits_for_a_frozen_component_is_taken_before(make_nlp, how, tmp_path):
+    """One of two listeners never reports: the step is due before the weights are used."""
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    pipe = nlp.get_pipe("elmo")
+    bias = pipe.bilm.stacks[0][0].bias
+    nlp.update(batch, sgd=util.registry.optimizers.get("SGD.v1")(0.1), exclude=["tagger2"])
+    before = bias.detach().clone()
+    if how == "predict":
+        pipe.predict([nlp.make_doc("They sat")])
+    elif how == "to_bytes":
+        pipe.to_bytes()
+    else:
+        pipe.to_disk(tmp_path / "elmo")
+    assert not torch.equal(bias, before)
+
+
 def test_frozen_is_bit_identical_and_unfrozen_is_not(make_nlp):
     for frozen in (True, False):
         nlp = make_nlp(frozen=frozen)

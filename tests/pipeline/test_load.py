@@ -26,6 +26,14 @@ def test_the_settings_of_a_pipeline_hold(tmp_path, make_nlp):
     assert (layers(nlp) != layers(make_nlp())).any()
 
 
+def test_packages_and_languages(monkeypatch, tiny_weights):
+    monkeypatch.setattr(spacy.util, "is_package", lambda name: name == "de_elmo")
+    monkeypatch.setattr(spacy, "load", lambda name: f"the package {name}")
+    assert read_pipeline("de_elmo") == "the package de_elmo"
+    assert read_pipeline(str(tiny_weights)).lang == "xx"
+    assert read_pipeline(str(tiny_weights), "de").lang == "de"
+
+
 def test_what_is_no_language_model(tmp_path, make_nlp):
     blank = spacy.blank("en")
     with pytest.raises(ValueError, match="no 'elmo' pipe; it has no component"):

@@ -70,6 +70,26 @@ def test_inside_a_memory_zone(make_nlp):
     assert len(other.vocab.strings) > n_strings
 
 
+def bytes_held_by(array):
+    """Those of whatever it is a view of, in numpy or in PyTorch."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.nbytes if array.base is None else array.base.untyped_storage().nbytes()
+
+
+@pytest.mark.parametrize("segmenter", ["sentences.v2", "windows.v1"])
+@pytest.mark.parametrize("initial_state", ["warm", "carry"])
+def test_a_doc_keeps_nothing_of_its_batch(make_nlp, segmenter, initial_state):
+    """One Doc out of thousands may stay: with its own bytes, not with those of its batch."""
+    segmenters = {"@segmenters": f"spacy-elmo.{segmenter}", "size": 6, "overlap": 2}
+    nlp = make_nlp(store_layers=True, segmenter=segmenters, initial_state=initial_state)
+    texts = ["The bank lends money .", "", "He sat by the river and it ran on and on and on ."]
+    for doc in nlp.pipe(texts):
+        for array in (doc._.elmo, doc.tensor):
+            assert bytes_held_by(array) == array.nbytes
+            assert array.shape[-2] == len(doc)
+
+
 def test_a_listener_inside_a_memory_zone(make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger(concat_both()))

@@ -62,8 +62,12 @@ def test_replace_save_and_load(make_nlp, name, tmp_path):
 def test_replaced_component_trains_on(make_nlp):
     nlp = make_nlp(frozen=False)
     train(nlp, "tagger")
-    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
     elmo = nlp.get_pipe("elmo")
+    (replaced,) = elmo.listeners  # still held: the pipe must not go on for its sake
+    assert nlp("They sat")._.elmo is not None
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    assert replaced.upstream is None
+    assert nlp("They sat")._.elmo is None
     before = elmo.bilm.stacks[0][0].bias.detach().clone().numpy()
     inner = nlp.get_pipe("tagger").model.get_ref("tok2vec")
     own = next(node for node in inner.walk() if node.name == "elmo_bilm").shims[0].bilm

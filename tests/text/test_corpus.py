@@ -57,11 +57,11 @@ def test_load_text(tmp_path):
     text = "\n\n".join(map(json.dumps, records))
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     corpus = load_text(str(tmp_path))
-    assert corpus.types[2:10] == ["a", "b", "c", "Good.", "I", "know.", "Yes.", "d"]
+    assert list(corpus.types)[2:10] == ["a", "b", "c", "Good.", "I", "know.", "Yes.", "d"]
     # a b | c | Good. I know. | Yes. | d, e | It is. So. | h | i
     assert corpus.documents.tolist() == [0, 1, 2, 3, 4, 6, 8, 9]
     corpus = load_text([tmp_path / "a.txt", tmp_path / "b.txt"], format="text")
-    assert corpus.types[2:] == ["a", "b", "c", "Good", ".", "I", "know", "Yes"]
+    assert list(corpus.types)[2:] == ["a", "b", "c", "Good", ".", "I", "know", "Yes"]
     assert corpus.documents.tolist() == [0, 2]
     with pytest.raises(ValueError, match="'words'"):
         load_text(tmp_path, format="words")

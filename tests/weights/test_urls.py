@@ -6,8 +6,6 @@ import zipfile
 
 import pytest
 import spacy
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
 import spacy_elmo
 import spacy_elmo.cli
@@ -16,6 +14,7 @@ from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED
 
 import reference_manylangs
+from commands import run_elmo
 from conversions import assert_same_vectors
 from models import check_refused, tiny_bilm, write_allennlp
 
@@ -44,11 +43,7 @@ def publish(server, file, name):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result.stdout
+    return run_elmo(*arguments, status=status).stdout
 
 
 def paths(server):
