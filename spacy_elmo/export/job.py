@@ -101,7 +101,7 @@ def embed_files(
                 f"throws it away"
             )
     nlp, pipe = _read_model(model, lang)
-    wanted = {
+    wanted: dict[str, Any] = {
         "precision": precision,
         "initial_state": initial_state,
         "max_batch_tokens": batch_tokens,
