@@ -9,7 +9,7 @@ from typing import Any
 import srsly
 
 from ..files import atomic_write
-from .archives import LARGEST_TEXT, read_bytes
+from .archives import LARGEST_JSON, read_bytes
 
 ENDING = "-ATTRIBUTION.md"  # after the name of a file of weights
 LICENSES_FILE = "LICENSES_SOURCES"  # which `spacy package` takes out of a pipeline's folder
@@ -32,7 +32,7 @@ def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
     """
     path = beside(weights)
     if "attribution" not in provenance and path.is_file():
-        provenance["attribution"] = read_bytes(path, LARGEST_TEXT).decode("utf8", "replace")
+        provenance["attribution"] = read_bytes(path, LARGEST_JSON).decode("utf8", "replace")
 
 
 def inherited(provenance: dict[str, Any]) -> dict[str, Any]:
