@@ -5,8 +5,9 @@ from pathlib import Path
 import spacy
 import srsly
 import typer
-from spacy.language import Language
 from wasabi import msg
+
+from ..pipeline.mixes import learned_mixes
 
 
 def mix_cli(
@@ -44,25 +45,3 @@ def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
     ]
     header = (*names, *(f"layer {i}" for i in range(n_layers)), "gamma")
     msg.table(table, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)))
-
-
-def learned_mixes(nlp: Language) -> list[dict]:
-    """Collect the mixes of a pipeline.
-
-    nlp (Language): The pipeline.
-    RETURNS (List[dict]): A row a mix: component, its number there, weights, gamma.
-    """
-    from ..layers.scalar_mix import mix_weights, mixes_of
-
-    rows = []
-    for name, pipe in nlp.pipeline:
-        for number, node in enumerate(mixes_of(getattr(pipe, "model", None))):
-            rows.append(
-                {
-                    "component": name,
-                    "mix": number,
-                    "weights": [float(weight) for weight in mix_weights(node)],
-                    "gamma": node.get_param("gamma").item(),
-                }
-            )
-    return rows
