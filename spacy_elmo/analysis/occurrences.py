@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
-from spacy.attrs import LOWER, ORTH
+from spacy.attrs import ORTH
 from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
@@ -78,7 +78,7 @@ def draw_occurrences(
     if limit < 1:
         raise ValueError(f"at least 1 occurrence must be drawn, got {limit}")
     patterns = [_Pattern(word, ignore_case) for word in dict.fromkeys(words)]
-    find = _in_text if gold is None else _Labeled(gold)
+    find = _InText(ignore_case) if gold is None else _Labeled(gold, ignore_case)
     evenly = [_Evenly(limit) for _ in patterns]
     for doc in docs:
         kept = None
@@ -125,13 +125,10 @@ class _Pattern:
     """A word that is looked for."""
 
     def __init__(self, word: str, ignore_case: bool):
-        self.tokens = word.split()
-        self.word = " ".join(self.tokens)
-        self.attribute = LOWER if ignore_case else ORTH
-        if not self.tokens:
+        self.word = " ".join(word.split())
+        if not self.word:
             raise ValueError("a word to look for is empty")
-        if ignore_case:
-            self.tokens = [token.lower() for token in self.tokens]
+        self.tokens = _spelled(self.word.split(), ignore_case)
         self._ids = [get_string_id(token) for token in self.tokens]
 
     def starts(self, ids: np.ndarray) -> list[int]:
@@ -144,24 +141,39 @@ class _Pattern:
         return starts
 
 
+def _spelled(tokens: Iterable[str], ignore_case: bool) -> list[str]:
+    # Not by `token.lower_`, which a bare Vocab, as text is read with, leaves empty.
+    return [token.lower() if ignore_case else token for token in tokens]
+
+
+# The places of each pattern in a Doc: start, end, and sense.
 Places = Iterator[list[tuple[int, int, str]]]
 
 
-def _in_text(doc: Doc, patterns: Sequence[_Pattern]) -> Places:
-    """The places of each pattern: start, end and no sense."""
-    ids = doc.to_array([patterns[0].attribute]).reshape(-1) if patterns and len(doc) else []
-    for pattern in patterns:
-        n_tokens = len(pattern.tokens)
-        yield [(start, start + n_tokens, "") for start in pattern.starts(np.asarray(ids))]
+class _InText:
+    """Finds places by the tokens."""
+
+    def __init__(self, ignore_case: bool):
+        self._ignore_case = ignore_case
+
+    def __call__(self, doc: Doc, patterns: Sequence[_Pattern]) -> Places:
+        ids = doc.to_array([ORTH]).reshape(-1)
+        if self._ignore_case:
+            lower = _spelled((token.text for token in doc), True)
+            ids = np.array([get_string_id(token) for token in lower], dtype="uint64")
+        for pattern in patterns:
+            n_tokens = len(pattern.tokens)
+            yield [(start, start + n_tokens, "") for start in pattern.starts(ids)]
 
 
 class _Labeled:
     """Finds places among the spans of a group."""
 
-    def __init__(self, gold: str):
+    def __init__(self, gold: str, ignore_case: bool):
         self._task = parse_task(gold)
         if not gold.startswith("spans:"):
             raise ValueError(f"gold senses are labels of spans: give 'spans:NAME', not '{gold}'")
+        self._ignore_case = ignore_case
         self._found = False
         self._groups: set[str] = set()
 
@@ -169,13 +181,15 @@ class _Labeled:
         items = self._task.items(doc)
         self._found |= bool(items)
         self._groups.update(doc.spans)
+        spelled = [
+            _spelled((token.text for token in doc[item.start : item.end]), self._ignore_case)
+            for item in items
+        ]
         for pattern in patterns:
-            is_lower = pattern.attribute == LOWER
             yield [
                 (item.start, item.end, item.label)
-                for item in items
-                if [token.lower_ if is_lower else token.text for token in doc[item.start : item.end]]
-                == pattern.tokens
+                for item, tokens in zip(items, spelled)
+                if tokens == pattern.tokens
             ]
 
     def check(self) -> None:

@@ -80,7 +80,7 @@ def senses_cli(
         sections.append(make_heat(nlp, one.split(), other.split()))
     if pipeline:
         sections.append(mix_section(learned_mixes(read_pipeline(pipeline))))
-    about = [f"Model: {Path(model).name}", *(f"Text: {Path(name).name}" for name in texts)]
+    about = " · ".join(Path(name).name for name in (model, *texts))
     title = f"Occurrences of {', '.join(word)}" if word else "What the vectors say"
     page = make_page(title, sections, about=about)
     atomic_write(output, page)

@@ -21,12 +21,12 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> Section:
             _bar([name, f"layer {layer}"], weight, f"{weight:.3f}")
             for layer, weight in enumerate(row["weights"])
         ]
-    notes = (
+    note = (
         "The weights of a component sum to 1; gamma scales the mix."
         if rows
         else "No component mixes ELMo layers."
     )
-    return _section("What the components learned", ["component", "layer"], "weight", bars, [notes])
+    return _section("What the components learned", ["component", "layer"], "weight", bars, note)
 
 
 def probe_section(report: dict[str, Any]) -> Section:
@@ -46,11 +46,11 @@ def probe_section(report: dict[str, Any]) -> Section:
         f"not have."
     )
     heading = f"What the layers know of {report['task']}"
-    return _section(heading, ["predictor", "reads"], score, bars, [note])
+    return _section(heading, ["predictor", "reads"], score, bars, note)
 
 
 def _section(
-    heading: str, columns: list[str], measure: str, rows: list[Section], notes: list[str]
+    heading: str, columns: list[str], measure: str, rows: list[Section], note: str
 ) -> Section:
     return {
         "type": "bars",
@@ -58,7 +58,7 @@ def _section(
         "columns": columns,
         "measure": measure,
         "rows": rows,
-        "notes": notes,
+        "note": note,
     }
 
 

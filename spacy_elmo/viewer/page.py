@@ -37,15 +37,15 @@ PAGE = """<!DOCTYPE html>
 """
 
 
-def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: Sequence[str] = ()) -> str:
+def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = "") -> str:
     """Make a page.
 
     title (str): Its title.
     sections (Sequence[dict]): What the other modules of this package make.
-    about (Sequence[str]): Lines below the title: model, text.
+    about (str): A line below the title: model, text.
     RETURNS (str): HTML.
     """
-    data = {"title": title, "about": list(about), "sections": list(sections)}
+    data = {"title": title, "about": about, "sections": list(sections)}
     return PAGE.format(
         policy=POLICY,
         title=html.escape(title),

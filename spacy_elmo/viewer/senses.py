@@ -1,15 +1,16 @@
 """The map of a word's occurrences, and their groups."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
 from thinc.types import Floats2d, Floats3d, Ints1d
 
-from ..analysis.clusters import agreement, find_clusters, match_clusters, typical_words
+from ..analysis.clusters import Agreement, agreement, find_clusters, match_clusters, typical_words
 from ..analysis.occurrences import Drawn, Occurrence
 from .packing import pack_fractions, pack_numbers
-from .projection import align, nearest, project, unit_vectors
+from .projection import align, check_projection, nearest, project, unit_vectors
 
 N_NEIGHBORS = 10
 CONTEXT = 50  # tokens of a sentence that are shown on either side
@@ -36,26 +37,41 @@ def senses_section(
     seed (int): Seed of k-means and t-SNE.
     RETURNS (dict): The section, for `make_page`.
     """
+    check_projection(projection)
     words = [
-        _word(one, views, projection=projection, seed=seed) for one, views in zip(drawn, vectors)
+        _word(one, views, names, projection, seed)
+        for one, views in zip(drawn, vectors, strict=True)
     ]
-    return {"type": "senses", "views": list(names), "projection": projection, "words": words}
+    return {"type": "senses", "views": list(names), "words": words}
 
 
-def _word(drawn: Drawn, vectors: Floats3d, *, projection: str, seed: int) -> Section:
+def _word(
+    drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
+) -> Section:
     found = drawn.occurrences
-    senses = [one.sense for one in found] if any(one.sense for one in found) else None
-    parts = [_parts(one) for one in found]
+    before, itself, after = zip(*map(_parts, found)) if found else ((), (), ())
+    # A single occurrence has nothing to be compared with.
+    views = _views(vectors, found, projection, seed) if len(found) > 1 else []
     return {
         "word": drawn.word,
         "total": drawn.n_total,
-        "before": [before for before, _, _ in parts],
-        "itself": [itself for _, itself, _ in parts],
-        "after": [after for _, _, after in parts],
-        "gold": None if senses is None else _gold(senses),
-        # A single occurrence has nothing to be compared with.
-        "views": _views(vectors, found, senses, projection, seed) if len(found) > 1 else [],
+        "notice": _notice(drawn),
+        "before": before,
+        "itself": itself,
+        "after": after,
+        "views": [_shown(view, drawn) for view in views],
+        "table": _table(views, names),
     }
+
+
+def _notice(drawn: Drawn) -> str:
+    """Where there is no map."""
+    if not drawn.n_total:
+        return f"“{drawn.word}” does not occur in this text."
+    if len(drawn.occurrences) > 1:
+        return ""
+    drawn_of = "" if drawn.n_total == 1 else f" One of {drawn.n_total:,} occurrences was drawn."
+    return f"“{drawn.word}” stands here once: there is nothing to compare it with.{drawn_of}"
 
 
 def _parts(one: Occurrence) -> tuple[str, str, str]:
@@ -68,54 +84,114 @@ def _parts(one: Occurrence) -> tuple[str, str, str]:
     return before, one.doc[one.start : one.end].text, after
 
 
-def _gold(senses: Sequence[str]) -> Section:
-    labels = sorted(set(senses))
-    numbers = [labels.index(sense) for sense in senses]
-    return {"labels": labels, "of": pack_numbers(np.array(numbers))}
+@dataclass
+class _View:
+    """The occurrences in one layer, or in the mix."""
+
+    places: Floats2d
+    variance: Optional[float]
+    numbers: Ints1d
+    silhouette: Optional[float]
+    agreement: Optional[Agreement]
+    neighbors: tuple[np.ndarray, Floats2d]
 
 
 def _views(
-    vectors: Floats3d,
-    found: Sequence[Occurrence],
-    senses: Optional[Sequence[str]],
-    projection: str,
-    seed: int,
-) -> list[Section]:
-    """Each with the places and clusters of the one below in mind."""
-    contexts = [_context(one) for one in found]
-    views = []
-    places: Optional[Floats2d] = None
-    numbers: Optional[Ints1d] = None
+    vectors: Floats3d, found: Sequence[Occurrence], projection: str, seed: int
+) -> list[_View]:
+    """Each turned, and its clusters numbered, after the one below."""
+    senses = [one.sense for one in found]
+    views: list[_View] = []
     for layer in vectors:
         units = unit_vectors(layer)
-        unaligned, variance = project(units, projection, seed=seed)
-        places = unaligned if places is None else align(unaligned, places)
-        clusters = find_clusters(units, seed=seed)
-        numbers = (
-            clusters.numbers if numbers is None else match_clusters(clusters.numbers, numbers)
-        )
-        neighbors, cosines = nearest(units, N_NEIGHBORS)
-        views.append(
-            {
-                "places": pack_fractions(places / (np.abs(places).max() or 1.0)),
-                "variance": variance,
-                "groups": _groups(numbers, contexts),
-                "of": pack_numbers(numbers),
-                "silhouette": clusters.silhouette,
-                "agreement": agreement(numbers, senses)._asdict() if senses else None,
-                "neighbors": pack_numbers(neighbors),
-                "cosines": pack_fractions(cosines),
-            }
-        )
+        places, variance = project(units, projection, seed=seed)
+        numbers, silhouette = find_clusters(units, seed=seed)
+        if views:
+            places = align(places, views[-1].places)
+            numbers = match_clusters(numbers, views[-1].numbers)
+        agrees = agreement(numbers, senses) if any(senses) else None
+        near = nearest(units, N_NEIGHBORS)
+        views.append(_View(places, variance, numbers, silhouette, agrees, near))
     return views
 
 
-def _groups(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> list[Section]:
+def _shown(view: _View, drawn: Drawn) -> Section:
+    """As the page reads it."""
+    found = drawn.occurrences
+    neighbors, cosines = view.neighbors
+    return {
+        "facts": _facts(view, drawn),
+        "places": pack_fractions(view.places / (np.abs(view.places).max() or 1.0)),
+        "neighbors": pack_numbers(neighbors),
+        "cosines": pack_fractions(cosines),
+        "colorings": [
+            *([_by_sense([one.sense for one in found])] if view.agreement else []),
+            _by_group(view.numbers, [_context(one) for one in found]),
+        ],
+    }
+
+
+def _by_sense(senses: Sequence[str]) -> Section:
+    labels = sorted(set(senses))
+    numbers = np.array([labels.index(sense) for sense in senses])
+    return {
+        "name": "Gold senses",
+        "kind": "sense",
+        "of": pack_numbers(numbers),
+        "labels": labels,
+        "typical": [],
+        "note": "Click a sense to see it alone.",
+    }
+
+
+def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     typical = typical_words(contexts, numbers)
-    return [
-        {"number": number, "count": int((numbers == number).sum()), "words": words}
-        for number, words in typical.items()
-    ]
+    labels = range(int(numbers.max()) + 1)
+    several = (
+        "Below each group the words that stand within five tokens of it rather than of the "
+        "others. Click a group to see it alone."
+    )
+    return {
+        "name": "Groups",
+        "kind": "group",
+        "of": pack_numbers(numbers),
+        "labels": [f"group {number + 1}" for number in labels],
+        "typical": [typical.get(number, []) for number in labels],
+        "note": several if len(typical) > 1 else "These vectors make no groups.",
+    }
+
+
+def _facts(view: _View, drawn: Drawn) -> str:
+    """Below the slider."""
+    n = len(drawn.occurrences)
+    facts = [f"{drawn.n_total:,} occurrences"]
+    if n < drawn.n_total:
+        facts = [f"{n:,} of {drawn.n_total:,} occurrences, drawn evenly"]
+    if view.variance is None:
+        facts.append("t-SNE: distances between groups mean little")
+    elif view.variance == 0:
+        facts.append("all have the same vector: this layer does not see the context")
+    else:
+        facts.append(f"the two axes show {view.variance:.1%} of the variance")
+    return "; ".join(facts) + "."
+
+
+def _table(views: Sequence[_View], names: Sequence[str]) -> Section:
+    """The figures of all layers; "-" where there is none."""
+    heads = ["", "variance shown", "groups", "silhouette"]
+    has_gold = any(view.agreement for view in views)
+    rows = []
+    for name, view in zip(names, views):
+        n_groups = len(np.unique(view.numbers))
+        row = [name, _figure(view.variance, ".1%"), str(n_groups), _figure(view.silhouette, ".3f")]
+        if view.agreement:
+            row += [f"{view.agreement.purity:.1%}", f"{view.agreement.adjusted_rand:.3f}"]
+        rows.append(row)
+    return {"heads": [*heads, "purity", "adjusted Rand index"] if has_gold else heads, "rows": rows}
+
+
+def _figure(value: Optional[float], form: str) -> str:
+    return "-" if value is None else format(value, form)
 
 
 def _context(one: Occurrence) -> list[str]:
@@ -125,4 +201,4 @@ def _context(one: Occurrence) -> list[str]:
         *one.doc[max(sentence.start, one.start - WINDOW) : one.start],
         *one.doc[one.end : min(max(sentence.end, one.end), one.end + WINDOW)],
     ]
-    return [token.lower_ for token in around if any(map(str.isalnum, token.text))]
+    return [token.text.lower() for token in around if any(map(str.isalnum, token.text))]
