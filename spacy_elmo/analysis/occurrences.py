@@ -89,9 +89,7 @@ def draw_occurrences(
                     one.add(Occurrence(kept, *place))
     if isinstance(find, _Labeled):
         find.check()
-    return [
-        Drawn(pattern.word, one.n_seen, one.items()) for pattern, one in zip(patterns, evenly)
-    ]
+    return [Drawn(pattern.word, one.n_seen, one.items()) for pattern, one in zip(patterns, evenly)]
 
 
 def occurrence_layers(

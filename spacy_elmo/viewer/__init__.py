@@ -99,11 +99,11 @@ def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
     """The layers of a Doc, as far as it has them, and its vectors."""
     layers = doc._.elmo if doc.has_extension("elmo") else None
     mix = doc.tensor if len(doc) and doc.tensor.ndim == 2 else None
-    if layers is None and mix is None:
-        raise ValueError(
-            f"a Doc has no contextual vectors: the pipe 'elmo' sets them. It is {doc[:10].text!r}"
-        )
     if layers is None:
+        if mix is None:
+            raise ValueError(
+                f"a Doc has no contextual vectors, which the pipe 'elmo' sets: {doc[:10].text!r}"
+            )
         return mix[None], ["vectors"]
     names = layer_names(len(layers))
     if mix is None or mix.shape != layers.shape[1:]:

@@ -37,7 +37,11 @@ def probe_section(report: dict[str, Any]) -> Section:
     """
     score = next(iter(report["rows"][0]["scores"]))
     bars = [
-        _bar([row["method"], row["input"] or "-"], row["scores"][score], f"{row['scores'][score]:.2%}")
+        _bar(
+            [row["method"], row["input"] or "-"],
+            row["scores"][score],
+            f"{row['scores'][score]:.2%}",
+        )
         for row in report["rows"]
     ]
     note = (

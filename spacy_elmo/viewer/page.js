@@ -67,7 +67,7 @@ function slider(names, start, move) {
     move(Number(input.value));
   });
   tell();
-  return el("label", {}, "Layer: ", output, input);
+  return el("div", {}, "Layer: ", output, input);
 }
 
 // Heads are pairs of text and class.
@@ -464,8 +464,10 @@ function bars(data) {
       el("td", { class: "bar" }, el("div", { style: `width: ${100 * share}%` })));
   });
   const heads = [...data.columns.map((name) => [name, ""]), [data.measure, "number"], ["", ""]];
-  return el("section", {}, el("h2", {}, data.heading), el("p", { class: "quiet" }, data.note),
-    ...(rows.length ? [table({ class: "bars" }, heads, rows)] : []));
+  const whole = el("div", { class: "scroll", hidden: !rows.length },
+    table({ class: "bars" }, heads, rows));
+  return el("section", {}, el("h2", {}, data.heading),
+    el("p", { class: "quiet" }, data.note), whole);
 }
 
 // The nearest tokens to one in a sentence.

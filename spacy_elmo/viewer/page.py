@@ -10,9 +10,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 # No request of any kind, whatever stands in the page.
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-)
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 # Ends of scripts, comments, lines of JavaScript, and halves of surrogate pairs, which are no UTF-8.
 UNSAFE = re.compile("[<>&\x7f\u2028\u2029\ud800-\udfff]")
 

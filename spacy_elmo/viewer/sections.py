@@ -44,9 +44,7 @@ def make_senses(
         docs, words, limit=limit, gold=gold, ignore_case=ignore_case, vocab=nlp.vocab
     )
     vectors = [
-        _with_mix(
-            pipe, occurrence_layers(pipe, one.occurrences, name=one.word, progress=progress)
-        )
+        _with_mix(pipe, occurrence_layers(pipe, one.occurrences, name=one.word, progress=progress))
         for one in drawn
     ]
     return senses_section(drawn, vectors, _names(pipe), projection=projection, seed=seed)

@@ -16,7 +16,9 @@ from spacy_elmo.analysis.clusters import (
 
 def clouds(*centers, n=20, spread=0.05):
     rng = np.random.default_rng(0)
-    return np.concatenate([center + spread * rng.normal(size=(n, 5)) for center in np.eye(5)[list(centers)]])
+    return np.concatenate(
+        [center + spread * rng.normal(size=(n, 5)) for center in np.eye(5)[list(centers)]]
+    )
 
 
 def silhouette(vectors, numbers):
@@ -60,7 +62,7 @@ def test_numbers_are_taken_over():
     others = np.array([2, 2, 2, 0, 0, 1])
     matched = match_clusters(np.array([0, 0, 0, 1, 1, 2]), others)
     np.testing.assert_array_equal(matched, others)
-    # 3 of one and 2 of another keep their numbers rather than 2 and 2.
+    # As many as possible: cluster 1 lies in cluster 2, of which cluster 0 holds one, too.
     np.testing.assert_array_equal(match_clusters(np.array([1, 1, 0, 0, 0, 0]), others)[:2], [2, 2])
     np.testing.assert_array_equal(match_clusters(np.zeros(6, dtype=int), others), [2] * 6)
 

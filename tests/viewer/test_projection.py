@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from spacy_elmo.viewer.packing import pack_fractions, pack_numbers
-from spacy_elmo.viewer.projection import align, check_projection, nearest, pca, project, unit_vectors
+from spacy_elmo.viewer.projection import (
+    align,
+    check_projection,
+    nearest,
+    pca,
+    project,
+    unit_vectors,
+)
 
 import shown_pages
 
