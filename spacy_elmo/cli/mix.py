@@ -1,6 +1,7 @@
 """`python -m spacy elmo mix`"""
 
 from pathlib import Path
+from typing import Optional
 
 import spacy
 import srsly
@@ -13,12 +14,18 @@ from ..pipeline.mixes import learned_mixes
 def mix_cli(
     pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
+    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
 ) -> None:
     """Print the layer weights and gamma that every component learned.
 
     Example: python -m spacy elmo mix training/model-best
     """
     rows = learned_mixes(spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline))
+    if html is not None:
+        from ..viewer.bars import mix_section
+        from ..viewer.page import write_page
+
+        write_page(html, "Layer mixes", [mix_section(rows)], about=Path(pipeline).name)
     if as_json:
         print(srsly.json_dumps(rows, indent=2))
         return

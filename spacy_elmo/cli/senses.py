@@ -7,8 +7,6 @@ from typing import Optional
 import typer
 from wasabi import msg
 
-from ..files import atomic_write
-
 
 def senses_cli(
     model: str = typer.Argument(
@@ -51,7 +49,7 @@ def senses_cli(
     from ..pipeline.load import read_pipeline
     from ..pipeline.mixes import learned_mixes
     from ..viewer.bars import mix_section
-    from ..viewer.page import make_page
+    from ..viewer.page import write_page
     from ..viewer.projection import check_projection
     from ..viewer.sections import make_heat, make_senses
 
@@ -82,9 +80,8 @@ def senses_cli(
         sections.append(mix_section(learned_mixes(read_pipeline(pipeline))))
     about = " · ".join(Path(name).name for name in (model, *texts))
     title = f"Occurrences of {', '.join(word)}" if word else "What the vectors say"
-    page = make_page(title, sections, about=about)
-    atomic_write(output, page)
-    msg.good(f"Wrote {output}", f"{len(page.encode('utf8')) / 1e6:.2f} MB")
+    write_page(output, title, sections, about=about)
+    msg.good(f"Wrote {output}", f"{output.stat().st_size / 1e6:.2f} MB")
 
 
 def _check(

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..files import atomic_write
+
 HERE = Path(__file__).parent
 # No request of any kind, whatever stands in the page.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
@@ -53,6 +55,19 @@ def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
     )
 
 
+def write_page(
+    path: Path, title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
+) -> None:
+    """Write a page; the file is whole, or as it was.
+
+    path (Path): The file; its folder is made if need be.
+    title (str): The page's title.
+    sections (Sequence[dict]): As `make_page` takes them.
+    about (str): A line below the title.
+    """
+    atomic_write(path, make_page(title, sections, about=about))
+
+
 def safe_json(data: Any) -> str:
     """Write JSON that can stand within `<script>`.
 
@@ -73,6 +88,6 @@ def in_frame(page: str, title: str) -> str:
     RETURNS (str): HTML.
     """
     return (
-        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" title="{html.escape(title)}" '
-        f'style="width: 100%; height: 60rem; border: 0"></iframe>'
+        f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(title)}" '
+        f'sandbox="allow-scripts" style="width: 100%; height: 60rem; border: 0"></iframe>'
     )

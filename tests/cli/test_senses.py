@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import pytest
@@ -120,3 +121,31 @@ def test_the_same_page_twice(folder):
         run("model", "text.txt", "--word", "bank", "-o", name)
         pages.append((folder / name).read_bytes())
     assert pages[0] == pages[1]
+
+
+def test_pages_of_other_commands(folder, make_nlp):
+    docs = [Doc(Vocab(), words=["a", "bank"], tags=["DT", "NN"]) for _ in range(2)]
+    DocBin(docs=docs).to_disk("tags.spacy")
+    asked = ("--sentence", "my bank", "--token", "bank")
+    make_nlp().to_disk("pipeline")
+    pages = {
+        "neighbors": ["model", "text.txt", *asked, "-n", "3", "--json"],
+        "probe": ["model", "tags.spacy", "tags.spacy", "--task", "tag", "--layers", "1"],
+        "mix": ["pipeline"],
+    }
+    for command, arguments in pages.items():
+        result = CliRunner().invoke(
+            app, ["elmo", command, *arguments, "--html", f"pages/{command}.html"]
+        )
+        assert result.exit_code == 0, result.output
+        pages[command] = written(f"pages/{command}.html")
+        if command == "neighbors":
+            rows = json.loads(result.stdout)["neighbors"]
+    (neighbors,) = pages["neighbors"]["sections"]
+    assert (neighbors["before"], neighbors["itself"], neighbors["after"]) == ("my", "bank", "")
+    assert [line["itself"] for line in neighbors["lines"]] == [row["word"] for row in rows]
+    assert [line["cosine"] for line in neighbors["lines"]] == [row["similarity"] for row in rows]
+    (probe,) = pages["probe"]["sections"]
+    assert [row["names"][1] for row in probe["rows"]] == ["-", "-", "layer 1"]
+    assert [row["figure"] for row in probe["rows"]] == ["50.00%", "100.00%", "100.00%"]
+    assert pages["mix"]["sections"][0]["note"] == "No component mixes ELMo layers."
