@@ -144,7 +144,8 @@ def test_pages_of_other_commands(folder, make_nlp):
     (neighbors,) = pages["neighbors"]["sections"]
     assert (neighbors["before"], neighbors["itself"], neighbors["after"]) == ("my", "bank", "")
     assert [line["itself"] for line in neighbors["lines"]] == [row["word"] for row in rows]
-    assert [line["cosine"] for line in neighbors["lines"]] == [row["similarity"] for row in rows]
+    for line, row in zip(neighbors["lines"], rows, strict=True):
+        assert line["cosine"] == pytest.approx(row["similarity"], abs=1e-6)
     (probe,) = pages["probe"]["sections"]
     assert [row["names"][1] for row in probe["rows"]] == ["-", "-", "layer 1"]
     assert [row["figure"] for row in probe["rows"]] == ["50.00%", "100.00%", "100.00%"]
