@@ -15,6 +15,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --edita
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
+	@echo "project/demo/senses.html is a page to look at, in any browser"
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
