@@ -11,10 +11,11 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
-.PHONY: demo test check slow docs fuzz model lint clean
+.PHONY: demo test check slow browser docs fuzz model lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
+	@echo "project/demo/senses.html is a page to look at, in any browser"
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
@@ -28,6 +29,11 @@ check: lint
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# Playwright brings no browser: Chromium or Chrome must be there.
+browser: $(STAMP)
+	$(BIN)/python -m pip install playwright
+	$(BIN)/python -m pytest -m browser -rs
 
 fuzz: $(STAMP)
 	$(BIN)/python tests/helpers/fuzz.py

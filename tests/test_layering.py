@@ -16,7 +16,7 @@ ARROWS = {
     "cli": ["export", "analysis", "viewer", "tasks", "pretraining"],
     "export": ["pipeline", "language_model"],
     "analysis": ["pipeline", "language_model"],
-    "viewer": ["pipeline"],
+    "viewer": ["analysis"],
     "tasks": ["pipeline"],
     "pipeline": ["layers"],
     "layers": ["embedding"],

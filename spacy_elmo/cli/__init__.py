@@ -16,6 +16,7 @@ from .neighbors import neighbors_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
 from .probe import probe_cli
+from .senses import senses_cli
 from .substitutes import substitutes_cli
 
 elmo_cli = typer.Typer(
@@ -36,5 +37,6 @@ elmo_cli.command(
     "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
 )(command(pretrain_cli))
 elmo_cli.command("probe")(command(probe_cli))
+elmo_cli.command("senses")(command(senses_cli))
 elmo_cli.command("substitutes")(command(substitutes_cli))
 app.add_typer(elmo_cli)

@@ -1,17 +1,20 @@
 """`python -m spacy elmo mix`"""
 
 from pathlib import Path
+from typing import Optional
 
 import spacy
 import srsly
 import typer
-from spacy.language import Language
 from wasabi import msg
+
+from ..pipeline.mixes import learned_mixes
 
 
 def mix_cli(
     pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
+    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
 ) -> None:
     """Print the layer weights and gamma that every component learned: at the input of its
     encoder, at the output, or where ELMo is all that it reads. Layer 0 is the tokens'.
@@ -19,6 +22,11 @@ def mix_cli(
     Example: python -m spacy elmo mix training/model-best
     """
     rows = learned_mixes(spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline))
+    if html is not None:
+        from ..viewer.bars import mix_section
+        from ..viewer.page import write_page
+
+        write_page(html, "Layer mixes", [mix_section(rows)], about=Path(pipeline).name)
     if as_json:
         print(srsly.json_dumps(rows, indent=2))
         return
@@ -45,27 +53,3 @@ def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
     ]
     header = (*names, *(f"layer {i}" for i in range(n_layers)), "gamma")
     msg.table(table, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)))
-
-
-def learned_mixes(nlp: Language) -> list[dict]:
-    """Collect the mixes of a pipeline.
-
-    nlp (Language): The pipeline.
-    RETURNS (List[dict]): A row a mix: component, its number there, its place ("input" or
-        "output" of an encoder, or "alone"), weights, gamma.
-    """
-    from ..layers.scalar_mix import mix_weights, mixes_of
-
-    rows = []
-    for name, pipe in nlp.pipeline:
-        for number, node in enumerate(mixes_of(getattr(pipe, "model", None))):
-            rows.append(
-                {
-                    "component": name,
-                    "mix": number,
-                    "place": node.attrs["place"],
-                    "weights": [float(weight) for weight in mix_weights(node)],
-                    "gamma": node.get_param("gamma").item(),
-                }
-            )
-    return rows

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
 
 import srsly
@@ -40,6 +41,7 @@ def neighbors_cli(
     ),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
+    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
 ) -> None:
     """Show the tokens of a corpus whose contextual vectors are nearest to that of a
     token in a sentence, by their cosine (table 4 of the paper). The corpus is read
@@ -64,6 +66,13 @@ def neighbors_cli(
         n=n,
         same_word=same_word,
     )
+    if html is not None:
+        from ..viewer.neighbors import neighbors_section
+        from ..viewer.page import write_page
+
+        section = neighbors_section(tokens, position, found, layer=layer)
+        about = " · ".join(Path(name).name for name in (model, *corpus))
+        write_page(html, f"Neighbors of {tokens[position]}", [section], about=about)
     if as_json:
         rows = [{**one._asdict(), "word": one.word} for one in found]
         asked = {"sentence": tokens, "position": position, "word": tokens[position]}

@@ -38,6 +38,7 @@ def probe_cli(
         1, "--neighbors", "--neighbours", help="Neighbors that vote for a sense"
     ),
     json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
+    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
 ) -> None:
     """Show what each layer of a language model knows: train a logistic regression on
     its vectors, and evaluate it. For senses also the nearest neighbor among the
@@ -60,6 +61,12 @@ def probe_cli(
         progress=True,
     )
     content = srsly.json_dumps(report.to_dict(), indent=2)
+    if html is not None:
+        from ..viewer.bars import probe_section
+        from ..viewer.page import write_page
+
+        about = " · ".join(Path(name).name for name in (model, train, test))
+        write_page(html, f"Probes of {task}", [probe_section(report.to_dict())], about=about)
     if json is not None and str(json) != "-":
         atomic_write(json, content + "\n")
     if str(json) == "-":

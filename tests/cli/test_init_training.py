@@ -8,7 +8,7 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
-from spacy_elmo.cli.mix import learned_mixes
+from spacy_elmo.pipeline.mixes import learned_mixes
 
 ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
 

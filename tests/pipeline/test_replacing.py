@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_elmo.cli.mix import learned_mixes
+from spacy_elmo.pipeline.mixes import learned_mixes
 
 from components import concat_both, examples, listener, ner, tagger, textcat
 

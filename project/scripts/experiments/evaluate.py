@@ -11,7 +11,8 @@ from spacy.tokens import Doc
 from spacy.training import Corpus
 from wasabi import msg
 
-from spacy_elmo.cli.mix import learned_mixes, print_mixes
+from spacy_elmo.cli.mix import print_mixes
+from spacy_elmo.pipeline.mixes import learned_mixes
 
 TASKS = {
     "ner": ("ents_p", "ents_r", "ents_f"),

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
-from spacy_elmo.cli.mix import learned_mixes
+from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.weights import read_weights
 
 from .evaluate import evaluate

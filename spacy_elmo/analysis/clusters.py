@@ -1,0 +1,145 @@
+"""Groups of a word's occurrences, how well they agree with gold senses, and the words that
+stand around each."""
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+import numpy as np
+from thinc.types import Floats2d, Ints1d
+
+MAX_CLUSTERS = 8
+MIN_SILHOUETTE = 0.1  # below it there is one cluster
+
+
+class Clusters(NamedTuple):
+    """Groups of vectors.
+
+    numbers (Ints1d): The cluster of each, from 0, the largest first. *Shape:* `(n,)`
+    silhouette (Optional[float]): Mean silhouette of the best division into 2 clusters or
+        more, from -1 to 1; None where there can be none.
+    """
+
+    numbers: Ints1d
+    silhouette: Optional[float]
+
+
+def find_clusters(vectors: Floats2d, *, seed: int = 0) -> Clusters:
+    """Divide vectors into 2 to 8 clusters by k-means, as many as have the largest mean
+    silhouette (Rousseeuw 1987), and into 1 where that is below 0.1.
+
+    vectors (Floats2d): *Shape:* `(n, width)`
+    seed (int): Seed of k-means.
+    RETURNS (Clusters): The clusters.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import pairwise_distances, silhouette_score
+
+    one = np.zeros(len(vectors), dtype="int64")
+    n_different = len(np.unique(vectors.round(4), axis=0))
+    counts = range(2, min(MAX_CLUSTERS, n_different, len(vectors) - 1) + 1)
+    if not counts:
+        return Clusters(one, None)
+    distances = pairwise_distances(vectors.astype("float64"))
+    divisions = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer clusters than asked for
+        for k in counts:
+            numbers = KMeans(k, n_init=10, random_state=seed).fit_predict(vectors)
+            score = float(silhouette_score(distances, numbers, metric="precomputed"))
+            divisions.append(Clusters(numbers, score))
+    best = max(divisions, key=lambda clusters: clusters.silhouette or 0)  # the first of equals
+    if best.silhouette is None or best.silhouette < MIN_SILHOUETTE:
+        return Clusters(one, best.silhouette)
+    order = np.argsort(-np.bincount(best.numbers), kind="stable")
+    return Clusters(np.argsort(order)[best.numbers], best.silhouette)
+
+
+def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
+    """Renumber clusters after other ones of the same vectors, so that as many vectors as
+    possible keep their number (the assignment problem).
+
+    numbers (Ints1d): The clusters to renumber, from 0. *Shape:* `(n,)`
+    others (Ints1d): The clusters whose numbers are taken over. *Shape:* `(n,)`
+    RETURNS (Ints1d): The clusters with other numbers. *Shape:* `(n,)`
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    n = int(max(numbers.max(), others.max())) + 1
+    shared = np.zeros((n, n), dtype="int64")
+    np.add.at(shared, (numbers, others), 1)
+    matched: Ints1d = linear_sum_assignment(shared, maximize=True)[1][numbers]
+    return matched
+
+
+class Agreement(NamedTuple):
+    """How well clusters agree with gold senses.
+
+    purity (float): Share of the occurrences whose sense is the most frequent one of
+        their cluster, from 0 to 1.
+    adjusted_rand (float): Adjusted Rand index (Hubert and Arabie 1985): 1 for the same
+        division, 0 for what chance gives.
+    """
+
+    purity: float
+    adjusted_rand: float
+
+
+def agreement(numbers: Ints1d, senses: Sequence[str]) -> Agreement:
+    """Compare clusters with gold senses.
+
+    numbers (Ints1d): The cluster of each occurrence. *Shape:* `(n,)`, not 0
+    senses (Sequence[str]): Their senses.
+    RETURNS (Agreement): Purity and adjusted Rand index.
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    most_frequent: Counter = Counter()
+    for (number, _), count in Counter(zip(numbers.tolist(), senses)).items():
+        most_frequent[number] = max(most_frequent[number], count)
+    purity = sum(most_frequent.values()) / len(numbers)
+    return Agreement(purity, float(adjusted_rand_score(list(senses), numbers)))
+
+
+def typical_words(
+    contexts: Sequence[Sequence[str]], numbers: Ints1d, *, n: int = 8
+) -> dict[int, list[str]]:
+    """Find the words that stand around the occurrences of each cluster rather than around
+    the others: by the log-odds ratio with an informative Dirichlet prior, the counts of
+    both together, over its standard deviation (Monroe et al. 2008, equations 16 to 22).
+
+    contexts (Sequence[Sequence[str]]): The words around each occurrence.
+    numbers (Ints1d): Their clusters. *Shape:* `(n,)`
+    n (int): Most words.
+    RETURNS (Dict[int, List[str]]): Of each cluster those that stand there at least twice
+        and whose ratio is positive, the most typical first; equal ones by the alphabet. None
+        where nothing stands around the others.
+    """
+    counts = {number: Counter[str]() for number in sorted(set(numbers.tolist()))}
+    for context, number in zip(contexts, numbers.tolist()):
+        counts[number].update(context)
+    total: Counter[str] = sum(counts.values(), Counter())
+    return {number: _typical(here, total)[:n] for number, here in counts.items()}
+
+
+def _typical(here: Counter[str], total: Counter[str]) -> list[str]:
+    n_here, n_total = here.total(), total.total()
+    if n_here == n_total:
+        return []
+    scores = {}
+    for word, count in here.items():
+        prior = total[word]
+        elsewhere = prior - count
+        ratio = _log_odds(count + prior, n_here + n_total)
+        ratio -= _log_odds(elsewhere + prior, 2 * n_total - n_here)
+        deviation = math.sqrt(1 / (count + prior) + 1 / (elsewhere + prior))
+        scores[word] = ratio / deviation
+    found = [word for word, score in scores.items() if score > 0 and here[word] > 1]
+    return sorted(found, key=lambda word: (-scores[word], word))
+
+
+def _log_odds(count: int, total: int) -> float:
+    return math.log(count) - math.log(total - count) if count < total else math.inf

@@ -1,0 +1,95 @@
+"""`python -m spacy elmo senses`"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional
+
+import typer
+from wasabi import msg
+
+
+def senses_cli(
+    model: str = typer.Argument(
+        ..., help="Pipeline with an elmo pipe (folder or package), or weights"
+    ),
+    corpus: Optional[list[str]] = typer.Argument(
+        None, help="Where to look: files, folders or globs of text, or .spacy files"
+    ),
+    word: list[str] = typer.Option([], help="A word to show; may be given several times"),
+    output: Path = typer.Option("senses.html", "--output", "-o", help="The page to write"),
+    gold: Optional[str] = typer.Option(
+        None, help="Gold senses: 'spans:NAME', the labels of a span group of .spacy files"
+    ),
+    ignore_case: bool = typer.Option(
+        False, "--ignore-case", help="'Bank' is an occurrence of 'bank'"
+    ),
+    limit: int = typer.Option(
+        2000, min=1, help="Most occurrences of a word, drawn evenly from the corpus"
+    ),
+    projection: str = typer.Option("pca", help="'pca' or 'tsne'"),
+    seed: int = typer.Option(0, help="Seed of the groups, and of t-SNE"),
+    sentence: list[str] = typer.Option(
+        [], help="Given twice: sentences to compare, their tokens separated by spaces"
+    ),
+    pipeline: Optional[str] = typer.Option(
+        None, help="Pipeline whose layer mixes are shown (folder or package)"
+    ),
+    format: str = typer.Option(
+        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+    ),
+    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+) -> None:
+    """Write a page that shows the occurrences of words by their vectors, layer by
+    layer, and the groups that they make: one HTML file, which needs no network.
+
+    Example: python -m spacy elmo senses en_small text.txt --word bank --word play
+    """
+    from ..analysis.classifier import require_sklearn
+    from ..analysis.corpora import read_corpus_docs
+    from ..pipeline.load import read_pipeline
+    from ..pipeline.mixes import learned_mixes
+    from ..viewer.bars import mix_section
+    from ..viewer.page import write_page
+    from ..viewer.projection import check_projection
+    from ..viewer.sections import make_heat, make_senses
+
+    texts = corpus or []
+    _check(texts, word, sentence, pipeline)
+    check_projection(projection)
+    require_sklearn()
+    nlp = read_pipeline(model)
+    sections = []
+    if word:
+        sections.append(
+            make_senses(
+                nlp,
+                read_corpus_docs(texts, format=format, lang=lang, progress=True),
+                word,
+                limit=limit,
+                gold=gold,
+                ignore_case=ignore_case,
+                projection=projection,
+                seed=seed,
+                progress=True,
+            )
+        )
+    if sentence:
+        one, other = sentence
+        sections.append(make_heat(nlp, one.split(), other.split()))
+    if pipeline:
+        sections.append(mix_section(learned_mixes(read_pipeline(pipeline))))
+    about = " · ".join(Path(name).name for name in (model, *texts))
+    title = f"Occurrences of {', '.join(word)}" if word else "What the vectors say"
+    write_page(output, title, sections, about=about)
+    msg.good(f"Wrote {output}", f"{output.stat().st_size / 1e6:.2f} MB")
+
+
+def _check(
+    texts: Sequence[str], words: Sequence[str], sentences: Sequence[str], pipeline: Optional[str]
+) -> None:
+    if bool(texts) != bool(words):
+        raise ValueError("words are shown in a text: give TEXT and --word")
+    if len(sentences) not in (0, 2):
+        raise ValueError(f"two sentences are compared: give --sentence twice, got {len(sentences)}")
+    if not (words or sentences or pipeline):
+        raise ValueError("nothing to show: give TEXT and --word, --sentence twice, or --pipeline")

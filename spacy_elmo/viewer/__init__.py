@@ -1,0 +1,119 @@
+"""Pages to look at: the senses of words, two sentences, what components learned."""
+
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import is_in_jupyter
+from thinc.types import Floats3d
+
+from ..analysis.occurrences import draw_occurrences
+from ..pipeline.mixes import learned_mixes
+from .bars import mix_section
+from .heat import heat_section
+from .page import in_frame, make_page
+from .sections import layer_names
+from .senses import senses_section
+
+Shown = Union[Doc, Sequence[Doc], Language]
+
+
+def render(
+    docs: Shown,
+    *,
+    word: Union[str, Sequence[str], None] = None,
+    style: str = "senses",
+    jupyter: Optional[bool] = None,
+    page: bool = True,
+    options: Optional[dict[str, Any]] = None,
+) -> Optional[str]:
+    """Show the occurrences of words, two sentences, or what components learned; as
+    `spacy.displacy.render`, in a notebook or as HTML.
+
+    docs (Union[Doc, Sequence[Doc], Language]): Docs that `elmo` has seen; two for "heat".
+        All layers are shown where Docs have them (`store_layers = true`), otherwise
+        `doc.tensor`. For "mix", a pipeline.
+    word (Union[str, Sequence[str], None]): For "senses", the word, or several.
+    style (str): "senses", "heat" or "mix".
+    jupyter (Optional[bool]): Whether to show it in a notebook; None to find out.
+    page (bool): Whether to return a whole page, or a frame that can stand in another one.
+    options (Optional[dict]): Of "senses": `gold`, `ignore_case` and `limit` of
+        `draw_occurrences`, `projection` and `seed` of `senses_section`.
+    RETURNS (Optional[str]): HTML; None in a notebook, which shows it.
+    RAISES (ValueError): There is no such style, or what is shown does not fit it.
+    """
+    title, section = _section(docs, word, style, dict(options or {}))
+    html = make_page(title, [section])
+    if jupyter or (jupyter is None and is_in_jupyter()):
+        from IPython.display import HTML, display
+
+        display(HTML(in_frame(html, title)))
+        return None
+    return html if page else in_frame(html, title)
+
+
+def _section(
+    docs: Shown, word: Union[str, Sequence[str], None], style: str, options: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    if style == "mix":
+        if not isinstance(docs, Language):
+            raise ValueError("style 'mix' shows a pipeline: give the nlp object in place of Docs")
+        return "Layer mixes", mix_section(learned_mixes(docs))
+    if isinstance(docs, Language):
+        raise ValueError(f"style '{style}' shows Docs, not a pipeline")
+    docs = [docs] if isinstance(docs, Doc) else list(docs)
+    if style == "heat":
+        if len(docs) != 2:
+            raise ValueError(f"style 'heat' shows two Docs, got {len(docs)}")
+        (one, names), (other, other_names) = map(_views, docs)
+        if names != other_names:
+            raise ValueError(f"the Docs have different layers: {names} and {other_names}")
+        tokens = [token.text for token in docs[0]], [token.text for token in docs[1]]
+        return "Two sentences", heat_section(tokens, (one, other), names)
+    if style != "senses":
+        raise ValueError(f"style must be 'senses', 'heat' or 'mix', got '{style}'")
+    if not word:
+        raise ValueError("style 'senses' shows the occurrences of a word: give word='bank'")
+    return _senses(docs, [word] if isinstance(word, str) else word, options)
+
+
+def _senses(
+    docs: Sequence[Doc], words: Sequence[str], options: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    looks = {name: options.pop(name) for name in ("projection", "seed") if name in options}
+    drawn = draw_occurrences(docs, words, **options)
+    views = {id(doc): _views(doc) for one in drawn for doc, *_ in one.occurrences}
+    names = max((names for _, names in views.values()), default=[], key=len)
+    vectors: list[Floats3d] = []
+    for one in drawn:
+        rows = [views[id(doc)][0][:, start:end].mean(1) for doc, start, end, _ in one.occurrences]
+        if len({row.shape for row in rows}) > 1:
+            raise ValueError("some Docs have layers and others have not, or of other widths")
+        vectors.append(np.stack(rows, axis=1) if rows else np.zeros((0, 0, 0), dtype="float32"))
+    return title_of(words), senses_section(drawn, vectors, names, **looks)
+
+
+def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
+    """The layers of a Doc, as far as it has them, and its vectors."""
+    layers = doc._.elmo if doc.has_extension("elmo") else None
+    mix = doc.tensor if len(doc) and doc.tensor.ndim == 2 else None
+    if layers is None:
+        if mix is None:
+            raise ValueError(
+                f"a Doc has no contextual vectors, which the pipe 'elmo' sets: {doc[:10].text!r}"
+            )
+        return mix[None], ["vectors"]
+    names = layer_names(len(layers))
+    if mix is None or mix.shape != layers.shape[1:]:
+        return layers, names
+    return np.concatenate([layers, mix[None]]), [*names, "mix"]
+
+
+def title_of(words: Sequence[str]) -> str:
+    """RETURNS (str): The title of a page about words."""
+    return f"{', '.join(words)}: occurrences by their vectors"
+
+
+__all__ = ["render"]

@@ -1,0 +1,93 @@
+"""One HTML file that needs nothing else. What comes from corpora is data: JSON that no HTML
+parser reads, from which the script makes text nodes."""
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..files import atomic_write
+
+HERE = Path(__file__).parent
+# No request of any kind, whatever stands in the page.
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+# Ends of scripts, comments, lines of JavaScript, and halves of surrogate pairs, which are no UTF-8.
+UNSAFE = re.compile("[<>&\x7f\u2028\u2029\ud800-\udfff]")
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<noscript>This page draws its pictures by JavaScript, which is switched off here.</noscript>
+<script type="application/json" id="data">{data}</script>
+<script>
+{script}</script>
+</body>
+</html>
+"""
+
+
+def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = "") -> str:
+    """Make a page.
+
+    title (str): Its title.
+    sections (Sequence[dict]): What the other modules of this package make.
+    about (str): A line below the title: model, text.
+    RETURNS (str): HTML.
+    """
+    data = {"title": title, "about": about, "sections": list(sections)}
+    return PAGE.format(
+        policy=POLICY,
+        title=html.escape(title),
+        style=(HERE / "page.css").read_text("utf8"),
+        data=safe_json(data),
+        script=(HERE / "page.js").read_text("utf8"),
+    )
+
+
+def write_page(
+    path: Path, title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
+) -> None:
+    """Write a page; the file is whole, or as it was.
+
+    path (Path): The file; its folder is made if need be.
+    title (str): The page's title.
+    sections (Sequence[dict]): As `make_page` takes them.
+    about (str): A line below the title.
+    """
+    atomic_write(path, make_page(title, sections, about=about))
+
+
+def safe_json(data: Any) -> str:
+    """Write JSON that can stand within `<script>`.
+
+    data (Any): What is to be written.
+    RETURNS (str): JSON without `<`, `>`, `&`, line separators and lone surrogates, which
+        are escaped.
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def in_frame(page: str, title: str) -> str:
+    """Put a page into a frame that can stand in other pages and in notebooks. Its styles
+    and scripts reach nothing outside.
+
+    page (str): What `make_page` made.
+    title (str): What the frame is called.
+    RETURNS (str): HTML.
+    """
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(title)}" '
+        f'sandbox="allow-scripts" style="width: 100%; height: 60rem; border: 0"></iframe>'
+    )

@@ -1,0 +1,107 @@
+"""From vectors to places in a picture."""
+
+from typing import Optional
+
+import numpy as np
+from thinc.types import Floats1d, Floats2d
+
+PERPLEXITY = 30.0  # t-SNE's, as scikit-learn has it
+
+
+def unit_vectors(vectors: Floats2d) -> Floats2d:
+    """Bring vectors to length 1, so that distances between them are ordered as cosines are.
+
+    vectors (Floats2d): *Shape:* `(n, width)`
+    RETURNS (Floats2d): In float64; zeros stay zeros. *Shape:* `(n, width)`
+    """
+    vectors = vectors.astype("float64")
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Floats2d = vectors / np.where(norms == 0, 1.0, norms)
+    return units
+
+
+def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
+    """Project vectors onto their first two principal components. Of each component the
+    weight with the largest magnitude is positive, so that the picture is always the same.
+
+    vectors (Floats2d): *Shape:* `(n, width)`
+    RETURNS (Tuple[Floats2d, Floats1d]): The places, *Shape:* `(n, 2)`, and the share of the
+        variance of each component, *Shape:* `(2,)`; zeros where all vectors are equal.
+    """
+    centered = vectors - vectors.mean(axis=0)
+    if np.abs(centered).max(initial=0.0) < 1e-5:  # rounding alone
+        return np.zeros((len(vectors), 2)), np.zeros(2)
+    _, lengths, components = np.linalg.svd(centered, full_matrices=False)
+    shares = np.zeros(2)
+    shares[: len(lengths)] = (lengths**2 / (lengths**2).sum())[:2]
+    components = components[:2]
+    largest = np.abs(components).argmax(axis=1)
+    components = components * np.sign(components[np.arange(len(components)), largest])[:, None]
+    places = np.zeros((len(vectors), 2))
+    places[:, : len(components)] = centered @ components.T
+    return places, shares
+
+
+def tsne(vectors: Floats2d, *, seed: int = 0) -> Floats2d:
+    """Place vectors by t-SNE (van der Maaten and Hinton 2008): who is near is shown well,
+    distances between groups mean little.
+
+    vectors (Floats2d): *Shape:* `(n, width)`
+    seed (int): Seed.
+    RETURNS (Floats2d): The places, around 0. *Shape:* `(n, 2)`
+    """
+    from sklearn.manifold import TSNE
+
+    perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
+    places = TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(vectors)
+    centered: Floats2d = places - places.mean(axis=0)
+    return centered
+
+
+def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d, Optional[float]]:
+    """Place vectors in a picture.
+
+    vectors (Floats2d): *Shape:* `(n, width)`
+    method (str): "pca" or "tsne"; fewer than four different vectors go by "pca".
+    seed (int): Seed of t-SNE.
+    RETURNS (Tuple[Floats2d, Optional[float]]): The places, *Shape:* `(n, 2)`, and the
+        share of the variance that they show, None of t-SNE.
+    """
+    places, shares = pca(vectors)
+    if method == "pca" or len(np.unique(vectors.round(4), axis=0)) < 4:
+        return places, float(shares.sum())
+    return tsne(vectors, seed=seed), None
+
+
+def check_projection(method: str) -> None:
+    """RAISES (ValueError): There is no such projection."""
+    if method not in ("pca", "tsne"):
+        raise ValueError(f"the projection must be 'pca' or 'tsne', got '{method}'")
+
+
+def align(places: Floats2d, others: Floats2d) -> Floats2d:
+    """Turn and mirror places so that they come as near to others as they can, in the
+    least squares: orthogonal Procrustes (Schönemann 1966).
+
+    places (Floats2d): Around 0. *Shape:* `(n, 2)`
+    others (Floats2d): Of the same points, around 0. *Shape:* `(n, 2)`
+    RETURNS (Floats2d): *Shape:* `(n, 2)`
+    """
+    left, _, right = np.linalg.svd(places.T @ others)
+    turned: Floats2d = places @ left @ right
+    return turned
+
+
+def nearest(units: Floats2d, n: int) -> tuple[np.ndarray, Floats2d]:
+    """Find the nearest other ones of each vector by cosine, the nearest first; of equal
+    ones the first.
+
+    units (Floats2d): Vectors of length 1. *Shape:* `(n_vectors, width)`
+    n (int): How many, at most all others.
+    RETURNS (Tuple[Ints2d, Floats2d]): Their numbers and cosines. *Shape:* `(n_vectors, n)`
+    """
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, -np.inf)
+    # Rounded, so that equal ones are equal.
+    numbers = np.argsort(-cosines.round(6), axis=1, kind="stable")[:, : min(n, len(units) - 1)]
+    return numbers, np.take_along_axis(cosines, numbers, axis=1)

@@ -1,0 +1,125 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from spacy_elmo.analysis.clusters import (
+    agreement,
+    find_clusters,
+    match_clusters,
+    typical_words,
+)
+
+
+def clouds(*centers, n=20, spread=0.05):
+    rng = np.random.default_rng(0)
+    return np.concatenate(
+        [center + spread * rng.normal(size=(n, 5)) for center in np.eye(5)[list(centers)]]
+    )
+
+
+def silhouette(vectors, numbers):
+    """Rousseeuw's formula, point by point."""
+    distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+    values = []
+    for i, number in enumerate(numbers):
+        own = numbers == number
+        inside = distances[i, own].sum() / max(1, own.sum() - 1)
+        outside = min(distances[i, numbers == other].mean() for other in set(numbers) - {number})
+        values.append((outside - inside) / max(inside, outside) if own.sum() > 1 else 0.0)
+    return np.mean(values)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_clouds_are_found(k):
+    vectors = np.concatenate([clouds(*range(k)), clouds(0, n=7)])
+    numbers, best = find_clusters(vectors)
+    assert len(set(numbers)) == k
+    assert len({*numbers[:20], *numbers[-7:]}) == 1
+    assert numbers[0] == 0  # the largest
+    assert best == pytest.approx(silhouette(vectors, numbers), abs=1e-6)
+    again = find_clusters(vectors)
+    np.testing.assert_array_equal(again.numbers, numbers)
+
+
+def test_no_clusters():
+    one, best = find_clusters(np.random.default_rng(0).normal(size=(60, 50)))
+    assert set(one) == {0}
+    assert best < 0.1
+    for n in (1, 2):
+        numbers, best = find_clusters(clouds(0, n=n))
+        assert (numbers.tolist(), best) == ([0] * n, None)
+    numbers, best = find_clusters(np.ones((9, 4)))
+    assert (set(numbers), best) == ({0}, None)
+    numbers, best = find_clusters(np.repeat(np.eye(3), 4, axis=0))  # fewer points than 8
+    assert (len(set(numbers)), best) == (3, pytest.approx(1.0))
+
+
+def test_numbers_are_taken_over():
+    others = np.array([2, 2, 2, 0, 0, 1])
+    matched = match_clusters(np.array([0, 0, 0, 1, 1, 2]), others)
+    np.testing.assert_array_equal(matched, others)
+    # As many as possible: cluster 1 lies in cluster 2, of which cluster 0 holds one, too.
+    np.testing.assert_array_equal(match_clusters(np.array([1, 1, 0, 0, 0, 0]), others)[:2], [2, 2])
+    np.testing.assert_array_equal(match_clusters(np.zeros(6, dtype=int), others), [2] * 6)
+
+
+def pairs_rand(numbers, senses):
+    """Hubert and Arabie's index, from all pairs."""
+    n = len(numbers)
+    both = one = other = 0
+    for i in range(n):
+        for j in range(i):
+            same, equal = numbers[i] == numbers[j], senses[i] == senses[j]
+            both, one, other = both + (same and equal), one + same, other + equal
+    expected = one * other / math.comb(n, 2)
+    return (both - expected) / ((one + other) / 2 - expected)
+
+
+def test_agreement():
+    numbers = np.array([0, 0, 0, 1, 1, 1, 2])
+    senses = ["a", "a", "b", "b", "b", "a", "c"]
+    found = agreement(numbers, senses)
+    assert found.purity == pytest.approx((2 + 2 + 1) / 7)
+    assert found.adjusted_rand == pytest.approx(pairs_rand(numbers, senses))
+    assert agreement(numbers, [str(number) for number in numbers]) == (1.0, 1.0)
+
+
+def log_odds(here, elsewhere, word):
+    """Monroe et al. 2008, equations 15, 19 and 22, with the counts of both as the prior."""
+    prior = here + elsewhere
+    total = prior.total()
+
+    def odds(counts):
+        count = counts[word] + prior[word]
+        return math.log(count / (counts.total() + total - count))
+
+    variance = sum(1 / (counts[word] + prior[word]) for counts in (here, elsewhere))
+    return (odds(here) - odds(elsewhere)) / math.sqrt(variance)
+
+
+def test_typical_words():
+    contexts = [
+        *[["the", "river", "of", "the"]] * 3,
+        *[["the", "money", "of", "a"]] * 4,
+        ["mud", "the", "river"],
+        ["of", "money", "loan", "loan"],
+    ]
+    numbers = np.array([0, 0, 0, 1, 1, 1, 1, 0, 1])
+    found = typical_words(contexts, numbers, n=3)
+    counts = [
+        Counter(w for context, number in zip(contexts, numbers) if number == k for w in context)
+        for k in (0, 1)
+    ]
+    for k in (0, 1):
+        here, elsewhere = counts[k], counts[1 - k]
+        scores = {word: log_odds(here, elsewhere, word) for word in here if here[word] > 1}
+        expected = sorted((w for w in scores if scores[w] > 0), key=lambda w: (-scores[w], w))
+        assert found[k] == expected[:3]
+    assert found[0][:2] == ["river", "the"]
+    assert "loan" in found[1]
+    assert typical_words(contexts, np.zeros(9, dtype=int)) == {0: []}
+    assert typical_words([[], ["one", "one"]], np.array([0, 1])) == {0: [], 1: []}

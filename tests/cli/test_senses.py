@@ -1,0 +1,152 @@
+import json
+import shutil
+
+import pytest
+import spacy
+from spacy.cli._util import app
+from spacy.tokens import Doc, DocBin, Span
+from spacy.vocab import Vocab
+from typer.testing import CliRunner
+
+pytest.importorskip("sklearn")
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+
+import shown_pages
+
+TEXT = "the river bank\nBank of mud\n\nthe bank lends money\na bank and a bank\nonce\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, tiny_weights):
+    (tmp_path / "text.txt").write_text(TEXT, "utf8")
+    shutil.copytree(tiny_weights.parent, tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, status=0):
+    result = CliRunner().invoke(app, ["elmo", "senses", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return result
+
+
+def written(path="senses.html"):
+    with open(path, encoding="utf8") as file:
+        data = shown_pages.data_of(file.read())
+    shown_pages.check(data)
+    return data
+
+
+def test_words(folder):
+    output = run("model", "text.txt", "--word", "bank", "--word", "once", "--word", "never").output
+    assert "senses.html" in output
+    data = written()
+    assert (data["title"], data["about"]) == (
+        "Occurrences of bank, once, never",
+        "model · text.txt",
+    )
+    (section,) = data["sections"]
+    assert section["views"] == ["layer 0", "layer 1", "layer 2", "mix (average)"]
+    bank, once, never = section["words"]
+    assert bank["before"] == ["the river", "the", "a", "a bank and a"]
+    assert (once["total"], once["before"], once["after"]) == (1, [""], [""])
+    assert "does not occur" in never["notice"]
+    run("model", "text.txt", "--word", "bank", "--ignore-case", "-o", "pages/other.html")
+    assert written("pages/other.html")["sections"][0]["words"][0]["total"] == 5
+    run("model", "text.txt", "--word", "bank", "--limit", 2, "--projection", "tsne")
+    (word,) = written()["sections"][0]["words"]
+    assert (word["total"], len(word["before"])) == (4, 2)
+
+
+def test_gold_senses(folder):
+    docs = [Doc(Vocab(), words=line.split()) for line in TEXT.splitlines() if line]
+    for doc in docs:
+        sense = "shore" if "river" in doc.text else "house"
+        doc.spans["senses"] = [Span(doc, t.i, t.i + 1, sense) for t in doc if t.text == "bank"]
+    DocBin(docs=docs).to_disk("docs.spacy")
+    run("model", "docs.spacy", "--word", "bank", "--gold", "spans:senses")
+    (word,) = written()["sections"][0]["words"]
+    coloring = word["views"][0]["colorings"][0]
+    assert coloring["labels"] == ["house", "shore"]
+    assert shown_pages.numbers(coloring["of"]).tolist() == [1, 0, 0, 0]
+    assert word["table"]["rows"][0][-2:] == ["75.0%", "0.000"]  # layer 0: one group
+
+
+def test_sentences_and_pipeline(folder, make_nlp):
+    nlp = make_nlp()
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1", "width": 12}
+    tagger = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
+    nlp.add_pipe("tagger", config={"model": tagger}).add_label("NN")
+    nlp.initialize()
+    nlp.to_disk("pipeline")
+    two = ("--sentence", "the river bank", "--sentence", "a bank")
+    run("model", *two, "--pipeline", "pipeline")
+    heat, mix = written()["sections"]
+    assert (heat["rows"], heat["columns"]) == (["the", "river", "bank"], ["a", "bank"])
+    assert len(mix["rows"]) == 3
+    run("pipeline", *two)
+    assert written()["sections"] == [heat]
+    assert spacy.load("pipeline").pipe_names == ["elmo", "tagger"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["model"], 1, "nothing to show"),
+        (["model", "text.txt"], 1, "give TEXT and --word"),
+        (["model", "--word", "bank"], 1, "give TEXT and --word"),
+        (["model", "text.txt", "--word", " "], 1, "is empty"),
+        (["model", "--sentence", "a"], 1, "--sentence twice, got 1"),
+        (["model", "--sentence", "a", "--sentence", " "], 1, "no token"),
+        (["model", "missing.txt", "--word", "bank"], 1, "missing.txt"),
+        (["model", "text.txt", "--word", "bank", "--gold", "spans:x"], 1, "span groups: none"),
+        (["model", "text.txt", "--word", "bank", "--projection", "x"], 1, "'pca' or 'tsne'"),
+        (["model", "text.txt", "--word", "bank", "--limit", "0"], 2, ""),
+        (["nothing", "text.txt", "--word", "bank"], 1, "no weights at 'nothing'"),
+    ],
+)
+def test_errors_have_no_traceback(folder, arguments, status, message):
+    output = " ".join(run(*arguments, status=status).output.split())
+    assert message in output
+    assert "Traceback" not in output
+    assert not (folder / "senses.html").exists()
+
+
+def test_the_same_page_twice(folder):
+    pages = []
+    for name in ("one.html", "two.html"):
+        run("model", "text.txt", "--word", "bank", "-o", name)
+        pages.append((folder / name).read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_pages_of_other_commands(folder, make_nlp):
+    docs = [Doc(Vocab(), words=["a", "bank"], tags=["DT", "NN"]) for _ in range(2)]
+    DocBin(docs=docs).to_disk("tags.spacy")
+    asked = ("--sentence", "my bank", "--token", "bank")
+    make_nlp().to_disk("pipeline")
+    pages = {
+        "neighbors": ["model", "text.txt", *asked, "-n", "3", "--json"],
+        "probe": ["model", "tags.spacy", "tags.spacy", "--task", "tag", "--layers", "1"],
+        "mix": ["pipeline"],
+    }
+    for command, arguments in pages.items():
+        result = CliRunner().invoke(
+            app, ["elmo", command, *arguments, "--html", f"pages/{command}.html"]
+        )
+        assert result.exit_code == 0, result.output
+        pages[command] = written(f"pages/{command}.html")
+        if command == "neighbors":
+            rows = json.loads(result.stdout)["neighbors"]
+    (neighbors,) = pages["neighbors"]["sections"]
+    assert (neighbors["before"], neighbors["itself"], neighbors["after"]) == ("my", "bank", "")
+    assert [line["itself"] for line in neighbors["lines"]] == [row["word"] for row in rows]
+    for line, row in zip(neighbors["lines"], rows, strict=True):
+        assert line["cosine"] == pytest.approx(row["similarity"], abs=1e-6)
+    (probe,) = pages["probe"]["sections"]
+    assert [row["names"][1] for row in probe["rows"]] == ["-", "-", "layer 1"]
+    assert [row["figure"] for row in probe["rows"]] == ["50.00%", "100.00%", "100.00%"]
+    assert pages["mix"]["sections"][0]["note"] == "No component mixes ELMo layers."

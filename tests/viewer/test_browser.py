@@ -1,0 +1,374 @@
+"""A page in a real browser: pointer, keys, layers, filter, both color schemes, print."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+pytest.importorskip("sklearn")
+
+from spacy_elmo.analysis.occurrences import Drawn, Occurrence
+from spacy_elmo.viewer.bars import mix_section
+from spacy_elmo.viewer.heat import heat_section
+from spacy_elmo.viewer.page import make_page
+from spacy_elmo.viewer.senses import senses_section
+
+import shown_pages
+
+pytestmark = pytest.mark.browser
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="no playwright: pip install playwright"
+)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+VIEWS = ["layer 0", "layer 1", "mix (average)"]
+HOSTILE = [
+    "<script>document.title='broken'</script>",
+    "</script><img src=x onerror=document.title='broken'>",
+    "<!-- <b>bold</b>",
+    "a\u2028b & \"c\" 'd' &lt;",
+]
+N = 40
+MARGIN = 24  # of the map, as page.js has it
+
+
+def drawn(word, n, vocab):
+    """Half in sentences with *river*, half with *money*, and one of each hostile text."""
+    found = []
+    for i in range(n):
+        around = ["river", "mud"] if i % 2 else ["money", "loan"]
+        words = [around[0], f"n{i}", word, *(HOSTILE[i].split(" ") if i < len(HOSTILE) else around)]
+        sense = f"<i>{around[0]}</i>" if word == "bank" else ""
+        found.append(Occurrence(Doc(vocab, words=words), 2, 3, sense))
+    return Drawn(word, n, found)
+
+
+@pytest.fixture(scope="module")
+def section():
+    vocab, rng = Vocab(), np.random.default_rng(0)
+    words = [drawn("bank", N, vocab), drawn("</script>", N, vocab), drawn("once", 1, vocab)]
+    words.append(Drawn("never", 0, []))
+    vectors = []
+    for one in words:
+        n = len(one.occurrences)
+        layers = rng.normal(size=(3, n, 6)) + (16 * (np.arange(n) % 2) - 8)[:, None] * np.eye(6)[0]
+        layers[0] = 1.0
+        vectors.append(layers)
+    return senses_section(words, vectors, VIEWS)
+
+
+@pytest.fixture(scope="module")
+def path(section, tmp_path_factory):
+    rng = np.random.default_rng(1)
+    tokens = (["the", HOSTILE[0]], ["a", "river", HOSTILE[1]])
+    layers = (rng.normal(size=(3, 2, 4)), rng.normal(size=(3, 3, 4)))
+    mixes = [{"component": "<b>ner", "mix": 0, "weights": [0.25, 0.75], "gamma": 1.5}]
+    sections = [section, heat_section(tokens, layers, VIEWS), mix_section(mixes)]
+    path = tmp_path_factory.mktemp("page") / "senses.html"
+    path.write_text(make_page(f"bank {HOSTILE[1]}", sections, about=HOSTILE[0]), "utf8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, path):
+    """Opens the page; at the end it has made one request, and no error."""
+    contexts, requests, errors = [], [], []
+
+    def open_page(**options):
+        options = {
+            "viewport": {"width": 1200, "height": 1000},
+            "reduced_motion": "reduce",
+            **options,
+        }
+        context = browser.new_context(offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: errors.append(message.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert requests == [path.as_uri()] * len(contexts)
+    assert errors == []
+
+
+@pytest.fixture
+def page(open_page):
+    return open_page()
+
+
+def dots(page, section, view=2, word=0):
+    """Where the dots are on the screen: as large as fits, in the middle."""
+    places = shown_pages.fractions(section["words"][word]["views"][view]["places"]).reshape(-1, 2)
+    page.locator("canvas").scroll_into_view_if_needed()
+    box = page.locator("canvas").bounding_box()
+    size = np.array([box["width"], box["height"]]) - 2  # its border
+    spread = np.ptp(places, axis=0)
+    scale = ((size - 2 * MARGIN) / np.maximum(spread, 1e-9)).min()
+    middle = (places.max(axis=0) + places.min(axis=0)) / 2
+    return [box["x"] + 1, box["y"] + 1] + size / 2 + (places - middle) * scale * [1, -1]
+
+
+def sentence(section, i, word=0):
+    one = section["words"][word]
+    return " ".join((one["before"][i], one["itself"][i], one["after"][i]))
+
+
+def slide(page, view, number=0):
+    page.locator("input[type=range]").nth(number).fill(str(view))
+
+
+def rows(page, part="list"):
+    return page.locator(f".{part} table.lines tbody tr")
+
+
+def pixels(page):
+    return page.locator("canvas").screenshot()
+
+
+def pick(page, word):
+    page.get_by_role("radio", name=word).check(force=True)
+
+
+def test_hover_shows_the_sentence(page, section):
+    tip = page.locator(".tip")
+    assert tip.is_hidden()
+    for i in (0, 1, 7):
+        x, y = dots(page, section)[i]
+        page.mouse.move(x, y)
+        assert sentence(section, i) in tip.inner_text()
+        assert tip.locator("mark").inner_text() == "bank"
+    page.mouse.move(5, 5)
+    assert tip.is_hidden()
+
+
+def test_click_shows_the_nearest(page, section):
+    near = shown_pages.numbers(section["words"][0]["views"][2]["neighbors"]).reshape(N, 10)
+    cosines = shown_pages.fractions(section["words"][0]["views"][2]["cosines"]).reshape(N, 10)
+    i = 9
+    before = pixels(page)
+    page.mouse.click(*dots(page, section)[i])
+    assert sentence(section, i) in page.locator(".near p").inner_text()
+    shown = rows(page, "near")
+    assert shown.count() == 10
+    for row, j, cosine in zip(shown.all(), near[i], cosines[i]):
+        assert row.locator("td").first.inner_text() == f"{cosine:.3f}"
+        assert row.get_attribute("data-number") == str(j)
+    assert pixels(page) != before
+    shown.first.click()  # on to the nearest one
+    assert sentence(section, near[i][0]) in page.locator(".near p").inner_text()
+    page.keyboard.press("Escape")
+    page.locator("canvas").focus()
+    page.keyboard.press("Escape")
+    assert shown.count() == 0
+
+
+def test_layers(page, section):
+    slider = page.get_by_role("slider", name="Layer").first
+    facts = page.locator(".facts")
+    assert slider.get_attribute("aria-valuetext") == "mix (average)"
+    assert "of the variance" in facts.inner_text()
+    before = pixels(page)
+    slide(page, 0)
+    assert "does not see the context" in facts.inner_text()
+    assert page.locator("output").first.inner_text() == "layer 0"
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("output").first.inner_text() == "layer 1"
+    assert pixels(page) != before
+    x, y = dots(page, section, view=1)[3]
+    page.mouse.move(x, y)
+    assert sentence(section, 3) in page.locator(".tip").inner_text()
+
+
+def test_dots_move(open_page, section):
+    page = open_page(reduced_motion="no-preference")
+    slide(page, 0)
+    page.wait_for_selector("canvas:not([data-moving])")
+    page.evaluate("""() => {
+      window.moved = 0;
+      new MutationObserver(() => { window.moved += 1; })
+        .observe(document.querySelector("canvas"), { attributeFilter: ["data-moving"] });
+    }""")
+    slide(page, 2)
+    page.wait_for_function("window.moved > 0")
+    page.wait_for_selector("canvas:not([data-moving])")
+    page.mouse.move(*dots(page, section)[5])
+    assert sentence(section, 5) in page.locator(".tip").inner_text()
+
+
+def test_filter(page, section):
+    page.get_by_label("Filter").fill("RIVER")
+    expected = [i for i in range(N) if "river" in sentence(section, i)]
+    heading = page.locator(".list h3")
+    assert heading.inner_text() == f"{len(expected)} of {N} occurrences with “RIVER”"
+    page.get_by_label("Filter").fill("n17")
+    assert rows(page).count() == 1
+    assert "n17" in rows(page).inner_text()
+    hidden = dots(page, section)[4]
+    page.mouse.move(*hidden)
+    assert page.locator(".tip").is_hidden() or "n4 " not in page.locator(".tip").inner_text()
+    page.get_by_role("button", name="Clear").click()
+    assert page.get_by_label("Filter").input_value() == ""
+    assert heading.inner_text() == f"{N} occurrences"
+    page.get_by_label("Filter").fill("nowhere")
+    assert heading.inner_text() == f"0 of {N} occurrences with “nowhere”"
+    assert rows(page).count() == 0
+
+
+def test_drag_selects_a_region(page, section):
+    places = dots(page, section)
+    left, top = np.median(places, axis=0)
+    box = page.locator("canvas").bounding_box()
+    page.mouse.move(box["x"] + 3, box["y"] + 3)
+    page.mouse.down()
+    page.mouse.move(left - 30, top, steps=3)
+    page.mouse.move(left, top, steps=2)
+    page.mouse.up()
+    inside = {i for i in range(N) if places[i][0] <= left and places[i][1] <= top}
+    assert 0 < len(inside) < N
+    assert (
+        page.locator(".list h3").inner_text() == f"{len(inside)} of {N} occurrences in the region"
+    )
+    assert {int(row.get_attribute("data-number")) for row in rows(page).all()} == inside
+    page.get_by_role("button", name="Clear").click()
+    assert page.locator(".list h3").inner_text() == f"{N} occurrences"
+
+
+def test_keys(page, section):
+    page.locator("canvas").focus()
+    page.keyboard.press("ArrowRight")
+    first = page.locator(".tip").inner_text()
+    places = dots(page, section)
+    start = next(i for i in range(N) if sentence(section, i) in first)
+    page.keyboard.press("ArrowLeft")
+    second = page.locator(".tip").inner_text()
+    found = next(i for i in range(N) if sentence(section, i) in second)
+    assert places[found][0] < places[start][0]
+    assert sentence(section, found) in page.locator(".live").inner_text()
+    page.keyboard.press("Enter")
+    assert sentence(section, found) in page.locator(".near p").inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator(".tip").is_hidden()
+    assert rows(page, "near").count() == 0
+    page.keyboard.press("Tab")  # on to the legend
+    page.keyboard.press("Space")
+    assert page.locator(".legend button").first.get_attribute("aria-pressed") == "true"
+    page.get_by_role("radio", name="bank").focus()
+    page.keyboard.press("ArrowRight")
+    assert "</script>" in page.locator("canvas").get_attribute("aria-label")
+    assert page.evaluate("document.activeElement.type") == "radio"
+
+
+def test_groups_and_gold_senses(page, section):
+    legend = page.locator(".legend button")
+    assert [text.split("\n")[0] for text in legend.all_inner_texts()] == [
+        "<i>money</i>",
+        "<i>river</i>",
+    ]
+    legend.nth(1).click()
+    assert page.locator(".list h3").inner_text() == f"20 of {N} occurrences of <i>river</i>"
+    page.get_by_label("Color by").select_option("Groups")
+    assert legend.first.inner_text().startswith("group 1")
+    assert "river" in page.locator(".typical", has_text="river").first.inner_text()
+    assert page.locator(".list h3").inner_text() == f"{N} occurrences"
+    table = page.locator(".layers table")
+    assert table.locator("tr").count() == 1 + len(VIEWS)
+    assert "100.0%" in table.locator("tr").nth(3).inner_text()
+
+
+def test_the_whole_list(page):
+    assert rows(page).count() == 25
+    page.get_by_role("button", name=f"Show all {N}").click()
+    assert rows(page).count() == N
+
+
+def test_once_and_never(page):
+    pick(page, "once")
+    assert "nothing to compare" in page.locator(".facts").inner_text()
+    assert page.locator("canvas").is_hidden()
+    assert rows(page).count() == 1
+    pick(page, "never")
+    assert "does not occur" in page.locator(".facts").inner_text()
+    assert page.locator(".list").is_hidden()
+    pick(page, "bank")
+    assert page.locator("canvas").is_visible()
+    assert rows(page).count() == 25
+
+
+def test_text_is_text(page, section):
+    assert page.title() == f"bank {HOSTILE[1]}"
+    assert page.locator("h1").inner_text() == f"bank {HOSTILE[1]}"
+    pick(page, "</script>")
+    page.get_by_role("button", name=f"Show all {N}").click()
+    for text in HOSTILE:
+        assert re.sub(r"\s+", " ", text) in re.sub(r"\s+", " ", page.locator(".list").inner_text())
+        assert page.locator("script").count() == 2
+        assert page.locator("img").count() == 0
+    page.mouse.move(*dots(page, section, word=1)[1])
+    assert HOSTILE[1] in page.locator(".tip").inner_text()
+    assert page.locator("table.heat th", has_text=HOSTILE[0]).count() == 1
+    assert page.locator("table.bars th").first.inner_text() == "component"
+    assert page.locator("table.bars tbody th").first.inner_text() == "<b>ner (gamma 1.500)"
+    assert page.locator("i, b").count() == 0
+
+
+def test_heat_and_bars(page, path):
+    data = shown_pages.data_of(path.read_text("utf8"))
+    heat = data["sections"][1]
+    for view in (2, 0):
+        slide(page, view, number=1)
+        expected = [f"{value:.2f}" for value in shown_pages.fractions(heat["cosines"][view])]
+        assert page.locator("table.heat td").all_inner_texts()[1:] == expected
+    bars = page.locator("table.bars .bar > div")
+    widths = [bar.bounding_box()["width"] for bar in bars.all()]
+    assert widths[1] / widths[0] == pytest.approx(3, rel=0.02)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_color_schemes_and_print(open_page, scheme):
+    page = open_page(color_scheme=scheme)
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert (
+        page.evaluate(background)
+        == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
+    )
+    on_screen = pixels(page)
+    assert len(on_screen) > 3000  # something is drawn
+    page.emulate_media(media="print")
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
+    assert page.get_by_label("Filter").is_hidden()
+    page.emulate_media(media="screen")
+    assert pixels(page) == on_screen
+
+
+def test_narrow_screens(open_page, section):
+    page = open_page(viewport={"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.mouse.click(*dots(page, section)[2])
+    assert rows(page, "near").count() == 10

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+from spacy_elmo.viewer.packing import pack_fractions, pack_numbers
+from spacy_elmo.viewer.projection import (
+    align,
+    check_projection,
+    nearest,
+    pca,
+    project,
+    unit_vectors,
+)
+
+import shown_pages
+
+
+@pytest.fixture
+def vectors():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(40, 12)) * np.linspace(3, 0.5, 12)
+
+
+def test_pca_by_the_covariance(vectors):
+    places, shares = pca(vectors)
+    values, components = np.linalg.eigh(np.cov(vectors.T))
+    np.testing.assert_allclose(shares, values[::-1][:2] / values.sum(), atol=1e-12)
+    expected = (vectors - vectors.mean(0)) @ components[:, ::-1][:, :2]
+    signs = np.sign((places * expected).sum(0))
+    np.testing.assert_allclose(places, expected * signs, atol=1e-9)
+
+
+def test_pca_is_always_the_same(vectors):
+    places, _ = pca(vectors)
+    order = np.random.default_rng(1).permutation(len(vectors))
+    np.testing.assert_allclose(pca(vectors[order])[0], places[order], atol=1e-9)
+
+
+def test_pca_of_few():
+    places, shares = pca(np.array([[0.0, 0, 3], [0, 0, 5]]))
+    np.testing.assert_allclose(places, [[-1, 0], [1, 0]], atol=1e-12)
+    np.testing.assert_allclose(shares, [1, 0], atol=1e-12)
+    places, shares = pca(np.full((7, 4), 0.3) + 1e-8 * np.arange(7)[:, None])
+    assert not places.any()
+    assert not shares.any()
+
+
+def test_align_undoes_a_turn(vectors):
+    places = vectors[:, :2] - vectors[:, :2].mean(0)
+    turned = places @ np.array([[0.6, -0.8], [0.8, 0.6]]) * [1, -1]
+    np.testing.assert_allclose(align(turned, places), places, atol=1e-9)
+    np.testing.assert_allclose(align(3 * turned, places), 3 * places, atol=1e-9)  # the scale stays
+    noisy = turned + 0.1 * np.random.default_rng(2).normal(size=turned.shape)
+    best = np.linalg.norm(align(noisy, places) - places)
+    for angle in np.linspace(0, 2 * np.pi, 100):
+        for mirror in (1, -1):
+            turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            assert np.linalg.norm(noisy @ turn * [1, mirror] - places) >= best - 1e-9
+    np.testing.assert_allclose(np.abs(align(places, 0 * places)), np.abs(places))
+
+
+def test_nearest_by_cosine(vectors):
+    units = unit_vectors(vectors.astype("float32"))
+    np.testing.assert_allclose(np.linalg.norm(units, axis=1), 1)
+    numbers, cosines = nearest(units, 5)
+    for i, one in enumerate(vectors):
+        every = vectors @ one / np.linalg.norm(vectors, axis=1) / np.linalg.norm(one)
+        order = [j for j in np.argsort(-every) if j != i][:5]
+        assert numbers[i].tolist() == order
+        np.testing.assert_allclose(cosines[i], every[order], atol=1e-6)
+    numbers, _ = nearest(unit_vectors(np.ones((3, 4))), 10)
+    assert numbers.tolist() == [[1, 2], [0, 2], [0, 1]]
+    assert not unit_vectors(np.zeros((2, 4))).any()
+
+
+def test_tsne_keeps_who_is_near():
+    pytest.importorskip("sklearn")
+    clouds = np.repeat(np.eye(3), 20, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(60, 3))
+    places, variance = project(clouds, "tsne")
+    assert variance is None
+    distances = np.linalg.norm(places[:, None] - places[None], axis=2) + np.eye(60) * 1e9
+    np.testing.assert_array_equal(distances.argmin(1) // 20, np.arange(60) // 20)
+    np.testing.assert_array_equal(project(clouds, "tsne")[0], places)
+    assert project(clouds[:2], "tsne")[1] == pytest.approx(1.0)  # too few
+    with pytest.raises(ValueError, match="'pca' or 'tsne'"):
+        check_projection("umap")
+
+
+def test_packing():
+    values = np.array([[-1.0, 0.25], [1.2, 1e-6]])
+    np.testing.assert_allclose(
+        shown_pages.fractions(pack_fractions(values)), [-1, 0.25, 1, 0], atol=1 / 64_000
+    )
+    assert shown_pages.numbers(pack_numbers(np.array([0, 65_535]))).tolist() == [0, 65_535]
+    assert pack_numbers(np.array([], dtype=int)) == ""
+    with pytest.raises(ValueError, match="uint16"):
+        pack_numbers(np.array([65_536]))

@@ -1,0 +1,175 @@
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import spacy
+
+pytest.importorskip("sklearn")
+
+from spacy_elmo.viewer import render
+
+import shown_pages
+
+TEXTS = [
+    "the river bank is green .",
+    "a bank of mud by the river",
+    "the bank lends money",
+    "my bank has my money",
+    "no word of it",
+    "a bank and a bank",
+]
+
+
+@pytest.fixture
+def nlp(make_nlp):
+    return make_nlp(store_layers=True)
+
+
+def section_of(page):
+    data = shown_pages.data_of(page)
+    shown_pages.check(data)
+    (section,) = data["sections"]
+    return section
+
+
+def cosines(one, other):
+    return one @ other.T / np.linalg.norm(one, axis=1)[:, None] / np.linalg.norm(other, axis=1)
+
+
+def test_senses(nlp):
+    docs = list(nlp.pipe(TEXTS))
+    section = section_of(
+        render(docs, word=["bank", "money", "river", "lends", "sea"], jupyter=False)
+    )
+    assert section["views"] == ["layer 0", "layer 1", "layer 2", "mix"]
+    bank, money, river, lends, sea = section["words"]
+    totals = [word["total"] for word in section["words"]]
+    assert totals == [6, 2, 2, 1, 0]
+    assert bank["before"][:2] == ["the river", "a"]
+    assert bank["after"][:2] == ["is green .", "of mud by the river"]
+    assert bank["itself"] == ["bank"] * 6
+    places = [(doc, t.i) for doc in docs for t in doc if t.text == "bank"]
+    layers = [np.stack([doc._.elmo[n, i] for doc, i in places]) for n in range(3)]
+    layers.append(np.stack([doc.tensor[i] for doc, i in places]))
+    for view, vectors in zip(bank["views"], layers, strict=True):
+        every = cosines(vectors, vectors)
+        near = shown_pages.numbers(view["neighbors"]).reshape(6, 5)
+        shown = shown_pages.fractions(view["cosines"]).reshape(6, 5)
+        np.testing.assert_allclose(shown, np.take_along_axis(every, near, axis=1), atol=1e-4)
+        assert (np.diff(shown, axis=1) <= 1e-4).all()
+        np.testing.assert_array_equal(
+            np.sort(near), [[j for j in range(6) if j != i] for i in range(6)]
+        )
+    assert "does not see the context" in bank["views"][0]["facts"]
+    assert not shown_pages.fractions(bank["views"][0]["places"]).any()
+    assert [row[0] for row in bank["table"]["rows"]] == section["views"]
+    assert lends["notice"] == "“lends” stands here once: there is nothing to compare it with."
+    assert sea["notice"] == "“sea” does not occur in this text."
+    assert money["views"]
+    assert river["views"]
+
+
+def test_places_are_the_components_aligned(nlp):
+    docs = list(nlp.pipe(TEXTS))
+    (word,) = section_of(render(docs, word="bank", jupyter=False))["words"]
+    places = [(doc, t.i) for doc in docs for t in doc if t.text == "bank"]
+    shown = [shown_pages.fractions(view["places"]).reshape(6, 2) for view in word["views"]]
+    for layer in (1, 2):
+        vectors = np.stack([doc._.elmo[layer, i] for doc, i in places]).astype("float64")
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        left, lengths, _ = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
+        # Turned or not, the distances are those of the two components.
+        expected = (left * lengths)[:, :2]
+        distances = [
+            np.linalg.norm(each[:, None] - each[None], axis=2) for each in (shown[layer], expected)
+        ]
+        distances = [each / each.max() for each in distances]
+        np.testing.assert_allclose(*distances, atol=1e-3)
+        share = (lengths[:2] ** 2).sum() / (lengths**2).sum()
+        assert f"{share:.1%} of the variance" in word["views"][layer]["facts"]
+    # Layer 2 cannot be turned nearer to layer 1.
+    turn = shown[2].T @ shown[1]
+    np.testing.assert_allclose(turn, turn.T, atol=1e-3)
+
+
+def test_gold_senses_and_options(nlp):
+    docs = list(nlp.pipe(TEXTS))
+    for doc, label in zip(docs, ["shore", "shore", "money", "money", "", "row"]):
+        spans = [doc[t.i : t.i + 1] for t in doc if t.text == "bank"]
+        doc.spans["senses"] = [spacy.tokens.Span(doc, s.start, s.end, label) for s in spans]
+    options = {"gold": "spans:senses", "limit": 5, "projection": "tsne", "seed": 3}
+    (word,) = section_of(render(docs, word="bank", jupyter=False, options=options))["words"]
+    assert (word["total"], len(word["before"])) == (6, 5)
+    by_sense, by_group = word["views"][3]["colorings"]
+    assert by_sense["labels"] == ["money", "row", "shore"]
+    named = [by_sense["labels"][number] for number in shown_pages.numbers(by_sense["of"])]
+    assert named[:2] == ["shore", "shore"]
+    assert by_group["kind"] == "group"
+    assert word["table"]["heads"][-2:] == ["purity", "adjusted Rand index"]
+    assert "5 of 6 occurrences, drawn evenly" in word["views"][3]["facts"]
+
+
+def test_without_layers(make_nlp):
+    docs = list(make_nlp().pipe(TEXTS))
+    section = section_of(render(docs, word="bank", jupyter=False))
+    assert section["views"] == ["vectors"]
+
+
+def test_heat(nlp):
+    docs = list(nlp.pipe([TEXTS[0], TEXTS[2]]))
+    section = section_of(render(docs, style="heat", jupyter=False))
+    assert section["rows"] == [token.text for token in docs[0]]
+    for number in range(3):
+        shown = shown_pages.fractions(section["cosines"][number]).reshape(6, 4)
+        expected = cosines(docs[0]._.elmo[number], docs[1]._.elmo[number])
+        np.testing.assert_allclose(shown, expected, atol=1e-4)
+    mix = shown_pages.fractions(section["cosines"][3]).reshape(6, 4)
+    assert mix[2, 1] == pytest.approx(docs[0][2].similarity(docs[1][1]), abs=1e-4)
+
+
+def test_mix(nlp):
+    assert "No component mixes" in section_of(render(nlp, style="mix", jupyter=False))["note"]
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1", "width": 12}
+    tagger = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
+    nlp.add_pipe("tagger", config={"model": tagger}).add_label("NN")
+    nlp.initialize()
+    section = section_of(render(nlp, style="mix", jupyter=False))
+    assert [row["names"] for row in section["rows"]] == [
+        ["tagger (gamma 1.000)", f"layer {number}"] for number in range(3)
+    ]
+    assert [row["figure"] for row in section["rows"]] == ["0.333"] * 3
+
+
+def test_in_a_notebook(nlp, monkeypatch):
+    shown = []
+    display = SimpleNamespace(HTML=lambda text: text, display=shown.append)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    docs = list(nlp.pipe(TEXTS))
+    assert render(docs, word="bank", jupyter=True) is None
+    assert render(docs, word="bank", jupyter=False, page=False) == shown[0]
+    assert shown[0].startswith("<iframe srcdoc=")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give word='bank'"),
+        ({"style": "sense", "word": "bank"}, "'senses', 'heat' or 'mix'"),
+        ({"style": "heat"}, "two Docs, got 6"),
+        ({"style": "mix"}, "give the nlp object"),
+        ({"word": "bank", "options": {"projection": "umap"}}, "'pca' or 'tsne'"),
+    ],
+)
+def test_bad_input(nlp, options, message):
+    with pytest.raises(ValueError, match=message):
+        render(list(nlp.pipe(TEXTS)), jupyter=False, **options)
+
+
+def test_docs_without_vectors(nlp):
+    doc = spacy.blank("en")("my bank")
+    with pytest.raises(ValueError, match="no contextual vectors"):
+        render(doc, word="bank", jupyter=False)
+    with pytest.raises(ValueError, match="not a pipeline"):
+        render(nlp, word="bank", jupyter=False)
