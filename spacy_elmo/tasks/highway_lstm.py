@@ -26,7 +26,7 @@ PARAMS = ("W", "U", "b")  # one of each a direction
 
 @registry.architectures("spacy-elmo.HighwayLSTM.v1")
 def build_highway_lstm(
-    width: int, depth: int = 4, directions: str = "alternating", dropout: float = 0.1
+    width: int, depth: int = 2, directions: str = "alternating", dropout: float = 0.1
 ) -> Encoder:
     """LSTM layers with highway connections (He et al. 2017, section 2.2): an `encode` of
     `spacy.Tok2Vec.v2`, or of a task's own architecture.

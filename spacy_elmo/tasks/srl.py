@@ -40,7 +40,7 @@ DEFAULTS = {
         "@architectures": "spacy-elmo.SRL.v1",
         "flag_width": 100,
         "tok2vec": {"@architectures": "spacy-elmo.ElmoListener.v1"},
-        "encode": {"@architectures": "spacy-elmo.HighwayLSTM.v1", "width": 128, "depth": 4},
+        "encode": {"@architectures": "spacy-elmo.HighwayLSTM.v1", "width": 128, "depth": 2},
     },
     "predicates": "model",
     "segmenter": {"@segmenters": "spacy-elmo.sentences.v2"},
