@@ -1,7 +1,7 @@
 """The LSTM with highway connections, an encoder for any tok2vec."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Optional, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Optional, TypeAlias
 
 import numpy as np
 from thinc.api import Model, chain, torch2xp, xp2torch
@@ -94,21 +94,41 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
     params = {name: xp2torch(model.get_param(name), requires_grad=is_train) for name in PARAMS}
     inverse = order.inverse()
     with torch.set_grad_enabled(is_train):
-        found = []
+        found, traces = [], []
         for direction, *weights in zip(model.attrs["directions"], *params.values()):
             mask = _dropout_mask(model, weights[1], order.batch_sizes[0]) if is_train else None
             packed = inputs[torch.from_numpy(order.positions[direction])]
-            hidden = run(packed, *weights, order.batch_sizes, mask)
+            hidden, trace = run(packed, *weights, order.batch_sizes, mask)
             found.append(hidden[torch.from_numpy(inverse[direction])])
+            traces.append(trace)
         outputs = torch.cat(found, dim=1)
 
     def backprop(dY: Vectors) -> Vectors:
         outputs.backward(xp2torch(ops.xp.concatenate(dY)))
+        params["U"].grad = torch.stack([trace.state_weight_gradient() for trace in traces])
         for name, param in params.items():
             model.inc_grad(name, torch2xp(param.grad))
         return ops.unflatten(torch2xp(inputs.grad), lengths)
 
     return ops.unflatten(torch2xp(outputs), lengths), backprop
+
+
+class Trace(NamedTuple):
+    """What the gradient of the state's weights is made of, one product for all steps.
+
+    gates (Tensor): Gates before the state's share. *Shape:* `(n, 5 nO)`
+    previous (List[Tensor]): The hidden states that each step starts from.
+    """
+
+    gates: "Tensor"
+    previous: "list[Tensor]"
+
+    def state_weight_gradient(self) -> "Tensor":
+        """RETURNS (Tensor): After the backward pass. *Shape:* `(5 nO, nO)`"""
+        import torch
+
+        assert self.gates.grad is not None
+        return self.gates.grad.t() @ torch.cat(self.previous).detach()
 
 
 def run(
@@ -118,9 +138,9 @@ def run(
     b: "Tensor",
     batch_sizes: list[int],
     mask: Optional["Tensor"] = None,
-) -> "Tensor":
+) -> "tuple[Tensor, Trace]":
     """Run over packed sequences: at each step the rows that are still running, which are
-    the first `batch_sizes[step]`.
+    the first `batch_sizes[step]`. Autograd leaves out U, whose gradient the trace gives.
 
     inputs (Tensor): *Shape:* `(n, nI)`
     W (Tensor): Weights of the input, by blocks i, f, o, r, g and W_h. *Shape:* `(6 nO, nI)`
@@ -129,24 +149,29 @@ def run(
     batch_sizes (List[int]): Rows running at each step, never rising.
     mask (Optional[Tensor]): What the hidden states of a row are multiplied by.
         *Shape:* `(batch_sizes[0], nO)`
-    RETURNS (Tensor): The hidden states, packed like the inputs. *Shape:* `(n, nO)`
+    RETURNS (Tuple[Tensor, Trace]): The hidden states, packed like the inputs,
+        `(n, nO)`, and the trace.
     """
     import torch
 
     nO = U.shape[1]
-    gates_of_inputs = torch.addmm(b, inputs, W[: 5 * nO].t()).split(batch_sizes)
+    state_weights = U.detach().t()
+    all_gates = torch.addmm(b, inputs, W[: 5 * nO].t())
+    if all_gates.requires_grad:
+        all_gates.retain_grad()
     carried = torch.mm(inputs, W[5 * nO :].t()).split(batch_sizes)
     hidden = cell = inputs.new_zeros(batch_sizes[0], nO)
-    outputs = []
-    for size, gates_of_input, carry in zip(batch_sizes, gates_of_inputs, carried):
-        gates = torch.addmm(gates_of_input, hidden[:size], U.t())
+    outputs, previous = [], []
+    for size, gates_of_input, carry in zip(batch_sizes, all_gates.split(batch_sizes), carried):
+        previous.append(hidden[:size])
+        gates = torch.addmm(gates_of_input, previous[-1], state_weights)
         i, f, o, r = gates[:, : 4 * nO].sigmoid().chunk(4, dim=1)
         cell = i * gates[:, 4 * nO :].tanh() + f * cell[:size]
         hidden = torch.lerp(carry, o * cell.tanh(), r)
         if mask is not None:
             hidden = hidden * mask[:size]
         outputs.append(hidden)
-    return torch.cat(outputs)
+    return torch.cat(outputs), Trace(all_gates, previous)
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:

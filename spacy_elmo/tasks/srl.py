@@ -1,6 +1,6 @@
 """The component `elmo_srl`: semantic roles."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
 import numpy as np
@@ -14,22 +14,24 @@ from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
-from .bio import LabeledSpan
 from .srl_frames import (
     KEY,
     PREDICATE,
     Frames,
     SRLTags,
-    checked_roles,
+    checked_frames,
     gold_frames,
     name_of,
     read_frames,
     write_frames,
 )
-from .srl_model import Instance, InstanceScorer
-
-Predicates = Optional[Collection[int]]  # None where nobody has given any
-Gold = Optional[dict[int, list[LabeledSpan]]]  # checked
+from .srl_model import (
+    Instance,
+    InstanceScorer,
+    Predicates,
+    predicate_instances,
+    segment_instances,
+)
 
 PREDICATES = ("model", "verbs", "gold")
 N_SAMPLES = 10  # Docs from which sizes are inferred
@@ -160,8 +162,10 @@ class SemanticRoleLabeler(TrainablePipe):
         docs (Iterable[Doc]): The Docs.
         RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): The roles of each
             predicate, V among them, a Doc; None where the predicates are not given.
-        RAISES (ValueError): The predicates are the verbs, and a Doc has no parts of speech.
+        RAISES (ValueError): The pipe has no labels; or the predicates are the verbs, and a Doc
+            has no parts of speech.
         """
+        self._require_labels()
         return self._predict(docs, self._find_predicates)
 
     def _predict(self, docs: Iterable[Doc], find: Callable) -> list[Optional[Frames]]:
@@ -183,7 +187,7 @@ class SemanticRoleLabeler(TrainablePipe):
             return [self._verbs(doc) for doc in docs]
         found: list[list[int]] = [[] for _ in docs]
         V = self._tags.begin(PREDICATE)
-        for one, logits in self._scored(_questions(segments), score):
+        for one, logits in self._scored(segment_instances(segments), score):
             hits = one.segment.start + np.flatnonzero(logits.argmax(axis=1) == V)
             kept = (hits >= one.segment.keep_start) & (hits < one.segment.keep_end)
             found[one.doc].extend(hits[kept].tolist())
@@ -204,7 +208,7 @@ class SemanticRoleLabeler(TrainablePipe):
         predicates: list[Predicates],
     ) -> list[Optional[Frames]]:
         frames: list[dict] = [{} for _ in segments]
-        for one, logits in self._scored(_instances(segments, predicates), score):
+        for one, logits in self._scored(predicate_instances(segments, predicates), score):
             tags = self._tags.decode_roles(logits, one.predicate - one.segment.start)
             frames[one.doc][one.predicate] = [
                 (start + one.segment.start, end + one.segment.start, label)
@@ -332,7 +336,7 @@ class SemanticRoleLabeler(TrainablePipe):
         return self._loss([self._gold(example) for example in examples], *scores)
 
     def _loss(
-        self, gold: list[Gold], instances: list[Instance], scores: list[Floats2d]
+        self, gold: list[Optional[Frames]], instances: list[Instance], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
         loss, d_scores = 0.0, []
         for one, probabilities in zip(instances, scores):
@@ -344,44 +348,28 @@ class SemanticRoleLabeler(TrainablePipe):
             d_scores.append(d_logits)
         return loss, d_scores
 
-    def _gold(self, example: Example) -> Gold:
-        """The checked roles of each predicate, and what is read around it."""
+    def _gold(self, example: Example) -> Optional[Frames]:
+        """The checked roles of each predicate."""
         frames = gold_frames(example)
         if frames is None:
             return None
-        doc = example.predicted
-        segment_of = _segment_of(self.segmenter(doc))
-        checked = {}
-        for predicate, roles in frames.items():
-            if predicate not in segment_of:
-                raise ValueError(
-                    f"a span of doc.spans['srl'] has the id {predicate}, which is no token of the "
-                    f"Doc {name_of(doc)}: the id is the token of the predicate"
-                )
-            checked[predicate] = checked_roles(doc, predicate, roles, segment_of[predicate])
-            unknown = {label for _, _, label in checked[predicate]} - set(self.labels)
-            if unknown:
-                raise ValueError(
-                    f"'{self.name}' does not know the label {min(unknown)!r} in the Doc "
-                    f"{name_of(doc)}: initialize it with examples that have it, or with labels"
-                )
-        return checked
+        return checked_frames(example.predicted, frames, self.segmenter, self.labels)
 
-    def _training_instances(self, examples: list[Example], gold: list[Gold]) -> list[Instance]:
-        annotated = [
-            [] if roles is None else self.segmenter(example.predicted)
-            for example, roles in zip(examples, gold)
-        ]
-        instances = _instances(annotated, gold)
-        return instances + (_questions(annotated) if self.predicates == "model" else [])
+    def _training_instances(
+        self, examples: list[Example], gold: list[Optional[Frames]]
+    ) -> list[Instance]:
+        pairs = zip(examples, gold)
+        segments = [[] if f is None else self.segmenter(one.predicted) for one, f in pairs]
+        instances = predicate_instances(segments, gold)
+        return instances + (segment_instances(segments) if self.predicates == "model" else [])
 
-    def _gold_tags(self, roles: Gold, one: Instance) -> np.ndarray:
-        assert roles is not None
+    def _gold_tags(self, frames: Optional[Frames], one: Instance) -> np.ndarray:
+        assert frames is not None
         start, end = one.segment.start, one.segment.end
         if one.predicate is not None:
-            spans = roles[one.predicate]
+            spans = frames[one.predicate]
         else:
-            spans = [(token, token + 1, PREDICATE) for token in roles if start <= token < end]
+            spans = [(token, token + 1, PREDICATE) for token in frames if start <= token < end]
         shifted = [(first - start, last - start, label) for first, last, label in spans]
         return self._tags.of_spans(shifted, len(one))
 
@@ -404,29 +392,3 @@ class SemanticRoleLabeler(TrainablePipe):
             self.set_annotations(docs, found)
         scores: dict[str, Any] = super().score(examples, **kwargs)
         return scores
-
-
-def _segment_of(segments: list[Segment]) -> dict[int, Segment]:
-    """RETURNS (Dict[int, Segment]): The segment that keeps each token."""
-    return {
-        token: segment
-        for segment in segments
-        for token in range(segment.keep_start, segment.keep_end)
-    }
-
-
-def _instances(
-    segments: list[list[Segment]], predicates: Sequence[Predicates]
-) -> list[Instance]:
-    """An instance for each predicate of each Doc."""
-    instances = []
-    for i, tokens in enumerate(predicates):
-        if tokens:
-            segment_of = _segment_of(segments[i])
-            instances += [Instance(i, segment_of[token], token) for token in tokens]
-    return instances
-
-
-def _questions(segments: list[list[Segment]]) -> list[Instance]:
-    """An instance for each segment of each Doc, which asks for its predicates."""
-    return [Instance(i, one) for i, found in enumerate(segments) for one in found]

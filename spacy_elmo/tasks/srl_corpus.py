@@ -45,8 +45,8 @@ def read_srl(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     RAISES (ValueError): A line is not as it must be.
     """
     path = Path(path)
-    opened = gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open("r")
-    with opened as file:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf8") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue

@@ -1,6 +1,6 @@
 """Frames, a predicate with its roles, in a Doc: the span group `doc.spans["srl"]`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Optional
 
@@ -8,7 +8,7 @@ import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.training import Example
 
-from ..embedding.segmenters import Segment
+from ..embedding.segmenters import Segment, Segmenter
 from .bio import BIOTags, LabeledSpan
 
 KEY = "srl"
@@ -18,11 +18,18 @@ Frames = dict[int, list[LabeledSpan]]  # by the token of the predicate
 
 def read_frames(doc: Doc) -> Optional[Frames]:
     """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles of each
-    predicate, V among them; None where the Doc has no such span group."""
+    predicate, V among them; None where the Doc has no such span group.
+    RAISES (ValueError): A span's id is no token."""
     if KEY not in doc.spans:
         return None
     frames: Frames = {}
     for span in doc.spans[KEY]:
+        if not 0 <= span.id < len(doc):
+            raise ValueError(
+                f"the span {span.label_} ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{name_of(doc)} has the id {span.id}, which is none of its {len(doc)} tokens: "
+                f"the id is the token of the predicate"
+            )
         frames.setdefault(span.id, []).append((span.start, span.end, span.label_))
     return {predicate: sorted(frames[predicate]) for predicate in sorted(frames)}
 
@@ -110,39 +117,62 @@ def _same(span: Span, other: Span) -> bool:
     return "".join(span.text.split()).lower() == "".join(other.text.split()).lower()
 
 
-def checked_roles(
-    doc: Doc, predicate: int, roles: list[LabeledSpan], segment: Segment
-) -> list[LabeledSpan]:
-    """Check the gold roles of a predicate.
+def checked_frames(
+    doc: Doc, frames: Frames, segmenter: Segmenter, labels: Collection[str]
+) -> Frames:
+    """Check gold frames.
 
     doc (Doc): Whose tokens are meant.
-    predicate (int): Token of the predicate.
-    roles (List[Tuple[int, int, str]]): Its roles; V may be missing.
-    segment (Segment): What the model reads around it.
-    RETURNS (List[Tuple[int, int, str]]): The roles in order, with V.
-    RAISES (ValueError): Two overlap, one reaches out of the sentence, or V does not begin at
-        the predicate.
+    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate; V may be
+        missing.
+    segmenter (Callable[[Doc], List[Segment]]): What cuts the Doc into the sentences that are
+        read.
+    labels (Collection[str]): The known labels.
+    RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
+    RAISES (ValueError): Two roles of a predicate overlap, one reaches out of its sentence or
+        has another label, or V does not begin at the predicate.
     """
-    frame = f"of the predicate {doc[predicate].text!r} (token {predicate}) in the Doc {name_of(doc)}"
-    if all(label != PREDICATE for _, _, label in roles):
-        roles = [*roles, (predicate, predicate + 1, PREDICATE)]
-    roles = sorted(roles)
-    for (start, end, label), (next_start, next_end, next_label) in pairwise(roles):
-        if next_start < end:
-            raise ValueError(
-                f"the roles {label} ({start}, {end}) and {next_label} ({next_start}, {next_end}) "
-                f"{frame} overlap: a token has one role of a predicate"
-            )
-    for start, end, label in roles:
+    checked: Frames = {}
+    for segment in segmenter(doc):
+        for predicate, roles in frames.items():
+            if segment.keep_start <= predicate < segment.keep_end:
+                if all(label != PREDICATE for _, _, label in roles):
+                    roles = sorted([*roles, (predicate, predicate + 1, PREDICATE)])
+                fault = _fault(roles, predicate, segment, labels)
+                if fault:
+                    raise ValueError(
+                        f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc "
+                        f"{name_of(doc)}: {fault}"
+                    )
+                checked[predicate] = roles
+    return checked
+
+
+def _fault(
+    roles: list[LabeledSpan], predicate: int, segment: Segment, labels: Collection[str]
+) -> str:
+    """What is wrong with the roles of a predicate, if anything."""
+    for one, other in pairwise(roles):
+        if other[0] < one[1]:
+            return f"{_show(one)} and {_show(other)} overlap, but a token has one role"
+    for role in roles:
+        start, end, label = role
         if start < segment.start or end > segment.end:
-            raise ValueError(
-                f"the role {label} ({start}, {end}) {frame} reaches out of its sentence "
-                f"({segment.start}, {segment.end}): correct one of them. A Doc without sentences "
-                f"is cut into some unless segmenter is spacy-elmo.sentences.v1"
+            return (
+                f"{_show(role)} reaches out of the sentence ({segment.start}, {segment.end}): "
+                f"correct one of them. A Doc without sentences is cut into some unless segmenter "
+                f"is spacy-elmo.sentences.v1"
             )
         if label == PREDICATE and start != predicate:
-            raise ValueError(f"the span V ({start}, {end}) {frame} must begin at that token")
-    return roles
+            return f"{_show(role)} does not begin at the predicate"
+        if label not in labels:
+            return f"{_show(role)} has a label that is none of those the pipe was initialized with"
+    return ""
+
+
+def _show(role: LabeledSpan) -> str:
+    start, end, label = role
+    return f"the span {label} ({start}, {end})"
 
 
 def name_of(doc: Doc) -> str:

@@ -1,7 +1,7 @@
 """The model of semantic roles (He et al. 2017): a sentence is read once for each of its
 predicates, with a flag at the predicate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Optional, TypeAlias
 
@@ -15,6 +15,7 @@ from ..registry import registry
 
 Vectors = list[Floats2d]
 Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
+Predicates = Optional[Collection[int]]  # tokens; None where nobody has given any
 
 # Rows of the flags' embedding: another token, the predicate, and every token where the
 # predicates themselves are asked for.
@@ -51,6 +52,33 @@ class Instance:
         flags = np.full(len(self), OTHER)
         flags[self.predicate - self.segment.start] = FLAGGED
         return flags
+
+
+def predicate_instances(
+    segments: Sequence[list[Segment]], predicates: Sequence[Predicates]
+) -> list[Instance]:
+    """Ask for the roles of predicates.
+
+    segments (Sequence[List[Segment]]): Of each Doc.
+    predicates (Sequence[Optional[Collection[int]]]): The tokens in each Doc.
+    RETURNS (List[Instance]): One for each of them, of the segment that keeps it.
+    """
+    return [
+        Instance(i, segment, token)
+        for i, tokens in enumerate(predicates)
+        for segment in (segments[i] if tokens else ())
+        for token in tokens or ()
+        if segment.keep_start <= token < segment.keep_end
+    ]
+
+
+def segment_instances(segments: Sequence[list[Segment]]) -> list[Instance]:
+    """Ask for the predicates.
+
+    segments (Sequence[List[Segment]]): Of each Doc.
+    RETURNS (List[Instance]): One for each of them.
+    """
+    return [Instance(i, segment) for i, found in enumerate(segments) for segment in found]
 
 
 class InstanceScorer:

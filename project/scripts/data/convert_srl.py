@@ -1,5 +1,5 @@
-"""This script converts sentences with semantic roles (a line of JSON each, with words, and BIO tags a
-predicate) to spaCy's training data, one Doc a sentence."""
+"""This script converts sentences with semantic roles (a line of JSON each, with words, and BIO tags
+for each predicate) to spaCy's training data, one Doc a sentence."""
 
 from pathlib import Path
 

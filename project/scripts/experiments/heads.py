@@ -36,7 +36,7 @@ HEADS = {
     "ner": Head(width=128, depth=2, hidden_width=128, dropout=0.3),
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
-    "srl": Head(width=128, depth=2, learn_rate=0.002),
+    "srl": Head(width=128, depth=2, learn_rate=0.003),
 }
 BILSTM_HEADS = {
     "ner": Head(width=128, depth=1, hidden_width=128, learn_rate=0.005),
@@ -45,7 +45,7 @@ ELMO_HEADS = {
     "ner": Head(hidden_width=128, learn_rate=0.002),
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
-    "srl": Head(width=128, depth=2, learn_rate=0.002),
+    "srl": Head(width=128, depth=2, learn_rate=0.003),
 }
 LIMITS = {
     "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
