@@ -24,11 +24,6 @@ class BIOTags:
     def __len__(self) -> int:
         return 1 + 2 * len(self.labels)
 
-    @property
-    def names(self) -> list[str]:
-        """RETURNS (List[str]): The tags."""
-        return ["O", *(f"{prefix}-{label}" for label in self.labels for prefix in "BI")]
-
     def begin(self, label: str) -> int:
         """RETURNS (int): The tag B of a label; the next one is its I.
         RAISES (KeyError): It is none of the labels."""
@@ -77,3 +72,22 @@ class BIOTags:
         if len(best) and self.start[best[0]] == 0 and not steps.any():
             return best  # nothing can be better, and most are valid
         return viterbi(scores, self.transitions, self.start)
+
+
+def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
+    """RETURNS (List[Tuple[int, int, str]]): The spans of BIO tags.
+    RAISES (ValueError): A tag is none, or I follows neither B nor I of its label."""
+    spans: list[LabeledSpan] = []
+    previous = "O"
+    for i, tag in enumerate(tags):
+        prefix, _, label = tag.partition("-")
+        if tag != "O" and (prefix not in ("B", "I") or not label):
+            raise ValueError(f"expected the tag O, B-... or I-..., found {tag!r}")
+        if prefix == "B":
+            spans.append((i, i + 1, label))
+        elif prefix == "I":
+            if previous not in (f"B-{label}", tag):
+                raise ValueError(f"{tag} follows {previous}, no span of its label")
+            spans[-1] = (spans[-1][0], i + 1, label)
+        previous = tag
+    return spans

@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..registry import registry
-from .bio import LabeledSpan
+from .bio import parse_bio
 from .srl_frames import Frames, write_frames
 
 EXPECTED = '{"words": [...], "frames": [{"pred": 1, "tags": ["B-ARG0", "B-V", "O", ...]}, ...]}'
@@ -73,30 +73,11 @@ def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]
             raise ValueError(f'"pred" must be a token from 0 to {len(words) - 1}, got {predicate}')
         if len(tags) != len(words):
             raise ValueError(f"{len(words)} words, but {len(tags)} tags of token {predicate}")
-        roles = spans_of(tags)
+        roles = parse_bio(tags)
         if found.setdefault(predicate, roles) != roles:
             raise ValueError(f"token {predicate} has two different frames")
     write_frames(doc, found)
     return doc
-
-
-def spans_of(tags: Sequence[str]) -> list[LabeledSpan]:
-    """RETURNS (List[Tuple[int, int, str]]): The spans of BIO tags.
-    RAISES (ValueError): A tag is none, or I follows neither B nor I of its label."""
-    spans: list[LabeledSpan] = []
-    previous = "O"
-    for i, tag in enumerate(tags):
-        prefix, _, label = tag.partition("-")
-        if tag != "O" and (prefix not in ("B", "I") or not label):
-            raise ValueError(f"expected the tag O, B-... or I-..., found {tag!r}")
-        if prefix == "B":
-            spans.append((i, i + 1, label))
-        elif prefix == "I":
-            if previous not in (f"B-{label}", tag):
-                raise ValueError(f"{tag} follows {previous}, no span of its label")
-            spans[-1] = (spans[-1][0], i + 1, label)
-        previous = tag
-    return spans
 
 
 def _sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
