@@ -39,7 +39,7 @@ class BIOTags:
             tags[start] -= 1
         return tags
 
-    def spans(self, tags: Sequence[int]) -> list[LabeledSpan]:
+    def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
         """RETURNS (List[Tuple[int, int, str]]): The spans of tags in a valid order."""
         spans: list[LabeledSpan] = []
         for i, tag in enumerate(tags):

@@ -95,10 +95,10 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
     inverse = order.inverse()
     with torch.set_grad_enabled(is_train):
         found, traces = [], []
-        for direction, *weights in zip(model.attrs["directions"], *params.values()):
-            mask = _dropout_mask(model, weights[1], order.batch_sizes[0]) if is_train else None
+        for direction, W, U, b in zip(model.attrs["directions"], *params.values()):
+            mask = _dropout_mask(model, U, order.batch_sizes[0]) if is_train else None
             packed = inputs[torch.from_numpy(order.positions[direction])]
-            hidden, trace = run(packed, *weights, order.batch_sizes, mask)
+            hidden, trace = run(packed, W, U, b, order.batch_sizes, mask)
             found.append(hidden[torch.from_numpy(inverse[direction])])
             traces.append(trace)
         outputs = torch.cat(found, dim=1)

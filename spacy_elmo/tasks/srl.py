@@ -209,7 +209,7 @@ class SemanticRoleLabeler(TrainablePipe):
     ) -> list[Optional[Frames]]:
         frames: list[dict] = [{} for _ in segments]
         for one, logits in self._scored(predicate_instances(segments, predicates), score):
-            tags = self._tags.decode_roles(logits, one.predicate - one.segment.start)
+            tags = self._tags.decode_roles(logits, one.place)
             frames[one.doc][one.predicate] = [
                 (start + one.segment.start, end + one.segment.start, label)
                 for start, end, label in self._tags.spans(tags)
@@ -263,7 +263,8 @@ class SemanticRoleLabeler(TrainablePipe):
             of the examples'.
         RAISES (ValueError): There are no labels.
         """
-        samples, found = [], set(labels or ())
+        samples: list[Example] = []
+        found = set(labels or ())
         for example in get_examples():
             if len(samples) < N_SAMPLES:
                 samples.append(example)

@@ -45,12 +45,18 @@ class Instance:
         return self.segment.end - self.segment.start
 
     @property
+    def place(self) -> int:
+        """RETURNS (int): The predicate's place among the tokens."""
+        assert self.predicate is not None
+        return self.predicate - self.segment.start
+
+    @property
     def flags(self) -> np.ndarray:
         """RETURNS (numpy.ndarray): Rows of the flags' embedding. *Shape:* `(n_tokens,)`"""
         if self.predicate is None:
             return np.full(len(self), UNFLAGGED)
         flags = np.full(len(self), OTHER)
-        flags[self.predicate - self.segment.start] = FLAGGED
+        flags[self.place] = FLAGGED
         return flags
 
 
