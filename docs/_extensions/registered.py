@@ -34,8 +34,9 @@ def _described(group: str, name: str) -> str:
     if group != "spacy_factories":
         return f"### {name}\n\n{_rst(f'.. autofunction:: {place}')}"
     importlib.import_module(place.rpartition(".")[0])
-    pipe = type(spacy.blank("en").create_pipe(name, config={"weights": None}))
     defaults = Language.get_factory_meta(name).default_config
+    no_weights = {"weights": None} if "weights" in defaults else {}
+    pipe = type(spacy.blank("en").create_pipe(name, config=no_weights))
     config = Config({"components": {name: {"factory": name, **defaults}}}).to_str()
     block = config.removeprefix("[components]\n\n")
     described = _rst(f".. autoclass:: {pipe.__module__}.{pipe.__qualname__}")

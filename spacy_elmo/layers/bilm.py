@@ -254,7 +254,7 @@ def forward(
 
     from ..embedding.embed import embed_words
 
-    _limit_threads_after_fork()
+    limit_threads_after_fork()
     shim = get_shim(model)
     bilm = _loaded(model)
     shim.in_training = shim.in_training or is_train
@@ -324,7 +324,7 @@ def _loaded(model: Model[list[Doc], Layers]) -> "BiLM":
     return bilm
 
 
-def _limit_threads_after_fork() -> None:
+def limit_threads_after_fork() -> None:
     """A forked process inherits PyTorch's thread pool without its threads and
     would wait for them for ever."""
     global _process

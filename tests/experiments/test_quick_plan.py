@@ -18,6 +18,7 @@ ASSETS = {  # the folders of the corpora, by those of the project's assets
     "sst5": "textcat/sst5",
     "trec": "textcat/trec",
     "ud_ewt": "ud/en_ewt",
+    "ewt_srl": "srl",
 }
 
 
@@ -29,12 +30,12 @@ def real_corpus(shared, tmp_path_factory):
     for name, place in ASSETS.items():
         for asset in project["assets"]:
             if asset.get("dest", "").startswith(f"assets/{name}/"):
-                source = shared / "data" / place / asset["url"].rsplit("/", 1)[1]
+                source = shared / "data" / place / asset.get("url", asset["dest"]).rsplit("/", 1)[1]
                 target = folder / asset["dest"]
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(source.read_bytes())
     for step in project["commands"]:
-        if step["name"] in ("corpus-ner", "corpus-textcat", "corpus-tagger"):
+        if step["name"] in ("corpus-ner", "corpus-textcat", "corpus-tagger", "corpus-srl"):
             for line in step["script"]:
                 words = [sys.executable, *line.split()[1:]]
                 subprocess.run(words, cwd=folder, env=environment(), check=True)

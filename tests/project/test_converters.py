@@ -144,3 +144,27 @@ def test_universal_dependencies(tmp_path):
     assert [token.pos_ for token in one] == ["PRON", "AUX", "PART", "VERB", "PUNCT"]
     assert str(one[0].morph) == "Case=Nom|Number=Sing"
     assert [len(list(doc.sents)) for doc in (one, two)] == [1, 1]
+
+
+ROLES = '{"words": ["He", "gave", "up"], "frames": [{"pred": 1, "tags": ["B-ARG0", "B-V", "I-V"]}]}'
+
+
+def test_convert_srl(tmp_path):
+    """A sentence a line, none of which is split where it is read again."""
+    (tmp_path / "roles.jsonl").write_text(f'{ROLES}\n{{"words": ["."], "frames": []}}\n', "utf8")
+    printed = call("data.convert_srl", tmp_path / "roles.jsonl", tmp_path / "out" / "roles.spacy")
+    assert "2 sentences, 4 tokens, 1 predicates, 1 roles" in printed
+    one, two = docs(tmp_path / "out" / "roles.spacy")
+    assert {label: [span.text for span in spans] for label, spans in one[1]._.srl.items()} == {
+        "ARG0": ["He"],
+        "V": ["gave up"],
+    }
+    assert len(two.spans["srl"]) == 0
+
+
+def test_convert_srl_names_a_bad_line(tmp_path):
+    (tmp_path / "roles.jsonl").write_text(ROLES.replace("B-V", "I-V"), "utf8")
+    where = (tmp_path / "roles.jsonl", tmp_path / "roles.spacy")
+    printed = call("data.convert_srl", *where, fails=True)
+    assert "roles.jsonl:1: I-V follows B-ARG0" in printed
+    assert not (tmp_path / "roles.spacy").exists()

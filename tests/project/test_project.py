@@ -52,7 +52,7 @@ def test_commands(project):
             assert not name.startswith(("scripts/", "configs/")) or (PROJECT / name).is_file(), name
 
 
-@pytest.mark.parametrize("workflow", ["ner", "textcat", "tagger", "experiments"])
+@pytest.mark.parametrize("workflow", ["ner", "textcat", "tagger", "srl", "experiments"])
 def test_workflows_make_what_they_need(project, workflow):
     """From the assets alone, in their order, for all data of their trials."""
     commands = {command["name"]: command for command in project["commands"]}

@@ -13,6 +13,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_model_from_config
 
 from spacy_elmo.layers.scalar_mix import mix_weights
+from spacy_elmo.tasks.srl_frames import write_frames
 
 from project_scripts import VOCAB, call, command, environment
 from scripts.experiments import run_trial, trials
@@ -22,7 +23,7 @@ from scripts.experiments.trial_config import build_config
 
 KEYS = {
     *("experiment", "data", "variant", "seed", "share", "scores", "dev_scores"),
-    *("seconds", "epochs", "mixes", "model"),
+    *("seconds", "epochs", "history", "mixes", "model"),
 }
 SHORT = ("--max-steps", 4, "--eval-frequency", 2, "--patience", 0)
 N_DOCS = {"train": 40, "dev": 10, "test": 12}
@@ -41,6 +42,10 @@ def make_doc(number):
         pos=["PROPN" if word in names else "NOUN" for word in words],
     )
     doc.ents = [Span(doc, i, i + 1, names[w]) for i, w in enumerate(words) if w in names]
+    frames = {
+        i: [(i - 1, i, "ARG0"), (i, i + 1, "V")] for i, w in enumerate(words) if w == "saw" and i
+    }
+    write_frames(doc, frames)
     doc.cats = {"MONEY": float("loan" in words), "OTHER": float("loan" not in words)}
     return doc
 
@@ -93,6 +98,7 @@ def lines(folder):
         ("ud_ewt", "input", "pos_acc"),
         ("ud_ewt", "elmo", "tag_acc"),
         ("trec", "tok2vec", "accuracy"),
+        ("ewt_srl", "input", "srl_f"),
     ],
 )
 def test_a_trial(try_it, data, variant, score):
@@ -106,11 +112,13 @@ def test_a_trial(try_it, data, variant, score):
         assert all(isinstance(value, float) for value in scores.values())
     assert result["seconds"] > 0.0
     assert result["epochs"] >= 0
+    assert [step for step, _ in result["history"]] == [0, 2, 4]
+    assert max(score for _, score in result["history"]) <= 1.0
     if variant == "tok2vec":
         assert result["mixes"] == result["model"] == {}
         return
     assert len(result["model"]["checksum"]) == 64
-    components = {"ner": ["ner"], "textcat": ["textcat"], "tagger": ["tok2vec"]}[name]
+    components = {"tagger": ["tok2vec"], "srl": ["elmo_srl"]}.get(name, [name])
     expected = ["tagger", "morphologizer"] if variant == "elmo" else components
     assert sorted(result["mixes"]) == sorted(expected)
     for mixes in result["mixes"].values():

@@ -18,6 +18,7 @@ TASKS = {
     "ner": ("ents_p", "ents_r", "ents_f"),
     "textcat": ("accuracy", "cats_macro_f"),
     "tagger": ("tag_acc", "pos_acc"),
+    "srl": ("srl_p", "srl_r", "srl_f"),
 }
 
 

@@ -41,13 +41,16 @@ class TimeIsUp(Exception):
 
 
 class Progress:
-    """A logger that shows a bar, keeps the number of epochs, and ends the training in time."""
+    """A logger that shows a bar, keeps the number of epochs and the history of dev scores, and
+    ends the training in time."""
 
     def __init__(self, name: str, max_steps: int, max_minutes: float):
         self.bar = tqdm(total=max_steps or None, desc=name, unit="step")
         self.epochs = 0
+        self.history: list[tuple[int, float]] = []
         self.max_minutes = max_minutes
         self.start = time.perf_counter()
+        self.start_of_work = time.process_time()
 
     @property
     def seconds(self) -> float:
@@ -63,9 +66,10 @@ class Progress:
         self.bar.update()
         if info is not None:
             self.epochs = info["epoch"]
+            self.history = [(step, round(score, 5)) for score, step in info["checkpoints"]]
             best = max(score for score, _ in info["checkpoints"])
             self.bar.set_postfix(dev=f"{info['score']:.3f}", best=f"{best:.3f}")
-        if self.max_minutes and self.seconds > 60 * self.max_minutes:
+        if self.max_minutes and time.process_time() - self.start_of_work > 60 * self.max_minutes:
             raise TimeIsUp
 
 
@@ -174,6 +178,7 @@ def do(job: Job) -> dict[str, Any]:
         "dev_scores": scores_of(nlp, job.corpus["dev"]),
         "seconds": seconds,
         "epochs": progress.epochs,
+        "history": progress.history,
         "mixes": mixes_of(nlp),
     }
 
@@ -194,7 +199,7 @@ def mixes_of(nlp: Language) -> dict[str, list[dict[str, Any]]]:
 
 def main(
     experiment: str = typer.Argument(..., help="Which table or figure it is for"),
-    data: str = typer.Argument(..., help="wnut17, uner_ewt, sst5, trec or ud_ewt"),
+    data: str = typer.Argument(..., help="wnut17, uner_ewt, sst5, trec, ud_ewt or ewt_srl"),
     variant: str = typer.Argument(..., help="The component's tok2vec, such as tok2vec or input"),
     seed: int = typer.Option(0, help="Of weights, order and choice of training sentences"),
     share: float = typer.Option(1.0, min=0.0, max=1.0, help="Of the training sentences"),
@@ -202,7 +207,7 @@ def main(
     model: str = typer.Option("pretraining/model-best", help="Language model"),
     runs: Path = typer.Option(Path("metrics/runs"), help="Folder for the results"),
     max_steps: Optional[int] = typer.Option(None, min=0, help="0 is no limit"),
-    max_minutes: Optional[float] = typer.Option(None, min=0.0, help="0 is no limit"),
+    max_minutes: Optional[float] = typer.Option(None, min=0.0, help="Processor time; 0: no limit"),
     patience: Optional[int] = typer.Option(None, min=0, help="Steps without a better dev score"),
     eval_frequency: Optional[int] = typer.Option(None, min=1, help="Steps between evaluations"),
     force: bool = typer.Option(False, "--force", help="Repeat a run that has been done"),

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from spacy_elmo.files import atomic_write
 
 Experiment = Literal[
-    "ner", "textcat", "tagger", "sample_efficiency", "mix", "place", "probe", "senses"
+    "ner", "textcat", "tagger", "srl", "sample_efficiency", "mix", "place", "probe", "senses"
 ]
 
 
@@ -38,6 +38,7 @@ class Run(BaseModel):
     dev_scores (Dict[str, float]): On the development data.
     seconds (Optional[float]): How long it took.
     epochs (Optional[float]): How long it trained.
+    history (List[Tuple[int, float]]): Step and dev score of each evaluation in training.
     mixes (Dict[str, List[Mix]]): The layer mixes by component, that at the input first.
     model (dict): The language model: checksum, perplexity.
     settings (str): A checksum of all that the figures depend on; equal runs of two experiments
@@ -56,6 +57,7 @@ class Run(BaseModel):
     dev_scores: dict[str, float] = {}
     seconds: Optional[float] = None
     epochs: Optional[float] = None
+    history: list[tuple[int, float]] = []
     mixes: dict[str, list[Mix]] = {}
     model: dict[str, Any] = {}
     settings: str = ""

@@ -16,7 +16,8 @@ from .heads import Head, Limits, head_of
 from .trials import Trial
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
-COMPONENTS = {"ner": "ner", "textcat": "textcat", "tagger": "tok2vec"}  # where the encoder is
+# Where the encoder is.
+COMPONENTS = {"ner": "ner", "textcat": "textcat", "tagger": "tok2vec", "srl": "elmo_srl"}
 ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
 
 # How the layers are mixed: the argument names are those of ScalarMix.
@@ -125,6 +126,9 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
         components["tok2vec"]["model"] = _tok2vec(trial, head, model)
         for name in ("tagger", "morphologizer"):
             components[name]["model"]["tok2vec"]["width"] = head.width
+    elif trial.task == "srl":  # which has an encoder of its own behind it
+        components["elmo_srl"]["model"]["tok2vec"] = _embed(trial, head, model)
+        components["elmo_srl"]["model"]["encode"] |= {"width": head.width, "depth": head.depth}
     else:
         components[trial.task]["model"]["tok2vec"] = _tok2vec(trial, head, model)
     if model is None:
@@ -146,24 +150,9 @@ def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
     places = PLACES[trial.variant]
     if model is not None and places == ("alone",):
         return _listener(trial, head, model)
-    embed: Block = {
-        "@architectures": "spacy.MultiHashEmbed.v2",
-        "width": head.width,
-        "attrs": list(ROWS),
-        "rows": list(ROWS.values()),
-        "include_static_vectors": False,
-    }
-    if model is not None and "input" in places:
-        embed = {
-            "@architectures": "spacy-elmo.ConcatEmbed.v1",
-            "width": head.width,
-            "maxout_pieces": 3,
-            "embed": embed,
-            "elmo": _listener(trial, head, model),
-        }
     tok2vec: Block = {
         "@architectures": "spacy.Tok2Vec.v2",
-        "embed": embed,
+        "embed": _embed(trial, head, model),
         "encode": _encoder("bilstm" if trial.variant == "bilstm" else head.encoder, head),
     }
     if model is not None and "output" in places:
@@ -173,6 +162,25 @@ def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
             "elmo": _listener(trial, head, model),
         }
     return tok2vec
+
+
+def _embed(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
+    embed: Block = {
+        "@architectures": "spacy.MultiHashEmbed.v2",
+        "width": head.width,
+        "attrs": list(ROWS),
+        "rows": list(ROWS.values()),
+        "include_static_vectors": False,
+    }
+    if model is not None and "input" in PLACES[trial.variant]:
+        embed = {
+            "@architectures": "spacy-elmo.ConcatEmbed.v1",
+            "width": head.width,
+            "maxout_pieces": 3,
+            "embed": embed,
+            "elmo": _listener(trial, head, model),
+        }
+    return embed
 
 
 def _encoder(kind: str, head: Head) -> Block:

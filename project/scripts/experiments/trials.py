@@ -10,14 +10,20 @@ TASKS = {
     "sst5": "textcat",
     "trec": "textcat",
     "ud_ewt": "tagger",
+    "ewt_srl": "srl",
 }
-SCORES = {"ner": ("ents_f",), "textcat": ("accuracy",), "tagger": ("tag_acc", "pos_acc")}
+SCORES = {
+    "ner": ("ents_f",),
+    "textcat": ("accuracy",),
+    "tagger": ("tag_acc", "pos_acc"),
+    "srl": ("srl_f",),
+}
 VARIANTS = (
     *("tok2vec", "bilstm", "elmo", "input", "output", "input_output"),
     *("top", "average", "lambda_1", "lambda_0.001"),
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
-GAINS = ("ner", "textcat", "tagger")
+GAINS = ("ner", "textcat", "tagger", "srl")
 DETAILS = ("sample_efficiency", "place", "mix")
 EXPERIMENTS = GAINS + DETAILS
 SEEDS = (0, 1, 2)
@@ -42,7 +48,7 @@ class Trial:
 
     @property
     def task(self) -> str:
-        """RETURNS (str): "ner", "textcat" or "tagger"."""
+        """RETURNS (str): "ner", "textcat", "tagger" or "srl"."""
         return TASKS[self.data]
 
     @property
@@ -102,6 +108,8 @@ def trials(experiment: str, seed: int) -> Iterator[Trial]:
         yield from _cross(experiment, ("sst5", "trec"), ("tok2vec", "input"), seed)
     elif experiment == "tagger":
         yield from _cross(experiment, ("ud_ewt",), ("tok2vec", "input", "elmo"), seed)
+    elif experiment == "srl":
+        yield from _cross(experiment, ("ewt_srl",), ("tok2vec", "input"), seed)
     elif experiment == "sample_efficiency":
         # The tagger needs no half: that one is for what NER is to reach with a tenth.
         for data, shares in (("uner_ewt", (*SHARES, 0.5)), ("ud_ewt", SHARES)):

@@ -16,6 +16,7 @@ SCORES = {
     "cats_macro_f": "macro F",
     "tag_acc": "tag accuracy",
     "pos_acc": "POS accuracy",
+    "srl_f": "role F",
     "macro_f": "macro F",
     "word_accuracy": "mean of words",
 }
@@ -25,6 +26,7 @@ NAMES = {
     "sst5": "SST-5",
     "trec": "TREC",
     "ud_ewt": "UD EWT",
+    "ewt_srl": "EWT roles",
     "homograph": "homographs",
     "tok2vec": "without ELMo",
     "bilstm": "BiLSTM without ELMo",

@@ -29,7 +29,7 @@ HEADERS = {"senses": {"task": "method", "variant": "reads"}}
 # What "gain" compares, and on which experiments.
 GAIN = "gain"
 COMPARED = ("tok2vec", "input")
-TASKS = ("ner", "textcat", "tagger")
+TASKS = ("ner", "textcat", "tagger", "srl")
 MARK = re.compile(r"<!-- (/?)results:(\S+) -->")
 
 

@@ -1,0 +1,35 @@
+"""This script converts sentences with semantic roles (a line of JSON each, with words, and BIO tags
+for each predicate) to spaCy's training data, one Doc a sentence."""
+
+from pathlib import Path
+
+import typer
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+from wasabi import msg
+
+from spacy_elmo.tasks.srl_corpus import read_srl
+from spacy_elmo.tasks.srl_frames import PREDICATE, read_frames
+
+
+def main(
+    input_path: Path = typer.Argument(..., help=".jsonl or .jsonl.gz", exists=True, dir_okay=False),
+    output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
+) -> None:
+    """Convert a file of semantic roles to a .spacy file."""
+    try:
+        docs = list(read_srl(input_path, Vocab()))
+    except ValueError as error:
+        msg.fail("Can't convert the file", str(error), exits=1)
+    output_path.parent.mkdir(parents=True, exist_ok=True)
+    DocBin(docs=docs).to_disk(output_path)
+    frames = [roles for doc in docs for roles in (read_frames(doc) or {}).values()]
+    n_roles = sum(label != PREDICATE for roles in frames for _, _, label in roles)
+    msg.good(
+        f"{output_path}: {len(docs):,} sentences, {sum(map(len, docs)):,} tokens, "
+        f"{len(frames):,} predicates, {n_roles:,} roles"
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

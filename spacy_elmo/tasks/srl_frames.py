@@ -1,0 +1,180 @@
+"""Frames, a predicate with its roles, in a Doc: the span group `doc.spans["srl"]`."""
+
+from collections.abc import Callable, Collection
+from itertools import pairwise
+from typing import Optional
+
+import numpy as np
+from spacy.tokens import Doc, Span, SpanGroup, Token
+from spacy.training import Example
+
+from ..embedding.segmenters import Segment, Segmenter
+from .bio import BIOTags, LabeledSpan
+
+KEY = "srl"
+PREDICATE = "V"  # label of the predicate itself
+Frames = dict[int, list[LabeledSpan]]  # by the token of the predicate
+
+
+def read_frames(doc: Doc) -> Optional[Frames]:
+    """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles of each
+    predicate, V among them; None where the Doc has no such span group.
+    RAISES (ValueError): A span's id is no token."""
+    if KEY not in doc.spans:
+        return None
+    frames: Frames = {}
+    for span in doc.spans[KEY]:
+        if not 0 <= span.id < len(doc):
+            raise ValueError(
+                f"the span {span.label_} ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{name_of(doc)} has the id {span.id}, which is none of its {len(doc)} tokens: "
+                f"the id is the token of the predicate"
+            )
+        frames.setdefault(span.id, []).append((span.start, span.end, span.label_))
+    return {predicate: sorted(frames[predicate]) for predicate in sorted(frames)}
+
+
+def write_frames(doc: Doc, frames: Frames) -> None:
+    """Set `doc.spans["srl"]`.
+
+    doc (Doc): The Doc.
+    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate.
+    """
+    spans = [
+        Span(doc, start, end, label=label, span_id=predicate)
+        for predicate, roles in frames.items()
+        for start, end, label in roles
+    ]
+    doc.spans[KEY] = SpanGroup(doc, name=KEY, spans=spans)
+
+
+def roles_of(token: Token) -> dict[str, list[Span]]:
+    """RETURNS (Dict[str, List[Span]]): The spans by label, if the token is a predicate:
+    `token._.srl`."""
+    roles: dict[str, list[Span]] = {}
+    for span in token.doc.spans.get(KEY, ()):
+        if span.id == token.i:
+            roles.setdefault(span.label_, []).append(span)
+    return roles
+
+
+if not Token.has_extension("srl"):
+    Token.set_extension("srl", getter=roles_of)
+
+
+class SRLTags(BIOTags):
+    """The BIO tags of roles. B-V stands at the predicate, and nowhere else."""
+
+    def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
+        """Find the best tags.
+
+        scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
+        predicate (int): Its token.
+        RETURNS (numpy.ndarray): Tags in a valid order. *Shape:* `(n_tokens,)`
+        """
+        fixed = np.array(scores)
+        fixed[:, self.begin(PREDICATE)] = -np.inf
+        fixed[predicate] = -np.inf
+        fixed[predicate, self.begin(PREDICATE)] = 0.0
+        return self.decode(fixed)
+
+
+def gold_frames(example: Example) -> Optional[Frames]:
+    """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The reference's frames, in
+    tokens of the predicted Doc; None where the reference has none."""
+    frames = read_frames(example.reference)
+    return frames and _align(
+        frames, example.reference, example.predicted, example.alignment.y2x.__getitem__
+    )
+
+
+def predicted_frames(example: Example) -> Frames:
+    """RETURNS (Dict[int, List[Tuple[int, int, str]]]): The predicted frames, in tokens of
+    the reference."""
+    frames = read_frames(example.predicted) or {}
+    return _align(frames, example.predicted, example.reference, example.alignment.x2y.__getitem__)
+
+
+def _align(frames: Frames, doc: Doc, other: Doc, tokens_of: Callable) -> Frames:
+    """Frames in the tokens of another Doc of the same text. As spaCy does, what has no
+    tokens of its own there is left out."""
+    if [token.text for token in doc] == [token.text for token in other]:
+        return frames
+    aligned: Frames = {}
+    for predicate, roles in frames.items():
+        found = tokens_of(predicate)
+        if not len(found):
+            continue
+        role = aligned.setdefault(int(found[0]), [])
+        for start, end, label in roles:
+            tokens = tokens_of(slice(start, end))
+            if len(tokens) and _same(doc[start:end], other[tokens[0] : tokens[-1] + 1]):
+                role.append((int(tokens[0]), int(tokens[-1]) + 1, label))
+    return aligned
+
+
+def _same(span: Span, other: Span) -> bool:
+    return "".join(span.text.split()).lower() == "".join(other.text.split()).lower()
+
+
+def checked_frames(
+    doc: Doc, frames: Frames, segmenter: Segmenter, labels: Collection[str]
+) -> Frames:
+    """Check gold frames.
+
+    doc (Doc): Whose tokens are meant.
+    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate; V may be
+        missing.
+    segmenter (Callable[[Doc], List[Segment]]): What cuts the Doc into the sentences that are
+        read.
+    labels (Collection[str]): The known labels.
+    RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
+    RAISES (ValueError): Two roles of a predicate overlap, one reaches out of its sentence or
+        has another label, or V does not begin at the predicate.
+    """
+    checked: Frames = {}
+    for segment in segmenter(doc):
+        for predicate, roles in frames.items():
+            if segment.keep_start <= predicate < segment.keep_end:
+                if all(label != PREDICATE for _, _, label in roles):
+                    roles = sorted([*roles, (predicate, predicate + 1, PREDICATE)])
+                fault = _fault(roles, predicate, segment, labels)
+                if fault:
+                    raise ValueError(
+                        f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc "
+                        f"{name_of(doc)}: {fault}"
+                    )
+                checked[predicate] = roles
+    return checked
+
+
+def _fault(
+    roles: list[LabeledSpan], predicate: int, segment: Segment, labels: Collection[str]
+) -> str:
+    """What is wrong with the roles of a predicate, if anything."""
+    for one, other in pairwise(roles):
+        if other[0] < one[1]:
+            return f"{_show(one)} and {_show(other)} overlap, but a token has one role"
+    for role in roles:
+        start, end, label = role
+        if start < segment.start or end > segment.end:
+            return (
+                f"{_show(role)} reaches out of the sentence ({segment.start}, {segment.end}): "
+                f"correct one of them. A Doc without sentences is cut into some unless segmenter "
+                f"is spacy-elmo.sentences.v1"
+            )
+        if label == PREDICATE and start != predicate:
+            return f"{_show(role)} does not begin at the predicate"
+        if label not in labels:
+            return f"{_show(role)} has a label that is none of those the pipe was initialized with"
+    return ""
+
+
+def _show(role: LabeledSpan) -> str:
+    start, end, label = role
+    return f"the span {label} ({start}, {end})"
+
+
+def name_of(doc: Doc) -> str:
+    """RETURNS (str): Its first words, by which an error names a Doc."""
+    return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
