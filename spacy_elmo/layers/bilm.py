@@ -69,6 +69,11 @@ class BiLMShim(Shim):
         return f"{_RUN}.{self.id}.{self._version}"
 
     @property
+    def is_loaded(self) -> bool:
+        """RETURNS (bool): The weights have been read, or given."""
+        return self._model is not None
+
+    @property
     def bilm(self) -> "BiLM":
         """RETURNS (BiLM): The module.
         RAISES (ValueError): No weights were given, or they cannot be read, or
@@ -182,7 +187,7 @@ class BiLMShim(Shim):
         from ..weights import is_available
         from ..weights.safetensors_file import to_bytes
 
-        if self._model is None and not is_available(self.settings.weights):
+        if not self.is_loaded and not is_available(self.settings.weights):
             return b""
         return to_bytes(self.bilm)
 
@@ -194,7 +199,7 @@ class BiLMShim(Shim):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        model = b"" if self._model is None else self.to_bytes()
+        model = self.to_bytes() if self.is_loaded else b""
         return {
             **self.__dict__,
             "_model": model,
