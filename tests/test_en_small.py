@@ -113,3 +113,16 @@ def test_the_wheel_carries_it():
     for name in ("weights/en_small.safetensors", "weights/en_small-ATTRIBUTION.md"):
         assert name in lines
         assert (Path(spacy_elmo.__file__).parent / name).is_file()
+
+
+def test_same_text_same_vector(nlp):
+    """Within what the documentation says: alone, among others, in another order."""
+    texts = ["the " * 450, *SENTENCES.values(), "bank " * 200, "a"]
+    pipe = nlp.get_pipe("elmo")
+    alone = [pipe.predict([nlp.make_doc(text)])[0] for text in texts]
+    docs = [nlp.make_doc(text) for text in texts]
+    together = pipe.predict(docs)
+    turned = pipe.predict([*docs[::-1], *docs])
+    for i, wanted in enumerate(alone):
+        for found in (together[i], turned[len(docs) - 1 - i], turned[len(docs) + i]):
+            np.testing.assert_allclose(found, wanted, atol=2e-5, rtol=0)

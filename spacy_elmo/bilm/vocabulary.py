@@ -59,13 +59,16 @@ class InputVocabulary:
         return json.dumps(self.strings, ensure_ascii=False).encode("utf8", "surrogatepass")
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "InputVocabulary":
+    def from_bytes(cls, data: bytes, n_strings: int) -> "InputVocabulary":
         """Read what `to_bytes` wrote.
 
         data (bytes): JSON.
+        n_strings (int): How many strings there should be: much more is not parsed.
         RETURNS (InputVocabulary): The vocabulary.
         RAISES (ValueError): It is none.
         """
+        if sum(map(data.count, (b",", b"[", b"{"))) > 1000 + 8 * n_strings:
+            raise ValueError(f"more than the {n_strings:,} strings that it should hold")
         try:
             strings = json.loads(data.decode("utf8", "surrogatepass"))
         except RecursionError as error:

@@ -142,7 +142,7 @@ class Trainer:
         on_evaluation: Callable[["Trainer", Perplexity, bool], None],
     ) -> None:
         """Train to the first limit, evaluating at intervals and at the end, or to
-        the first SIGINT or SIGTERM, which lets the step end and sets `stopped`.
+        the first SIGINT, SIGTERM or SIGHUP, which lets the step end and sets `stopped`.
 
         on_step (Callable): Called after every step.
         on_evaluation (Callable): Called with the figures, and whether they are the best.
@@ -356,8 +356,8 @@ class Trainer:
 
 @contextmanager
 def _stop_signals() -> Iterator[list[int]]:
-    """Collects the first SIGINT or SIGTERM; a second one acts as ever. Only the
-    main thread can: elsewhere they act as ever."""
+    """Collects the first SIGINT, SIGTERM or SIGHUP; a second one acts as ever. Only the
+    main thread can: elsewhere they act as ever. Under `nohup`, SIGHUP stays ignored."""
     received: list[int] = []
     previous: dict[int, Any] = {}
 
@@ -371,7 +371,11 @@ def _stop_signals() -> Iterator[list[int]]:
         print("\nStopping after this step; once more stops at once", file=sys.stderr)
 
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        hang_up = getattr(signal, "SIGHUP", None)  # not on Windows
+        if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
+            numbers.append(hang_up)
+        for number in numbers:
             previous[number] = signal.signal(number, receive)
     except ValueError:
         pass

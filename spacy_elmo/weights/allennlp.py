@@ -96,7 +96,11 @@ class AllenNLP(Format):
             bilm = build(config, Vocabularies(words=words), parameters, source=self.weights)
             bundle = ModelBundle(bilm, provenance=bilm.provenance)
             text = stored.attribute(PROVENANCE)
-            bundle.add_provenance(None if text is None else srsly.json_loads(text), self.weights)
+            try:
+                provenance = None if text is None else srsly.json_loads(text)
+            except ValueError as error:
+                raise ValueError(f"{self.weights}: its provenance is not JSON: {error}") from error
+            bundle.add_provenance(provenance, self.weights)
             if not weights_only:
                 self._add_rest(bundle, stored)
         return bundle
@@ -224,7 +228,7 @@ def _vocabulary_of(
             f"{path}: no vocabulary beside it, without which '{name}' has no meaning; "
             f"expected {expected}"
         )
-    words = read_vocab(vocabulary)
+    words = read_vocab(vocabulary, n_words)
     if len(words) != n_words:
         raise ValueError(
             f"{vocabulary}: {len(words)} words, but dataset '{name}' in {path} has {n_words} rows"

@@ -9,19 +9,20 @@ from typing import Any, BinaryIO, TypeVar, Union
 
 import srsly
 
+from .limits import (
+    LARGEST_DIRECTORY,
+    LARGEST_FILE,
+    LARGEST_JSON,
+    LARGEST_RATIO,
+    MAX_ENTRIES,
+    MAX_LEVELS,
+    SMALL,
+)
+
 File = Union[Path, zipfile.Path]
 AnyFile = TypeVar("AnyFile", bound=Union[Path, zipfile.Path])
 
 SUFFIX = ".zip"
-# Weights cannot be packed further: what claims more is broken, or a trap.
-LARGEST_RATIO = 10
-SMALL = 1 << 20  # bytes that are no matter, however packed
-LARGEST_TEXT = 1 << 30  # bytes of a vocabulary
-LARGEST_JSON = 1 << 20
-LARGEST_FILE = 1 << 40
-# Of the names in an archive, from which a tree is built.
-MAX_LEVELS = 32
-MAX_ENTRIES = 10_000
 
 
 @contextmanager
@@ -37,6 +38,8 @@ def opened_path(path: Path) -> Iterator[File]:
         yield path
         return
     try:
+        with path.open("rb") as stream:
+            check_directory(stream)
         archive = zipfile.ZipFile(path)
     except Exception as error:  # zipfile raises many kinds for broken archives
         raise ValueError(f"{path}: not a readable zip archive: {error}") from error
@@ -62,7 +65,7 @@ def opened(file: File) -> Iterator[BinaryIO]:
         yield stream
 
 
-def read_bytes(file: File, max_bytes: int = LARGEST_TEXT) -> bytes:
+def read_bytes(file: File, max_bytes: int) -> bytes:
     """Read a file.
 
     file (Union[Path, zipfile.Path]): The file.
@@ -109,6 +112,18 @@ def suffix(file: File) -> str:
 def stem(file: File) -> str:
     """RETURNS (str): A file's name without that end."""
     return PurePosixPath(file.name).stem
+
+
+def check_directory(stream: BinaryIO) -> None:
+    """Check the size of a zip archive's directory before there is an object of each entry.
+
+    stream (BinaryIO): The archive, which is at its beginning afterwards.
+    RAISES (ValueError): It is too large.
+    """
+    end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
+    stream.seek(0)
+    if end is not None and end[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
+        raise ValueError(f"more than {MAX_ENTRIES:,} entries")
 
 
 def _check_names(archive: zipfile.ZipFile, path: Path) -> None:

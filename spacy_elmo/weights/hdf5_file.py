@@ -1,28 +1,44 @@
 """HDF5 files that anybody may have written."""
 
+import math
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional
 
 import h5py
 import numpy as np
 
-from .archives import LARGEST_RATIO, SMALL, File, opened
+from ..bilm.config import shortened
+from .archives import File, opened
+from .limits import LARGEST_JSON, LARGEST_RATIO, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, SMALL
 
-# Filters that HDF5 and h5py bring along; for others HDF5 would load a plugin.
-_FILTERS = {1, 2, 3, 4, 32000}  # gzip, shuffle, fletcher32, szip, lzf
+_GZIP = h5py.h5z.FILTER_DEFLATE
+# Filters that unpack no more than a chunk, which is looked at, or none at all. For some others
+# HDF5 would load a plugin.
+_FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
+_CHECKSUM = 4  # bytes that FLETCHER32 adds to a chunk
 
 
 class _Description(NamedTuple):
-    shape: Optional[tuple[int, ...]]
-    dtype: np.dtype
-    n_bytes: int
+    """Of a dataset; what is elsewhere is not asked for its shape, for that may lead to the
+    opening of another file."""
+
     is_inside: bool
+    is_float: bool
+    shape: Optional[tuple[int, ...]] = None
+    n_chunks: int = 0
+    chunk_bytes: int = 0
+    is_packed: bool = False
+
+    @property
+    def n_bytes(self) -> int:
+        return self.n_chunks * self.chunk_bytes
 
 
 class HDF5Arrays:
-    """The datasets of an open file.
+    """The datasets of an open file. Soft and external links are not followed.
 
     file (h5py.File): The file.
     source (str): Its name in messages.
@@ -34,14 +50,16 @@ class HDF5Arrays:
     def __init__(self, file: h5py.File, source: str, n_bytes: int):
         self.source = source
         self._file = file
-        self._datasets: dict[str, h5py.Dataset] = {}
         with _named_errors(source):
-            file.visititems(self._add)
+            self._datasets = dict(sorted(_datasets(file), key=lambda named: named[0]))
             described = {name: _describe(item) for name, item in self._datasets.items()}
         self._described = described
         claimed = sum(dataset.n_bytes for dataset in described.values())
         if claimed > SMALL + LARGEST_RATIO * n_bytes:
             raise ValueError(f"{source}: claims to hold {claimed:,} bytes in a file of {n_bytes:,}")
+        n_chunks = sum(dataset.n_chunks for dataset in described.values())
+        if n_chunks > MAX_CHUNKS:
+            raise ValueError(f"{source}: {n_chunks:,} chunks, there may be {MAX_CHUNKS:,}")
 
     def __contains__(self, name: object) -> bool:
         return name in self._described
@@ -55,34 +73,36 @@ class HDF5Arrays:
         if described is None:
             return None
         what = f"{self.source}: dataset '{name}'"
-        if described.dtype.kind != "f":
-            raise ValueError(f"{what} holds {described.dtype}, not floats")
+        if not described.is_inside:
+            raise ValueError(f"{what} is in another file, or packed otherwise than by gzip")
+        if not described.is_float:
+            kind = shortened(str(self._datasets[name].dtype))
+            raise ValueError(f"{what} holds {kind}, not floats")
         if described.shape is None:
             raise ValueError(f"{what} holds nothing")
-        if not described.is_inside:
-            raise ValueError(f"{what} is in another file, or needs a plugin of HDF5")
         return described.shape
 
     def read(self, name: str) -> np.ndarray:
         """As `StoredArrays` says."""
         with _named_errors(self.source), np.errstate(over="ignore"):
+            if self._described[name].is_packed:
+                _check_chunks(self._datasets[name], self._described[name].chunk_bytes)
             return np.asarray(self._datasets[name][()], dtype="float32")
 
     def dtypes(self) -> set[str]:
-        """RETURNS (Set[str]): The types of all datasets."""
-        return {str(described.dtype) for described in self._described.values()}
+        """RETURNS (Set[str]): The types of all datasets of floats."""
+        floats = (name for name, described in self._described.items() if described.is_float)
+        return {str(self._datasets[name].dtype) for name in floats}
 
     def attribute(self, name: str) -> Optional[str]:
         """RETURNS (Optional[str]): An attribute of the file, as text; None if there is none."""
         with _named_errors(self.source):
-            value = self._file.attrs.get(name)
-        return None if value is None else str(value)
-
-    def _add(self, name: Union[str, bytes], item: object) -> None:
-        if isinstance(name, bytes):  # not UTF-8
-            name = name.decode("utf8", "backslashreplace")
-        if isinstance(item, h5py.Dataset):
-            self._datasets[name] = item
+            if name not in self._file.attrs:
+                return None
+            text = str(self._file.attrs[name])
+        if len(text) > LARGEST_JSON:
+            raise ValueError(f"{self.source}: more than {LARGEST_JSON:,} characters in '{name}'")
+        return text
 
 
 @contextmanager
@@ -102,16 +122,54 @@ def open_hdf5(file: File) -> Iterator[HDF5Arrays]:
             yield HDF5Arrays(content, str(file), n_bytes)
 
 
+def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:
+    """Every dataset and its name."""
+    n_entries = 0
+    waiting: list[tuple[tuple[bytes, ...], h5py.h5g.GroupID]] = [((), file["/"].id)]
+    while waiting:
+        path, group = waiting.pop()
+        n_entries += len(group)
+        if n_entries > MAX_ENTRIES or len(path) >= MAX_LEVELS:
+            raise ValueError(f"more than {MAX_ENTRIES:,} entries, or {MAX_LEVELS} levels of groups")
+        for name in group:
+            if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+                continue
+            item, inner = h5py.h5o.open(group, name), (*path, name)
+            if isinstance(item, h5py.h5g.GroupID):
+                waiting.append((inner, item))
+            elif isinstance(item, h5py.h5d.DatasetID):
+                yield b"/".join(inner).decode("utf8", "backslashreplace"), h5py.Dataset(item)
+
+
 def _describe(dataset: h5py.Dataset) -> _Description:
     creation = dataset.id.get_create_plist()
-    filters = {creation.get_filter(i)[0] for i in range(creation.get_nfilters())}
+    filters = [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
     is_elsewhere = dataset.is_virtual or creation.get_external_count() > 0
+    is_inside = not is_elsewhere and set(filters) <= _FILTERS and filters.count(_GZIP) <= 1
+    kind = dataset.id.get_type()
+    is_float = kind.get_class() == h5py.h5t.FLOAT
+    if is_elsewhere or dataset.shape is None:
+        return _Description(is_inside, is_float)
+    chunk = creation.get_chunk() if creation.get_layout() == h5py.h5d.CHUNKED else dataset.shape
     return _Description(
-        None if dataset.shape is None else tuple(dataset.shape),
-        dataset.dtype,
-        dataset.nbytes,
-        not is_elsewhere and filters <= _FILTERS,
+        is_inside,
+        is_float,
+        shape=tuple(dataset.shape),
+        n_chunks=math.prod(-(-size // step) for size, step in zip(dataset.shape, chunk) if step),
+        chunk_bytes=kind.get_size() * math.prod(chunk),
+        is_packed=_GZIP in filters,
     )
+
+
+def _check_chunks(dataset: h5py.Dataset, chunk_bytes: int) -> None:
+    """HDF5 unpacks whatever there is in a chunk, and then sees that it is too much."""
+    for i in range(dataset.id.get_num_chunks()):
+        chunk = dataset.id.get_chunk_info(i).chunk_offset
+        mask, packed = dataset.id.read_direct_chunk(chunk)
+        unpacking = zlib.decompressobj()
+        n_bytes = 0 if mask else len(unpacking.decompress(packed, chunk_bytes + _CHECKSUM + 1))
+        if n_bytes > chunk_bytes + _CHECKSUM:
+            raise ValueError(f"a chunk of '{dataset.name}' holds more than it may")
 
 
 @contextmanager

@@ -4,20 +4,20 @@ import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
-import srsly
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 
 from ..bilm.config import shortened
 from ..bilm.softmax import Softmax, make_softmax
 from ..bilm.vocabulary import Vocabulary
 from ..files import atomic_folder
-from .archives import File
+from .archives import File, read_bytes, read_object
 from .attribution import license_of
 from .bundle import ModelBundle, Prediction
-from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
-from .vocabulary_files import VOCABULARY_FILE
+from .limits import LARGEST_CONFIG, MAX_SECTIONS
+from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one, read_file
+from .vocabulary_files import VOCABULARY_FILE, read_lines
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -115,9 +115,15 @@ def _write_softmax(prediction: Prediction, folder: Path) -> None:
 
 
 def _read_softmax(folder: Path, width: int) -> Prediction:
-    vocabulary = Vocabulary.from_disk(folder / VOCABULARY_FILE)
+    data = read_file(folder / SOFTMAX_FILE)
+    # Of each word there is a number at least, of two bytes.
+    words = read_lines(folder / VOCABULARY_FILE, len(data) // 2)
     try:
-        weights = load_file(folder / SOFTMAX_FILE)
+        vocabulary = Vocabulary(words)
+    except ValueError as error:
+        raise ValueError(f"{folder / VOCABULARY_FILE}: {error}") from error
+    try:
+        weights = load(data)
         kind = "full" if "weight" in weights else "adaptive"
         softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
         softmax.load_state_dict(weights)
@@ -159,10 +165,13 @@ def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional
 
 def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[str, Any]]:
     """The language, the names of the components, and the settings of one."""
-    from spacy.util import load_config
+    from spacy.util import load_config_from_str
 
+    text = read_bytes(path, LARGEST_CONFIG)
+    if text.count(b"\n[") > MAX_SECTIONS:
+        raise ValueError(f"{path}: more than {MAX_SECTIONS:,} sections")
     try:
-        config = load_config(path, interpolate=False)
+        config = load_config_from_str(text.decode("utf8"))
     except Exception as error:  # of spaCy's parser, or of Python's
         raise ValueError(f"{path}: not a readable config: {error}") from error
     nlp = config.get("nlp", {})
@@ -183,11 +192,11 @@ def _are_strings(value: Any) -> bool:
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
-    try:
-        meta = srsly.read_json(path) if path.is_file() else {}
-        return {**meta, "vectors": dict(meta.get("vectors", {}))}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path} is no meta.json of a pipeline: {error}") from error
+    meta = read_object(path) if path.is_file() else {}
+    vectors = meta.get("vectors", {})
+    if not isinstance(vectors, dict):
+        raise ValueError(f"{path} is no meta.json of a pipeline: 'vectors' is no object")
+    return {**meta, "vectors": vectors}
 
 
 def _defaults() -> tuple[dict[str, Any], dict[str, Any]]:

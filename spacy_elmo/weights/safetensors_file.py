@@ -20,13 +20,16 @@ from .attribution import take_attribution
 from .bundle import ModelBundle
 from .format import Format
 from .layout import plain, read_parameters
+from .limits import LARGEST_JSON
 from .state_dict_file import StateDict
+from .vocabulary_files import largest_text
 
 FORMAT = "spacy-elmo"
 SUFFIX = ".safetensors"
 MODEL_FILE = "model.safetensors"
 # A header could not hold the longest ones.
 VOCABULARY = "vocabulary."
+_N_SIZE = 8  # bytes that say how long the header is
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
 
 
@@ -47,8 +50,7 @@ class SafetensorsFile(Format):
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False) -> ModelBundle:
-        check_regular(self.file)
-        bilm = from_bytes(self.file.read_bytes(), str(self.file))
+        bilm = from_bytes(read_file(self.file), str(self.file))
         take_attribution(bilm.provenance, self.file)
         lang = bilm.provenance.get("lang")
         return ModelBundle(bilm, lang=lang, provenance=bilm.provenance)
@@ -64,6 +66,29 @@ class SafetensorsFile(Format):
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
         atomic_write(target, to_bytes(bundle.bilm, dtype, bundle.provenance))
+
+
+def read_file(file: Path) -> bytes:
+    """Read a `.safetensors` file.
+
+    file (Path): The file.
+    RETURNS (bytes): Its content.
+    RAISES (ValueError): It is none, or its header larger than any model's.
+    """
+    check_regular(file)
+    with file.open("rb") as stream:
+        start = stream.read(_N_SIZE)
+        size = _header_size(start)
+        if size > LARGEST_JSON:
+            raise ValueError(
+                f"{file}: not a readable .safetensors file: its header claims {size:,} bytes, "
+                f"there may be {LARGEST_JSON:,}"
+            )
+        return start + stream.read()
+
+
+def _header_size(data: bytes) -> int:
+    return int.from_bytes(data[:_N_SIZE], "little")
 
 
 def find_one(folder: Path, pattern: str) -> Optional[Path]:
@@ -143,7 +168,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
     if not isinstance(provenance, dict):
         raise ValueError(f"{source}: its provenance is no JSON object")
     try:
-        vocabularies = _take_vocabularies(tensors)
+        vocabularies = _take_vocabularies(tensors, config)
         with on_meta_device():
             bilm = BiLM(config, vocabularies)
     except ValueError as error:
@@ -155,8 +180,9 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
     return bilm.eval().requires_grad_(False)
 
 
-def _take_vocabularies(tensors: dict[str, torch.Tensor]) -> Vocabularies:
+def _take_vocabularies(tensors: dict[str, torch.Tensor], config: BiLMConfig) -> Vocabularies:
     found: dict[str, InputVocabulary] = {}
+    sizes = {"characters": config.n_characters, "words": config.n_words}
     for name in Vocabularies._fields:
         tensor = tensors.pop(VOCABULARY + name, None)
         if tensor is None:
@@ -164,12 +190,14 @@ def _take_vocabularies(tensors: dict[str, torch.Tensor]) -> Vocabularies:
         if tensor.dtype != torch.uint8:
             raise ValueError(f"tensor '{VOCABULARY}{name}' holds {tensor.dtype}, not bytes")
         try:
-            found[name] = InputVocabulary.from_bytes(tensor.numpy().tobytes())
+            if tensor.numel() > largest_text(sizes[name]):
+                raise ValueError(f"{tensor.numel():,} bytes for {sizes[name]:,} embeddings")
+            found[name] = InputVocabulary.from_bytes(tensor.numpy().tobytes(), sizes[name])
         except ValueError as error:
             raise ValueError(f"tensor '{VOCABULARY}{name}': {error}") from error
     return Vocabularies(**found)
 
 
 def _metadata(data: bytes) -> dict[str, Any]:
-    size = int.from_bytes(data[:8], "little")
-    return srsly.json_loads(data[8 : 8 + size].decode("utf8"))["__metadata__"]
+    header = data[_N_SIZE : _N_SIZE + _header_size(data)].decode("utf8")
+    return srsly.json_loads(header)["__metadata__"]

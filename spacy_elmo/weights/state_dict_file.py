@@ -1,31 +1,14 @@
 """PyTorch's pickled state dicts, of which nothing is ever run."""
 
-import pickletools
 import warnings
-import zipfile
 from collections.abc import Iterator
-from typing import IO, BinaryIO, Optional
+from typing import Optional
 
 import numpy as np
 import torch
 
 from .archives import File, opened
-
-# All that a state dict of floating point tensors consists of. `weights_only` allows
-# more, some of which takes any amount of memory, and had holes before PyTorch 2.6.
-_ALLOWED = {
-    "collections OrderedDict",
-    "torch._utils _rebuild_tensor",
-    "torch._utils _rebuild_tensor_v2",
-    "torch._utils _rebuild_parameter",
-    "torch BFloat16Storage",
-    "torch DoubleStorage",
-    "torch FloatStorage",
-    "torch HalfStorage",
-}
-_NAMING = {"GLOBAL", "STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"}
-_ZIP_START = b"PK\x03\x04"
-_OLD_PICKLES = 5  # magic number, version, system, state dict, names of the storages
+from .pickles import Refused, check_pickles
 
 
 class StateDict:
@@ -75,12 +58,12 @@ def read_state_dict(file: File) -> StateDict:
     """
     with opened(file) as stream:
         try:
-            _check_pickles(stream)
+            check_pickles(stream)
             stream.seek(0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tensors = torch.load(stream, map_location="cpu", weights_only=True)
-        except _Refused as error:
+        except Refused as error:
             raise ValueError(f"{file}: {error}. Nothing of it was run.") from error
         except Exception as error:  # PyTorch raises many kinds for broken files
             reason = without_advice(error)
@@ -91,36 +74,6 @@ def read_state_dict(file: File) -> StateDict:
     ):
         raise ValueError(f"{file}: not a state dict, which holds tensors by name")
     return StateDict(tensors, str(file))
-
-
-class _Refused(Exception):
-    pass
-
-
-def _check_pickles(stream: BinaryIO) -> None:
-    """Look through the pickles of a file without unpickling them."""
-    start = stream.read(len(_ZIP_START))
-    n_bytes = stream.seek(0, 2)
-    stream.seek(0)
-    if start != _ZIP_START:
-        for _ in range(_OLD_PICKLES):
-            _check_pickle(stream)
-        return
-    with zipfile.ZipFile(stream) as archive:
-        members = archive.infolist()
-        if sum(member.file_size for member in members) > n_bytes:  # PyTorch packs nothing
-            raise _Refused("it claims to hold more bytes than there are")
-        for member in members:
-            if member.filename.endswith(".pkl"):
-                with archive.open(member) as pickled:
-                    _check_pickle(pickled)
-
-
-def _check_pickle(stream: IO[bytes]) -> None:
-    for opcode, argument, _ in pickletools.genops(stream):
-        if opcode.name in _NAMING and not (opcode.name == "GLOBAL" and argument in _ALLOWED):
-            wanted = str(argument or opcode.name).replace(" ", ".")
-            raise _Refused(f"its pickle asks for '{wanted}', of which no state dict is made")
 
 
 def without_advice(error: Exception) -> str:

@@ -6,6 +6,7 @@ from typing import Optional
 
 from ..bilm.vocabulary import InputVocabulary
 from .archives import File, read_bytes
+from .limits import LARGEST_LINE, SMALL
 
 VOCABULARY_FILE = "vocab.txt"
 # A line of its own in some of bilm-tf's vocabularies, which is no word.
@@ -14,14 +15,15 @@ NO_WORD = "!!!MAXTERMID"
 WHITE_SPACE = "\u3000"
 
 
-def read_vocab(file: File) -> InputVocabulary:
+def read_vocab(file: File, n_rows: int) -> InputVocabulary:
     """Read a `vocab.txt`: a token a line, in the order of their ids.
 
     file (Union[Path, zipfile.Path]): The file.
+    n_rows (int): Rows of the embedding that the ids belong to.
     RETURNS (InputVocabulary): The vocabulary.
-    RAISES (ValueError): It is not UTF-8.
+    RAISES (ValueError): It is not UTF-8, or much too long.
     """
-    words = [line.strip() for line in _lines(file)]
+    words = [line.strip() for line in read_lines(file, 2 * n_rows)]
     return _last_ones([word for word in words if word != NO_WORD])
 
 
@@ -35,7 +37,7 @@ def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
     RETURNS (InputVocabulary): The vocabulary.
     RAISES (ValueError): A line is broken, or the ids are not those of the embedding.
     """
-    return _parse_dic(_lines(file), file, n_rows, tensor)
+    return _parse_dic(read_lines(file, n_rows), file, n_rows, tensor)
 
 
 def write_dic(vocabulary: InputVocabulary, path: Path) -> None:
@@ -54,6 +56,30 @@ def write_dic(vocabulary: InputVocabulary, path: Path) -> None:
     if _parse_dic(lines, path, len(lines), "the embedding").strings != vocabulary.strings:
         raise ValueError(f"{path.name} needs a token for every id, and the last one has none")
     path.write_text("".join(f"{line}\n" for line in lines), "utf8", newline="\n")
+
+
+def read_lines(file: File, max_lines: int) -> list[str]:
+    """Read a text; nobody pays for more than it can be.
+
+    file (Union[Path, zipfile.Path]): The file.
+    max_lines (int): Most lines that it may have.
+    RETURNS (List[str]): Its lines.
+    RAISES (ValueError): It is not UTF-8, or too long.
+    """
+    content = read_bytes(file, largest_text(max_lines))
+    n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    if n_lines > max_lines + 1:
+        raise ValueError(f"{file}: {n_lines:,} entries, where there are {max_lines:,} at most")
+    try:
+        lines = content.decode("utf8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: not UTF-8: {error}") from error
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def largest_text(n_strings: int) -> int:
+    """RETURNS (int): Most bytes of so many strings."""
+    return SMALL + LARGEST_LINE * n_strings
 
 
 def _fits_dic(token: str) -> bool:
@@ -88,12 +114,3 @@ def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
     return InputVocabulary(
         [token if last[token] == row else None for row, token in enumerate(tokens)]
     )
-
-
-def _lines(file: File) -> list[str]:
-    try:
-        text = read_bytes(file).decode("utf8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: not UTF-8: {error}") from error
-    lines = text.split("\n")
-    return lines[:-1] if lines[-1] == "" else lines

@@ -124,7 +124,7 @@ def test_lookup():
 )
 def test_bytes(strings):
     data = InputVocabulary(strings).to_bytes()
-    assert list(InputVocabulary.from_bytes(data).strings) == strings
+    assert list(InputVocabulary.from_bytes(data, len(strings)).strings) == strings
 
 
 @pytest.mark.parametrize("strings", [["a", "b", "a"], ["", ""]])

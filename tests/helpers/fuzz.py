@@ -2,10 +2,12 @@
 
 They are read in a process that is watched. Reading gives a model or a ValueError that names
 the file, in under two seconds and 200 MB, imports nothing and does not take the process with
-it; where names, shapes or sizes were changed, or an end is missing, it gives the error.
+it; where names, shapes or sizes were changed, or an end is missing, it gives the error. Every
+fiftieth file has a structure that grew a thousandfold and more: those are all refused.
 """
 
 import argparse
+import contextlib
 import multiprocessing
 import shutil
 import sys
@@ -19,9 +21,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 import torch
+from growths import grown
 from tqdm import tqdm
 
-from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.formats import read_bundle
 
 from mutated_models import FORMATS
 from mutations import Mutation
@@ -31,6 +34,7 @@ MOST_MEGABYTES = 200
 HANGS_AFTER = 60.0  # seconds, of the wall clock
 START = "spawn"
 WARM_UP = 15  # files first, for what is imported once
+GROWN_EVERY = 50
 
 
 class Outcome(NamedTuple):
@@ -63,6 +67,11 @@ class Summary:
 
 
 def peak_megabytes() -> float:
+    """RETURNS (float): The most memory that this process had, on Linux since `forget_peak`."""
+    status = Path("/proc/self/status")
+    if status.exists():  # what getrusage says, a process has from its parent
+        line = next(line for line in status.read_text().split("\n") if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 2**10
     try:
         import resource
     except ImportError:  # not on Windows
@@ -71,11 +80,19 @@ def peak_megabytes() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def read_once(path: Path, folder: Path, mutation: Mutation, base: float) -> Outcome:
+def forget_peak() -> None:
+    """From now on the peak is that of what follows, where the system can do so."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def read_once(path: Path, folder: Path, mutation: Mutation) -> Outcome:
     modules = set(sys.modules)
+    forget_peak()
+    base = peak_megabytes()
     start = time.process_time()
     try:
-        bilm = read_weights(path)
+        bilm = read_bundle(path).bilm
         bilm.embed([["a", "漢" * 60]])
         result = "read"
         if mutation.must_raise:
@@ -95,7 +112,9 @@ def read_once(path: Path, folder: Path, mutation: Mutation, base: float) -> Outc
     return Outcome(result, seconds, megabytes)
 
 
-def work(names: list[str], n_files: int, seed: int, first: int, connection: Any) -> None:
+def work(
+    names: list[str], n_files: int, seed: int, every: int, first: int, connection: Any
+) -> None:
     """Read mutated models one after another, from number `first` of all on, and tell of
     each before and after."""
     torch.set_num_threads(1)
@@ -106,10 +125,9 @@ def work(names: list[str], n_files: int, seed: int, first: int, connection: Any)
         with tempfile.TemporaryDirectory() as directory:
             model = _Mutated(name, seed, Path(directory))
             for number in range(-WARM_UP, 0):
-                model.read(model.mutate(number))
-            model.base = peak_megabytes()
+                model.read(model.mutate(number, 0))
             for number in range(start, n_files):
-                mutation = model.mutate(number)
+                mutation = model.mutate(number, every)
                 connection.send(mutation)
                 connection.send(model.read(mutation))
 
@@ -121,18 +139,22 @@ class _Mutated:
         self.good, self.folder = folder / "good", folder / "mutated"
         self.good.mkdir()
         self.path = self.folder / self.form.write(self.good).relative_to(self.good)
-        self.base = 0.0
 
-    def mutate(self, number: int) -> Mutation:
+    def mutate(self, number: int, every: int) -> Mutation:
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self.good, self.folder)
+        if every and number % every == 0:
+            growths = self.form.growths
+            return grown(growths[number // every % len(growths)], self.folder)
         return self.form.mutate(self.folder, Random(f"{self.seed} {number}"))
 
     def read(self, mutation: Mutation) -> Outcome:
-        return read_once(self.path, self.folder, mutation, self.base)
+        return read_once(self.path, self.folder, mutation)
 
 
-def outcomes(names: list[str], n_files: int, seed: int) -> Iterator[tuple[int, Mutation, Outcome]]:
+def outcomes(
+    names: list[str], n_files: int, seed: int, every: int
+) -> Iterator[tuple[int, Mutation, Outcome]]:
     """Read `n_files` mutated models of each format; a process that dies or hangs is
     replaced.
 
@@ -143,7 +165,8 @@ def outcomes(names: list[str], n_files: int, seed: int) -> Iterator[tuple[int, M
     number, last = 0, n_files * len(names)
     while number < last:
         receiving, sending = context.Pipe(duplex=False)
-        process = context.Process(target=work, args=(names, n_files, seed, number, sending))
+        settings = (names, n_files, seed, every, number, sending)
+        process = context.Process(target=work, args=settings)
         process.start()
         sending.close()
         mutation = Mutation("before it was read", False)
@@ -160,7 +183,7 @@ def outcomes(names: list[str], n_files: int, seed: int) -> Iterator[tuple[int, M
                 yield number, mutation, message
                 number += 1
                 if message.megabytes > MOST_MEGABYTES:
-                    break  # the peak of this process stays
+                    break  # the peak of a process may stay
         except EOFError:
             process.join()
             yield number, mutation, Outcome(f"the process died ({process.exitcode})", 0.0, 0.0)
@@ -171,17 +194,20 @@ def outcomes(names: list[str], n_files: int, seed: int) -> Iterator[tuple[int, M
             receiving.close()
 
 
-def run(names: list[str], n_files: int, seed: int = 0) -> dict[str, Summary]:
+def run(
+    names: list[str], n_files: int, seed: int = 0, every: int = GROWN_EVERY
+) -> dict[str, Summary]:
     """Read mutated models.
 
     names (List[str]): The formats.
     n_files (int): How many of each.
     seed (int): Of the mutations.
+    every (int): Every so many files a structure grew, in turns; 0 for none.
     RETURNS (Dict[str, Summary]): What became of each format's.
     """
     summaries = {name: Summary() for name in names}
     total = n_files * len(names)
-    bar = tqdm(outcomes(names, n_files, seed), total=total, disable=None, leave=False)
+    bar = tqdm(outcomes(names, n_files, seed, every), total=total, disable=None, leave=False)
     for number, mutation, outcome in bar:
         name = names[number // n_files]
         bar.set_description(name)

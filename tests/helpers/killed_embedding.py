@@ -56,20 +56,20 @@ def main(settings, n_kills, formats):
         whole = time.monotonic() - started
         found = Counter()
         for wanted in ["embedding", "writing", *[None] * n_kills]:
-            found[killed_in(settings, output, wanted, rng.uniform(0, whole))] += 1
+            found[killed_in(settings, output, wanted, rng, whole)] += 1
         finish(settings, output)
         print(json.dumps(found), flush=True)
 
 
-def killed_in(settings, output, wanted, seconds):
-    """Kill a child in the wanted phase, or after so many seconds; the phase."""
-    child = start(settings, output)
+def killed_in(settings, output, wanted, rng, whole):
+    """End a child by a signal in the wanted phase, or at any moment; the phase."""
+    child, seconds = start(settings, output), rng.uniform(0, whole)
     deadline = time.monotonic() + (seconds if wanted is None else 60)
     while time.monotonic() < deadline and (wanted is None or phase(output) != wanted):
         if os.waitpid(child, os.WNOHANG)[0]:
             return phase(output)
         time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
+    os.kill(child, rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGHUP]))
     os.waitpid(child, 0)
     return phase(output)
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import growths
 import h5py
 import numpy as np
 import torch
 
 from spacy_elmo.weights import read_weights, safetensors_file
+from spacy_elmo.weights.formats import read_bundle
+from spacy_elmo.weights.pipeline_folder import PipelineFolder
 
 import reference
 import reference_manylangs
@@ -37,10 +40,12 @@ class Format:
 
     write (Callable): Writes a good model into a folder; returns the path to read.
     mutate (Callable): Changes the files in the folder.
+    growths (List[Callable]): Each makes one structure in them huge.
     """
 
     write: Callable[[Path], Path]
     mutate: Callable[[Path, Random], Mutation]
+    growths: list[growths.Growth]
 
 
 # AllenNLP's and bilm-tf's HDF5
@@ -293,6 +298,35 @@ def change_config(path: Path, rng: Random) -> Mutation:
     return Mutation(f"config: {name} is {str(config.get(name))[:30]}", False)
 
 
+# Pipelines
+
+
+def write_pipeline(folder: Path) -> Path:
+    (folder / "source").mkdir()
+    options = tiny_options()
+    data = reference.random_datasets(options)
+    rng = np.random.default_rng(0)
+    data["softmax/W"] = rng.standard_normal((len(WORDS), 5)).astype("float32")
+    data["softmax/b"] = np.zeros(len(WORDS), "float32")
+    bundle = read_bundle(reference.write_hdf5(folder / "source", options, data, WORDS))
+    bundle.lang = "en"
+    PipelineFolder.write(bundle, folder / "pipeline")
+    shutil.rmtree(folder / "source")
+    return folder / "pipeline"
+
+
+def mutate_pipeline(folder: Path, rng: Random) -> Mutation:
+    pipeline = folder / "pipeline"
+    kind = rng.choice(["config", "config", "weights", "softmax", "words", "meta", "meta bytes"])
+    if kind == "weights":
+        return mutate_safetensors(pipeline / "elmo", rng)
+    if kind == "meta":
+        return change_json(pipeline / "meta.json", rng)
+    names = {"config": "config.cfg", "softmax": "softmax.safetensors", "words": "vocab.txt"}
+    what = change_bytes(pipeline / names.get(kind, "meta.json"), rng)
+    return Mutation(what.description, what.must_raise and kind == "softmax")
+
+
 # Archives
 
 
@@ -333,11 +367,13 @@ def mutate_archive(folder: Path, rng: Random) -> Mutation:
     return Mutation(f"144.zip: {what.description}", what.must_raise)
 
 
+PACKED = growths.PYTORCH_ARCHIVES
 FORMATS = {
-    "safetensors": Format(write_safetensors, mutate_safetensors),
-    "allennlp": Format(write_hdf5, mutate_hdf5),
-    "word ids": Format(write_word_ids, mutate_hdf5),
-    "manylangs": Format(write_manylangs, mutate_manylangs),
-    "old manylangs": Format(write_old_manylangs, mutate_manylangs),
-    "archive": Format(write_archive, mutate_archive),
+    "safetensors": Format(write_safetensors, mutate_safetensors, growths.SAFETENSORS),
+    "allennlp": Format(write_hdf5, mutate_hdf5, growths.HDF5),
+    "word ids": Format(write_word_ids, mutate_hdf5, growths.WORD_IDS),
+    "manylangs": Format(write_manylangs, mutate_manylangs, growths.MANYLANGS + PACKED),
+    "old manylangs": Format(write_old_manylangs, mutate_manylangs, growths.MANYLANGS),
+    "archive": Format(write_archive, mutate_archive, PACKED),
+    "pipeline": Format(write_pipeline, mutate_pipeline, growths.PIPELINE),
 }

@@ -1,5 +1,7 @@
-"""SIGKILL at any moment: the run that is resumed ends as one that was left alone."""
+"""SIGKILL, SIGTERM and SIGHUP at any moment: the run that is resumed ends as one that was left
+alone."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -11,6 +13,7 @@ import pytest
 
 from runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
 
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 SETTINGS = {**RANDOM, "checkpoint_minutes": 0.001, "max_steps": 0, "max_epochs": 40}
 
 
@@ -43,14 +46,18 @@ def finish(folder, output):
     return time.monotonic() - started
 
 
-def is_killed(folder, output, seconds):
-    """Whether it was killed after so long, rather than over before."""
+def is_stopped(folder, output, seconds, number):
+    """Whether a signal stopped it after so long, rather than its end before."""
     process = start(folder, output)
     try:
         assert process.wait(seconds) == 0
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        return True
+        process.send_signal(number)
+        shown = process.communicate()[0]
+        # Between the last step and the end a signal acts as ever.
+        assert process.returncode in (-number, 130, 0), shown
+        assert "Traceback" not in shown
+        return process.returncode != 0
     finally:
         process.communicate()
     return False
@@ -61,7 +68,11 @@ def check(folder, seed, n_kills, settings):
     run_config(folder, **settings).to_disk(folder / "run.cfg")
     whole = finish(folder, "alone")
     moments = np.random.default_rng(seed).uniform(0, whole / n_kills, n_kills)
-    assert sum(is_killed(folder, "out", moment) for moment in moments) > 0.8 * n_kills
+    stopped = [
+        is_stopped(folder, "out", moment, number)
+        for moment, number in zip(moments, itertools.cycle(SIGNALS))
+    ]
+    assert sum(stopped) > 0.8 * n_kills
     finish(folder, "out")
     for name in ("model-last", "model-best"):
         assert_same_arrays(arrays(folder / "out", name), arrays(folder / "alone", name))
@@ -72,11 +83,11 @@ def check(folder, seed, n_kills, settings):
     assert not list((folder / "out").rglob("*.old"))
 
 
-def test_killed_twice(tmp_path):
-    check(tmp_path, 0, 2, {**SETTINGS, "max_epochs": 5})
+def test_stopped_three_times(tmp_path):
+    check(tmp_path, 0, 3, {**SETTINGS, "max_epochs": 5})
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_killed_at_twenty_random_moments(tmp_path):
-    check(tmp_path, 1, 20, SETTINGS)
+def test_stopped_at_thirty_random_moments(tmp_path):
+    check(tmp_path, 1, 30, SETTINGS)

@@ -8,8 +8,10 @@ import pytest
 
 from trainers import make, run
 
+HANG_UP = getattr(signal, "SIGHUP", None)  # not on Windows
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, *([HANG_UP] if HANG_UP else [])])
 def test_signal_lets_the_step_end(number):
     handler = signal.getsignal(number)
     trainer = make(max_steps=50)
@@ -24,6 +26,16 @@ def test_signal_lets_the_step_end(number):
     assert signal.getsignal(number) is handler
     run(trainer)  # and it can go on
     assert trainer.progress.step == 50
+
+
+@pytest.mark.skipif(HANG_UP is None, reason="this system does not hang up")
+def test_a_run_under_nohup_goes_on(request):
+    previous = signal.signal(HANG_UP, signal.SIG_IGN)
+    request.addfinalizer(lambda: signal.signal(HANG_UP, previous))
+    trainer = make(max_steps=3)
+    run(trainer, on_step=lambda trainer: os.kill(os.getpid(), HANG_UP))
+    assert not trainer.stopped
+    assert trainer.progress.step == 3
 
 
 def test_signal_during_the_last_step_stops_nothing():

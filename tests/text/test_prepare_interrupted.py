@@ -1,4 +1,5 @@
 import hashlib
+import itertools
 import os
 import re
 import signal
@@ -19,6 +20,8 @@ from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
+NAMES = ("SIGKILL", "SIGTERM", "SIGHUP")
+SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 
@@ -116,19 +119,20 @@ def wait_for(process, folder, pattern, n=1):
 def test_killed_at_any_moment(tmp_path, start):
     rng = np.random.default_rng()
     out, unfinished = tmp_path / "out", tmp_path / "out" / "unfinished"
-    reached = []
+    reached, signals = [], itertools.cycle(SIGNALS)
     for n_process in (1, 2, 1, 2):
         n_parts = len(list(unfinished.glob("*.npz"))) + rng.integers(1, 8)
         process = start(n_process)
         wait_for(process, unfinished, "*.npz", n_parts)
         time.sleep(rng.random() / 300)
-        process.kill()
+        process.send_signal(next(signals))
         process.communicate()
+        assert process.returncode != 0
         assert not is_prepared(out)
     for mark in ("characters.npy", "tokens-00001.npy.part", "vocab.txt*"):
         process = start(1)
         wait_for(process, out, mark)
-        process.kill()
+        process.send_signal(next(signals))
         process.communicate()
         reached.append(is_prepared(out))
     assert not all(reached)

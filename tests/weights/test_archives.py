@@ -78,6 +78,6 @@ def test_special_files(tmp_path):
             (folder / "weights.hdf5").write_bytes(b"")
         for file in (folder / name, folder / "vocab.txt"):
             with pytest.raises(ValueError, match="not a regular file"):
-                read_bytes(file)
+                read_bytes(file, 1)
         paths += [folder, folder / name]
     assert all(str(path) in message for path, message in zip(paths, errors_of(paths)))

@@ -12,7 +12,7 @@ from mutations import Mutation
 
 
 def test_mutated_files():
-    summaries = fuzz.run(list(mutated_models.FORMATS), 30, seed=1)
+    summaries = fuzz.run(list(mutated_models.FORMATS), 30, seed=1, every=0)
     assert summaries.keys() == mutated_models.FORMATS.keys()
     for name, summary in summaries.items():
         assert not summary.wrong
@@ -20,14 +20,32 @@ def test_mutated_files():
         assert summary.counts.total() == 30, name
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name == "old manylangs" else [])
+        for name in mutated_models.FORMATS
+    ],
+)
+def test_structures_that_grew(name):
+    """Each of them is refused."""
+    n_growths = len(mutated_models.FORMATS[name].growths)
+    summary = fuzz.run([name], n_growths, every=1)[name]
+    assert not summary.wrong
+    assert summary.counts == {"refused": n_growths}
+
+
 def outcome(monkeypatch, tmp_path, read, must_raise=False):
-    monkeypatch.setattr(fuzz, "read_weights", read)
+    monkeypatch.setattr(fuzz, "read_bundle", read)
     monkeypatch.setattr(fuzz, "MOST_SECONDS", 0.3)
-    base = fuzz.peak_megabytes()
-    return fuzz.read_once(tmp_path, tmp_path, Mutation("", must_raise), base).result
+    return fuzz.read_once(tmp_path, tmp_path, Mutation("", must_raise)).result
 
 
 class Model:
+    @property
+    def bilm(self):
+        return self
+
     def embed(self, sentences):
         pass
 
@@ -96,7 +114,7 @@ def test_memory_is_seen(monkeypatch, tmp_path):
     [(lambda: os._exit(7), "the process died (7)"), (lambda: time.sleep(60), "hangs")],
 )
 def test_a_process_that_dies_or_hangs_is_replaced(monkeypatch, happens, result):
-    def work(names, n_files, seed, first, connection):
+    def work(names, n_files, seed, every, first, connection):
         for number in range(first, 6):
             connection.send(Mutation(f"number {number}", True))
             if number == 4:

@@ -1,0 +1,385 @@
+"""Structures that no model has, a thousand times what one has, for `fuzz.py`."""
+
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import torch
+
+from mutations import Mutation
+
+Growth = Callable[[Path], None]
+MILLION = 10**6
+
+
+def grown(growth: Growth, folder: Path) -> Mutation:
+    """RETURNS (Mutation): What it did to the files in the folder; all of it is refused."""
+    growth(folder)
+    return Mutation(f"grown: {growth.__name__}", True)
+
+
+# HDF5
+
+
+def _kernel(file: h5py.File) -> str:
+    names: list[str] = []
+    file.visit(lambda name: names.append(name) if name.endswith("LSTMCell/W_0") else None)
+    return names[0]
+
+
+def deep_groups(folder: Path) -> None:
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        group = file.id
+        for _ in range(1000):
+            group = h5py.h5g.create(group, b"g")
+
+
+def very_deep_groups(folder: Path) -> None:
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        group = file.id
+        for _ in range(20_000):
+            group = h5py.h5g.create(group, b"g")
+
+
+def many_soft_links(folder: Path) -> None:
+    with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
+        group = file.create_group("links")
+        for i in range(20_000):
+            group.id.links.create_soft(b"%d" % i, b"/char_embed")
+
+
+def many_hard_links(folder: Path) -> None:
+    with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
+        group, target = file.create_group("links"), file["RNN_0"]
+        for i in range(20_000):
+            group.id.links.create_hard(b"%d" % i, target.id, b".")
+
+
+def doubling_groups(folder: Path) -> None:
+    """2 ** 30 paths to the last one."""
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        group = file.create_group("RNN_0/doubling")
+        for _ in range(20):
+            group["b"] = group.create_group("a")
+            group = group["a"]
+
+
+def soft_link_to_itself(folder: Path) -> None:
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        name = _kernel(file)
+        del file[name]
+        file[name] = h5py.SoftLink(f"/{name}")
+
+
+def link_to_a_pipe(folder: Path) -> None:
+    """To open it would never end."""
+    os.mkfifo(folder / "pipe")
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        name = _kernel(file)
+        del file[name]
+        file[name] = h5py.ExternalLink("pipe", "x")
+
+
+def virtual_dataset_in_a_pipe(folder: Path) -> None:
+    """One whose size is that of its source."""
+    with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
+        name = _kernel(file)
+        shape = file[name].shape
+        del file[name]
+        space = h5py.h5s.create_simple(shape, (h5py.h5s.UNLIMITED, shape[1]))
+        space.select_hyperslab((0, 0), (1, 1), (1, 1), (h5py.h5s.UNLIMITED, shape[1]))
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_virtual(space, str(folder / "pipe").encode(), b"x", space)
+        h5py.h5d.create(
+            file[name.rpartition("/")[0]].id, b"W_0", h5py.h5t.IEEE_F32LE, space, properties
+        )
+    os.mkfifo(folder / "pipe")
+
+
+def _packed_megabytes(n: int) -> bytes:
+    """Zeros, as gzip packs them."""
+    packing = zlib.compressobj(9)
+    start, again = (
+        packing.compress(bytes(MILLION)) + packing.flush(zlib.Z_FULL_FLUSH) for _ in range(2)
+    )
+    return start + (n - 1) * again + packing.flush()
+
+
+def chunk_that_unpacks(folder: Path) -> None:
+    """A chunk of a few bytes, by its dataset's shape, of half a GB when it is unpacked."""
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        name = _kernel(file)
+        shape = file[name].shape
+        del file[name]
+        dataset = file.create_dataset(name, shape, "float32", chunks=shape, compression="gzip")
+        dataset.id.write_direct_chunk((0, 0), _packed_megabytes(500))
+
+
+def _widened(folder: Path, dim: int, **settings: object) -> None:
+    options = json.loads((folder / "options.json").read_text("utf8"))
+    options["lstm"]["dim"] = dim
+    (folder / "options.json").write_text(json.dumps(options), "utf8")
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        name = _kernel(file)
+        rows = file[name].shape[0]
+        del file[name]
+        file.create_dataset(name, (rows, 4 * dim), "float32", **settings)
+        file["more"] = np.ones(rows * dim, "float32")
+
+
+def chunks_of_one_number(folder: Path) -> None:
+    _widened(folder, 200_000, chunks=(1, 1))
+
+
+def chunk_beyond_its_dataset(folder: Path) -> None:
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        name = _kernel(file)
+        shape, size = file[name].shape, (8000, 16_000)
+        del file[name]
+        settings = {"chunks": size, "maxshape": (None, None), "compression": "gzip"}
+        dataset = file.create_dataset(name, shape, "float32", **settings)
+        dataset.id.write_direct_chunk((0, 0), _packed_megabytes(512))
+
+
+def type_of_many_members(folder: Path) -> None:
+    kind = np.dtype([(f"m{i}", "f4") for i in range(1000)])
+    with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
+        name = _kernel(file)
+        del file[name]
+        for i in range(20):
+            file.create_dataset(f"more{i}", (1,), kind)
+        file.create_dataset(name, (1,), kind)
+
+
+def provenance_of_many_brackets(folder: Path) -> None:
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        file.attrs["spacy_elmo_provenance"] = "[" * 60_000
+
+
+# JSON and text
+
+
+def filters_by_the_hundred_thousand(folder: Path) -> None:
+    for name, section in (("options.json", "char_cnn"), ("sizes.json", "token_embedder")):
+        if (folder / name).exists():
+            sizes = json.loads((folder / name).read_text("utf8"))
+            sizes.setdefault(section, {})["filters"] = [[1, 1]] * 100_000
+            (folder / name).write_text(json.dumps(sizes, separators=(",", ":")), "utf8")
+
+
+def settings_of_20_mb(folder: Path) -> None:
+    for name in ("options.json", "config.json", "pipeline/meta.json"):
+        if (folder / name).exists():
+            (folder / name).write_text("[" + "[]," * 7 * MILLION + "[]]", "utf8")
+
+
+def settings_as_large_as_are_read(folder: Path) -> None:
+    for name in ("options.json", "config.json", "pipeline/meta.json"):
+        if (folder / name).exists():
+            (folder / name).write_text("[" + "[]," * 690_000 + "[]]", "utf8")
+
+
+def _lines(*names: str) -> list[Growth]:
+    def many(folder: Path, name: str) -> None:
+        (folder / name).write_bytes(b"a\t0\n" * 10 * MILLION)
+
+    def endless(folder: Path, name: str) -> None:
+        (folder / name).write_bytes("漢".encode() * 60 * MILLION)
+
+    return [
+        _named(f"{what} of {name}", lambda folder, make=make, name=name: make(folder, name))
+        for what, make in (("ten million lines", many), ("one endless line", endless))
+        for name in names
+    ]
+
+
+def _named(name: str, growth: Growth) -> Growth:
+    growth.__name__ = name
+    return growth
+
+
+# Pickles
+
+_START = b"\x80\x02ccollections\nOrderedDict\n)R"
+PICKLES = {
+    "as many opcodes as are looked at": _START + b"(" + b"K\x01K\x02" * 60_000 + b"u.",
+    "opcodes by the megabyte": _START + b"(" + b"K\x01K\x02" * 2 * MILLION + b"u.",
+    "a string of 100 MB": _START + b"X" + struct.pack("<I", 100 * MILLION) + b"a" * 100 * MILLION
+    + b"K\x01s.",
+    "a key that doubles 60 times": _START
+    + b"K\x01K\x02\x86q\x00" + b"h\x00\x86q\x00" * 60 + b"Ns.",
+    "a key 60,000 deep": _START + b")" + b"\x85" * 60_000 + b"Ns.",
+    "a list in itself": _START + b"]q\x00h\x00aNs.",
+}  # fmt: skip
+
+
+def _pickles() -> list[Growth]:
+    def write(folder: Path, pickled: bytes) -> None:
+        path = folder / "encoder.pkl"
+        if not zipfile.is_zipfile(path):
+            magic = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."
+            path.write_bytes(magic + b"\x80\x02}." + pickled + b"\x80\x02].")
+            return
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("archive/data.pkl", pickled)
+            archive.writestr("archive/version", "3\n")
+
+    return [
+        _named(name, lambda folder, pickled=pickled: write(folder, pickled))
+        for name, pickled in PICKLES.items()
+    ]
+
+
+def tensors_by_the_hundred_thousand(folder: Path) -> None:
+    path = folder / "encoder.pkl"
+    is_zip = zipfile.is_zipfile(path)
+    one = torch.ones(1)
+    state = {f"{i}": one for i in range(20_000)}
+    torch.save(state, path, _use_new_zipfile_serialization=is_zip)
+
+
+def a_million_members(folder: Path) -> None:
+    """Of the archive that is a model, or that PyTorch writes."""
+    path = next(path for path in sorted(folder.iterdir()) if zipfile.is_zipfile(path))
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    content = path.read_bytes()
+    start, end = (content.rindex(sign) for sign in (b"PK\x01\x02", b"PK\x05\x06"))
+    size, place = struct.unpack("<II", content[end + 12 : end + 20])
+    more = MILLION * content[start:end]
+    head = content[end : end + 12] + struct.pack("<II", size + len(more), place)
+    path.write_bytes(content[:end] + more + head + content[end + 20 :])
+
+
+# Safetensors
+
+
+def _header(folder: Path, header: bytes) -> None:
+    for path in sorted(folder.rglob("*.safetensors")):
+        path.write_bytes(struct.pack("<Q", len(header)) + header)
+
+
+def header_of_90_mb_of_metadata(folder: Path) -> None:
+    _header(folder, b'{"__metadata__":{' + b'"a":"",' * 13 * MILLION + b'"a":""}}')
+
+
+def header_of_a_million_tensors(folder: Path) -> None:
+    entry = b'"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    _header(folder, b"{" + (entry + b",") * MILLION + entry + b"}")
+
+
+def _changed_header(folder: Path, change: Callable[[dict], bytes]) -> None:
+    for path in sorted(folder.rglob("model.safetensors")):
+        content = path.read_bytes()
+        end = 8 + int.from_bytes(content[:8], "little")
+        header = json.loads(content[8:end])
+        data = content[end:] + change(header)
+        text = json.dumps(header).encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def config_of_many_filters(folder: Path) -> None:
+    def change(header: dict) -> bytes:
+        config = json.loads(header["__metadata__"]["config"])
+        config["filters"] = [[1, 1]] * 100_000
+        header["__metadata__"]["config"] = json.dumps(config, separators=(",", ":"))
+        return b""
+
+    _changed_header(folder, change)
+
+
+def vocabulary_of_lists(folder: Path) -> None:
+    data = b"[" + b"[]," * 10 * MILLION + b"[]]"
+
+    def change(header: dict) -> bytes:
+        old = header.pop("vocabulary.characters")
+        header["more"] = old  # its bytes must be someone's
+        end = max(entry["data_offsets"][1] for entry in header.values() if "dtype" in entry)
+        shape = {"dtype": "U8", "shape": [len(data)], "data_offsets": [end, end + len(data)]}
+        header["vocabulary.characters"] = shape
+        return data
+
+    _changed_header(folder, change)
+
+
+# Pipelines
+
+
+def config_of_many_keys(folder: Path) -> None:
+    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
+        file.write("\n[more]\n" + "".join(f"k{i} = {i}\n" for i in range(MILLION)))
+
+
+def config_as_large_as_is_read(folder: Path) -> None:
+    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
+        file.write("\n[more]\n" + "".join(f"k{i} = {i}\n" for i in range(15_000)) + "[nlp]")
+
+
+def config_of_many_sections(folder: Path) -> None:
+    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
+        file.write("".join(f"[components.c{i}]\nfactory = 1\n" for i in range(7000)))
+
+
+def config_of_a_deep_section(folder: Path) -> None:
+    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
+        for depth in range(1, 3000, 10):
+            file.write(f"[x{'.a' * depth}]\nk = 1\n")
+
+
+def config_of_a_long_value(folder: Path) -> None:
+    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
+        file.write("\n[more]\nk = [" + "[]," * 7 * MILLION + "[]]\n")
+
+
+HDF5: list[Growth] = [
+    deep_groups,
+    very_deep_groups,
+    many_soft_links,
+    many_hard_links,
+    doubling_groups,
+    soft_link_to_itself,
+    chunk_that_unpacks,
+    chunks_of_one_number,
+    chunk_beyond_its_dataset,
+    type_of_many_members,
+    provenance_of_many_brackets,
+    filters_by_the_hundred_thousand,
+    settings_as_large_as_are_read,
+    settings_of_20_mb,
+    *([link_to_a_pipe, virtual_dataset_in_a_pipe] if hasattr(os, "mkfifo") else []),
+]
+WORD_IDS: list[Growth] = _lines("vocab.txt")
+MANYLANGS: list[Growth] = [
+    *_lines("char.dic", "word.dic"),
+    *_pickles(),
+    tensors_by_the_hundred_thousand,
+    filters_by_the_hundred_thousand,
+    settings_as_large_as_are_read,
+    settings_of_20_mb,
+]
+PYTORCH_ARCHIVES: list[Growth] = [a_million_members]
+SAFETENSORS: list[Growth] = [
+    header_of_90_mb_of_metadata,
+    header_of_a_million_tensors,
+    config_of_many_filters,
+    vocabulary_of_lists,
+]
+PIPELINE: list[Growth] = [
+    config_of_many_keys,
+    config_as_large_as_is_read,
+    config_of_many_sections,
+    config_of_a_deep_section,
+    config_of_a_long_value,
+    settings_as_large_as_are_read,
+    settings_of_20_mb,
+    *_lines("pipeline/vocab.txt"),
+]
