@@ -18,7 +18,6 @@ from spacy_elmo.text.corpus import load_text
 
 from runs import arrays, metrics, run_config, run_settings, write_texts
 
-
 HELPERS = str(Path(__file__).resolve().parents[1] / "helpers")
 PATHS = os.pathsep.join(filter(None, [HELPERS, os.environ.get("PYTHONPATH")]))
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS}
