@@ -36,6 +36,16 @@ def test_output(layer_norm):
         np.testing.assert_allclose(got, want, atol=1e-6)
 
 
+def test_one_layer_alone_and_a_token_without_variance():
+    """A weight of 1; and zeros for what a norm would divide by zero."""
+    mix, layers = ScalarMix(1, layer_norm=True), np.ones((1, 2, 5), "f")
+    layers[0, 1] = [1, 2, 3, 4, 5]
+    wanted = [np.zeros(5), (layers[0, 1] - 3) / np.sqrt(2)]
+    Y, backprop = mix([layers], is_train=True)
+    np.testing.assert_allclose(Y[0], wanted, atol=1e-6)
+    assert np.isfinite(backprop([np.ones((2, 5), "f")])[0]).all()
+
+
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 def test_gradients(layer_norm, l2):
