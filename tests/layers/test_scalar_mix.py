@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from thinc.api import Linear, chain
 
-from spacy_elmo.layers.scalar_mix import ScalarMix, mix_weights
+from spacy_elmo.layers.scalar_mix import ScalarMix, mix_weights, mixes_of
 
 
 def formula(X, raw, gamma, layer_norm):
@@ -89,6 +90,12 @@ def test_number_of_layers_follows_the_input():
     np.testing.assert_allclose(mix.predict(X)[0], X[0].mean(0), atol=1e-6)
     loaded = ScalarMix().from_bytes(mix.to_bytes())
     assert len(mix_weights(loaded)) == 5
+
+
+def test_mixes_of_a_model():
+    first, second = ScalarMix(2), ScalarMix(3)
+    assert mixes_of(chain(first, Linear(2, 2), chain(second, Linear(2, 2)))) == [first, second]
+    assert mixes_of(Linear(2, 2)) == mixes_of(None) == []
 
 
 def test_not_trainable_has_no_gradient():
