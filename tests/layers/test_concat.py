@@ -7,8 +7,12 @@ from spacy_elmo.layers.concat import ConcatTok2Vec, MixedConcat
 
 
 def fixed(vectors, known=True):
-    """A layer that gives Docs these vectors, and keeps the gradient."""
+    """A layer that gives Docs these vectors, and keeps what it is initialized with and the
+    gradient."""
     width = vectors.shape[1]
+
+    def init(model, X=None, Y=None):
+        model.attrs["examples"] = X
 
     def forward(model, docs, is_train):
         def backprop(d_outputs):
@@ -17,7 +21,7 @@ def fixed(vectors, known=True):
 
         return [vectors[: len(doc)] for doc in docs], backprop
 
-    return Model("fixed", forward, dims={"nO": width if known else None})
+    return Model("fixed", forward, init=init, dims={"nO": width if known else None})
 
 
 @pytest.fixture
@@ -34,6 +38,7 @@ def test_concat(docs, known):
     concat = ConcatTok2Vec(*layers)
     concat.initialize(X=docs)
     assert concat.get_dim("nO") == 6
+    assert [layer.attrs["examples"] for layer in layers] == [docs, docs]
     outputs, backprop = concat(docs, is_train=True)
     np.testing.assert_array_equal(outputs[0], np.hstack([one, two]))
     assert [len(output) for output in outputs] == [3, 0, 1]
@@ -48,4 +53,7 @@ def test_mixed_concat_has_the_width_asked_for(docs):
     mixed = MixedConcat(fixed(vectors, False), fixed(vectors), width=5, maxout_pieces=2)
     assert mixed.get_dim("nO") == 5
     mixed.initialize(X=docs)
-    assert [output.shape for output in mixed.predict(docs)] == [(3, 5), (0, 5), (1, 5)]
+    outputs = mixed.predict(docs)
+    assert [output.shape for output in outputs] == [(3, 5), (0, 5), (1, 5)]
+    np.testing.assert_allclose(outputs[0].mean(axis=1), 0, atol=1e-5)  # by the layer norm
+    np.testing.assert_allclose(outputs[0].var(axis=1), 1, atol=1e-3)

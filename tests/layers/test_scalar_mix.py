@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from thinc.api import Linear, chain
 
-from spacy_elmo.layers.scalar_mix import ScalarMix, mix_weights
+from spacy_elmo.layers.scalar_mix import ScalarMix, mix_weights, mixes_of
 
 
 def formula(X, raw, gamma, layer_norm):
@@ -34,6 +35,16 @@ def test_output(layer_norm):
     raw, gamma = (mix.get_param(name).astype("float64") for name in ("weights", "gamma"))
     for got, want in zip(mix.predict(X), formula(X, raw, gamma, layer_norm)):
         np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_one_layer_alone_and_a_token_without_variance():
+    """A weight of 1; and zeros for what a norm would divide by zero."""
+    mix, layers = ScalarMix(1, layer_norm=True), np.ones((1, 2, 5), "f")
+    layers[0, 1] = [1, 2, 3, 4, 5]
+    wanted = [np.zeros(5), (layers[0, 1] - 3) / np.sqrt(2)]
+    Y, backprop = mix([layers], is_train=True)
+    np.testing.assert_allclose(Y[0], wanted, atol=1e-6)
+    assert np.isfinite(backprop([np.ones((2, 5), "f")])[0]).all()
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
@@ -79,6 +90,12 @@ def test_number_of_layers_follows_the_input():
     np.testing.assert_allclose(mix.predict(X)[0], X[0].mean(0), atol=1e-6)
     loaded = ScalarMix().from_bytes(mix.to_bytes())
     assert len(mix_weights(loaded)) == 5
+
+
+def test_mixes_of_a_model():
+    first, second = ScalarMix(2), ScalarMix(3)
+    assert mixes_of(chain(first, Linear(2, 2), chain(second, Linear(2, 2)))) == [first, second]
+    assert mixes_of(Linear(2, 2)) == mixes_of(None) == []
 
 
 def test_not_trainable_has_no_gradient():

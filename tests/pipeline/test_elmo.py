@@ -347,6 +347,15 @@ def test_impossible_settings(make_nlp, config, named):
         make_nlp(**config)
 
 
+def test_what_is_no_example_is_refused_as_by_spacy(make_nlp):
+    nlp = make_nlp()
+    with pytest.raises(TypeError, match="E978.*Elmo.update"):
+        nlp.get_pipe("elmo").update([nlp.make_doc("a b")])
+    for get_examples in (None, list):
+        with pytest.raises(TypeError, match="E930.*Elmo.initialize"):
+            nlp.get_pipe("elmo").initialize(get_examples)
+
+
 def test_averages_of_pytorch_weights(make_nlp):
     """Design, fact 7: `use_averages` swaps the biLM's weights too, and back."""
     from thinc.api import Adam
