@@ -236,8 +236,8 @@ class Embedder(nn.Module):
             dtype = self._product_dtype()
             outputs, after = self(vectors, rows, batch_sizes, state, product_dtype=dtype)
             return outputs, after
-        outputs, hidden, cell = engine.run(vectors, rows, batch_sizes, state.hidden, state.cell)
-        return outputs, BiLMState(hidden, cell)
+        layers, hidden, cell = engine.run(vectors, rows, batch_sizes, state.hidden, state.cell)
+        return [list(each) for each in zip(*layers)], BiLMState(hidden, cell)
 
     def _engine(self) -> Optional[Engine]:
         """The engine for the weights as they are; None where it is not for them."""

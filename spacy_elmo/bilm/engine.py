@@ -1,5 +1,6 @@
 """The forward pass of weights that do not change, near the limit of the machine."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Optional, cast
 
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from .char_cnn import Highway
 from .convolution import largest_of_windows
 from .indexers import TokenIds
+from .lockstep import FEW_ROWS, LockstepLSTMs
 from .lstm import ProjectedLSTM
 from .lstm_products import doubled_candidate
 from .packing import windows
@@ -43,13 +45,13 @@ class Engine:
         use_skip_connections: bool,
     ):
         self.encoder = PackedEncoder(encoder, precision)
-        self.stacks = [[PackedLSTM(lstm, precision) for lstm in stack] for stack in stacks]
         self.use_skip_connections = use_skip_connections
+        self.layers = [PackedLayer(lstms, precision) for lstms in zip(*stacks)]
 
     @torch.no_grad()
     def run(
         self, vectors: Tensor, rows: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
-    ) -> tuple[list[list[Tensor]], Tensor, Tensor]:
+    ) -> tuple[list[Tensor], Tensor, Tensor]:
         """Run the stacks over packed sequences.
 
         vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
@@ -58,27 +60,68 @@ class Engine:
         batch_sizes (List[int]): Sequences running at each step, never rising.
         hidden (Tensor): State to start from. *Shape:* `(n_directions, L, n_sequences, P)`
         cell (Tensor): State to start from. *Shape:* `(n_directions, L, n_sequences, D)`
-        RETURNS (Tuple[List[List[Tensor]], Tensor, Tensor]): For every direction
-            the output of each LSTM layer, packed, *Shape:* `(n_items, P)`; hidden
-            and cell state after.
+        RETURNS (Tuple[List[Tensor], Tensor, Tensor]): The output of each LSTM layer,
+            packed, *Shape:* `(n_directions, n_items, P)`; hidden and cell state after.
         """
         hidden, cell = hidden.clone(), cell.clone()
-        outputs: list[list[Tensor]] = []
-        for direction, stack in enumerate(self.stacks):
-            layers: list[Tensor] = []
-            for i, lstm in enumerate(stack):
-                if i == 0:
-                    gates = lstm.gates_of_tokens(vectors, rows[direction], batch_sizes)
-                else:
-                    gates = lstm.gates_of_layer(layers[-1], batch_sizes)
-                output = vectors.new_empty(rows.shape[1], vectors.shape[1])
-                steps = zip(gates, output.split(batch_sizes))
-                lstm.run(steps, hidden[direction, i], cell[direction, i])
-                if i and self.use_skip_connections:
-                    output += layers[-1]
-                layers.append(output)
-            outputs.append(layers)
+        outputs: list[Tensor] = []
+        for i, layer in enumerate(self.layers):
+            inputs = outputs[-1] if i else None
+            state = hidden[:, i], cell[:, i]
+            output = layer.run(vectors, rows, inputs, batch_sizes, *state)
+            if i and self.use_skip_connections:
+                output += outputs[-1]
+            outputs.append(output)
         return outputs, hidden, cell
+
+
+class PackedLayer:
+    """One layer, in every direction.
+
+    lstms (Sequence[ProjectedLSTM]): The layer of each direction.
+    precision (str): "float32", "bfloat16" or "int8".
+    """
+
+    def __init__(self, lstms: Sequence[ProjectedLSTM], precision: str):
+        self.packed = [PackedLSTM(lstm, precision) for lstm in lstms]
+        self.lockstep = LockstepLSTMs(lstms) if LockstepLSTMs.fits(lstms[0]) else None
+
+    def run(
+        self,
+        vectors: Tensor,
+        rows: Tensor,
+        inputs: Optional[Tensor],
+        batch_sizes: list[int],
+        hidden: Tensor,
+        cell: Tensor,
+    ) -> Tensor:
+        """Run over packed sequences: each direction for itself, and when few sequences
+        are left, both side by side. The state is changed in place.
+
+        vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
+        rows (Tensor): As `Engine.run` takes them. *Shape:* `(n_directions, n_items)`
+        inputs (Optional[Tensor]): What the layer below gave, None for the lowest.
+            *Shape:* `(n_directions, n_items, P)`
+        batch_sizes (List[int]): Sequences running at each step.
+        hidden (Tensor): *Shape:* `(n_directions, n_sequences, P)`
+        cell (Tensor): *Shape:* `(n_directions, n_sequences, D)`
+        RETURNS (Tensor): *Shape:* `(n_directions, n_items, P)`
+        """
+        few = FEW_ROWS if self.lockstep is not None else 0
+        n_many = bisect_left(batch_sizes, -few, key=lambda size: -size)
+        many, n_items = batch_sizes[:n_many], sum(batch_sizes[:n_many])
+        outputs = vectors.new_empty(*rows.shape, vectors.shape[1])
+        for d, lstm in enumerate(self.packed):
+            if inputs is None:
+                gates = lstm.gates_of_tokens(vectors, rows[d, :n_items], many)
+            else:
+                gates = lstm.gates_of_layer(inputs[d, :n_items], many)
+            lstm.run(zip(gates, outputs[d, :n_items].split(many)), hidden[d], cell[d])
+        if self.lockstep is not None and n_many < len(batch_sizes):
+            rest = slice(n_items, None)
+            inputs = vectors[rows[:, rest]] if inputs is None else inputs[:, rest]
+            self.lockstep.run(inputs, batch_sizes[n_many:], hidden, cell, outputs[:, rest])
+        return outputs
 
 
 class PackedLSTM:
