@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Optional, cast
 
 import torch
@@ -16,6 +17,7 @@ from .lstm_products import doubled_candidate
 from .packing import windows
 from .prepacked import make_product
 from .sequence import lstm_step
+from .threads import is_long, side_by_side
 from .token_encoder import TokenEncoder
 
 # Bounds of the working memory: packed items whose different tokens are multiplied
@@ -63,7 +65,7 @@ class Engine:
         RETURNS (Tuple[List[Tensor], Tensor, Tensor]): The output of each LSTM layer,
             packed, *Shape:* `(n_directions, n_items, P)`; hidden and cell state after.
         """
-        hidden, cell = hidden.clone(), cell.clone()
+        rows, hidden, cell = rows[: len(hidden)], hidden.clone(), cell.clone()
         outputs: list[Tensor] = []
         for i, layer in enumerate(self.layers):
             inputs = outputs[-1] if i else None
@@ -84,7 +86,10 @@ class PackedLayer:
 
     def __init__(self, lstms: Sequence[ProjectedLSTM], precision: str):
         self.packed = [PackedLSTM(lstm, precision) for lstm in lstms]
-        self.lockstep = LockstepLSTMs(lstms) if LockstepLSTMs.fits(lstms[0]) else None
+        self.n_weights = lstms[0].state_weight.numel()
+        self.lockstep = None
+        if LockstepLSTMs.fits(lstms[0]):
+            self.lockstep = LockstepLSTMs(lstms, [lstm.of_inputs for lstm in self.packed])
 
     def run(
         self,
@@ -111,16 +116,21 @@ class PackedLayer:
         n_many = bisect_left(batch_sizes, -few, key=lambda size: -size)
         many, n_items = batch_sizes[:n_many], sum(batch_sizes[:n_many])
         outputs = vectors.new_empty(*rows.shape, vectors.shape[1])
-        for d, lstm in enumerate(self.packed):
+
+        def run(d: int) -> None:
+            lstm = self.packed[d]
             if inputs is None:
                 gates = lstm.gates_of_tokens(vectors, rows[d, :n_items], many)
             else:
                 gates = lstm.gates_of_layer(inputs[d, :n_items], many)
             lstm.run(zip(gates, outputs[d, :n_items].split(many)), hidden[d], cell[d])
+
+        are_long = is_long(batch_sizes[0], self.n_weights)
+        side_by_side([partial(run, d) for d in range(len(self.packed))], wanted=are_long)
         if self.lockstep is not None and n_many < len(batch_sizes):
             rest = slice(n_items, None)
-            inputs = vectors[rows[:, rest]] if inputs is None else inputs[:, rest]
-            self.lockstep.run(inputs, batch_sizes[n_many:], hidden, cell, outputs[:, rest])
+            read = vectors[rows[:, rest]] if inputs is None else inputs[:, rest]
+            self.lockstep.run(read, batch_sizes[n_many:], hidden, cell, outputs[:, rest])
         return outputs
 
 
@@ -222,6 +232,8 @@ class PackedEncoder:
 
     def __init__(self, encoder: TokenEncoder, precision: str):
         self.encoder = encoder
+        # Of the longest product.
+        self.n_weights = max(weight.numel() for weight in encoder.parameters())
         self.convolutions = cast(Sequence[nn.Conv1d], encoder.convolutions)
         highways = cast(Sequence[Highway], encoder.highways)
         self.highways: Sequence[Callable[[Tensor], Tensor]] = highways
@@ -231,6 +243,10 @@ class PackedEncoder:
         if encoder.projection is not None:
             projection = encoder.projection
             self.project = make_product(projection.weight, projection.bias, precision)
+
+    def is_long(self, n_tokens: int) -> bool:
+        """RETURNS (bool): Whether half of the tokens are worth a thread."""
+        return is_long(n_tokens // 2, self.n_weights)
 
     @torch.no_grad()
     def __call__(self, ids: TokenIds) -> Tensor:
