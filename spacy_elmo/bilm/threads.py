@@ -16,6 +16,8 @@ Result = TypeVar("Result")
 
 # Multiplications of a product from which on more than one thread is worth its costs.
 LONG_PRODUCT = 2**26
+# With fewer rows the time goes into reading the weights.
+LEAST_ROWS = 8
 
 _local = threading.local()
 
@@ -44,7 +46,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 def is_long(n_rows: int, n_weights: int) -> bool:
     """RETURNS (bool): Whether the product of so many rows with a matrix of so many
     weights is long."""
-    return n_rows * n_weights >= LONG_PRODUCT
+    return max(n_rows, LEAST_ROWS) * n_weights >= LONG_PRODUCT
 
 
 @contextmanager
