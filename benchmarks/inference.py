@@ -1,10 +1,16 @@
 """Vectors a second: the package beside a plain loop that works as AllenNLP does.
 
     python benchmarks/inference.py TEXT --size small medium original --threads 2 --rounds 3
+    python benchmarks/inference.py TEXT --size default small --batch 1 --known --threads 1
+    python benchmarks/inference.py TEXT --size default original --batch 32 --threads 2 --busy 1
+
+The second is one sentence of known words, the third a machine on which another program
+holds a core: `--busy 0` is what to compare it with, and `--threads 1`.
 
 TEXT has a sentence a line, tokens separated by spaces. The variants take turns on
 the same batches, sentences of about the same length together; a batch of 1 is one
-sentence of 20 tokens. The memory of token vectors is emptied before every turn. A
+sentence of 20 tokens. The memory of token vectors is emptied before every turn, but
+with `--known`. A
 ratio is the median over the rounds. The peak of the memory, beyond the model's
 weights, is that of a process of its own for each line.
 """
@@ -15,7 +21,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -56,13 +63,28 @@ def make_forward(bilm: BiLM, variant: str) -> Forward:
     return embed
 
 
-def run(bilm: BiLM, variant: str, forward: Forward, batches: list[Batch]) -> list[Tensor]:
+def run(bilm: BiLM, forward: Forward, batches: list[Batch], known: bool = False) -> list[Tensor]:
     """One turn."""
-    bilm.cache.clear()
+    if not known:
+        bilm.cache.clear()
     return [layers for batch in batches for layers in forward(batch)]
 
 
-def measure(models: dict[str, BiLM], batches: list[Batch], n_rounds: int) -> dict[str, list[float]]:
+@contextmanager
+def busy_cores(number: int) -> Iterator[None]:
+    """So many other programs that never rest."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def measure(
+    models: dict[str, BiLM], batches: list[Batch], n_rounds: int, known: bool
+) -> dict[str, list[float]]:
     """Tokens a second of every variant in every round."""
     n_tokens = sum(len(sentence) for batch in batches for sentence in batch)
     rates: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
@@ -71,10 +93,12 @@ def measure(models: dict[str, BiLM], batches: list[Batch], n_rounds: int) -> dic
         for variant, forward in forwards.items():
             # The first turn lays out the weights, and does not count.
             part = batches if number else batches[-1:]
+            repeats = 20 if number and n_tokens < 100 else 1
             started = time.perf_counter()
-            run(models[variant], variant, forward, part)
+            for _ in range(repeats):
+                run(models[variant], forward, part, known)
             if number:
-                rates[variant].append(n_tokens / (time.perf_counter() - started))
+                rates[variant].append(repeats * n_tokens / (time.perf_counter() - started))
     return rates
 
 
@@ -102,7 +126,7 @@ def print_memory(args: argparse.Namespace) -> None:
     batches = make_batches(args.text, args.batch[0])[:2]
     before = memory()
     for _ in range(1 if args.memory == PLAIN else 2):
-        run(bilm, args.memory, forward, batches)
+        run(bilm, forward, batches)
     print(memory("VmHWM") - before)
 
 
@@ -111,11 +135,12 @@ def print_rows(args: argparse.Namespace, size: str) -> None:
     models = {variant: make_model(size, args.weights) for variant in VARIANTS}
     for batch_size in args.batch:
         batches = make_batches(args.text, batch_size)
-        rates = measure(models, batches, args.rounds)
+        with busy_cores(args.busy):
+            rates = measure(models, batches, args.rounds, args.known)
         expected: list[Tensor] = []
         for variant in VARIANTS:
             forward = make_forward(models[variant], variant)
-            vectors = run(models[variant], variant, forward, batches[-1:])
+            vectors = run(models[variant], forward, batches[-1:])
             expected = expected or vectors
             largest, mean, cosine = compare(vectors, expected)
             ratio = statistics.median(a / b for a, b in zip(rates[variant], rates[PLAIN]))
@@ -136,6 +161,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, nargs="+", default=list(N_SENTENCES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--known", action="store_true", help="keep the vectors of tokens")
+    parser.add_argument("--busy", type=int, default=0, help="other programs that never rest")
     parser.add_argument("--memory", choices=VARIANTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

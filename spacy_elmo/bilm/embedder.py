@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Optional, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from .lstm import ProjectedLSTM
 from .packing import pack
 from .precision import resolve_precision
 from .state import BiLMState, State
+from .threads import one_thread, side_by_side
 from .token_encoder import TokenEncoder
 
 ENCODER_TOKENS = 256  # of one call of the CNN: a bound of the working memory
@@ -64,7 +66,7 @@ class Embedder(nn.Module):
         self.cache = TokenVectorCache(cache)
         self.provenance: dict[str, Any] = {}
         self._warm: Optional[BiLMState] = None
-        self._opened: dict[str, BiLMState] = {}
+        self._opened: dict[Optional[str], BiLMState] = {}
         self._seen_weights: tuple = ()
         self._packed: Optional[Engine] = None
         self._checksum: Optional[str] = None
@@ -108,22 +110,32 @@ class Embedder(nn.Module):
             *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence.
         RAISES (ValueError): The state's shapes do not fit.
         """
+        with one_thread(not self._wants_gradient()):
+            return self._embed(sentences, state)
+
+    def _embed(
+        self, sentences: Sequence[Sequence[str]], state: State
+    ) -> tuple[list[Tensor], BiLMState]:
         self._drop_stale()
-        start = self._initial_state(state, len(sentences))
         if not sentences:
-            return [], start
+            return [], self._initial_state(state, 0)
+        # Where every sentence starts from the same, so does what follows the first mark.
+        is_frozen = not self._wants_gradient()
+        is_opened = is_frozen and not isinstance(state, BiLMState)
+        if is_opened:
+            start = self._opened_state(state).rows([0] * len(sentences))
+        else:
+            start = self._initial_state(state, len(sentences))
         types: dict[str, int] = {}
         start_mark, end_mark = self.encoder.indexer.marks
         marked = [[start_mark, *sentence, end_mark] for sentence in sentences]
         flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
-        vectors = self.token_vectors(list(types))
-        # Where every sentence starts from the same, so does what follows the first mark.
-        is_opened = not isinstance(state, BiLMState) and not self._wants_gradient()
-        if is_opened:
-            start = self._opened_state(state).rows([0] * len(sentences))
+        strings = list(types)
+        vectors = self._known_vectors(strings) if is_frozen else self.token_vectors(strings)
         packed = pack([len(sentence) for sentence in marked], skip=int(is_opened))
         rows = self._to_device(flat[packed.positions])
-        outputs, after = self._run(vectors, rows, packed.batch_sizes, start.rows(packed.order))
+        started = start if is_opened else start.rows(packed.order)
+        outputs, after = self._run(vectors, rows, packed.batch_sizes, started)
         kept = _without_marks([len(sentence) for sentence in marked])
         backs = self._to_device(packed.inverse()[:, kept])
         first = vectors.index_select(0, self._to_device(flat[kept]))
@@ -148,7 +160,12 @@ class Embedder(nn.Module):
             self._seen_weights = ()  # fused optimizers change weights without raising their version
             return self._encode(tokens, product_dtype)
         self._drop_stale()
-        known = self.cache.lookup(tokens, lambda missing: self._encode(missing).cpu().numpy())
+        return self._known_vectors(tokens)
+
+    def _known_vectors(self, tokens: Sequence[str]) -> Tensor:
+        """Token vectors of weights that have not changed."""
+        with one_thread():
+            known = self.cache.lookup(tokens, lambda missing: self._encode(missing).cpu().numpy())
         return self._to_device(known)
 
     def checksum(self, *, again: bool = False) -> str:
@@ -198,15 +215,15 @@ class Embedder(nn.Module):
             self._warm = self.embed([[]])[1]
         return self._warm
 
-    def _opened_state(self, state: State) -> BiLMState:
+    def _opened_state(self, state: Optional[str]) -> BiLMState:
         """One row, the state of either direction after its first mark."""
-        name = "zeros" if state is None else "warm"
-        opened = self._opened.get(name)
+        opened = self._opened.get(state)
         if opened is None:
-            vectors = self.token_vectors(self.encoder.indexer.marks)
+            start = self._initial_state(state, 1)
+            vectors = self._known_vectors(self.encoder.indexer.marks)
             rows = self._to_device(np.array([[0], [1]]))
-            _, opened = self._run(vectors, rows, [1], self._initial_state(state, 1))
-            self._opened[name] = opened
+            _, opened = self._run(vectors, rows, [1], start)
+            self._opened[state] = opened
         return opened
 
     def _initial_state(self, state: State, n_sequences: int) -> BiLMState:
@@ -236,8 +253,8 @@ class Embedder(nn.Module):
             dtype = self._product_dtype()
             outputs, after = self(vectors, rows, batch_sizes, state, product_dtype=dtype)
             return outputs, after
-        outputs, hidden, cell = engine.run(vectors, rows, batch_sizes, state.hidden, state.cell)
-        return outputs, BiLMState(hidden, cell)
+        layers, hidden, cell = engine.run(vectors, rows, batch_sizes, state.hidden, state.cell)
+        return [list(each) for each in zip(*layers)], BiLMState(hidden, cell)
 
     def _engine(self) -> Optional[Engine]:
         """The engine for the weights as they are; None where it is not for them."""
@@ -273,18 +290,28 @@ class Embedder(nn.Module):
         # Autograd keeps what all tokens need, and on a CPU the encoder takes its own parts.
         is_whole = self._wants_gradient() and self.device.type == "cpu"
         size = len(tokens) if is_whole else ENCODER_TOKENS
-        parts = []
-        for start in range(0, len(tokens), size):
-            ids = self.encoder.indexer([tokens[i] for i in order[start : start + size]])
-            on_device = TokenIds(
-                *(part if part is None else self._to_device(np.asarray(part)) for part in ids)
-            )
-            parts.append(
-                self.encoder(on_device, product_dtype)
-                if engine is None
-                else engine.encoder(on_device)
-            )
-        return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
+
+        def encode(tokens: Sequence[str]) -> Tensor:
+            parts = []
+            for start in range(0, len(tokens), size):
+                ids = self.encoder.indexer(tokens[start : start + size])
+                on_device = TokenIds(
+                    *(part if part is None else self._to_device(np.asarray(part)) for part in ids)
+                )
+                parts.append(
+                    self.encoder(on_device, product_dtype)
+                    if engine is None
+                    else engine.encoder(on_device)
+                )
+            return torch.cat(parts)
+
+        by_length = [tokens[i] for i in order]
+        halves = [by_length]
+        if engine is not None and engine.encoder.is_long(len(tokens)):
+            halves = [by_length[::2], by_length[1::2]]
+            order = np.concatenate([order[::2], order[1::2]])
+        encoded = torch.cat(side_by_side([partial(encode, half) for half in halves]))
+        return encoded.index_select(0, self._to_device(np.argsort(order)))
 
     def _to_device(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))

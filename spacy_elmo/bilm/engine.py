@@ -1,6 +1,8 @@
 """The forward pass of weights that do not change, near the limit of the machine."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Optional, cast
 
 import torch
@@ -9,11 +11,13 @@ from torch import Tensor, nn
 from .char_cnn import Highway
 from .convolution import largest_of_windows
 from .indexers import TokenIds
+from .lockstep import FEW_ROWS, LockstepLSTMs
 from .lstm import ProjectedLSTM
 from .lstm_products import doubled_candidate
 from .packing import windows
 from .prepacked import make_product
 from .sequence import lstm_step
+from .threads import is_long, side_by_side
 from .token_encoder import TokenEncoder
 
 # Bounds of the working memory: packed items whose different tokens are multiplied
@@ -43,13 +47,13 @@ class Engine:
         use_skip_connections: bool,
     ):
         self.encoder = PackedEncoder(encoder, precision)
-        self.stacks = [[PackedLSTM(lstm, precision) for lstm in stack] for stack in stacks]
         self.use_skip_connections = use_skip_connections
+        self.layers = [PackedLayer(lstms, precision) for lstms in zip(*stacks)]
 
     @torch.no_grad()
     def run(
         self, vectors: Tensor, rows: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor
-    ) -> tuple[list[list[Tensor]], Tensor, Tensor]:
+    ) -> tuple[list[Tensor], Tensor, Tensor]:
         """Run the stacks over packed sequences.
 
         vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
@@ -58,27 +62,76 @@ class Engine:
         batch_sizes (List[int]): Sequences running at each step, never rising.
         hidden (Tensor): State to start from. *Shape:* `(n_directions, L, n_sequences, P)`
         cell (Tensor): State to start from. *Shape:* `(n_directions, L, n_sequences, D)`
-        RETURNS (Tuple[List[List[Tensor]], Tensor, Tensor]): For every direction
-            the output of each LSTM layer, packed, *Shape:* `(n_items, P)`; hidden
-            and cell state after.
+        RETURNS (Tuple[List[Tensor], Tensor, Tensor]): The output of each LSTM layer,
+            packed, *Shape:* `(n_directions, n_items, P)`; hidden and cell state after.
         """
-        hidden, cell = hidden.clone(), cell.clone()
-        outputs: list[list[Tensor]] = []
-        for direction, stack in enumerate(self.stacks):
-            layers: list[Tensor] = []
-            for i, lstm in enumerate(stack):
-                if i == 0:
-                    gates = lstm.gates_of_tokens(vectors, rows[direction], batch_sizes)
-                else:
-                    gates = lstm.gates_of_layer(layers[-1], batch_sizes)
-                output = vectors.new_empty(rows.shape[1], vectors.shape[1])
-                steps = zip(gates, output.split(batch_sizes))
-                lstm.run(steps, hidden[direction, i], cell[direction, i])
-                if i and self.use_skip_connections:
-                    output += layers[-1]
-                layers.append(output)
-            outputs.append(layers)
+        rows, hidden, cell = rows[: len(hidden)], hidden.clone(), cell.clone()
+        outputs: list[Tensor] = []
+        for i, layer in enumerate(self.layers):
+            inputs = outputs[-1] if i else None
+            state = hidden[:, i], cell[:, i]
+            output = layer.run(vectors, rows, inputs, batch_sizes, *state)
+            if i and self.use_skip_connections:
+                output += outputs[-1]
+            outputs.append(output)
         return outputs, hidden, cell
+
+
+class PackedLayer:
+    """One layer, in every direction.
+
+    lstms (Sequence[ProjectedLSTM]): The layer of each direction.
+    precision (str): "float32", "bfloat16" or "int8".
+    """
+
+    def __init__(self, lstms: Sequence[ProjectedLSTM], precision: str):
+        self.packed = [PackedLSTM(lstm, precision) for lstm in lstms]
+        self.n_weights = lstms[0].state_weight.numel()
+        self.lockstep = None
+        if LockstepLSTMs.fits(lstms[0]):
+            self.lockstep = LockstepLSTMs(lstms, [lstm.of_inputs for lstm in self.packed])
+
+    def run(
+        self,
+        vectors: Tensor,
+        rows: Tensor,
+        inputs: Optional[Tensor],
+        batch_sizes: list[int],
+        hidden: Tensor,
+        cell: Tensor,
+    ) -> Tensor:
+        """Run over packed sequences: each direction for itself, and when few sequences
+        are left, both side by side. The state is changed in place.
+
+        vectors (Tensor): Token vectors. *Shape:* `(n_types, P)`
+        rows (Tensor): As `Engine.run` takes them. *Shape:* `(n_directions, n_items)`
+        inputs (Optional[Tensor]): What the layer below gave, None for the lowest.
+            *Shape:* `(n_directions, n_items, P)`
+        batch_sizes (List[int]): Sequences running at each step.
+        hidden (Tensor): *Shape:* `(n_directions, n_sequences, P)`
+        cell (Tensor): *Shape:* `(n_directions, n_sequences, D)`
+        RETURNS (Tensor): *Shape:* `(n_directions, n_items, P)`
+        """
+        few = FEW_ROWS if self.lockstep is not None else 0
+        n_many = bisect_left(batch_sizes, -few, key=lambda size: -size)
+        many, n_items = batch_sizes[:n_many], sum(batch_sizes[:n_many])
+        outputs = vectors.new_empty(*rows.shape, vectors.shape[1])
+
+        def run(d: int) -> None:
+            lstm = self.packed[d]
+            if inputs is None:
+                gates = lstm.gates_of_tokens(vectors, rows[d, :n_items], many)
+            else:
+                gates = lstm.gates_of_layer(inputs[d, :n_items], many)
+            lstm.run(zip(gates, outputs[d, :n_items].split(many)), hidden[d], cell[d])
+
+        are_long = is_long(batch_sizes[0], self.n_weights)
+        side_by_side([partial(run, d) for d in range(len(self.packed))], wanted=are_long)
+        if self.lockstep is not None and n_many < len(batch_sizes):
+            rest = slice(n_items, None)
+            read = vectors[rows[:, rest]] if inputs is None else inputs[:, rest]
+            self.lockstep.run(read, batch_sizes[n_many:], hidden, cell, outputs[:, rest])
+        return outputs
 
 
 class PackedLSTM:
@@ -179,6 +232,8 @@ class PackedEncoder:
 
     def __init__(self, encoder: TokenEncoder, precision: str):
         self.encoder = encoder
+        # Of the longest product.
+        self.n_weights = max(weight.numel() for weight in encoder.parameters())
         self.convolutions = cast(Sequence[nn.Conv1d], encoder.convolutions)
         highways = cast(Sequence[Highway], encoder.highways)
         self.highways: Sequence[Callable[[Tensor], Tensor]] = highways
@@ -188,6 +243,10 @@ class PackedEncoder:
         if encoder.projection is not None:
             projection = encoder.projection
             self.project = make_product(projection.weight, projection.bias, precision)
+
+    def is_long(self, n_tokens: int) -> bool:
+        """RETURNS (bool): Whether half of the tokens are worth a thread."""
+        return is_long(n_tokens // 2, self.n_weights)
 
     @torch.no_grad()
     def __call__(self, ids: TokenIds) -> Tensor:

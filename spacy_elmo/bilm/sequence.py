@@ -8,8 +8,9 @@ from torch.autograd.function import once_differentiable
 
 from .lstm_products import BackwardProducts, ForwardProducts, chunk_items
 from .packing import windows
+from .threads import is_long, one_thread
 
-_MINUS_ONE = torch.tensor(-1.0)
+MINUS_ONE = torch.tensor(-1.0)
 
 
 class SequenceOptions(NamedTuple):
@@ -56,17 +57,20 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         products = ForwardProducts(*weights, options.product_dtype)
         saved = _Saved.empty(inputs, cell.shape[1], is_projected=projection is not None)
         all_steps, previous_hidden, previous_cell = saved.steps(options), hidden, cell
-        for steps, items in windows(options.batch_sizes, chunk_items(inputs, len(bias))):
-            products.of_inputs(inputs[items], saved.gates[items])
-            for step in all_steps[steps]:
-                size, (gates, cells, squashed, gated, _) = len(step.gates), step
-                products.add_state(previous_hidden[:size], gates)
-                lstm_step(gates, previous_cell[:size], options.cell_clip, cells, squashed, gated)
-                if projection is not None:
-                    products.project(step.gated, step.outputs)
-                    if options.proj_clip is not None:
-                        step.outputs.clamp_(-options.proj_clip, options.proj_clip)
-                previous_hidden, previous_cell = step.outputs, step.cells
+        with one_thread(_is_short(options, state_weight)):
+            for steps, items in windows(options.batch_sizes, chunk_items(inputs, len(bias))):
+                products.of_inputs(inputs[items], saved.gates[items])
+                for step in all_steps[steps]:
+                    size, (gates, cells, squashed, gated, _) = len(step.gates), step
+                    products.add_state(previous_hidden[:size], gates)
+                    lstm_step(
+                        gates, previous_cell[:size], options.cell_clip, cells, squashed, gated
+                    )
+                    if projection is not None:
+                        products.project(step.gated, step.outputs)
+                        if options.proj_clip is not None:
+                            step.outputs.clamp_(-options.proj_clip, options.proj_clip)
+                    previous_hidden, previous_cell = step.outputs, step.cells
         ctx.options = options
         ctx.set_materialize_grads(False)
         given = (inputs, hidden, cell, input_weight, state_weight, projection)
@@ -96,22 +100,25 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         all_steps, d_steps = saved.steps(options), d_outputs.split(sizes)
         cells = [cell, *(step.cells for step in all_steps)]
         d_states = [d_hidden, *d_steps]
-        for steps, items in reversed(list(windows(sizes, products.chunk_items))):
-            first = items.stop - items.start
-            for number in reversed(range(steps.start, steps.stop)):
-                step, size, d_output = all_steps[number], sizes[number], d_steps[number]
-                first -= size
-                d_m, d_c = d_gated[:size], d_cell[:size]
-                if projection is None:
-                    d_m.copy_(d_output)
-                else:
-                    _stop_where_clipped(d_output, step.outputs, options.proj_clip)
-                    products.through_projection(d_output, d_m)
-                d_gates = products.gates_of_step(first, size)
-                previous_cell = cells[number][:size]
-                _through_cell(step, previous_cell, options.cell_clip, d_m, d_c, d_gates, scratch)
-                products.add_through_state(first, d_gates, d_states[number][:size])
-            products.end_chunk(items, inputs=needed[0], weights=needed[3] or needed[4])
+        with one_thread(_is_short(options, state_weight)):
+            for steps, items in reversed(list(windows(sizes, products.chunk_items))):
+                first = items.stop - items.start
+                for number in reversed(range(steps.start, steps.stop)):
+                    step, size, d_output = all_steps[number], sizes[number], d_steps[number]
+                    first -= size
+                    d_m, d_c = d_gated[:size], d_cell[:size]
+                    if projection is None:
+                        d_m.copy_(d_output)
+                    else:
+                        _stop_where_clipped(d_output, step.outputs, options.proj_clip)
+                        products.through_projection(d_output, d_m)
+                    d_gates = products.gates_of_step(first, size)
+                    previous_cell = cells[number][:size]
+                    _through_cell(
+                        step, previous_cell, options.cell_clip, d_m, d_c, d_gates, scratch
+                    )
+                    products.add_through_state(first, d_gates, d_states[number][:size])
+                products.end_chunk(items, inputs=needed[0], weights=needed[3] or needed[4])
         d_input_weight, d_state_weight, d_bias = products.of_weights()
         return (
             products.d_inputs if needed[0] else None,
@@ -178,7 +185,7 @@ def lstm_step(
     squashed (Tensor): Takes tanh(c). *Shape:* `(n, D)`
     gated (Tensor): Takes m; may be `squashed`. *Shape:* `(n, D)`
     """
-    o, i, f, j = gates.sigmoid_().split(cell.shape[1], dim=1)
+    o, i, f, j = gates.sigmoid_().split(cell.shape[-1], dim=-1)
     _tanh_of_sigmoid(j)
     torch.mul(f, previous_cell, out=cell).addcmul_(i, j)
     if cell_clip is not None:
@@ -225,6 +232,11 @@ def _through_cell(
     d_cell.mul_(f)
 
 
+def _is_short(options: SequenceOptions, state_weight: Tensor) -> bool:
+    """Whether the operations of a step gain nothing by a second thread."""
+    return state_weight.is_cpu and not is_long(options.batch_sizes[0], state_weight.numel())
+
+
 def _copy_or_zeros(gradient: Optional[Tensor], like: Tensor) -> Tensor:
     return torch.zeros_like(like) if gradient is None else gradient.clone()
 
@@ -239,7 +251,7 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, clip: Optional[float]
 def _tanh_of_sigmoid(values: Tensor) -> None:
     """In place, from `sigmoid(2x)` to `tanh(x)`."""
     if values.is_cpu:  # one pass in place of two
-        torch.add(_MINUS_ONE, values, alpha=2.0, out=values)
+        torch.add(MINUS_ONE, values, alpha=2.0, out=values)
     else:
         values.mul_(2.0).sub_(1.0)
 

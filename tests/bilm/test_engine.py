@@ -30,9 +30,12 @@ COSINES = {"float32": 0.9999999, "bfloat16": 0.999, "int8": 0.99}
 PRODUCT_ATOL = {"float32": 1e-5, "bfloat16": 0.2, "int8": 0.3}
 
 
-@pytest.fixture(params=["private", "public"])
+@pytest.fixture(params=["private", "public", "lockstep"])
 def operations(request, monkeypatch):
-    """The products by private operations, and by public ones alone."""
+    """The products by private operations, by public ones alone, and both directions side
+    by side for few sequences."""
+    if request.param != "lockstep":
+        monkeypatch.setattr(engine, "FEW_ROWS", 0)
     if request.param == "public":
         monkeypatch.setattr(prepacked, "can_prepack", lambda dtype: False)
     elif not prepacked.can_prepack(torch.float32):
@@ -176,7 +179,7 @@ def test_few_numbers_of_rows(monkeypatch, kind):
 def test_both_ways_are_taken(operations):
     product = prepacked.make_product(torch.randn(4, 3), None, "float32")
     is_private = isinstance(product.linear, prepacked._PackedLinear)
-    assert is_private == (operations == "private")
+    assert is_private == (operations != "public")
 
 
 @pytest.mark.parametrize("error", [AttributeError, RuntimeError])

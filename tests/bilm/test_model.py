@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm import embedder, engine
+from spacy_elmo.bilm import embedder, engine, lockstep
 from spacy_elmo.bilm import model as module
 from spacy_elmo.bilm.state import BiLMState
 
@@ -138,23 +138,26 @@ def test_no_result_depends_on_its_companions():
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
-def test_windows_change_nothing(monkeypatch, size):
+@pytest.mark.parametrize("module", [engine, lockstep])
+def test_windows_change_nothing(monkeypatch, module, size):
+    monkeypatch.setattr(engine, "FEW_ROWS", 0 if module is engine else len(SENTENCES))
     options = tiny_options()
     data = reference.random_datasets(options)
     _, start = reference.layers(options, data, SENTENCES)
     expected, after = reference.layers(options, data, SENTENCES, start)
-    for name in ("TOKEN_ITEMS", "LAYER_ITEMS"):
-        monkeypatch.setattr(engine, name, size)
+    names = ("TOKEN_ITEMS", "LAYER_ITEMS") if module is engine else ("WINDOW_ITEMS",)
+    for name in names:
+        monkeypatch.setattr(module, name, size)
     monkeypatch.setattr(embedder, "ENCODER_TOKENS", size)
     calls = []
-    original = engine.windows
+    original = module.windows
 
     def counted(*args):
         for window in original(*args):
             calls.append(1)
             yield window
 
-    monkeypatch.setattr(engine, "windows", counted)
+    monkeypatch.setattr(module, "windows", counted)
     bilm = make_bilm(options, data)
     _, state = bilm.embed(SENTENCES)
     layers, state = bilm.embed(SENTENCES, state)
