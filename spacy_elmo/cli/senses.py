@@ -24,7 +24,7 @@ def senses_cli(
         False, "--ignore-case", help="'Bank' is an occurrence of 'bank'"
     ),
     limit: int = typer.Option(
-        2000, min=1, help="Most occurrences of a word, drawn evenly from the corpus"
+        2000, min=1, max=5000, help="Most occurrences of a word, drawn evenly from the corpus"
     ),
     projection: str = typer.Option("pca", help="'pca' or 'tsne'"),
     seed: int = typer.Option(0, help="Seed of the groups, and of t-SNE"),
@@ -79,7 +79,8 @@ def senses_cli(
     if pipeline:
         sections.append(mix_section(learned_mixes(read_pipeline(pipeline))))
     about = " · ".join(Path(name).name for name in (model, *texts))
-    title = f"Occurrences of {', '.join(word)}" if word else "What the vectors say"
+    title = "Two sentences" if sentence else "Layer mixes"
+    title = f"Occurrences of {', '.join(word)}" if word else title
     write_page(output, title, sections, about=about)
     msg.good(f"Wrote {output}", f"{output.stat().st_size / 1e6:.2f} MB")
 

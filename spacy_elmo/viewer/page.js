@@ -274,6 +274,7 @@ function senses(data) {
   }
 
   canvas.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
     const [x, y] = place(event);
     drag = { x, y, toX: x, toY: y, isWide: false };
     canvas.setPointerCapture(event.pointerId);
@@ -287,6 +288,7 @@ function senses(data) {
     draw();
   });
   canvas.addEventListener("pointerup", () => {
+    if (!drag) return;
     const { x, y, toX, toY, isWide } = drag;
     const isBetween = (value, one, other) => (value - one) * (value - other) <= 0;
     drag = null;

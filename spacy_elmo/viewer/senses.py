@@ -149,7 +149,8 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     labels = range(int(numbers.max()) + 1)
     several = (
         "Below each group the words that stand within five tokens of it rather than of the "
-        "others. Click a group to see it alone."
+        "others. From layer to layer a group keeps its number as far as it is the same. Click a "
+        "group to see it alone."
     )
     return {
         "name": "Groups",

@@ -13,7 +13,7 @@ pytest.importorskip("sklearn")
 from spacy_elmo.analysis.occurrences import Drawn, Occurrence
 from spacy_elmo.viewer.bars import mix_section
 from spacy_elmo.viewer.heat import heat_section
-from spacy_elmo.viewer.page import make_page
+from spacy_elmo.viewer.page import in_frame, make_page
 from spacy_elmo.viewer.senses import senses_section
 
 import shown_pages
@@ -260,6 +260,18 @@ def test_drag_selects_a_region(page, section):
     assert page.locator(".list h3").inner_text() == f"{N} occurrences"
 
 
+def test_buttons_that_mean_something_else(page, section):
+    box = page.locator("canvas").bounding_box()
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.move(5, 5)
+    page.mouse.down()
+    page.mouse.move(*middle)
+    page.mouse.up()  # of a drag from elsewhere
+    page.mouse.click(*dots(page, section)[3], button="right")
+    assert page.locator(".list h3").inner_text() == f"{N} occurrences"
+    assert rows(page, "near").count() == 0
+
+
 def test_keys(page, section):
     page.locator("canvas").focus()
     page.keyboard.press("ArrowRight")
@@ -365,6 +377,22 @@ def test_color_schemes_and_print(open_page, scheme):
     assert page.get_by_label("Filter").is_hidden()
     page.emulate_media(media="screen")
     assert pixels(page) == on_screen
+
+
+def test_frame(browser, path, tmp_path):
+    """As notebooks show it."""
+    errors = []
+    outer = tmp_path / "outer.html"
+    outer.write_text(f"<!DOCTYPE html><p>{in_frame(path.read_text('utf8'), 'senses')}", "utf8")
+    with browser.new_context(offline=True) as context:
+        page = context.new_page()
+        page.on("console", lambda message: errors.append(message.text))
+        page.goto(outer.as_uri())
+        frame = page.frame_locator("iframe")
+        assert frame.locator(".list h3").inner_text() == f"{N} occurrences"
+        frame.locator(".list tr.pick").first.click()
+        assert frame.locator(".near tr.pick").count() == 10
+    assert errors == []
 
 
 def test_narrow_screens(open_page, section):
