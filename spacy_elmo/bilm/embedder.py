@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Optional, cast
+from typing import Any, Literal, Optional, cast
 
 import numpy as np
 import torch
@@ -121,8 +121,9 @@ class Embedder(nn.Module):
             return [], self._initial_state(state, 0)
         # Where every sentence starts from the same, so does what follows the first mark.
         is_frozen = not self._wants_gradient()
-        is_opened = is_frozen and not isinstance(state, BiLMState)
-        if is_opened:
+        is_opened = False
+        if is_frozen and not isinstance(state, BiLMState):
+            is_opened = True
             start = self._opened_state(state).rows([0] * len(sentences))
         else:
             start = self._initial_state(state, len(sentences))
@@ -215,7 +216,7 @@ class Embedder(nn.Module):
             self._warm = self.embed([[]])[1]
         return self._warm
 
-    def _opened_state(self, state: Optional[str]) -> BiLMState:
+    def _opened_state(self, state: Optional[Literal["warm"]]) -> BiLMState:
         """One row, the state of either direction after its first mark."""
         opened = self._opened.get(state)
         if opened is None:
