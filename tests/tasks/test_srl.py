@@ -12,7 +12,7 @@ from spacy.util import registry
 
 from spacy_elmo.tasks.srl_corpus import make_doc
 from spacy_elmo.tasks.srl_frames import gold_frames, read_frames, write_frames
-from spacy_elmo.tasks.srl_model import Instance
+from spacy_elmo.tasks.srl_model import Instance, InstanceScorer
 
 from components import concat_input, embed, listener
 
@@ -140,14 +140,21 @@ def test_the_language_model_reads_a_sentence_once(make, computed):
     assert computed == [tuple(TEXTS[2][0].split())]
 
 
-@pytest.mark.parametrize("max_batch_tokens", [1, 7, 4096])
-def test_batches_change_nothing(trained, max_batch_tokens):
-    pipe = trained.get_pipe("elmo_srl")
-    pipe.max_batch_tokens, before = max_batch_tokens, pipe.max_batch_tokens
-    try:
-        assert frames_of(trained) == gold(trained)
-    finally:
-        pipe.max_batch_tokens = before
+@pytest.mark.parametrize("max_batch_tokens", [1, 10, 4096])
+def test_batches_change_nothing(trained, max_batch_tokens, monkeypatch):
+    """However many tokens are read at a time, which is no more than the setting says, or one
+    sentence."""
+    sizes = []
+    score = InstanceScorer.__call__
+
+    def count(self, instances):
+        sizes.append((sum(map(len, instances)), len(instances)))
+        return score(self, instances)
+
+    monkeypatch.setattr(InstanceScorer, "__call__", count)
+    monkeypatch.setattr(trained.get_pipe("elmo_srl"), "max_batch_tokens", max_batch_tokens)
+    assert frames_of(trained) == gold(trained)
+    assert all(n_tokens <= max_batch_tokens or n == 1 for n_tokens, n in sizes)
 
 
 def test_gradients(make):
