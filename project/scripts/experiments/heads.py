@@ -51,7 +51,7 @@ LIMITS = {
     "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
     "textcat": Limits(max_steps=1200, max_minutes=0, patience=600, eval_frequency=200),
     "tagger": Limits(max_steps=1000, max_minutes=0, patience=600, eval_frequency=200),
-    "srl": Limits(max_steps=2400, max_minutes=25, patience=600, eval_frequency=200),
+    "srl": Limits(max_steps=5000, max_minutes=25, patience=1000, eval_frequency=250),
 }
 
 
