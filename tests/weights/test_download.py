@@ -277,7 +277,7 @@ def test_no_more_arrives_than_may(server, target, monkeypatch, known):
 def test_options_are_small(server, tmp_path):
     server.files["/options.json"] = b" " * 1000
     server.script = [{"repeat": 1_000_000}]
-    with pytest.raises(DownloadError, match="goes on after the 1,048,576 bytes"):
+    with pytest.raises(DownloadError, match="goes on after the 2,097,152 bytes"):
         download(RemoteFile(f"{server.url}/options.json"), tmp_path / "options.json")
 
 
