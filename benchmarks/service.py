@@ -5,9 +5,9 @@
     python benchmarks/service.py --minutes 1 --clients 2 --server gunicorn
 
 The clients send texts of one to sixty sentences, one after another, and compare the norms of
-the vectors with those of the first answer to the text. Every fifth of the time a line says how many answers
-there were, how many were wrong, and what memory the server's processes take. gunicorn loads the
-pipeline and runs it before it forks its two workers (`--preload`).
+the vectors with those of the first answer to the text. Every fifth of the time a line says how
+many answers there were, how many were wrong, and what memory the server's processes take. gunicorn
+loads the pipeline and runs it before it forks its two workers (`--preload`).
 """
 
 import argparse
