@@ -99,7 +99,7 @@ def gold(nlp):
     return [read_frames(example.reference) for example in examples(nlp)]
 
 
-@pytest.mark.parametrize("tok2vec", [listener(), concat_input(), WITHOUT_ELMO])
+@pytest.mark.parametrize("tok2vec", [listener(layer_norm=True), concat_input(), WITHOUT_ELMO])
 def test_it_learns(make, tok2vec):
     spacy.util.fix_random_seed(0)
     nlp = make(tok2vec, elmo=tok2vec is not WITHOUT_ELMO)
