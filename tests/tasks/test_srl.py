@@ -103,7 +103,7 @@ def gold(nlp):
 def test_it_learns(make, tok2vec):
     spacy.util.fix_random_seed(0)
     nlp = make(tok2vec, elmo=tok2vec is not WITHOUT_ELMO)
-    data = train(nlp, steps=100)
+    data = train(nlp, steps=150)
     assert nlp.get_pipe("elmo_srl").labels == LABELS
     scores = nlp.evaluate(data)
     assert scores["srl_f"] == scores["srl_predicates_f"] == 1.0
