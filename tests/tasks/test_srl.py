@@ -99,11 +99,11 @@ def gold(nlp):
     return [read_frames(example.reference) for example in examples(nlp)]
 
 
-@pytest.mark.parametrize("tok2vec", [listener(), concat_input(), WITHOUT_ELMO])
+@pytest.mark.parametrize("tok2vec", [listener(layer_norm=True), concat_input(), WITHOUT_ELMO])
 def test_it_learns(make, tok2vec):
     spacy.util.fix_random_seed(0)
     nlp = make(tok2vec, elmo=tok2vec is not WITHOUT_ELMO)
-    data = train(nlp, steps=100)
+    data = train(nlp, steps=150)
     assert nlp.get_pipe("elmo_srl").labels == LABELS
     scores = nlp.evaluate(data)
     assert scores["srl_f"] == scores["srl_predicates_f"] == 1.0

@@ -36,7 +36,7 @@ HEADS = {
     "ner": Head(width=128, depth=2, hidden_width=128, dropout=0.3),
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
-    "srl": Head(width=128, depth=2, learn_rate=0.003),
+    "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
 }
 BILSTM_HEADS = {
     "ner": Head(width=128, depth=1, hidden_width=128, learn_rate=0.005),
@@ -45,13 +45,13 @@ ELMO_HEADS = {
     "ner": Head(hidden_width=128, learn_rate=0.002),
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
-    "srl": Head(width=128, depth=2, learn_rate=0.003),
+    "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
 }
 LIMITS = {
     "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
     "textcat": Limits(max_steps=1200, max_minutes=0, patience=600, eval_frequency=200),
     "tagger": Limits(max_steps=1000, max_minutes=0, patience=600, eval_frequency=200),
-    "srl": Limits(max_steps=5000, max_minutes=25, patience=1000, eval_frequency=250),
+    "srl": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=500),
 }
 
 
