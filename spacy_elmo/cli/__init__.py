@@ -18,6 +18,7 @@ from .pretrain import pretrain_cli
 from .probe import probe_cli
 from .senses import senses_cli
 from .substitutes import substitutes_cli
+from .wsd import wsd_cli
 
 elmo_cli = typer.Typer(
     name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
@@ -39,4 +40,5 @@ elmo_cli.command(
 elmo_cli.command("probe")(command(probe_cli))
 elmo_cli.command("senses")(command(senses_cli))
 elmo_cli.command("substitutes")(command(substitutes_cli))
+elmo_cli.command("wsd")(command(wsd_cli))
 app.add_typer(elmo_cli)
