@@ -5,9 +5,10 @@ from typing import Optional, cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from .config import BiLMConfig
+from .connection import HighwayConnection
 from .embedder import Embedder
 from .lstm import ProjectedLSTM
 from .packing import windows
@@ -26,7 +27,8 @@ class BiLM(Embedder):
         p(t_1 .. t_N) = prod_k p(t_k | t_1 .. t_{k-1}) = prod_k p(t_k | t_{k+1} .. t_N)
 
     The token encoder, which both share, gives x_k, layer 0; LSTM j of a stack gives h_{k,j}
-    from h_{k,j-1}, with h_{k,0} = x_k, and from the second on its input is added. A token has
+    from h_{k,j-1}, with h_{k,0} = x_k, and from the second on its input is added or goes
+    through a highway. A token has
     the layers R_k = {[x_k; x_k], [h_{k,j} forward; h_{k,j} backward] for j = 1 .. L}, whose
     weighted sum is ELMo (section 3.2, equation 1).
 
@@ -59,6 +61,13 @@ class BiLM(Embedder):
             ],
             cache=cache,
             precision=precision,
+        )
+        has_highways = config.connections == "highway"
+        self.highways = nn.ModuleList(
+            nn.ModuleList(
+                HighwayConnection(width=config.projection_dim) for _ in range(1, config.n_layers)
+            )
+            for _ in range(config.n_directions if has_highways else 0)
         )
 
     def forward(
@@ -98,8 +107,12 @@ class BiLM(Embedder):
                     # Sequences that have ended before keep their state.
                     hidden[i] = torch.cat([ended[0], hidden[i][sizes[0] :]])
                     cell[i] = torch.cat([ended[1], cell[i][sizes[0] :]])
-                    skip = self.config.use_skip_connections and i > 0
-                    inputs = output + inputs if skip else output
+                    if i and self.highways:
+                        highways = cast(nn.ModuleList, self.highways[direction])
+                        inputs = highways[i - 1](output, inputs, product_dtype)
+                    else:
+                        skip = self.config.use_skip_connections and i > 0
+                        inputs = output + inputs if skip else output
                     parts[i].append(inputs)
             outputs.append([torch.cat(part) for part in parts])
             hiddens.append(torch.stack(hidden))
