@@ -1,6 +1,7 @@
 """The biLM of Peters et al. 2018: a token encoder and two stacks of LSTMs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Optional, cast
 
 import torch
@@ -11,6 +12,7 @@ from .config import BiLMConfig
 from .connection import HighwayConnection
 from .embedder import Embedder
 from .lstm import ProjectedLSTM
+from .meta_device import on_meta_device
 from .packing import windows
 from .state import BiLMState
 from .token_encoder import TokenEncoder
@@ -118,6 +120,28 @@ class BiLM(Embedder):
             hiddens.append(torch.stack(hidden))
             cells.append(torch.stack(cell))
         return outputs, BiLMState(torch.stack(hiddens), torch.stack(cells))
+
+    def first_layers(self, n_layers: int) -> "BiLM":
+        """The model without its higher LSTM layers, on the same weights: what the lower ones
+        give does not depend on them.
+
+        n_layers (int): LSTM layers that stay.
+        RETURNS (BiLM): The model, frozen, in evaluation mode.
+        RAISES (ValueError): There are not so many.
+        """
+        if not 1 <= n_layers <= self.config.n_layers:
+            raise ValueError(f"n_layers must be from 1 to {self.config.n_layers}, got {n_layers}")
+        with on_meta_device():
+            lower = BiLM(
+                replace(self.config, n_layers=n_layers),
+                self.encoder.indexer.vocabularies,
+                cache=self.cache.capacity,
+                precision=self.precision,
+            )
+        weights = self.state_dict()
+        lower.load_state_dict({name: weights[name] for name in lower.state_dict()}, assign=True)
+        lower.provenance = self.provenance
+        return lower.eval().requires_grad_(False)
 
     def _window_items(self, rows: Tensor) -> int:
         """Windows with carried state are exact, and bound the working memory; but autograd

@@ -16,7 +16,9 @@ def embed_cli(
     ),
     output: Path = typer.Argument(..., help="What to write"),
     layers: str = typer.Option(
-        "average", help="'all', 'top', 'average', or 'mix:PIPE', the mix that a component learned"
+        "average",
+        help="'all', 'top', 'average', the number of a layer, or 'mix:PIPE', the mix that a "
+        "component learned",
     ),
     format: Optional[str] = typer.Option(
         None,

@@ -1,0 +1,57 @@
+"""Files of ready-made token vectors, as bilm-tf's `dump_token_embeddings` writes them."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ..bilm.model import BiLM
+from ..files import progress_bar
+from ..files.hdf5 import guarded_hdf5
+from .allennlp import EMBEDDING
+from .vocabulary_files import read_vocab
+
+WORDS_AT_A_TIME = 4096
+
+
+@torch.inference_mode()
+def dump_token_embeddings(
+    bilm: BiLM, vocabulary: Path, path: Path, *, progress: bool = False
+) -> int:
+    """Write the vectors of the token encoder, layer 0, of the words of a vocabulary: dataset
+    `embedding`, a row a word, for bilm-tf's `TokenBatcher` and `spacy-elmo.allennlp.v1`.
+
+    bilm (BiLM): The model.
+    vocabulary (Path): `vocab.txt`, a word a line; of words that stand twice the last line
+        counts, and the other row is zeros.
+    path (Path): The HDF5 file, which appears when it is whole.
+    progress (bool): Whether to show a progress bar.
+    RETURNS (int): Rows.
+    RAISES (ValueError): The vocabulary cannot be read, or holds no word.
+    """
+    words = read_vocab(vocabulary).strings
+    if not words:
+        raise ValueError(f"{vocabulary} holds no word")
+    shape = (len(words), bilm.config.projection_dim)
+    disable = None if progress else True
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder,
+        progress_bar(len(words), path.name, " words", in_logs=False, disable=disable) as bar,
+    ):
+        unfinished = Path(folder) / path.name
+        with guarded_hdf5(unfinished) as (file, check):
+            rows = file.create_dataset(EMBEDDING, shape, "float32")
+            for start in range(0, len(words), WORDS_AT_A_TIME):
+                part = words[start : start + WORDS_AT_A_TIME]
+                known = np.array([word is not None for word in part])
+                found = bilm.token_vectors([word for word in part if word is not None])
+                values = np.zeros((len(part), shape[1]), dtype="float32")
+                values[known] = found.cpu().numpy()
+                rows[start : start + len(part)] = values
+                check()
+                bar.update(len(part))
+        os.replace(unfinished, path)
+    return len(words)

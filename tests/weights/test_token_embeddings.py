@@ -1,0 +1,60 @@
+import h5py
+import numpy as np
+import pytest
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+from spacy_elmo.weights import read_weights, token_embeddings
+from spacy_elmo.weights.readers import make_allennlp_reader
+
+import reference
+from models import tiny_options
+
+WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本", "the", "a"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    options = tiny_options()
+    reference.write_hdf5(tmp_path / "model", options, reference.random_datasets(options))
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), "utf8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(token_embeddings, "WORDS_AT_A_TIME", 3)
+    return tmp_path
+
+
+def run(*arguments):
+    given = ["elmo", "dump-token-embeddings", "model", "vocab.txt", "out/vectors.hdf5"]
+    return CliRunner().invoke(app, [*given, *arguments])
+
+
+def test_vectors_and_the_way_back(folder):
+    result = run()
+    assert result.exit_code == 0, result.output
+    with h5py.File(folder / "out" / "vectors.hdf5") as file:
+        assert list(file) == ["embedding"]
+        table = file["embedding"][()]
+    assert table.dtype == np.float32
+    options = tiny_options()
+    data = reference.random_datasets(options)
+    for row, word in enumerate(WORDS):
+        if row != WORDS.index("the"):  # the last line of a word is the one that readers take
+            expected = reference.token_vector(options, data, word)
+            np.testing.assert_allclose(table[row], expected, rtol=0, atol=1e-5)
+    files = (folder / "out" / "vectors.hdf5", folder / "vocab.txt")
+    embeddings, vocabulary = map(str, files)
+    path = str(next((folder / "model").glob("*.hdf5")))
+    bilm = make_allennlp_reader(path, embeddings=embeddings, vocabulary=vocabulary)()
+    sentence = [["the", "naïve", "unheard"]]
+    exact = read_weights("model").embed(sentence)[0][0]
+    np.testing.assert_allclose(bilm.embed(sentence)[0][0], exact, rtol=0, atol=1e-5)
+
+
+def test_nothing_is_overwritten_or_left_behind(folder):
+    assert run().exit_code == 0
+    assert "exists already" in " ".join(run().output.split())
+    assert run("--force").exit_code == 0
+    (folder / "vocab.txt").write_text("")
+    assert "holds no word" in " ".join(run("--force").output.split())
+    assert [path.name for path in (folder / "out").iterdir()] == ["vectors.hdf5"]
