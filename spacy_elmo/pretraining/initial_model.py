@@ -80,12 +80,13 @@ def share_table(model: LanguageModel) -> None:
 def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
     """That no table would be thrown away."""
     words = bilm.encoder.words
-    if words is not None and isinstance(softmax, LanguageModelSoftmax):
-        if not torch.equal(words.weight, softmax.weight):
-            raise ValueError(
-                f"{init} reads and predicts words by two tables: share_embedding_softmax cannot "
-                f"make them one"
-            )
+    if words is None or not isinstance(softmax, LanguageModelSoftmax):
+        return
+    if not torch.equal(words.weight, softmax.weight):
+        raise ValueError(
+            f"{init} reads and predicts words by two tables: share_embedding_softmax cannot make "
+            f"them one"
+        )
 
 
 def _check_readable(sizes: BiLMConfig) -> None:

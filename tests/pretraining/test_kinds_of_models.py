@@ -164,8 +164,12 @@ def test_tables_that_cannot_be_shared(folder, tmp_path, model, training, message
 
 
 def test_vocabulary_of_a_model_of_words(folder, tmp_path):
-    """The words that it reads are those that it predicts: the most frequent."""
+    """The words that it reads are those that it predicts: the most frequent. Its two tables
+    do not become one."""
     pretrain(settings(folder, "words", max_steps=1), tmp_path / "out")
+    init = {"init": str(tmp_path / "out" / "model-last")}
+    with pytest.raises(ValueError, match="reads and predicts words by two tables"):
+        pretrain(check_config(run_config(folder, init=init, **SHARED)), tmp_path / "shared")
     model = read_language_model(tmp_path / "out" / "model-last")
     assert list(model.bilm.encoder.indexer.vocabularies.words.strings) == model.vocabulary.words
     assert model.bilm.config.n_words == 12  # of 14 that stand twice or more
