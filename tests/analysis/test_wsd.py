@@ -4,13 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from spacy.cli._util import app
 from spacy.tokens import Doc
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.analysis.wsd import disambiguate
 
+from commands import run_elmo
 from wordnet_files import write_wordnet
 
 RIVER, MONEY, SIT, EARTH = "bank%1:17:01::", "bank%1:14:00::", "sit%2:35:00::", "earth%1:17:00::"
@@ -149,8 +147,7 @@ def test_as_near(tmp_path, make_nlp):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", "wsd", *map(str, arguments)])
-    assert result.exit_code == status, result.output
+    result = run_elmo("wsd", *arguments, status=status)
     return result.stdout if status == 0 else " ".join(result.output.split())
 
 
