@@ -4,14 +4,13 @@ import os
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from ..bilm.model import BiLM
 from ..files import progress_bar
 from ..files.hdf5 import guarded_hdf5
 from .allennlp import EMBEDDING
-from .vocabulary_files import read_vocab
+from .vocabulary_files import NO_WORD
 
 WORDS_AT_A_TIME = 4096
 
@@ -24,14 +23,13 @@ def dump_token_embeddings(
     `embedding`, a row a word, for bilm-tf's `TokenBatcher` and `spacy-elmo.allennlp.v1`.
 
     bilm (BiLM): The model.
-    vocabulary (Path): `vocab.txt`, a word a line; of words that stand twice the last line
-        counts, and the other row is zeros.
+    vocabulary (Path): `vocab.txt`, a word a line.
     path (Path): The HDF5 file, which appears when it is whole.
     progress (bool): Whether to show a progress bar.
     RETURNS (int): Rows.
     RAISES (ValueError): The vocabulary cannot be read, or holds no word.
     """
-    words = read_vocab(vocabulary).strings
+    words = _read_words(vocabulary)
     if not words:
         raise ValueError(f"{vocabulary} holds no word")
     shape = (len(words), bilm.config.projection_dim)
@@ -46,12 +44,20 @@ def dump_token_embeddings(
             rows = file.create_dataset(EMBEDDING, shape, "float32")
             for start in range(0, len(words), WORDS_AT_A_TIME):
                 part = words[start : start + WORDS_AT_A_TIME]
-                known = np.array([word is not None for word in part])
-                found = bilm.token_vectors([word for word in part if word is not None])
-                values = np.zeros((len(part), shape[1]), dtype="float32")
-                values[known] = found.cpu().numpy()
-                rows[start : start + len(part)] = values
+                places = {word: i for i, word in enumerate(dict.fromkeys(part))}
+                vectors = bilm.token_vectors(list(places)).cpu().numpy()
+                rows[start : start + len(part)] = vectors[[places[word] for word in part]]
                 check()
                 bar.update(len(part))
         os.replace(unfinished, path)
     return len(words)
+
+
+def _read_words(file: Path) -> list[str]:
+    """All lines, those of a word that stands twice as well: a row of the table each."""
+    try:
+        lines = file.read_bytes().decode("utf8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: not UTF-8: {error}") from error
+    words = [line.strip() for line in (lines[:-1] if lines[-1] == "" else lines)]
+    return [word for word in words if word != NO_WORD]
