@@ -84,10 +84,10 @@ def _by_word(
 ) -> tuple[list[str], bool]:
     """Predict word by word; `without` is for words without training occurrences."""
     known, asked = select_input(train.layers, name), select_input(test.layers, name)
-    places = _places(train.words)
+    places = positions_by_word(train.words)
     predicted = list(without)
     converged = True
-    for word, rows in _places(test.words).items():
+    for word, rows in positions_by_word(test.words).items():
         if word not in places:
             continue
         senses = [train.labels[i] for i in places[word]]
@@ -98,7 +98,8 @@ def _by_word(
     return predicted, converged
 
 
-def _places(words: Sequence[str]) -> dict[str, list[int]]:
+def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
+    """RETURNS (Dict[str, List[int]]): Where each word stands."""
     places: dict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
         places[word].append(i)
@@ -110,6 +111,6 @@ def _scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
     return {
         "accuracy": float(right.mean()),
         "word_accuracy": float(
-            np.mean([right[rows].mean() for rows in _places(test.words).values()])
+            np.mean([right[rows].mean() for rows in positions_by_word(test.words).values()])
         ),
     }

@@ -8,6 +8,7 @@ Filters = tuple[tuple[int, int], ...]
 
 PRECISIONS = ("float32", "bfloat16", "int8", "auto")
 TOKEN_ENCODERS = ("bilm-tf", "manylangs")
+CONNECTIONS = ("residual", "highway", "none")
 
 # UTF-8 bytes, the marks and a masked position: ids as in AllenNLP.
 N_BYTE_CHARACTERS = 262
@@ -41,7 +42,10 @@ _OPTIONAL = {
 }
 _NO_CHARACTERS = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
 # Files of the package's first models, of bytes, know nothing of these.
-_LATER = ("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim")
+_LATER = (
+    *("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim"),
+    "connections",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,9 @@ class BiLMConfig:
         the vocabulary for code points, 0 for words alone.
     n_words (int): Words that have an embedding of their own.
     word_embed_dim (int): Size of a word embedding; P in bilm-tf, 0 without words.
+    connections (Optional[str]): How the input of a layer, from the second layer on, joins its
+        output: "residual", "highway" (by a gate) or "none"; None as `use_skip_connections`
+        says. "residual" and "none" are kept as its values.
     RAISES (ValueError): A size is impossible; the message names it.
     """
 
@@ -93,8 +100,18 @@ class BiLMConfig:
     n_characters: int = N_BYTE_CHARACTERS
     n_words: int = 0
     word_embed_dim: int = 0
+    connections: Optional[str] = None
 
     def __post_init__(self) -> None:
+        if self.connections not in (None, *CONNECTIONS):
+            raise ValueError(
+                f"connections must be one of {', '.join(CONNECTIONS)}, "
+                f"got {shortened(self.connections)}"
+            )
+        if self.connections is not None:
+            object.__setattr__(self, "use_skip_connections", self.connections == "residual")
+        if self.connections != "highway":
+            object.__setattr__(self, "connections", None)
         for name in ("lstm_dim", "projection_dim"):
             _check_int(name, getattr(self, name), 1)
         for name in ("char_embed_dim", "word_embed_dim"):
@@ -204,7 +221,13 @@ class BiLMConfig:
     def to_options(self) -> dict[str, Any]:
         """RETURNS (dict): The content of an `options.json` that AllenNLP reads
         (which asks for `n_characters` 262).
-        RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder."""
+        RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder, or for
+            highways between LSTMs."""
+        if self.connections == "highway":
+            raise ValueError(
+                "an options.json has no place for connections = 'highway': only 'residual' and "
+                "'none' can be written so"
+            )
         if self.token_encoder != "bilm-tf":
             raise ValueError(
                 f"an options.json has no place for the token encoder '{self.token_encoder}': "

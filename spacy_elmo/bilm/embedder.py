@@ -261,7 +261,7 @@ class Embedder(nn.Module):
         """The engine for the weights as they are; None where it is not for them."""
         if self._wants_gradient() or self.dtype != torch.float32:
             return None
-        if self.device.type != "cpu":
+        if self.device.type != "cpu" or self.config.connections == "highway":
             return None
         precision = resolve_precision(self.precision, self.device)
         with _packing:  # once, whoever comes at the same time

@@ -1,15 +1,18 @@
 """The biLM of Peters et al. 2018: a token encoder and two stacks of LSTMs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Optional, cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from .config import BiLMConfig
+from .connection import HighwayConnection
 from .embedder import Embedder
 from .lstm import ProjectedLSTM
+from .meta_device import on_meta_device
 from .packing import windows
 from .state import BiLMState
 from .token_encoder import TokenEncoder
@@ -26,7 +29,8 @@ class BiLM(Embedder):
         p(t_1 .. t_N) = prod_k p(t_k | t_1 .. t_{k-1}) = prod_k p(t_k | t_{k+1} .. t_N)
 
     The token encoder, which both share, gives x_k, layer 0; LSTM j of a stack gives h_{k,j}
-    from h_{k,j-1}, with h_{k,0} = x_k, and from the second on its input is added. A token has
+    from h_{k,j-1}, with h_{k,0} = x_k, and from the second on its input is added or goes
+    through a highway. A token has
     the layers R_k = {[x_k; x_k], [h_{k,j} forward; h_{k,j} backward] for j = 1 .. L}, whose
     weighted sum is ELMo (section 3.2, equation 1).
 
@@ -59,6 +63,13 @@ class BiLM(Embedder):
             ],
             cache=cache,
             precision=precision,
+        )
+        has_highways = config.connections == "highway"
+        self.highways = nn.ModuleList(
+            nn.ModuleList(
+                HighwayConnection(width=config.projection_dim) for _ in range(1, config.n_layers)
+            )
+            for _ in range(config.n_directions if has_highways else 0)
         )
 
     def forward(
@@ -98,13 +109,39 @@ class BiLM(Embedder):
                     # Sequences that have ended before keep their state.
                     hidden[i] = torch.cat([ended[0], hidden[i][sizes[0] :]])
                     cell[i] = torch.cat([ended[1], cell[i][sizes[0] :]])
-                    skip = self.config.use_skip_connections and i > 0
-                    inputs = output + inputs if skip else output
+                    if i and self.highways:
+                        highways = cast(nn.ModuleList, self.highways[direction])
+                        inputs = highways[i - 1](output, inputs, product_dtype)
+                    else:
+                        skip = self.config.use_skip_connections and i > 0
+                        inputs = output + inputs if skip else output
                     parts[i].append(inputs)
             outputs.append([torch.cat(part) for part in parts])
             hiddens.append(torch.stack(hidden))
             cells.append(torch.stack(cell))
         return outputs, BiLMState(torch.stack(hiddens), torch.stack(cells))
+
+    def first_layers(self, n_layers: int) -> "BiLM":
+        """The model without its higher LSTM layers, on the same weights: what the lower ones
+        give does not depend on them.
+
+        n_layers (int): LSTM layers that stay.
+        RETURNS (BiLM): The model, frozen, in evaluation mode.
+        RAISES (ValueError): There are not so many.
+        """
+        if not 1 <= n_layers <= self.config.n_layers:
+            raise ValueError(f"n_layers must be from 1 to {self.config.n_layers}, got {n_layers}")
+        with on_meta_device():
+            lower = BiLM(
+                replace(self.config, n_layers=n_layers),
+                self.encoder.indexer.vocabularies,
+                cache=self.cache.capacity,
+                precision=self.precision,
+            )
+        weights = self.state_dict()
+        lower.load_state_dict({name: weights[name] for name in lower.state_dict()}, assign=True)
+        lower.provenance = self.provenance
+        return lower.eval().requires_grad_(False)
 
     def _window_items(self, rows: Tensor) -> int:
         """Windows with carried state are exact, and bound the working memory; but autograd

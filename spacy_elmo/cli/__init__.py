@@ -6,6 +6,7 @@ from spacy.cli._util import app
 from .convert import convert_cli
 from .corpus import corpus_cli
 from .download import download_cli
+from .dump_token_embeddings import dump_token_embeddings_cli
 from .embed import embed_cli
 from .errors import command
 from .info import info_cli
@@ -16,8 +17,10 @@ from .neighbors import neighbors_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
 from .probe import probe_cli
+from .sample import sample_cli
 from .senses import senses_cli
 from .substitutes import substitutes_cli
+from .wsd import wsd_cli
 
 elmo_cli = typer.Typer(
     name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
@@ -25,6 +28,7 @@ elmo_cli = typer.Typer(
 elmo_cli.command("convert")(command(convert_cli))
 elmo_cli.command("corpus")(command(corpus_cli))
 elmo_cli.command("download")(command(download_cli))
+elmo_cli.command("dump-token-embeddings")(command(dump_token_embeddings_cli))
 elmo_cli.command("embed")(command(embed_cli))
 elmo_cli.command("info")(command(info_cli))
 elmo_cli.command("init-pretraining")(command(init_pretraining_cli))
@@ -37,6 +41,8 @@ elmo_cli.command(
     "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
 )(command(pretrain_cli))
 elmo_cli.command("probe")(command(probe_cli))
+elmo_cli.command("sample")(command(sample_cli))
 elmo_cli.command("senses")(command(senses_cli))
 elmo_cli.command("substitutes")(command(substitutes_cli))
+elmo_cli.command("wsd")(command(wsd_cli))
 app.add_typer(elmo_cli)

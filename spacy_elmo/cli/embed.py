@@ -16,7 +16,9 @@ def embed_cli(
     ),
     output: Path = typer.Argument(..., help="What to write"),
     layers: str = typer.Option(
-        "average", help="'all', 'top', 'average', or 'mix:PIPE', the mix that a component learned"
+        "average",
+        help="'all', 'top', 'average', the number of a layer, or 'mix:PIPE', the mix that a "
+        "component learned",
     ),
     format: Optional[str] = typer.Option(
         None,
@@ -44,6 +46,9 @@ def embed_cli(
     forget_sentences: bool = typer.Option(
         False, "--forget-sentences", help="Leave sentence_to_index and texts out"
     ),
+    use_sentence_keys: bool = typer.Option(
+        False, "--use-sentence-keys", help="Sentences name the datasets of HDF5, not numbers"
+    ),
     resume: bool = typer.Option(False, "--resume", help="Go on with what was interrupted"),
     force: bool = typer.Option(False, "--force", "-F", help="Replace an existing output"),
 ) -> None:
@@ -69,6 +74,7 @@ def embed_cli(
             lang=lang,
             max_tokens=max_tokens,
             sentence_index=not forget_sentences,
+            sentence_keys=use_sentence_keys,
             resume=resume,
             force=force,
         )

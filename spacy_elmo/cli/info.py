@@ -23,6 +23,13 @@ def info_cli(
         help="A file, the folder of a model or pipeline, an https:// URL, or a published "
         "model's name",
     ),
+    audit: Optional[list[str]] = typer.Option(
+        None, help="Text (file, folder or glob) to count the tokens of that are cut"
+    ),
+    format: str = typer.Option(
+        "sentences", help="Of it: 'sentences' (one a line, tokens separated by spaces) or 'text'"
+    ),
+    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
 ) -> None:
     """Describe a language model: format, sizes, parameters, languages, provenance and
@@ -34,6 +41,8 @@ def info_cli(
     from ..weights.describe import describe
 
     description = describe(model)
+    if audit:
+        description["audit"] = _audit(description, audit, format, lang)
     if as_json:
         print(srsly.json_dumps(description, indent=2))
         return
@@ -45,6 +54,18 @@ def info_cli(
     for key, value in rows:
         for line in _lines(key, value or "", column, terminal_width()):
             print(line)
+
+
+def _audit(
+    description: dict[str, Any], inputs: list[str], format: str, lang: str
+) -> dict[str, Any]:
+    from ..analysis.audit import audit_tokens
+    from ..bilm.config import BiLMConfig
+
+    if "sizes" not in description:
+        raise ValueError("the model is not here yet: python -m spacy elmo download NAME")
+    sizes = BiLMConfig.from_dict(description["sizes"])
+    return audit_tokens(sizes, inputs, format=format, lang=lang)
 
 
 def _rows(

@@ -21,7 +21,12 @@ OLDEST = h5py.h5f.LIBVER_V18  # groups of any number of datasets in bounded memo
 
 
 def write(
-    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], *, index: bool
+    path: Path,
+    entries: Iterable[Embedded],
+    settings: dict[str, Any],
+    *,
+    index: bool,
+    sentence_keys: bool = False,
 ) -> None:
     """Write a file: a dataset an entry, named by its number, and `sentence_to_index`.
 
@@ -29,12 +34,20 @@ def write(
     entries (Iterable[Embedded]): The entries.
     settings (dict): What they were made by; an attribute of the file.
     index (bool): Whether to write `sentence_to_index`.
+    sentence_keys (bool): Whether a dataset's name is its sentence, as of AllenNLP's
+        --use-sentence-keys: there is no index then, a sentence that comes again is left out, and
+        so is an empty one.
+    RAISES (ValueError): A sentence can be no name.
     """
+    index = index and not sentence_keys
     with SentenceIndex(path.parent) if index else nullcontext() as sentences:
         with guarded_hdf5(path, oldest=OLDEST) as (file, check):
             file.attrs[SETTINGS] = json.dumps(settings)
             for i, entry in enumerate(entries):
-                _write_array(file, str(i), entry.vectors)
+                if sentence_keys:
+                    _write_by_sentence(file, entry, i)
+                else:
+                    _write_array(file, str(i), entry.vectors)
                 check()
                 if sentences is not None:
                     sentences.add(entry.text, i)
@@ -54,6 +67,17 @@ def read_settings(path: Path) -> dict[str, Any]:
             return read_json(file.attrs.get(SETTINGS))
     except OSError:
         return {}
+
+
+def _write_by_sentence(file: h5py.File, entry: Embedded, i: int) -> None:
+    name = entry.text
+    if "/" in name or "\0" in name or name == ".":
+        raise ValueError(
+            f"sentence {i} can be no name of a dataset: {name[:80]!r}. The same with --resume, "
+            f"without --use-sentence-keys, numbers the sentences"
+        )
+    if name and name not in file:
+        file.create_dataset(name, data=entry.vectors, track_times=False)
 
 
 def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:

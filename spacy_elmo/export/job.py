@@ -55,6 +55,7 @@ def embed_files(
     lang: Optional[str] = None,
     max_tokens: int = MAX_TOKENS,
     sentence_index: bool = True,
+    sentence_keys: bool = False,
     resume: bool = False,
     force: bool = False,
 ) -> Counts:
@@ -79,6 +80,7 @@ def embed_files(
         by default "en".
     max_tokens (int): Most tokens of a sentence or Doc.
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
+    sentence_keys (bool): Whether sentences name the datasets of an HDF5 file, not numbers.
     resume (bool): Whether to go on with a run that was interrupted, if there is one.
     force (bool): Whether to replace an output, and to throw away such a run.
     RETURNS (Counts): How much was written.
@@ -91,6 +93,8 @@ def embed_files(
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
     if max_tokens < 1:
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
+    if sentence_keys and format != "hdf5":
+        raise ValueError(f"--use-sentence-keys is for HDF5, not for {format}")
     files = find_inputs(inputs, output)
     workplace = Workplace(output)
     if not resume:
@@ -125,7 +129,8 @@ def embed_files(
             read = partial(read_entries, files, maker, tokenize=tokenize, max_tokens=max_tokens)
             n_chunks, counts = _write_chunks(workplace, Embedder(pipe, choose, dtype), files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
-            _put_together(workplace, n_chunks, settings, index=sentence_index)
+            more = {"sentence_keys": True} if sentence_keys else {}
+            _put_together(workplace, n_chunks, settings, index=sentence_index, **more)
     except BlockingIOError:  # the folder is another process's
         raise
     except BaseException:
@@ -216,10 +221,10 @@ def _digest(group: list[Entry]) -> str:
 
 
 def _put_together(
-    workplace: Workplace, n_chunks: int, settings: dict[str, Any], *, index: bool
+    workplace: Workplace, n_chunks: int, settings: dict[str, Any], **how: bool
 ) -> None:
     whole = workplace.clear_whole()
     entries = workplace.read(n_chunks)
     with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
-        OUTPUTS[settings["format"]].write(whole, bar, settings, index=index)
+        OUTPUTS[settings["format"]].write(whole, bar, settings, **how)
     workplace.publish()

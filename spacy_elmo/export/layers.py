@@ -10,6 +10,7 @@ from thinc.api import Model
 
 from ..embedding.vectors import mix_layers
 from ..layers.scalar_mix import mix_weights, mixes_of
+from ..pipeline.load import elmo_pipe
 
 LAYERS = "all", "top", "average"
 MIX = "mix:"
@@ -20,8 +21,8 @@ Choose = Callable[[np.ndarray], np.ndarray]
 def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
     """Find what makes the wanted vectors of layers.
 
-    name (str): "all", "top", "average", or "mix:PIPE" for the mix that a component has
-        learned; "mix:PIPE:NUMBER" where it has several, counted from 0.
+    name (str): "all", "top", "average", the number of a layer, or "mix:PIPE" for the mix that
+        a component has learned; "mix:PIPE:NUMBER" where it has several, counted from 0.
     nlp (Language): The pipeline, which has that component.
     RETURNS (Tuple[Callable, dict]): From `(L + 1, n_tokens, 2P)` to that, or to
         `(n_tokens, 2P)`; what tells this choice from others.
@@ -29,10 +30,14 @@ def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
     """
     if name == "all":
         return lambda layers: layers, {"layers": name}
-    if name in LAYERS:
+    n_layers = elmo_pipe(nlp).bilm.config.n_layers
+    if name in LAYERS or (name.isdecimal() and int(name) <= n_layers):
         return lambda layers: mix_layers(layers, name), {"layers": name}
     if not name.startswith(MIX):
-        raise ValueError(f"layers must be {', '.join(LAYERS)} or {MIX}PIPE, got '{name}'")
+        raise ValueError(
+            f"layers must be {', '.join(LAYERS)}, a number from 0 to {n_layers} or {MIX}PIPE, "
+            f"got '{name}'"
+        )
     mix = _find_mix(name.removeprefix(MIX), nlp)
     gamma = mix.get_param("gamma").item()
     values = [float(weight) for weight in mix_weights(mix)]

@@ -12,6 +12,7 @@ from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
 from ..bilm.state import BiLMState
 from ..bilm.vocabulary import Vocabulary
+from ..text.corpus import END_ID, START_ID
 from ..weights.bundle import ModelBundle
 from ..weights.formats import read_model
 from ..weights.pipeline_folder import SOFTMAX_FILE, PipelineFolder
@@ -49,10 +50,12 @@ class Contexts(torch.nn.Module):
             then the backward ones, if any, *Shape:* `(n_directions * n_items, P)`, and
             the state after.
         """
-        used, inverse = np.unique(window.inputs, return_inverse=True)
-        strings = [types[i] for i in used]
+        inputs = window.inputs[: self.bilm.config.n_directions]
+        used, inverse = np.unique(inputs, return_inverse=True)
+        marks = dict(zip((START_ID, END_ID), self.bilm.encoder.indexer.marks))
+        strings = [marks.get(i, types[i]) for i in used.tolist()]
         vectors = self.bilm.token_vectors(strings, product_dtype=product_dtype)
-        rows = torch.from_numpy(inverse.reshape(window.inputs.shape)).to(self.bilm.device)
+        rows = torch.from_numpy(inverse.reshape(inputs.shape)).to(self.bilm.device)
         outputs, state = self.bilm(
             vectors,
             rows,

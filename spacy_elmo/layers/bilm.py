@@ -102,6 +102,11 @@ class BiLMShim(Shim):
         bilm = weights() if callable(weights) else read_weights(weights)
         # Sizes that nobody set may follow the weights; others are a promise.
         follow = self.sizes_may_follow and self.config == BiLMConfig()
+        n_layers = self.config.n_layers
+        if n_layers < bilm.config.n_layers and self.config == replace(
+            bilm.config, n_layers=n_layers
+        ):
+            bilm = bilm.first_layers(n_layers)
         if self.config != bilm.config and not follow:
             raise ValueError(
                 f"the weights {weights!r} do not have the sizes in the config: "

@@ -47,6 +47,7 @@ def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -
         "config": comparable(trainer.config),
         "sizes": trainer.model.bilm.config.to_dict(),
         "words": trainer.model.vocabulary.words,
+        "vocabularies": _read_strings(trainer.model),
         "corpus": corpus,
         "provenance": inherited(trainer.model.bilm.provenance),
         "states": states,
@@ -62,6 +63,12 @@ def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -
     for old in checkpoints(folder)[:-keep]:
         old.unlink()
     return path
+
+
+def _read_strings(model: LanguageModel) -> dict[str, list[Optional[str]]]:
+    """What the token encoder looks up besides bytes."""
+    vocabularies = model.bilm.encoder.indexer.vocabularies._asdict()
+    return {name: list(found.strings) for name, found in vocabularies.items() if found is not None}
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -151,10 +158,12 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
     `Trainer.load_state_dict` to fill."""
     from ..bilm.model import BiLM
     from ..bilm.softmax import make_softmax
-    from ..bilm.vocabulary import Vocabulary
+    from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 
-    bilm = BiLM(BiLMConfig.from_dict(content["sizes"]))
-    bilm.provenance = content.get("provenance", {})  # early versions did not write it
+    # Early versions did not write these.
+    read = {name: InputVocabulary(s) for name, s in content.get("vocabularies", {}).items()}
+    bilm = BiLM(BiLMConfig.from_dict(content["sizes"]), Vocabularies(**read))
+    bilm.provenance = content.get("provenance", {})
     kind = content["config"]["training.softmax"]
     width = bilm.config.projection_dim
     softmax = make_softmax(kind, n_words=len(content["words"]), width=width)

@@ -46,7 +46,8 @@ class CorpusSettings(_Section):
 
 class VocabularySettings(_Section):
     """`[vocabulary]`: the words that the softmax predicts; the others are `<UNK>`.
-    They have vectors all the same: the model reads characters."""
+    They have vectors all the same where the model reads characters. A model of words reads
+    those that it predicts, `n_words` at most."""
 
     min_count: int = Field(default=2, ge=1)
     max_size: int = Field(default=30_000, ge=4)
@@ -61,6 +62,9 @@ class TrainingSettings(_Section):
     one, or other text, as in bilm-tf. `state_reset` is the share of the streams that
     start a window from zeros: bilm-tf has none, and its models have never seen a
     zero state again; some of ours, trained so, never recovered from one.
+
+    `share_embedding_softmax` gives a model of words one table for the words that it reads and
+    those that it predicts, as bilm-tf's option of this name.
 
     With `optimizer` "muon", the LSTMs' and highways' matrices are trained by Muon, with
     `muon_learn_rate` at its highest, all else by Adam with `learn_rate`; `weight_decay` is
@@ -78,6 +82,7 @@ class TrainingSettings(_Section):
     directions: Literal["same", "different"] = "same"
     state_reset: float = Field(default=0.1, ge=0.0, le=1.0)
     softmax: Literal["sampled", "full", "adaptive"] = "sampled"
+    share_embedding_softmax: bool = False
     n_negatives: int = Field(default=4096, ge=1)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
     precision: Literal["float32", "bf16", "auto"] = "auto"

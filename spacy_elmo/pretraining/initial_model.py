@@ -1,5 +1,6 @@
 """What a run starts from: random weights, or a model that exists."""
 
+from dataclasses import replace
 from typing import Optional
 
 import torch
@@ -9,7 +10,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.precision import has_bfloat16
 from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_softmax
-from ..bilm.vocabulary import Vocabulary
+from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
 from ..text.corpus import Corpus
 from ..weights.bundle import Prediction
@@ -31,42 +32,93 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     """
     init, settings = config.pretraining.init, config.pretraining
     if init is None:
-        _check_sizes("[model]", config.bilm)
-        bilm = BiLM(config.bilm)
-        softmax, vocabulary = _new_softmax(config, train, bilm.config.projection_dim)
-        return LanguageModel(bilm, softmax, vocabulary), 0
+        _check_readable(config.bilm)
+        sizes, vocabulary = config.bilm, _new_vocabulary(config, train)
+        vocabularies = Vocabularies()
+        if sizes.n_words:  # it reads the words that it predicts
+            sizes = replace(sizes, n_words=len(vocabulary))
+            vocabularies = Vocabularies(words=InputVocabulary(vocabulary.words))
+        bilm = BiLM(sizes, vocabularies)
+        return LanguageModel(bilm, _new_softmax(config, bilm, vocabulary), vocabulary), 0
     bundle = read_bundle(init)
     bilm, known = bundle.bilm.requires_grad_(True), bundle.prediction
-    _check_sizes(init, bilm.config)
+    _check_trainable(init, bilm.config)
     if known is not None and settings.vocabulary == "keep":
         _check_kind(init, known[0], config.training.softmax)
+        if config.training.share_embedding_softmax:
+            _check_shared(init, bilm, known[0])
         return LanguageModel(bilm, known[0].requires_grad_(True), known[1]), 0
     if bundle.missing == VOCABULARY_FILE:
         msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new one takes its place")
-    softmax, vocabulary = _new_softmax(config, train, bilm.config.projection_dim)
+    vocabulary = _new_vocabulary(config, train)
+    softmax = _new_softmax(config, bilm, vocabulary)
     if known is not None:
         _copy_known_words(known, softmax, vocabulary)
     return LanguageModel(bilm, softmax, vocabulary), settings.softmax_warmup
 
 
-def _check_sizes(source: str, sizes: BiLMConfig) -> None:
-    """That the model reads bytes, in both directions: others can be used, not pretrained."""
-    reads_bytes = sizes.token_encoder == "bilm-tf" and sizes.n_characters and not sizes.n_words
-    if not reads_bytes or not sizes.bidirectional:
+def share_table(model: LanguageModel) -> None:
+    """Make the table of the words that a model reads that of its softmax, too, as bilm-tf's
+    `share_embedding_softmax` does.
+
+    model (LanguageModel): The model; the softmax's values stay.
+    RAISES (ValueError): It does not read the words that it predicts, and nothing else.
+    """
+    encoder, softmax = model.bilm.encoder, model.softmax
+    read = encoder.indexer.vocabularies.words
+    if encoder.words is None or encoder.embedding is not None or not encoder.are_ready_made:
         raise ValueError(
-            f"{source}: only models of two directions that read characters as UTF-8 bytes can be "
-            f"pretrained; this has token_encoder = '{sizes.token_encoder}', n_characters = "
-            f"{sizes.n_characters}, n_words = {sizes.n_words}, bidirectional = "
-            f"{str(sizes.bidirectional).lower()}"
+            "share_embedding_softmax is for models of words alone: char_embed_dim = 0 and n_words"
+        )
+    if isinstance(softmax, AdaptiveSoftmax):
+        raise ValueError("share_embedding_softmax needs softmax = 'sampled' or 'full'")
+    if read is None or list(read.strings) != model.vocabulary.words:
+        raise ValueError("share_embedding_softmax: the model reads other words than it predicts")
+    encoder.words.weight = softmax.weight
+
+
+def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
+    """That no table would be thrown away."""
+    words = bilm.encoder.words
+    if words is None or not isinstance(softmax, LanguageModelSoftmax):
+        return
+    if not torch.equal(words.weight, softmax.weight):
+        raise ValueError(
+            f"{init} reads and predicts words by two tables: share_embedding_softmax cannot make "
+            f"them one"
         )
 
 
-def _new_softmax(config: PretrainingConfig, train: Corpus, width: int) -> Prediction:
-    vocabulary = Vocabulary.from_counts(
-        train.types, train.counts(), **config.vocabulary.model_dump()
-    )
-    kind = config.training.softmax
-    return make_softmax(kind, n_words=len(vocabulary), width=width), vocabulary
+def _check_readable(sizes: BiLMConfig) -> None:
+    """That all that the token encoder looks up can be made of a text."""
+    reads_one = not (sizes.n_words and sizes.n_characters)
+    if sizes.token_encoder != "bilm-tf" or not reads_one:
+        raise ValueError(
+            f"[model]: a new model reads characters as UTF-8 bytes, or words; this has "
+            f"token_encoder = '{sizes.token_encoder}', n_characters = {sizes.n_characters}, "
+            f"n_words = {sizes.n_words}. Give a model to go on from as [pretraining] init"
+        )
+
+
+def _check_trainable(source: str, sizes: BiLMConfig) -> None:
+    """That training would change all that the model reads."""
+    if sizes.token_encoder == "bilm-tf" and sizes.n_words and sizes.n_characters:
+        raise ValueError(
+            f"{source}: a model with ready-made vectors of words beside its characters cannot be "
+            f"trained: n_words = {sizes.n_words}, n_characters = {sizes.n_characters}"
+        )
+
+
+def _new_vocabulary(config: PretrainingConfig, train: Corpus) -> Vocabulary:
+    settings, n_words = config.vocabulary.model_dump(), config.bilm.n_words
+    if config.pretraining.init is None and n_words:
+        settings["max_size"] = min(settings["max_size"], n_words)
+    return Vocabulary.from_counts(train.types, train.counts(), **settings)
+
+
+def _new_softmax(config: PretrainingConfig, bilm: BiLM, vocabulary: Vocabulary) -> Softmax:
+    kind, width = config.training.softmax, bilm.config.projection_dim
+    return make_softmax(kind, n_words=len(vocabulary), width=width)
 
 
 def _check_kind(init: str, softmax: Softmax, kind: str) -> None:

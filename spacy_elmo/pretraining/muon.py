@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..bilm.char_cnn import CharacterCNN, Highway
+from ..bilm.connection import HighwayConnection
 from ..bilm.lstm import ProjectedLSTM
 
 MOMENTUM = 0.95
@@ -112,6 +113,8 @@ def muon_groups(bilm: nn.Module) -> list[dict[str, Any]]:
             whole += [] if module.projection is None else [module.projection]
         elif isinstance(module, Highway):
             whole += [module.gate.weight, module.nonlinear.weight]
+        elif isinstance(module, HighwayConnection):
+            whole.append(module.gate.weight)
         elif isinstance(module, CharacterCNN) and module.projection is not None:
             whole.append(module.projection.weight)
     return [{"params": gates, "n_blocks": 4}, {"params": whole, "n_blocks": 1}]

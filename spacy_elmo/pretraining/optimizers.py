@@ -1,12 +1,12 @@
 """Optimisers and the course of the learning rate."""
 
 import math
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import torch
 from torch import Tensor
 
-from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
+from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, SoftmaxRows
 from ..language_model.model import LanguageModel
 from .config import TrainingSettings
 from .muon import Muon, muon_groups
@@ -33,7 +33,10 @@ class Optimizers:
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
         self.of_bilm = _make(settings, rest, rows=False)
         rows = not isinstance(model.softmax, AdaptiveSoftmax)
-        self.of_softmax = _make(settings, list(model.softmax.parameters()), rows=rows)
+        known = {id(weight) for weight in self.bilm_weights}
+        own = [weight for weight in model.softmax.parameters() if id(weight) not in known]
+        self.is_shared = len(own) < len(list(model.softmax.parameters()))
+        self.of_softmax = _make(settings, own, rows=rows)
 
     def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
         """RETURNS (List[Tensor]): All gradients that there are."""
@@ -50,7 +53,10 @@ class Optimizers:
         return [weight.grad for weight in weights if weight.grad is not None]
 
     def clip(self, rows: Optional[SoftmaxRows]) -> None:
-        """Bound the norm of all gradients together."""
+        """Bound the norm of all gradients together. The gradient of a shared table is, from
+        here on, whole in the biLM."""
+        if self.is_shared and rows is not None:
+            self._join(rows)
         gradients = self.gradients(rows)
         norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
         factor = self.settings.grad_clip / (torch.linalg.vector_norm(norms) + 1e-6)
@@ -64,7 +70,10 @@ class Optimizers:
             None: its own weights have.
         """
         if rows is not None:
-            for name, part in (("weight", rows.weight), ("bias", rows.bias)):
+            parts = {"weight": rows.weight, "bias": rows.bias}
+            if self.is_shared:
+                del parts["weight"]
+            for name, part in parts.items():
                 weight = getattr(self.softmax, name)
                 weight.grad = _as_rows_of(weight, rows.words, part.grad)
         muon_learn_rate = learn_rate / self.settings.learn_rate * self.settings.muon_learn_rate
@@ -79,6 +88,15 @@ class Optimizers:
         # from an earlier step may make a resumed run differ in its last bit.
         for weight in self.bilm_weights:
             torch.autograd.graph.increment_version(weight)
+
+    def _join(self, rows: SoftmaxRows) -> None:
+        """The gradient of a shared table: of the words that are read, and of the rows."""
+        table = cast(LanguageModelSoftmax, self.softmax).weight
+        if table.grad is None:
+            table.grad = torch.zeros_like(table)
+        assert rows.weight.grad is not None
+        table.grad.index_add_(0, rows.words, rows.weight.grad)
+        rows.weight.grad = torch.zeros_like(rows.weight)
 
     def state_dict(self) -> dict[str, Any]:
         """RETURNS (dict): What `load_state_dict` reads."""

@@ -1,5 +1,6 @@
 """What a run shows, and what it leaves on disk."""
 
+import math
 import os
 import sys
 from functools import partial
@@ -247,12 +248,14 @@ def _is_busy() -> bool:
 
 
 def _line(report: dict[str, Any], figures: Perplexity) -> str:
-    return (
+    line = (
         f"step {report['step']:>7,}  tokens {report['tokens']:>12,}  "
         f"{report['elapsed'] / 60:6.1f} min  loss {report['sampled_loss']:.3f}  held-out "
-        f"perplexity {figures.mean:.2f} (forward {figures.forward:.2f}, backward "
-        f"{figures.backward:.2f})"
+        f"perplexity {figures.mean:.2f}"
     )
+    if math.isnan(figures.backward):
+        return line
+    return f"{line} (forward {figures.forward:.2f}, backward {figures.backward:.2f})"
 
 
 def _setting(settings: TrainingSettings, name: str) -> str:

@@ -23,7 +23,7 @@ from ..language_model.processes import Processes
 from ..language_model.windows import Streams, TrainingBatches, Window
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
-from .initial_model import initial_model, product_dtype
+from .initial_model import initial_model, product_dtype, share_table
 from .optimizers import Optimizers, learn_rate_factor
 
 
@@ -87,6 +87,8 @@ class Trainer:
         self.softmax_warmup = 0
         if model is None:
             model, self.softmax_warmup = initial_model(config, train)
+        if self.settings.share_embedding_softmax:
+            share_table(model)
         self.model = model.to(self.processes.device)
         self.contexts: torch.nn.Module = Contexts(self.model.bilm)
         if self.processes.size > 1:
@@ -297,7 +299,7 @@ class Trainer:
                 window, self.train_corpus.types, state, dropout, self.product_dtype
             )
         contexts = F.dropout(contexts, dropout)
-        targets = self._to_device(self.words[window.targets].ravel())
+        targets = self._to_device(self.words[self._targets(window)].ravel())
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return softmax.loss(contexts, targets), after
@@ -315,8 +317,12 @@ class Trainer:
         if self.settings.softmax == "sampled":
             generator = torch.Generator().manual_seed(self._seed(step, 0))
             candidates = softmax.draw_negatives(self.settings.n_negatives, generator)
-        targets = self._to_device(self.words[np.unique(window.targets)])
+        targets = self._to_device(self.words[np.unique(self._targets(window))])
         return candidates, softmax.rows(targets, candidates)
+
+    def _targets(self, window: Window) -> np.ndarray:
+        """Of the directions that there are."""
+        return window.targets[: self.model.bilm.config.n_directions]
 
     def _reset(self, step: int) -> BiLMState:
         """The carried state, some rows of it back to zeros."""

@@ -60,3 +60,12 @@ def test_learned_mix(folder, nlp, name, component, number):
 def test_no_such_mix(folder, nlp, name, message):
     with pytest.raises(ValueError, match=message):
         embed_files("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
+
+
+def test_one_layer(folder, nlp):
+    for layer in (0, 2):
+        embed_files("pipeline", "text.txt", folder / f"{layer}.npz", layers=str(layer))
+        found = read("npz", folder / f"{layer}.npz")[0]
+        np.testing.assert_allclose(found, nlp(TEXT)._.elmo[layer], rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match="a number from 0 to 2 or mix:PIPE, got '3'"):
+        embed_files("pipeline", "text.txt", folder / "3.npz", layers="3")

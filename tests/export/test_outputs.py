@@ -159,3 +159,22 @@ def test_says_what_it_was_made_by(folder, tiny_weights, bilm, format):
     assert (found["layers"], found["dtype"], found["entries"]) == ("top", "float32", 6)
     assert found["inputs"][0]["name"] == "text.txt"
     assert OUTPUTS[format].read_settings(folder / "text.txt") == {}
+
+
+def test_sentences_as_keys(folder, tiny_weights):
+    """As AllenNLP's --use-sentence-keys; what can be no name is refused, and nothing is lost."""
+    sentences = ["The cat sat .", "naïve 日本", "", "The cat sat ."]
+    (folder / "plain.txt").write_text("\n".join(sentences) + "\n", "utf8")
+    for name, keys in (("keys", True), ("numbers", False)):
+        embed_files(str(tiny_weights), "plain.txt", folder / f"{name}.hdf5", sentence_keys=keys)
+    with h5py.File(folder / "keys.hdf5") as keys, h5py.File(folder / "numbers.hdf5") as numbers:
+        assert set(keys) == set(sentences) - {""}
+        for i, sentence in enumerate(sentences[:2]):
+            np.testing.assert_array_equal(keys[sentence][()], numbers[str(i)][()])
+    path = folder / "slash.hdf5"
+    with pytest.raises(ValueError, match=r"sentence 2 can be no name of a dataset: 'a/b"):
+        embed_files(str(tiny_weights), "text.txt", path, sentence_keys=True)
+    assert not path.exists()
+    assert embed_files(str(tiny_weights), "text.txt", path, resume=True).entries == 6
+    with pytest.raises(ValueError, match="--use-sentence-keys is for HDF5, not for npz"):
+        embed_files(str(tiny_weights), "text.txt", folder / "a.npz", sentence_keys=True)

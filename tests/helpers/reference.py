@@ -188,8 +188,10 @@ def layers(
     sentences: list[list[str]],
     state: State | None = None,
     words: list[str] | None = None,
+    gates: list[list[tuple[Array, Array]]] | None = None,
 ) -> tuple[list[Array], State]:
     """(L + 1, n_tokens, 2P) a sentence, each run alone, and the state to carry to the next call.
+    With `gates`, W and b by direction and layer, highways are in place of skip connections.
 
     The marks are fed and dropped. Layer 0 is the token vector twice. The skip connection is
     added from layer 1 (counted from 0) on, after clipping, and is no part of the state.
@@ -214,7 +216,11 @@ def layers(
             for layer in range(n_layers):
                 name = _cell_name(direction, layer)
                 out, cell = _run_layer(options, datasets, name, x, state[number][direction][layer])
-                if skip and layer >= 1:
+                if gates and layer >= 1:
+                    weight, bias = gates[direction][layer - 1]
+                    r = [1 / (1 + np.exp(-(weight @ vector + bias))) for vector in x]
+                    out = [r[t] * out[t] + (1 - r[t]) * x[t] for t in range(len(x))]
+                elif skip and layer >= 1:
                     out = [out[t] + x[t] for t in range(len(x))]
                 x = out
                 stack.append(out[::-1] if direction == 1 else out)

@@ -1,5 +1,6 @@
 """Runs that go on from a model that exists."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import h5py
@@ -7,20 +8,22 @@ import pytest
 import srsly
 import torch
 
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax
+from spacy_elmo.bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining import initial_model as module
+from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.initial_model import initial_model, product_dtype
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text, read_corpus
-from spacy_elmo.weights import read_weights
+from spacy_elmo.weights import read_weights, safetensors_file
 
 import reference
-from models import tiny_options
-from mutated_models import write_manylangs, write_word_ids
-from runs import arrays, metrics, run_settings, write_texts
+from models import tiny_bilm, tiny_options
+from runs import arrays, metrics, run_config, run_settings, write_texts
 
 OTHER = read_corpus([["the", "a", "new", "b"], ["words", "the", "new", "the"]] * 20)
 DEV = read_corpus([["the", "a", "unseen", "b"]])
@@ -257,13 +260,21 @@ def test_types_of_products(monkeypatch):
     assert product_dtype("auto", cpu) is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "write"),
-    [("manylangs", write_manylangs), ("bilm-tf", write_word_ids)],
-)
-def test_models_that_cannot_be_pretrained(folder, tmp_path, kind, write):
-    """They read words or code points, which the trainer does not spell."""
-    path = write(tmp_path)
-    config = run_settings(folder, init={"init": str(path)})
-    with pytest.raises(ValueError, match=f"only models of two .* token_encoder = '{kind}'"):
+def test_models_that_cannot_be_pretrained(folder, tmp_path):
+    """Ready-made vectors stand beside the characters, which would be trained without them."""
+    sizes = {"n_words": 5, "word_embed_dim": 8}
+    config = run_config(folder)
+    config["model"].update(sizes)
+    with pytest.raises(ValueError, match="a new model reads .* or words; .* n_words = 5"):
+        initial_model(check_config(config), OTHER)
+    config["model"] = {"token_encoder": "manylangs", "n_characters": 300}
+    with pytest.raises(ValueError, match="a new model reads .* token_encoder = 'manylangs'"):
+        initial_model(check_config(config), OTHER)
+    bilm = BiLM(
+        replace(tiny_bilm().config, n_words=4, word_embed_dim=tiny_bilm().config.projection_dim),
+        Vocabularies(words=InputVocabulary([*SPECIAL, "a"])),
+    )
+    safetensors_file.write(bilm, tmp_path / "a.safetensors")
+    config = run_settings(folder, init={"init": str(tmp_path / "a.safetensors")})
+    with pytest.raises(ValueError, match="ready-made vectors of words beside its characters"):
         initial_model(config, OTHER)

@@ -1,0 +1,179 @@
+"""Word sense disambiguation of running text (Peters et al. 2018, section 5.3 and table 5)."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Optional
+
+import numpy as np
+from spacy.language import Language
+from thinc.types import Floats2d, Floats3d
+
+from ..embedding.batches import by_tokens
+from ..files import progress_bar
+from ..pipeline.load import elmo_pipe
+from .corpora import sentence_doc
+from .report import Report, Row
+from .sample import (
+    DOCS_AT_A_TIME,
+    TOKENS_AT_A_TIME,
+    check_inputs,
+    describe_input,
+    input_names,
+    select_input,
+    unit_vectors,
+)
+from .sense_corpus import Occurrence, Sentence, read_sense_corpus
+from .senses import SAME, positions_by_word
+from .wordnet import FirstSenses
+
+ALL = "all"
+FREQUENT = "frequent"
+
+Answers = Sequence[Optional[str]]
+
+
+def disambiguate(
+    nlp: Language,
+    train: Path,
+    test: Path,
+    *,
+    inputs: Optional[Sequence[str]] = None,
+    backoff: Optional[str] = None,
+    progress: bool = False,
+) -> Report:
+    """Give each word of a text the sense of its lemma and part of speech whose mean vector
+    in a training text is nearest to its own, by cosine. Several are as near where no layer
+    tells them apart: as layer 0, where a word has one form.
+
+    nlp (Language): A pipeline with a pipe `elmo`.
+    train (Path): The training text, as `read_sense_corpus` reads it.
+    test (Path): The text to predict.
+    inputs (Optional[List[str]]): What to read: layers, "average", "concat"; None
+        for each layer and their average.
+    backoff (Optional[str]): "frequent" takes the most frequent of senses that are as near.
+        A folder of WordNet's database does so, too, and gives its first sense to words that
+        the training text does not have. None takes the one that the training text has
+        first, and gives no answer to such words.
+    progress (bool): Whether to show progress bars.
+    RETURNS (Report): Scores are F1 of each part of the test text, and of "all" of it:
+        precision over the words with an answer, recall over all words.
+    RAISES (ValueError): Something of it does not fit or cannot be read.
+    """
+    n_layers = elmo_pipe(nlp).bilm.config.n_layers
+    inputs = input_names(n_layers) if inputs is None else inputs
+    check_inputs(inputs, n_layers)
+    wordnet = None if backoff in (None, FREQUENT) else FirstSenses(Path(backoff))
+    known, asked = read_sense_corpus(train), read_sense_corpus(test)
+    counts = _count_senses(known)
+    rows = []
+    words = [occurrence.word for sentence in asked for occurrence in sentence.occurrences]
+    without: Answers = [None] * len(words)
+    if wordnet:
+        without = [wordnet.find(word) for word in words]
+        rows.append(Row("first sense", "", _scores(without, asked), 0.0))
+    by_count = {word: [sense for sense, _ in c.most_common()] for word, c in counts.items()}
+    frequent = [by_count.get(word, [other])[0] for word, other in zip(words, without)]
+    rows.append(Row("most frequent sense", "", _scores(frequent, asked), 0.0))
+    senses = by_count if backoff else {word: list(found) for word, found in counts.items()}
+    start = time.perf_counter()
+    means = _mean_vectors(nlp, known, progress)
+    layers = np.stack([vector for _, vector in _vectors(nlp, asked, progress)], axis=1)
+    embedding_seconds = time.perf_counter() - start
+    for name in inputs:
+        start = time.perf_counter()
+        answers = _nearest_senses(senses, means, words, layers, name, without)
+        seconds = time.perf_counter() - start
+        rows.append(Row("nearest sense", describe_input(name), _scores(answers, asked), seconds))
+    return Report(
+        task="wsd",
+        n_labels=len(means),
+        n_train=sum(len(sentence.occurrences) for sentence in known),
+        n_test=len(words),
+        n_unseen=sum(
+            means.keys().isdisjoint(occurrence.senses)
+            for sentence in asked
+            for occurrence in sentence.occurrences
+        ),
+        embedding_seconds=embedding_seconds,
+        rows=rows,
+    )
+
+
+def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for sentence in sentences:
+        for occurrence in sentence.occurrences:
+            counts[occurrence.word].update(occurrence.senses)
+    return counts
+
+
+def _vectors(
+    nlp: Language, sentences: Sequence[Sentence], progress: bool
+) -> Iterator[tuple[Occurrence, Floats2d]]:
+    """Each occurrence with its layers, the mean of its tokens. *Shape:* `(L + 1, width)`"""
+    pipe = elmo_pipe(nlp)
+    total, disable = sum(len(sentence.tokens) for sentence in sentences), None if progress else True
+    with progress_bar(total, None, " tokens", in_logs=False, disable=disable) as bar:
+        for batch in by_tokens(
+            sentences, TOKENS_AT_A_TIME, DOCS_AT_A_TIME, lambda sentence: len(sentence.tokens)
+        ):
+            docs = [sentence_doc(nlp.vocab, sentence.tokens) for sentence in batch]
+            for sentence, layers in zip(batch, pipe.predict(docs)):
+                for occurrence in sentence.occurrences:
+                    yield occurrence, layers[:, occurrence.start : occurrence.end].mean(axis=1)
+            bar.update(sum(map(len, docs)))
+
+
+def _mean_vectors(
+    nlp: Language, sentences: Sequence[Sentence], progress: bool
+) -> dict[str, Floats2d]:
+    """The mean of the vectors of each sense. *Shape:* `(L + 1, width)`"""
+    sums: dict[str, Floats2d] = {}
+    counts: Counter[str] = Counter()
+    for occurrence, vector in _vectors(nlp, sentences, progress):
+        counts.update(occurrence.senses)
+        for sense in occurrence.senses:
+            sums[sense] = sums[sense] + vector if sense in sums else vector
+    return {sense: total / counts[sense] for sense, total in sums.items()}
+
+
+def _nearest_senses(
+    senses: Mapping[str, list[str]],
+    means: Mapping[str, Floats2d],
+    words: Sequence[str],
+    layers: Floats3d,
+    name: str,
+    without: Answers,
+) -> Answers:
+    vectors = unit_vectors(select_input(layers, name).astype("float64"))
+    answers = list(without)
+    for word, places in positions_by_word(words).items():
+        if word in senses:
+            found = np.stack([means[sense] for sense in senses[word]], axis=1)
+            known = unit_vectors(select_input(found, name).astype("float64"))
+            cosines = vectors[places] @ known.T
+            # Of those that are as near the first.
+            nearest = (cosines >= cosines.max(axis=1, keepdims=True) - SAME).argmax(axis=1)
+            for place, number in zip(places, nearest):
+                answers[place] = senses[word][number]
+    return answers
+
+
+def _scores(answers: Answers, sentences: Sequence[Sentence]) -> dict[str, float]:
+    """F1 by source, and of all: 2PR / (P + R), with P = right / answered and
+    R = right / n, is 2 right / (answered + n)."""
+    right: Counter[str] = Counter()
+    both: Counter[str] = Counter()
+    occurrences = (
+        (sentence.source, occurrence)
+        for sentence in sentences
+        for occurrence in sentence.occurrences
+    )
+    for (source, occurrence), answer in zip(occurrences, answers):
+        for name in (source, ALL):
+            right[name] += answer in occurrence.senses
+            both[name] += 1 + (answer is not None)
+    sources = [name for name in both if name != ALL]
+    return {name: 2 * right[name] / both[name] for name in (*sources, ALL)}

@@ -1,0 +1,26 @@
+"""`python -m spacy elmo dump-token-embeddings`"""
+
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+
+def dump_token_embeddings_cli(
+    model: str = typer.Argument(..., help="Weights: anything that `info` reads"),
+    vocabulary: Path = typer.Argument(..., help="vocab.txt, a word a line"),
+    output: Path = typer.Argument(..., help="HDF5 file to write"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+) -> None:
+    """Write the context-free vectors of a vocabulary, as bilm-tf's function of this name
+    does: bilm-tf and the weights reader spacy-elmo.allennlp.v1 take them as `embeddings`.
+
+    Example: python -m spacy elmo dump-token-embeddings en_small vocab.txt embeddings.hdf5
+    """
+    from ..weights import read_weights
+    from ..weights.token_embeddings import dump_token_embeddings
+
+    if output.exists() and not force:
+        raise ValueError(f"{output} exists already: give another name, or --force")
+    n_words = dump_token_embeddings(read_weights(model), vocabulary, output, progress=True)
+    msg.good(f"Wrote {output}", f"{n_words:,} words")

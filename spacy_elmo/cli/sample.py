@@ -1,0 +1,33 @@
+"""`python -m spacy elmo sample`"""
+
+from itertools import islice
+
+import typer
+
+
+def sample_cli(
+    model: str = typer.Argument(
+        ..., help="Model with softmax and vocabulary: what `spacy elmo pretrain` wrote, or HDF5"
+    ),
+    n: int = typer.Option(5, "--n", "-n", min=1, help="Sentences"),
+    start: str = typer.Option("", help="What each starts with, its tokens separated by spaces"),
+    temperature: float = typer.Option(1.0, help="Below 1 for likelier words, above 1 for others"),
+    max_tokens: int = typer.Option(100, help="Most tokens of a sentence"),
+    seed: int = typer.Option(0, help="Of the draws"),
+) -> None:
+    """Draw text from the forward language model, a sentence a line.
+
+    Example: python -m spacy elmo sample pretraining/model-best --start "The bank"
+    """
+    from ..language_model.model import read_language_model
+    from ..language_model.sampling import sample_sentences
+
+    sentences = sample_sentences(
+        read_language_model(model),
+        start=start.split(),
+        temperature=temperature,
+        max_tokens=max_tokens,
+        seed=seed,
+    )
+    for sentence in islice(sentences, n):
+        print(" ".join(sentence), flush=True)

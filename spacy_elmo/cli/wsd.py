@@ -1,0 +1,73 @@
+"""`python -m spacy elmo wsd`"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+import srsly
+import typer
+from wasabi import msg
+
+from ..files import atomic_write
+
+if TYPE_CHECKING:
+    from ..analysis.report import Report
+
+
+def wsd_cli(
+    model: str = typer.Argument(
+        ..., help="Pipeline with an elmo pipe (folder or package), or weights"
+    ),
+    train: Path = typer.Argument(
+        ...,
+        help="Text with senses to learn from: NAME.data.xml with NAME.gold.key.txt beside it, or "
+        ".jsonl",
+    ),
+    test: Path = typer.Argument(..., help="Text with senses to predict, in the same formats"),
+    backoff: Optional[str] = typer.Option(
+        None,
+        help="'frequent': of senses that are as near, the most frequent in TRAIN; or a folder of "
+        "WordNet's database, as /usr/share/wordnet: words that TRAIN does not have get its first "
+        "sense, too",
+    ),
+    layers: Optional[str] = typer.Option(
+        None, help="What to read, as '0,2,average,concat'; default: each layer and their average"
+    ),
+    json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
+) -> None:
+    """Show which sense of each word the layers of a language model know: that whose mean
+    vector in TRAIN is nearest by cosine (table 5 of the paper).
+
+    Example: python -m spacy elmo wsd en_small semcor.data.xml ALL.data.xml
+    """
+    from ..analysis.wsd import disambiguate
+    from ..pipeline.load import read_pipeline
+
+    report = disambiguate(
+        read_pipeline(model),
+        train,
+        test,
+        inputs=None if layers is None else [name.strip() for name in layers.split(",")],
+        backoff=backoff,
+        progress=True,
+    )
+    content = srsly.json_dumps(report.to_dict(), indent=2)
+    if json is not None and str(json) != "-":
+        atomic_write(json, content + "\n")
+    if str(json) == "-":
+        print(content)
+    else:
+        _print(report)
+
+
+def _print(report: "Report") -> None:
+    """A row a test set: of these there are more than fit side by side."""
+    header = ("F1", *(row.input or row.method.removesuffix(" sense") for row in report.rows))
+    names = report.rows[0].scores
+    table = [(name, *(f"{row.scores[name]:.1%}" for row in report.rows)) for name in names]
+    aligns = ("l", *"r" * len(report.rows))
+    msg.table(table, header=header, divider=True, aligns=aligns, spacing=2)
+    msg.text(
+        f"{report.n_labels:,} senses, learnt from {report.n_train:,} words; {report.n_test:,} "
+        f"words to predict, {report.n_unseen:,} of them with no sense that was learnt; "
+        f"{report.embedding_seconds:.0f} seconds for the vectors"
+    )

@@ -1,0 +1,63 @@
+"""Files of ready-made token vectors, as bilm-tf's `dump_token_embeddings` writes them."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+
+from ..bilm.model import BiLM
+from ..files import progress_bar
+from ..files.hdf5 import guarded_hdf5
+from .allennlp import EMBEDDING
+from .vocabulary_files import NO_WORD
+
+WORDS_AT_A_TIME = 4096
+
+
+@torch.inference_mode()
+def dump_token_embeddings(
+    bilm: BiLM, vocabulary: Path, path: Path, *, progress: bool = False
+) -> int:
+    """Write the vectors of the token encoder, layer 0, of the words of a vocabulary: dataset
+    `embedding`, a row a word, for bilm-tf's `TokenBatcher` and `spacy-elmo.allennlp.v1`.
+
+    bilm (BiLM): The model.
+    vocabulary (Path): `vocab.txt`, a word a line.
+    path (Path): The HDF5 file, which appears when it is whole.
+    progress (bool): Whether to show a progress bar.
+    RETURNS (int): Rows.
+    RAISES (ValueError): The vocabulary cannot be read, or holds no word.
+    """
+    words = _read_words(vocabulary)
+    if not words:
+        raise ValueError(f"{vocabulary} holds no word")
+    shape = (len(words), bilm.config.projection_dim)
+    disable = None if progress else True
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder,
+        progress_bar(len(words), path.name, " words", in_logs=False, disable=disable) as bar,
+    ):
+        unfinished = Path(folder) / path.name
+        with guarded_hdf5(unfinished) as (file, check):
+            rows = file.create_dataset(EMBEDDING, shape, "float32")
+            for start in range(0, len(words), WORDS_AT_A_TIME):
+                part = words[start : start + WORDS_AT_A_TIME]
+                places = {word: i for i, word in enumerate(dict.fromkeys(part))}
+                vectors = bilm.token_vectors(list(places)).cpu().numpy()
+                rows[start : start + len(part)] = vectors[[places[word] for word in part]]
+                check()
+                bar.update(len(part))
+        os.replace(unfinished, path)
+    return len(words)
+
+
+def _read_words(file: Path) -> list[str]:
+    """All lines, those of a word that stands twice as well: a row of the table each."""
+    try:
+        lines = file.read_bytes().decode("utf8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: not UTF-8: {error}") from error
+    words = [line.strip() for line in (lines[:-1] if lines[-1] == "" else lines)]
+    return [word for word in words if word != NO_WORD]

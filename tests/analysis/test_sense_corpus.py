@@ -1,0 +1,90 @@
+import gzip
+import json
+
+import pytest
+
+from spacy_elmo.analysis.sense_corpus import Occurrence, Sentence, read_sense_corpus
+
+XML = """<?xml version="1.0" encoding="UTF-8" ?>
+<corpus lang="en"><text id="senseval2.d000"><sentence id="senseval2.d000.s000">
+<wf lemma="the" pos="DET">The</wf>
+<instance id="senseval2.d000.s000.t000" lemma="old_age" pos="NOUN">old age</instance>
+<instance id="senseval2.d000.s000.t001" lemma="be" pos="VERB">is</instance>
+</sentence><sentence id="senseval2.d000.s001"><wf lemma="none" pos="NOUN">None</wf></sentence>
+</text>
+<text id="semeval2007.d001"><sentence id="semeval2007.d001.s000">
+<instance id="semeval2007.d001.s000.t000" lemma="peculiar" pos="ADJ">Peculiar</instance>
+</sentence></text></corpus>
+"""
+KEYS = """senseval2.d000.s000.t000 old_age%1:28:00::
+senseval2.d000.s000.t001 be%2:42:03:: be%2:42:06::
+semeval2007.d001.s000.t000 peculiar%5:00:00:specific:00
+"""
+EXPECTED = [
+    Sentence(
+        ["The", "old", "age", "is"],
+        [
+            Occurrence(1, 3, "old_age%n", ("old_age%1:28:00::",)),
+            Occurrence(3, 4, "be%v", ("be%2:42:03::", "be%2:42:06::")),
+        ],
+        "senseval2",
+    ),
+    Sentence(
+        ["Peculiar"],
+        [Occurrence(0, 1, "peculiar%a", ("peculiar%5:00:00:specific:00",))],
+        "semeval2007",
+    ),
+]
+LINES = [
+    {
+        "doc": "senseval2/d000",
+        "words": ["The", "old_age", "is"],
+        "keys": [None, ["old_age%1:28:00::"], ["be%2:42:03::", "be%2:42:06::"]],
+    },
+    {"doc": "senseval2/d000", "words": ["None", "_"], "keys": [None, None]},
+    {"doc": "semeval2007/d1", "words": ["Peculiar"], "keys": [["peculiar%5:00:00:specific:00"]]},
+]
+
+
+def test_unified_framework(tmp_path):
+    path = tmp_path / "ALL.data.xml"
+    path.write_text(XML, "utf8")
+    with pytest.raises(ValueError, match=r"ALL\.gold\.key\.txt beside it"):
+        read_sense_corpus(path)
+    (tmp_path / "ALL.gold.key.txt").write_text(KEYS, "utf8")
+    assert read_sense_corpus(path) == EXPECTED
+
+
+def test_jsonl(tmp_path):
+    content = "\n".join(map(json.dumps, LINES)) + "\n"
+    (tmp_path / "a.jsonl").write_text(content, "utf8")
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt", encoding="utf8") as file:
+        file.write(content)
+    assert read_sense_corpus(tmp_path / "a.jsonl") == EXPECTED
+    assert read_sense_corpus(tmp_path / "a.jsonl.gz") == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "x", r"name must end in \.data\.xml, \.jsonl or \.jsonl\.gz"),
+        ("a.data.xml", "<a><b></a>", "a.data.xml is no corpus of word senses: mismatched tag"),
+        ("a.data.xml", XML.replace("t001", "t009"), "no key 'senseval2.d000.s000.t009'"),
+        ("a.jsonl", "{", "a.jsonl is no corpus of word senses"),
+        ("a.jsonl", '{"words": []}', "no key 'keys'"),
+        ("a.jsonl", '{"words": ["a"], "keys": [], "doc": ""}', "1 words and 0 lists of keys"),
+        ("a.jsonl", '{"words": ["a"], "keys": [["a%7"]], "doc": ""}', "'a%7' is no sense key"),
+        ("a.jsonl", '{"words": ["a"], "keys": [null], "doc": ""}', "no word has a sense"),
+        ("a.jsonl.gz", "no gzip", "a.jsonl.gz is no corpus of word senses"),
+    ],
+)
+def test_broken_files(tmp_path, name, content, message):
+    (tmp_path / "a.gold.key.txt").write_text(KEYS, "utf8")
+    (tmp_path / name).write_text(content, "utf8")
+    with pytest.raises(ValueError, match=message):
+        read_sense_corpus(tmp_path / name)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(ValueError, match="there is no file"):
+        read_sense_corpus(tmp_path / "a.jsonl")

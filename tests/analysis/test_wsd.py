@@ -1,0 +1,170 @@
+import json
+from collections import Counter, defaultdict
+from functools import cache
+
+import numpy as np
+import pytest
+from spacy.tokens import Doc
+
+from spacy_elmo.analysis.wsd import disambiguate
+
+from commands import run_elmo
+from wordnet_files import write_wordnet
+
+RIVER, MONEY, SIT, EARTH = "bank%1:17:01::", "bank%1:14:00::", "sit%2:35:00::", "earth%1:17:00::"
+TRAIN = [
+    ("the bank was green", {1: [RIVER]}),
+    ("a bank lends money", {1: [MONEY]}),
+    ("the bank is closed today", {1: [MONEY]}),
+    ("we sit on the green bank", {1: [SIT], 5: [RIVER, MONEY]}),
+    ("Banks lend", {0: [MONEY]}),
+]
+TEST = [
+    ("one/a", "the bank sits there", {1: [MONEY, RIVER], 2: [SIT]}),
+    ("two/a", "banks of the green earth", {0: [RIVER], 4: [EARTH]}),
+    ("two/b", "it lends , as a bank", {5: [MONEY]}),
+]
+
+
+def random_sentences(n, seed):
+    """ "bank", and "sit" after it, among other words, with senses at random."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        before, after = (rng.choice(["the", "green", "it", "lends"], size=i) for i in (2, 3))
+        senses = [*rng.choice([RIVER, MONEY, "bank%1:14:02::"], size=rng.integers(1, 3))]
+        text = " ".join([*before, rng.choice(["bank", "Banks"]), "sit", *after])
+        yield text, {2: senses, 3: [str(rng.choice([SIT, "sit%2:42:00::"]))]}
+
+
+TRAIN += random_sentences(20, seed=1)
+TEST += [("two/c", text, senses) for text, senses in random_sentences(10, seed=2)]
+GOLD = [senses for _, _, found in TEST for senses in found.values()]
+
+
+def write(path, sentences):
+    lines = [
+        {
+            "doc": doc,
+            "words": text.split(),
+            "keys": [senses.get(i) for i in range(len(text.split()))],
+        }
+        for doc, text, senses in sentences
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n", "utf8")
+    return path
+
+
+@pytest.fixture
+def corpora(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_wordnet(tmp_path)
+    return (
+        write(tmp_path / "train.jsonl", [("doc/a", text, senses) for text, senses in TRAIN]),
+        write(tmp_path / "test.jsonl", TEST),
+    )
+
+
+def brute_force(nlp, select):
+    """One occurrence after another: the answers in place of the command's matrices."""
+    vectors = defaultdict(list)
+
+    @cache
+    def embed(text):
+        doc = Doc(nlp.vocab, words=text.split())
+        return select(nlp.get_pipe("elmo").predict([doc])[0].astype("float64"))
+
+    for text, found in TRAIN:
+        for i, senses in found.items():
+            for sense in senses:
+                vectors[sense].append(embed(text)[i])
+    means = {sense: sum(rows) / len(rows) for sense, rows in vectors.items()}
+    answers = []
+    for _, text, found in TEST:
+        for i, gold in found.items():
+            vector, word = embed(text)[i], gold[0].partition("%")[0]
+            cosines = {
+                sense: mean @ vector / np.sqrt((mean @ mean) * (vector @ vector))
+                for sense, mean in means.items()
+                if sense.startswith(word)
+            }
+            best = max(cosines.values(), default=0.0) - 1e-6
+            answers.append(next((s for s, cosine in cosines.items() if cosine >= best), None))
+    return answers
+
+
+def most_frequent(otherwise):
+    counts = Counter(sense for _, found in TRAIN for senses in found.values() for sense in senses)
+    by_word = {sense.partition("%")[0]: sense for sense, _ in reversed(counts.most_common())}
+    return [by_word.get(gold[0].partition("%")[0], otherwise) for gold in GOLD]
+
+
+def scores(answers):
+    def f1(rows):
+        right = sum(answer in gold for answer, gold in rows)
+        precision = right / sum(answer is not None for answer, _ in rows)
+        recall = right / len(rows)
+        return 2 * precision * recall / (precision + recall) if right else 0.0
+
+    rows = list(zip(answers, GOLD))
+    return pytest.approx({"one": f1(rows[:2]), "two": f1(rows[2:]), "all": f1(rows)})
+
+
+def test_against_one_at_a_time(corpora, make_nlp):
+    nlp = make_nlp()
+    report = disambiguate(nlp, *corpora, inputs=["0", "1", "2", "average", "concat"])
+    assert (report.n_labels, report.n_train, report.n_test, report.n_unseen) == (5, 46, 25, 1)
+    baseline, *rows = report.rows
+    assert (baseline.method, baseline.input) == ("most frequent sense", "")
+    assert baseline.scores == scores(most_frequent(None))
+    selects = [lambda layers, i=i: layers[i] for i in range(3)]
+    selects.append(lambda layers: layers.mean(axis=0))
+    selects.append(np.hstack)
+    for row, select in zip(rows, selects, strict=True):
+        assert row.scores == scores(brute_force(nlp, select)), row.input
+    assert len({tuple(row.scores.items()) for row in rows}) > 1
+
+
+def test_backoff(corpora, make_nlp, tmp_path):
+    nlp = make_nlp()
+    first, most, row = disambiguate(nlp, *corpora, backoff=str(tmp_path), inputs=["2"]).rows
+    # The database of the test has "bank" and "earth", not "sit".
+    known = {"bank": "bank%1:14:02::", "earth": EARTH, "sit": None}
+    assert first.scores == scores([known[gold[0].partition("%")[0]] for gold in GOLD])
+    assert most.scores == scores(most_frequent(EARTH))
+    answers = brute_force(nlp, lambda layers: layers[2])
+    assert row.scores == scores([answer or EARTH for answer in answers])
+    with pytest.raises(ValueError, match="give the folder of WordNet"):
+        disambiguate(nlp, *corpora, backoff="nowhere")
+
+
+def test_as_near(tmp_path, make_nlp):
+    """Layer 0 cannot tell the senses of one form apart, whatever rounding says."""
+    train = [("d/a", "bank", {0: [RIVER]})] + [("d/a", "the bank", {1: [MONEY]})] * 3
+    paths = write(tmp_path / "a.jsonl", train), write(tmp_path / "b.jsonl", TEST[2:3])
+    for backoff, expected in ((None, 0.0), ("frequent", 1.0)):
+        _, row = disambiguate(make_nlp(), *paths, inputs=["0"], backoff=backoff).rows
+        assert row.scores["all"] == expected
+
+
+def run(*arguments, status=0):
+    result = run_elmo("wsd", *arguments, status=status)
+    return result.stdout if status == 0 else " ".join(result.output.split())
+
+
+def test_command(corpora, tiny_weights, tmp_path):
+    table = run(tiny_weights, *corpora, "--json", "out.json", "--backoff", tmp_path)
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert max(map(len, table.splitlines())) <= 80
+    lines = [line.split() for line in table.splitlines() if line.strip()]
+    shown = {fields[0]: fields[1:] for fields in lines}
+    header = " ".join(shown["F1"])
+    assert header == "first most frequent layer 0 layer 1 layer 2 average"
+    for name in ("one", "two", "all"):
+        assert shown[name] == [f"{row['scores'][name]:.1%}" for row in report["rows"]]
+    again = json.loads(run(tiny_weights, *corpora, "--json", "-", "--layers", "1, average"))
+    assert [row["input"] for row in again["rows"]] == ["", "layer 1", "average"]
+
+
+def test_errors_are_a_line(corpora, tiny_weights):
+    assert "no file missing.jsonl" in run(tiny_weights, "missing.jsonl", corpora[1], status=1)
+    assert "no layer '7'" in run(tiny_weights, *corpora, "--layers", "7", status=1)

@@ -1,0 +1,58 @@
+import h5py
+import numpy as np
+import pytest
+
+from spacy_elmo.weights import read_weights, token_embeddings
+from spacy_elmo.weights.readers import make_allennlp_reader
+
+import reference
+from commands import run_elmo
+from models import tiny_options
+
+WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本", "the", "a"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    options = tiny_options()
+    reference.write_hdf5(tmp_path / "model", options, reference.random_datasets(options))
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), "utf8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(token_embeddings, "WORDS_AT_A_TIME", 3)
+    return tmp_path
+
+
+def run(*arguments, status=0):
+    given = ("dump-token-embeddings", "model", "vocab.txt", "out/vectors.hdf5")
+    return " ".join(run_elmo(*given, *arguments, status=status).output.split())
+
+
+def test_vectors_and_the_way_back(folder):
+    run()
+    with h5py.File(folder / "out" / "vectors.hdf5") as file:
+        assert list(file) == ["embedding"]
+        table = file["embedding"][()]
+    assert table.dtype == np.float32
+    options = tiny_options()
+    data = reference.random_datasets(options)
+    for row, word in enumerate(WORDS):
+        expected = reference.token_vector(options, data, word)
+        np.testing.assert_allclose(table[row], expected, rtol=0, atol=1e-5)
+    files = (folder / "out" / "vectors.hdf5", folder / "vocab.txt")
+    embeddings, vocabulary = map(str, files)
+    path = str(next((folder / "model").glob("*.hdf5")))
+    bilm = make_allennlp_reader(path, embeddings=embeddings, vocabulary=vocabulary)()
+    sentence = [["the", "naïve", "unheard"]]
+    exact = read_weights("model").embed(sentence)[0][0]
+    np.testing.assert_allclose(bilm.embed(sentence)[0][0], exact, rtol=0, atol=1e-5)
+
+
+def test_nothing_is_overwritten_or_left_behind(folder):
+    run()
+    assert "exists already" in run(status=1)
+    run("--force")
+    (folder / "vocab.txt").write_bytes(b"a\n\xff\n")
+    assert "vocab.txt: not UTF-8" in run("--force", status=1)
+    (folder / "vocab.txt").write_text("")
+    assert "holds no word" in run("--force", status=1)
+    assert [path.name for path in (folder / "out").iterdir()] == ["vectors.hdf5"]
