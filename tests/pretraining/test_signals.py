@@ -12,7 +12,10 @@ HANG_UP = getattr(signal, "SIGHUP", None)  # not on Windows
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, *([HANG_UP] if HANG_UP else [])])
-def test_signal_lets_the_step_end(number):
+def test_signal_lets_the_step_end(number, request):
+    # A process in the background may have been started with some of them ignored.
+    previous = signal.signal(number, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(number, previous))
     handler = signal.getsignal(number)
     trainer = make(max_steps=50)
 
