@@ -116,6 +116,10 @@ def _write_softmax(prediction: Prediction, folder: Path) -> None:
 
 def _read_softmax(folder: Path, width: int) -> Prediction:
     data = read_file(folder / SOFTMAX_FILE)
+    try:
+        weights = load(data)
+    except SafetensorError as error:
+        raise ValueError(f"{folder / SOFTMAX_FILE}: {error}") from error
     # Of each word there is a number at least, of two bytes.
     words = read_lines(folder / VOCABULARY_FILE, len(data) // 2)
     try:
@@ -123,11 +127,10 @@ def _read_softmax(folder: Path, width: int) -> Prediction:
     except ValueError as error:
         raise ValueError(f"{folder / VOCABULARY_FILE}: {error}") from error
     try:
-        weights = load(data)
         kind = "full" if "weight" in weights else "adaptive"
         softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
         softmax.load_state_dict(weights)
-    except (SafetensorError, RuntimeError) as error:
+    except RuntimeError as error:
         raise ValueError(
             f"{folder / SOFTMAX_FILE}: does not fit the {len(vocabulary)} words of "
             f"{VOCABULARY_FILE} and projection_dim {width}: {error}"

@@ -4,13 +4,13 @@ number of kills; what it prints last is how many were killed in which phase."""
 
 import json
 import os
-import signal
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from stopping import SIGNALS, listen
 
 import spacy_elmo.export.job as job
 
@@ -23,6 +23,7 @@ def start(settings, output):
     if child:
         return child
     status = 1
+    listen()
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         job.embed_files(output=Path(output), resume=True, **settings)
@@ -69,7 +70,7 @@ def killed_in(settings, output, wanted, rng, whole):
         if os.waitpid(child, os.WNOHANG)[0]:
             return phase(output)
         time.sleep(0.005)
-    os.kill(child, rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGHUP]))
+    os.kill(child, rng.choice(SIGNALS))
     os.waitpid(child, 0)
     return phase(output)
 

@@ -3,26 +3,17 @@ alone."""
 
 import itertools
 import os
-import signal
 import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
+from stopping import SIGNALS, listen
 
 from runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
 
-NAMES = ("SIGKILL", "SIGTERM", "SIGHUP")
-SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 SETTINGS = {**RANDOM, "checkpoint_minutes": 0.001, "max_steps": 0, "max_epochs": 40}
-
-
-def listen():
-    """Under `nohup`, SIGHUP would be ignored."""
-    for number in SIGNALS:
-        if number != signal.SIGKILL:
-            signal.signal(number, signal.SIG_DFL)
 
 
 def start(folder, output):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from prepared import SMALL, assert_same_text, content, random_text, sentences_of
+from stopping import SIGNALS, listen
 
 from spacy_elmo.files import lock
 from spacy_elmo.text import parts as parts_module
@@ -20,8 +21,6 @@ from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
-NAMES = ("SIGKILL", "SIGTERM", "SIGHUP")
-SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 
@@ -105,7 +104,8 @@ def start(tmp_path):
     def start(n_process=1, limit=0):
         arguments = [tmp_path / "run.py", tmp_path / "a.txt", tmp_path / "out", n_process, limit]
         command = [sys.executable, *map(str, arguments)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, text=True, preexec_fn=listen, **pipes)
 
     return start
 
