@@ -33,6 +33,7 @@ def wsd_cli(
         None, help="What to read, as '0,2,average,concat'; default: each layer and their average"
     ),
     json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
+    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
 ) -> None:
     """Show which sense of each word the layers of a language model know: that whose mean
     vector in TRAIN is nearest by cosine (table 5 of the paper).
@@ -51,6 +52,13 @@ def wsd_cli(
         progress=True,
     )
     content = srsly.json_dumps(report.to_dict(), indent=2)
+    if html is not None:
+        from ..viewer.bars import probe_section
+        from ..viewer.page import write_page
+
+        sections = [probe_section(report.to_dict(), name) for name in report.rows[0].scores]
+        about = " · ".join(Path(name).name for name in (model, train, test))
+        write_page(html, "Word senses", sections, about=about)
     if json is not None and str(json) != "-":
         atomic_write(json, content + "\n")
     if str(json) == "-":

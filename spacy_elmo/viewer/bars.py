@@ -1,7 +1,7 @@
 """Bars with their figures: what components learned, what probes found."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Optional
 
 Section = dict[str, Any]
 
@@ -29,13 +29,14 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> Section:
     return _section("What the components learned", ["component", "layer"], "weight", bars, note)
 
 
-def probe_section(report: dict[str, Any]) -> Section:
+def probe_section(report: dict[str, Any], score: Optional[str] = None) -> Section:
     """Make the part of a page that shows what probes found.
 
     report (dict): What `Report.to_dict` returned.
+    score (Optional[str]): Which of its scores; None is the first.
     RETURNS (dict): The section, for `make_page`.
     """
-    score = next(iter(report["rows"][0]["scores"]))
+    score = score or next(iter(report["rows"][0]["scores"]))
     bars = [
         _bar(
             [row["method"], row["input"] or "-"],

@@ -161,7 +161,10 @@ def test_command(corpora, tiny_weights, tmp_path):
     assert header == "first most frequent layer 0 layer 1 layer 2 average"
     for name in ("one", "two", "all"):
         assert shown[name] == [f"{row['scores'][name]:.1%}" for row in report["rows"]]
-    again = json.loads(run(tiny_weights, *corpora, "--json", "-", "--layers", "1, average"))
+    options = ("--json", "-", "--layers", "1, average", "--html", "page.html")
+    again = json.loads(run(tiny_weights, *corpora, *options))
+    page = (tmp_path / "page.html").read_text("utf8")
+    assert all(f'"measure":"{name}"' in page for name in ("one", "two", "all"))
     assert [row["input"] for row in again["rows"]] == ["", "layer 1", "average"]
 
 
