@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
-import srsly
 import typer
 from wasabi import msg
 
-from ..files import atomic_write
+from .reports import put_report
 from .tables import print_table
 
 if TYPE_CHECKING:
@@ -60,19 +59,15 @@ def probe_cli(
         neighbors=neighbors,
         progress=True,
     )
-    content = srsly.json_dumps(report.to_dict(), indent=2)
-    if html is not None:
-        from ..viewer.bars import probe_section
-        from ..viewer.page import write_page
-
-        about = " · ".join(Path(name).name for name in (model, train, test))
-        write_page(html, f"Probes of {task}", [probe_section(report.to_dict())], about=about)
-    if json is not None and str(json) != "-":
-        atomic_write(json, content + "\n")
-    if str(json) == "-":
-        print(content)
-    else:
-        _print(report)
+    put_report(
+        report,
+        _print,
+        json=json,
+        html=html,
+        title=f"Probes of {task}",
+        scores=[None],
+        read=(model, train, test),
+    )
 
 
 def _print(report: "Report") -> None:

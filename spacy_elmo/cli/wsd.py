@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
-import srsly
 import typer
 from wasabi import msg
 
-from ..files import atomic_write
+from .reports import put_report
 
 if TYPE_CHECKING:
     from ..analysis.report import Report
@@ -51,20 +50,15 @@ def wsd_cli(
         backoff=backoff,
         progress=True,
     )
-    content = srsly.json_dumps(report.to_dict(), indent=2)
-    if html is not None:
-        from ..viewer.bars import probe_section
-        from ..viewer.page import write_page
-
-        sections = [probe_section(report.to_dict(), name) for name in report.rows[0].scores]
-        about = " · ".join(Path(name).name for name in (model, train, test))
-        write_page(html, "Word senses", sections, about=about)
-    if json is not None and str(json) != "-":
-        atomic_write(json, content + "\n")
-    if str(json) == "-":
-        print(content)
-    else:
-        _print(report)
+    put_report(
+        report,
+        _print,
+        json=json,
+        html=html,
+        title="Word senses",
+        scores=report.rows[0].scores,
+        read=(model, train, test),
+    )
 
 
 def _print(report: "Report") -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import srsly
 
 from ..files import atomic_write
-from .archives import LARGEST_JSON, read_bytes
+from .archives import read_bytes
+from .limits import LARGEST_JSON
 
 ENDING = "-ATTRIBUTION.md"  # after the name of a file of weights
 LICENSES_FILE = "LICENSES_SOURCES"  # which `spacy package` takes out of a pipeline's folder

@@ -12,8 +12,7 @@ import requests
 
 from .. import __version__
 from ..files import checksum, full_disk, progress_bar
-from .archives import SMALL
-from .limits import LARGEST_JSON, LARGEST_RATIO
+from .limits import LARGEST_JSON, LARGEST_RATIO, SMALL
 from .remote_file import RemoteFile
 
 TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a single byte

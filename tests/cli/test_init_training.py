@@ -1,14 +1,13 @@
 import pytest
 import spacy
-from spacy.cli._util import app
 from spacy.cli.debug_config import debug_config
 from spacy.cli.train import train
 from spacy.tokens import Doc, DocBin, Span
 from thinc.api import Config
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.pipeline.mixes import learned_mixes
+
+from commands import run_elmo
 
 ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
 
@@ -39,11 +38,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", "init-training", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return " ".join(result.output.split())
+    return " ".join(run_elmo("init-training", *arguments, status=status).output.split())
 
 
 def test_every_component_trains(folder, tiny_weights):

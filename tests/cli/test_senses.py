@@ -3,16 +3,14 @@ import shutil
 
 import pytest
 import spacy
-from spacy.cli._util import app
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
-from typer.testing import CliRunner
 
 pytest.importorskip("sklearn")
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 
 import shown_pages
+from commands import run_elmo
 
 TEXT = "the river bank\nBank of mud\n\nthe bank lends money\na bank and a bank\nonce\n"
 
@@ -26,11 +24,7 @@ def folder(tmp_path, monkeypatch, tiny_weights):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(app, ["elmo", "senses", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, result.output
-    return result
+    return run_elmo("senses", *arguments, status=status)
 
 
 def written(path="senses.html"):
@@ -134,10 +128,7 @@ def test_pages_of_other_commands(folder, make_nlp):
         "mix": ["pipeline"],
     }
     for command, arguments in pages.items():
-        result = CliRunner().invoke(
-            app, ["elmo", command, *arguments, "--html", f"pages/{command}.html"]
-        )
-        assert result.exit_code == 0, result.output
+        result = run_elmo(command, *arguments, "--html", f"pages/{command}.html")
         pages[command] = written(f"pages/{command}.html")
         if command == "neighbors":
             rows = json.loads(result.stdout)["neighbors"]
