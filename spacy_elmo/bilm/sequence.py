@@ -185,7 +185,7 @@ def lstm_step(
     squashed (Tensor): Takes tanh(c). *Shape:* `(n, D)`
     gated (Tensor): Takes m; may be `squashed`. *Shape:* `(n, D)`
     """
-    o, i, f, j = gates.sigmoid_().split(cell.shape[-1], dim=-1)
+    o, i, f, j = gates.sigmoid_().split(cell.shape[1], dim=1)
     _tanh_of_sigmoid(j)
     torch.mul(f, previous_cell, out=cell).addcmul_(i, j)
     if cell_clip is not None:
