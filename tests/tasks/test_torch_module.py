@@ -1,0 +1,144 @@
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from thinc.api import Adam, Model
+from torch import nn
+
+from spacy_elmo.tasks.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
+from spacy_elmo.tasks.torch_module import ModuleShim, get_module_shim, run_module
+
+
+class TwoLinear(nn.Module):
+    def __init__(self, nI, nO, bias):
+        super().__init__()
+        self.first, self.second = nn.Linear(nI, nO, bias), nn.Linear(nI, nO, bias)
+
+
+def forward(model, X, is_train):
+    return run_module(model, X, is_train, compute)
+
+
+def compute(module, tensors):
+    return [module.first(tensors[0]), module.first(tensors[0]) * module.second(tensors[1])]
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    model = Model("two_linear", forward, shims=[ModuleShim(partial(TwoLinear, bias=True))])
+    get_module_shim(model).create(nI=3, nO=2)
+    return model
+
+
+@pytest.fixture
+def inputs():
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(4, 3)).astype("float32") for _ in range(2)]
+
+
+def numpy_outputs(state, inputs):
+    weights = {name: value.numpy().astype("float64") for name, value in state.items()}
+    first = inputs[0] @ weights["first.weight"].T + weights["first.bias"]
+    second = inputs[1] @ weights["second.weight"].T + weights["second.bias"]
+    return [first, first * second]
+
+
+def test_outputs_and_gradients(model, inputs):
+    outputs, backprop = model(inputs, is_train=True)
+    state = get_module_shim(model).module.state_dict()
+    for got, wanted in zip(outputs, numpy_outputs(state, inputs)):
+        np.testing.assert_allclose(got, wanted, atol=1e-6)
+    rng = np.random.default_rng(1)
+    d_outputs = [rng.normal(size=y.shape).astype("float32") for y in outputs]
+    got = backprop(d_outputs)
+
+    def loss(wide):
+        return sum((d * y).sum() for d, y in zip(d_outputs, numpy_outputs(state, wide)))
+
+    for number, place in [(0, (1, 2)), (1, (3, 0))]:
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = [x.astype("float64") for x in inputs]
+            moved[number][place] += step
+            ends.append(loss(moved))
+        np.testing.assert_allclose(got[number][place], (ends[0] - ends[1]) / 2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("copied", [lambda model: pickle.loads(pickle.dumps(model)), Model.copy])
+def test_copies_compute_the_same(model, inputs, copied):
+    for got, wanted in zip(copied(model).predict(inputs), model.predict(inputs)):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_bytes_make_the_module_again(model, inputs):
+    other = Model("two_linear", forward, shims=[ModuleShim(partial(TwoLinear, bias=True))])
+    with pytest.raises(ValueError, match="not initialized"):
+        other.predict(inputs)
+    other.from_bytes(model.to_bytes())
+    for got, wanted in zip(other.predict(inputs), model.predict(inputs)):
+        np.testing.assert_array_equal(got, wanted)
+    empty = Model("two_linear", forward, shims=[ModuleShim(TwoLinear)])
+    assert get_module_shim(empty).from_bytes(get_module_shim(empty).to_bytes()) is not None
+
+
+def test_averages_of_the_optimizer_are_used_and_put_back(model, inputs):
+    optimizer = Adam(0.1, use_averages=True)
+    before = [y.copy() for y in model.predict(inputs)]
+    for _ in range(3):
+        outputs, backprop = model(inputs, is_train=True)
+        backprop(outputs)
+        model.finish_update(optimizer)
+    after = [y.copy() for y in model.predict(inputs)]
+    state = {
+        name: torch.from_numpy(optimizer.averages[model.shims[0].id, name])
+        for name, _ in model.shims[0].module.named_parameters()
+    }
+    with model.use_params(optimizer.averages):
+        for got, wanted in zip(model.predict(inputs), numpy_outputs(state, inputs)):
+            np.testing.assert_allclose(got, wanted, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(inputs)[0], after[0])
+    assert np.abs(after[0] - before[0]).max() > 0.01
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_padding_changes_nothing(cell):
+    torch.manual_seed(0)
+    rnn = BidirectionalRNN(3, 4, cell)
+    sequences = [torch.randn(n, 3) for n in (2, 5, 0, 1)]
+    padded, mask = pad(sequences)
+    assert mask.sum(1).tolist() == [2, 5, 0, 1]
+    found = rnn(padded, mask)
+    for one, row in zip(sequences, found):
+        if len(one):
+            alone = rnn.rnn(one[None])[0][0]
+            torch.testing.assert_close(row[: len(one)], alone)
+        assert not row[len(one) :].any()
+
+
+def test_only_empty_sequences():
+    padded, mask = pad([torch.randn(0, 3)])
+    assert padded.shape == (1, 1, 3) and not mask.any()
+    assert not BidirectionalRNN(3, 2)(padded, mask).any()
+
+
+def test_masked_softmax():
+    scores = torch.tensor([[1.0, 2.0, 30.0], [4.0, 5.0, 6.0]])
+    mask = torch.tensor([[True, True, False], [False, False, False]])
+    total = np.exp(1.0) + np.exp(2.0)
+    wanted = [[np.exp(1.0) / total, np.exp(2.0) / total, 0.0], [0.0, 0.0, 0.0]]
+    np.testing.assert_allclose(masked_softmax(scores, mask), wanted, atol=1e-6)
+    np.testing.assert_allclose(masked_softmax(scores, None).sum(-1), [1.0, 1.0], atol=1e-6)
+
+
+def test_variational_dropout_has_one_mask_a_sequence():
+    torch.manual_seed(0)
+    x = torch.ones(200, 5, 10)
+    layer = VariationalDropout(0.25)
+    found = layer.train()(x)
+    assert (found == found[:, :1]).all()
+    torch.testing.assert_close(found.unique(), torch.tensor([0.0, 1 / 0.75]))
+    assert abs((found == 0).float().mean() - 0.25) < 0.04
+    assert layer.eval()(x) is x
