@@ -1,0 +1,76 @@
+"""What threads do to prediction: the two directions side by side (as the package computes
+long products), every operation shared out by PyTorch, and one thread.
+
+    python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 0
+    python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 1
+
+The three take turns on the same sentences (TEXT has one a line), whose words are known. With
+`--busy 1` another program that never rests holds a core. Random weights.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from inference import N_SENTENCES, busy_cores, make_batches, make_forward, run
+from language_models import SIZES, make_model
+
+from spacy_elmo.bilm import engine, threads
+
+
+def shared(tasks: list[Callable], *, wanted: bool = True) -> list:
+    """As `side_by_side`: one task after another, their operations shared out."""
+    torch.set_num_threads(getattr(threads._local, "n_threads", 1))
+    try:
+        return [task() for task in tasks]
+    finally:
+        torch.set_num_threads(1)
+
+
+def one_thread(tasks: list[Callable], *, wanted: bool = True) -> list:
+    """As `side_by_side`: one task after another, on one thread."""
+    return [task() for task in tasks]
+
+
+WAYS = {"side by side": threads.side_by_side, "shared": shared, "one thread": one_thread}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--size", choices=SIZES, default="original")
+    parser.add_argument("--batch", type=int, nargs="+", choices=list(N_SENTENCES), default=[1, 8])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--busy", type=int, default=0, help="other programs that never rest")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    bilm = make_model(args.size, None)
+    forward = make_forward(bilm, "float32")
+    for batch_size in args.batch:
+        batches = make_batches(args.text, batch_size)[:1]
+        n_tokens = sum(map(len, batches[0]))
+        rates: dict[str, list[float]] = {way: [] for way in WAYS}
+        run(bilm, forward, batches)
+        with busy_cores(args.busy):
+            for number in range(args.rounds + 1):
+                for way, function in WAYS.items():
+                    engine.side_by_side = function
+                    started = time.perf_counter()
+                    for _ in range(3):
+                        run(bilm, forward, batches, known=True)
+                    if number:  # the first round warms up
+                        rates[way].append(3 * n_tokens / (time.perf_counter() - started))
+        for way, values in rates.items():
+            print(
+                f"{args.size} batch {batch_size} busy {args.busy}  {way:12s} "
+                f"{statistics.median(values):6,.0f} tokens/s ({min(values):,.0f} to {max(values):,.0f})",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
