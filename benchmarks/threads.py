@@ -65,11 +65,9 @@ def main() -> None:
                     if number:  # the first round warms up
                         rates[way].append(3 * n_tokens / (time.perf_counter() - started))
         for way, values in rates.items():
-            print(
-                f"{args.size} batch {batch_size} busy {args.busy}  {way:12s} "
-                f"{statistics.median(values):6,.0f} tokens/s ({min(values):,.0f} to {max(values):,.0f})",
-                flush=True,
-            )
+            title = f"{args.size} batch {batch_size} busy {args.busy}  {way:12s}"
+            median, low, high = statistics.median(values), min(values), max(values)
+            print(f"{title} {median:6,.0f} tokens/s ({low:,.0f} to {high:,.0f})", flush=True)
 
 
 if __name__ == "__main__":
