@@ -42,6 +42,8 @@ def build_bilm(
     n_words: int = BiLMConfig.n_words,
     word_embed_dim: int = BiLMConfig.word_embed_dim,
     connections: Optional[str] = BiLMConfig.connections,
+    joined_directions: bool = BiLMConfig.joined_directions,
+    sentence_marks: bool = BiLMConfig.sentence_marks,
 ) -> Model[list[Doc], Layers]:
     """The language model (Peters et al. 2018, section 3.4), without weights.
     `spacy_elmo.bilm.config.BiLMConfig` says what each size is.

@@ -44,7 +44,7 @@ _NO_CHARACTERS = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_charact
 # Files of the package's first models, of bytes, know nothing of these.
 _LATER = (
     *("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim"),
-    "connections",
+    *("connections", "joined_directions", "sentence_marks"),
 )
 
 
@@ -81,6 +81,10 @@ class BiLMConfig:
     connections (Optional[str]): How the input of a layer, from the second layer on, joins its
         output: "residual", "highway" (by a gate) or "none"; None as `use_skip_connections`
         says. "residual" and "none" are kept as its values.
+    joined_directions (bool): Each layer, from the second on, reads what both directions of the
+        layer below gave, as the encoder of CoVe does (McCann et al. 2017). Such a model
+        sees the words that a language model predicts.
+    sentence_marks (bool): Whether a sentence is read with a mark at its start and its end.
     RAISES (ValueError): A size is impossible; the message names it.
     """
 
@@ -101,6 +105,8 @@ class BiLMConfig:
     n_words: int = 0
     word_embed_dim: int = 0
     connections: Optional[str] = None
+    joined_directions: bool = False
+    sentence_marks: bool = True
 
     def __post_init__(self) -> None:
         if self.connections not in (None, *CONNECTIONS):
@@ -123,7 +129,12 @@ class BiLMConfig:
         _check_int("max_characters_per_token", self.max_characters_per_token, 3)
         for name in ("cell_clip", "proj_clip"):
             _check_clip(name, getattr(self, name))
-        for name in ("use_skip_connections", "bidirectional"):
+        for name in (
+            "use_skip_connections",
+            "bidirectional",
+            "joined_directions",
+            "sentence_marks",
+        ):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
         if self.activation not in ("relu", "tanh"):
@@ -133,6 +144,8 @@ class BiLMConfig:
                 f"projection_dim ({self.projection_dim}) must not be larger than "
                 f"lstm_dim ({self.lstm_dim})"
             )
+        if self.joined_directions:
+            _check_joined(self)
         object.__setattr__(
             self, "filters", _checked_filters(self.filters, self.max_characters_per_token)
         )
@@ -221,12 +234,17 @@ class BiLMConfig:
     def to_options(self) -> dict[str, Any]:
         """RETURNS (dict): The content of an `options.json` that AllenNLP reads
         (which asks for `n_characters` 262).
-        RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder, or for
-            highways between LSTMs."""
+        RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder, for
+            highways between LSTMs, or for an encoder as of CoVe."""
         if self.connections == "highway":
             raise ValueError(
                 "an options.json has no place for connections = 'highway': only 'residual' and "
                 "'none' can be written so"
+            )
+        if self.joined_directions or not self.sentence_marks:
+            raise ValueError(
+                "an options.json has no place for joined_directions = true or sentence_marks = "
+                "false: convert to NAME.safetensors or a pipeline"
             )
         if self.token_encoder != "bilm-tf":
             raise ValueError(
@@ -291,6 +309,18 @@ def _checked_filters(filters: Any, max_characters: int) -> Filters:
                 f"filters: width {width} is larger than max_characters_per_token ({max_characters})"
             )
     return pairs
+
+
+def _check_joined(config: BiLMConfig) -> None:
+    """That layers which read both directions have nothing that would not fit their input."""
+    lacks = {
+        "bidirectional": config.bidirectional,
+        "projection_dim = lstm_dim": config.projection_dim == config.lstm_dim,
+        "connections = 'none'": not config.use_skip_connections and config.connections is None,
+    }
+    for what, is_so in lacks.items():
+        if not is_so:
+            raise ValueError(f"joined_directions needs {what}")
 
 
 def _check_token_encoder(config: BiLMConfig) -> None:

@@ -100,8 +100,8 @@ class Embedder(nn.Module):
         self, sentences: Sequence[Sequence[str]], state: State = None
     ) -> tuple[list[Tensor], BiLMState]:
         """Layers of the language model for tokenised sentences, of any lengths,
-        empty ones included. Each is fed between its two sentence marks, whose
-        vectors are dropped. Layer 0 is the token vector, once for each direction.
+        empty ones included. Each is fed between its two sentence marks, if the model
+        has them, whose vectors are dropped. Layer 0 is the token vector, once for each direction.
 
         sentences (Sequence[Sequence[str]]): The tokens.
         state (Union[None, str, BiLMState]): None starts from zeros, "warm" from
@@ -117,19 +117,19 @@ class Embedder(nn.Module):
         self, sentences: Sequence[Sequence[str]], state: State
     ) -> tuple[list[Tensor], BiLMState]:
         self._drop_stale()
-        if not sentences:
-            return [], self._initial_state(state, 0)
+        has_marks = self.config.sentence_marks
+        if not sentences or not (has_marks or any(sentences)):
+            return self._empty(sentences), self._initial_state(state, len(sentences))
         # Where every sentence starts from the same, so does what follows the first mark.
         is_frozen = not self._wants_gradient()
         is_opened = False
-        if is_frozen and not isinstance(state, BiLMState):
+        if has_marks and is_frozen and not isinstance(state, BiLMState):
             is_opened = True
             start = self._opened_state(state).rows([0] * len(sentences))
         else:
             start = self._initial_state(state, len(sentences))
         types: dict[str, int] = {}
-        start_mark, end_mark = self.encoder.indexer.marks
-        marked = [[start_mark, *sentence, end_mark] for sentence in sentences]
+        marked = [self._marked(sentence) for sentence in sentences]
         flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
         strings = list(types)
         vectors = self._known_vectors(strings) if is_frozen else self.token_vectors(strings)
@@ -137,7 +137,8 @@ class Embedder(nn.Module):
         rows = self._to_device(flat[packed.positions])
         started = start if is_opened else start.rows(packed.order)
         outputs, after = self._run(vectors, rows, packed.batch_sizes, started)
-        kept = _without_marks([len(sentence) for sentence in marked])
+        lengths = [len(sentence) for sentence in marked]
+        kept = _without_marks(lengths) if has_marks else np.arange(sum(lengths))
         backs = self._to_device(packed.inverse()[:, kept])
         first = vectors.index_select(0, self._to_device(flat[kept]))
         layers = [torch.cat([first] * self.config.n_directions, dim=1)]
@@ -146,6 +147,16 @@ class Embedder(nn.Module):
             layers.append(torch.cat(aligned, dim=1))
         each = torch.stack(layers).split([len(sentence) for sentence in sentences], dim=1)
         return list(each), after.rows(np.argsort(packed.order))
+
+    def _marked(self, sentence: Sequence[str]) -> list[str]:
+        if not self.config.sentence_marks:
+            return list(sentence)
+        start_mark, end_mark = self.encoder.indexer.marks
+        return [start_mark, *sentence, end_mark]
+
+    def _empty(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        shape = (self.config.n_layers + 1, 0, self.config.width)
+        return [self._a_weight.new_zeros(shape) for _ in sentences]
 
     def token_vectors(
         self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None
@@ -209,6 +220,8 @@ class Embedder(nn.Module):
 
     def warm_state(self) -> BiLMState:
         """RETURNS (BiLMState): One row, the state after one empty sentence."""
+        if not self.config.sentence_marks:
+            return self.zero_state(1)
         if self._wants_gradient():
             return self.embed([[]])[1]
         self._drop_stale()
@@ -261,7 +274,10 @@ class Embedder(nn.Module):
         """The engine for the weights as they are; None where it is not for them."""
         if self._wants_gradient() or self.dtype != torch.float32:
             return None
-        if self.device.type != "cpu" or self.config.connections == "highway":
+        config = self.config
+        if config.connections == "highway" or config.joined_directions:
+            return None
+        if self.device.type != "cpu":
             return None
         precision = resolve_precision(self.precision, self.device)
         with _packing:  # once, whoever comes at the same time

@@ -20,14 +20,18 @@ class ProjectedLSTM(nn.Module):
         h = clip((sigmoid(o) * tanh(c)) W_P)
 
     Without a projection (P = D) the output is not clipped.
+
+    config (BiLMConfig): The sizes.
+    input_dim (Optional[int]): Width of the input; None for P.
     """
 
-    def __init__(self, config: BiLMConfig):
+    def __init__(self, config: BiLMConfig, input_dim: Optional[int] = None):
         super().__init__()
         lstm_dim, width = config.lstm_dim, config.projection_dim
+        input_dim = input_dim or width
         self.cell_clip = config.cell_clip
         self.proj_clip = config.proj_clip
-        self.input_weight = nn.Parameter(torch.empty(4 * lstm_dim, width))
+        self.input_weight = nn.Parameter(torch.empty(4 * lstm_dim, input_dim))
         self.state_weight = nn.Parameter(torch.empty(4 * lstm_dim, width))
         self.bias = nn.Parameter(torch.zeros(4 * lstm_dim))
         self.projection: Optional[nn.Parameter] = None
@@ -35,11 +39,11 @@ class ProjectedLSTM(nn.Module):
             self.projection = nn.Parameter(torch.empty(width, lstm_dim))
             nn.init.xavier_uniform_(self.projection)
         # TensorFlow draws both as one matrix.
-        both = torch.empty(4 * lstm_dim, 2 * width)
+        both = torch.empty(4 * lstm_dim, input_dim + width)
         nn.init.xavier_uniform_(both)
         with torch.no_grad():
-            self.input_weight.copy_(both[:, :width])
-            self.state_weight.copy_(both[:, width:])
+            self.input_weight.copy_(both[:, :input_dim])
+            self.state_weight.copy_(both[:, input_dim:])
 
     def forward(
         self,
@@ -52,7 +56,7 @@ class ProjectedLSTM(nn.Module):
         """Run over packed sequences: step by step, at each step the rows that
         are still running, which are the first `batch_sizes[step]`.
 
-        inputs (Tensor): *Shape:* `(sum(batch_sizes), P)`
+        inputs (Tensor): *Shape:* `(sum(batch_sizes), input_dim)`
         batch_sizes (List[int]): Rows running at each step, never rising.
         hidden (Tensor): State to start from. *Shape:* `(batch_sizes[0], P)`
         cell (Tensor): State to start from. *Shape:* `(batch_sizes[0], D)`

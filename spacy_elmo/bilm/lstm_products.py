@@ -67,7 +67,7 @@ class BackwardProducts:
     the products are of a lower type there is one chunk: a sum of chunks would be
     rounded once for each.
 
-    read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, 2P)`
+    read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, n_inputs + P)`
     n_rows (int): Most rows of a step.
     """
 
@@ -93,7 +93,7 @@ class BackwardProducts:
         # One step's before they are rounded.
         self.exact = read.new_empty(n_rows, n_gates) if self.is_lower else None
         self.d_inputs = read.new_empty(len(read), n_inputs)
-        self.d_weights = read.new_zeros(n_gates, 2 * n_inputs)
+        self.d_weights = read.new_zeros(n_gates, read.shape[1])
         self.d_bias = read.new_zeros(n_gates)
 
     def through_projection(self, d_outputs: Tensor, d_gated: Tensor) -> None:
@@ -133,7 +133,8 @@ class BackwardProducts:
 
     def of_weights(self) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of input weight, state weight and bias, as they are stored."""
-        weights = _reordered(self.d_weights, _STORED).chunk(2, dim=1)
+        sizes = [self.input_weight.shape[1], self.state_weight.shape[1]]
+        weights = _reordered(self.d_weights, _STORED).split(sizes, dim=1)
         return weights[0], weights[1], _reordered(self.d_bias, _STORED)
 
     def of_projection(self, d_outputs: Tensor, gated: Tensor) -> Tensor:

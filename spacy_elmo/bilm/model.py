@@ -13,7 +13,7 @@ from .connection import HighwayConnection
 from .embedder import Embedder
 from .lstm import ProjectedLSTM
 from .meta_device import on_meta_device
-from .packing import windows
+from .packing import mirrored, windows
 from .state import BiLMState
 from .token_encoder import TokenEncoder
 from .vocabulary import Vocabularies
@@ -30,7 +30,7 @@ class BiLM(Embedder):
 
     The token encoder, which both share, gives x_k, layer 0; LSTM j of a stack gives h_{k,j}
     from h_{k,j-1}, with h_{k,0} = x_k, and from the second on its input is added or goes
-    through a highway. A token has
+    through a highway; or it reads [h_{k,j-1} forward; h_{k,j-1} backward]. A token has
     the layers R_k = {[x_k; x_k], [h_{k,j} forward; h_{k,j} backward] for j = 1 .. L}, whose
     weighted sum is ELMo (section 3.2, equation 1).
 
@@ -58,7 +58,7 @@ class BiLM(Embedder):
             config,
             TokenEncoder(config, vocabularies),
             [
-                [ProjectedLSTM(config) for _ in range(config.n_layers)]
+                [ProjectedLSTM(config, _input_dim(config, i)) for i in range(config.n_layers)]
                 for _ in range(config.n_directions)
             ],
             cache=cache,
@@ -95,6 +95,8 @@ class BiLM(Embedder):
         RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction h, the
             output of each LSTM layer, packed, *Shape:* `(n_items, P)`; the state after.
         """
+        if self.config.joined_directions:
+            return self._run_joined(vectors, rows, batch_sizes, state, dropout, product_dtype)
         outputs, hiddens, cells = [], [], []
         for direction, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
             hidden, cell = list(state.hidden[direction]), list(state.cell[direction])
@@ -120,6 +122,39 @@ class BiLM(Embedder):
             hiddens.append(torch.stack(hidden))
             cells.append(torch.stack(cell))
         return outputs, BiLMState(torch.stack(hiddens), torch.stack(cells))
+
+    def _run_joined(
+        self,
+        vectors: Tensor,
+        rows: Tensor,
+        batch_sizes: list[int],
+        state: BiLMState,
+        dropout: float,
+        product_dtype: Optional[torch.dtype],
+    ) -> tuple[list[list[Tensor]], BiLMState]:
+        """As `forward`, a layer at a time, each of which reads both directions."""
+        mirror = self._to_device(mirrored(batch_sizes))
+        inputs = [vectors.index_select(0, each) for each in rows]
+        outputs: list[list[Tensor]] = [[], []]
+        ended: list[list[tuple[Tensor, Tensor]]] = [[], []]
+        for i in range(self.config.n_layers):
+            for d, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
+                dropped = F.dropout(inputs[d], dropout, self.training)
+                before = state.hidden[d, i], state.cell[d, i]
+                started = [part[: batch_sizes[0]] for part in before]
+                output, *after = stack[i](dropped, batch_sizes, *started, product_dtype)
+                rest = [part[batch_sizes[0] :] for part in before]  # sequences without a token
+                hidden, cell = (torch.cat(pair) for pair in zip(after, rest))
+                ended[d].append((hidden, cell))
+                outputs[d].append(output)
+            forward, backward = (layers[-1] for layers in outputs)
+            inputs = [
+                torch.cat([forward, backward.index_select(0, mirror)], dim=1),
+                torch.cat([forward.index_select(0, mirror), backward], dim=1),
+            ]
+        states = (torch.stack([torch.stack(each) for each in zip(*pairs)]) for pairs in ended)
+        hidden, cell = torch.stack(list(states)).unbind(1)
+        return outputs, BiLMState(hidden, cell)
 
     def first_layers(self, n_layers: int) -> "BiLM":
         """The model without its higher LSTM layers, on the same weights: what the lower ones
@@ -147,3 +182,8 @@ class BiLM(Embedder):
         """Windows with carried state are exact, and bound the working memory; but autograd
         keeps every step anyway, and they would only cost time."""
         return rows.shape[1] if self._wants_gradient() else WINDOW_ITEMS
+
+
+def _input_dim(config: BiLMConfig, layer: int) -> int:
+    """Width of what an LSTM reads."""
+    return config.width if layer and config.joined_directions else config.projection_dim

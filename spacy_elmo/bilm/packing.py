@@ -53,6 +53,22 @@ def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
     return PackedOrder(order, batch_sizes.tolist(), positions, sum(lengths))
 
 
+def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
+    """Find the items of packed sequences in the order in which they run from their ends.
+
+    batch_sizes (Sequence[int]): Sequences that are running at each step.
+    RETURNS (numpy.ndarray): For every packed item, forwards, the place of the same item among
+        those that run backwards, and the other way round. *Shape:* `(n_packed,)`
+    """
+    sizes = np.asarray(batch_sizes, dtype="int64")
+    starts = np.cumsum(sizes) - sizes
+    steps = np.repeat(np.arange(len(sizes)), sizes)
+    rows = np.arange(len(steps)) - starts[steps]
+    lengths = np.bincount(rows)
+    mirrored: np.ndarray = starts[lengths[rows] - 1 - steps] + rows
+    return mirrored
+
+
 def windows(batch_sizes: Sequence[int], max_items: int) -> Iterator[tuple[slice, slice]]:
     """Cut the steps into windows of at most `max_items` packed items, or of one step.
 

@@ -16,6 +16,7 @@ from .mix import mix_cli
 from .neighbors import neighbors_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
+from .pretrain_cove import pretrain_cove_cli
 from .probe import probe_cli
 from .sample import sample_cli
 from .senses import senses_cli
@@ -40,6 +41,7 @@ elmo_cli.command("perplexity")(command(perplexity_cli))
 elmo_cli.command(
     "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
 )(command(pretrain_cli))
+elmo_cli.command("pretrain-cove")(command(pretrain_cove_cli))
 elmo_cli.command("probe")(command(probe_cli))
 elmo_cli.command("sample")(command(sample_cli))
 elmo_cli.command("senses")(command(senses_cli))

@@ -31,6 +31,9 @@ def convert_cli(
     provenance: Optional[Path] = typer.Option(
         None, help="JSON file to merge into the provenance; null takes an entry away"
     ),
+    vectors: Optional[str] = typer.Option(
+        None, help="Pipeline with the word vectors of CoVe's encoder, whose state dict SOURCE is"
+    ),
     allow_loss: bool = typer.Option(
         False, "--allow-loss", help="Go on although something is lost; it is named"
     ),
@@ -45,6 +48,7 @@ def convert_cli(
     """
     from ..weights.archives import read_object
     from ..weights.convert import convert
+    from .word_vectors import read_word_vectors
 
     with full_disk(target, "run the same again"):
         bundle, lost = convert(
@@ -55,6 +59,7 @@ def convert_cli(
             keep_softmax=softmax,
             lang=lang,
             provenance=None if provenance is None else read_object(provenance),
+            vectors=None if vectors is None else read_word_vectors(vectors),
             allow_loss=allow_loss,
             force=force,
         )

@@ -73,10 +73,16 @@ class LanguageModel(torch.nn.Module):
     bilm (BiLM): The layers.
     softmax (Softmax): The prediction, one for both directions.
     vocabulary (Vocabulary): Its words.
+    RAISES (ValueError): The layers see the words that they would have to predict.
     """
 
     def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary):
         super().__init__()
+        if bilm.config.joined_directions or not bilm.config.sentence_marks:
+            raise ValueError(
+                "a language model needs joined_directions = false and sentence_marks = true: "
+                "each direction predicts words that the other has read"
+            )
         self.bilm = bilm
         self.softmax = softmax
         self.vocabulary = vocabulary

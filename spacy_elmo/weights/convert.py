@@ -5,6 +5,7 @@ from typing import Any, Optional, Union
 
 from .attribution import beside, write_attribution
 from .bundle import ModelBundle
+from .cove import WordVectors, read_cove
 from .format import DTYPES, Format
 from .formats import FORMATS, read_bundle
 
@@ -24,6 +25,7 @@ def convert(
     keep_softmax: bool = True,
     lang: Optional[str] = None,
     provenance: Optional[dict[str, Any]] = None,
+    vectors: Optional[WordVectors] = None,
     allow_loss: bool = False,
     force: bool = False,
 ) -> tuple[ModelBundle, list[str]]:
@@ -37,6 +39,8 @@ def convert(
     keep_softmax (bool): Whether softmax and vocabulary are wanted; if not, they are no loss.
     lang (Optional[str]): Language of the model, if the source does not say.
     provenance (Optional[dict]): Changes of the provenance, a JSON merge patch (RFC 7386).
+    vectors (Optional[WordVectors]): Those that an encoder of CoVe reads: then the source is a
+        file with its state dict.
     allow_loss (bool): Go on although something is lost.
     force (bool): Overwrite a model that is there.
     RETURNS (Tuple[ModelBundle, List[str]]): What was written, and what was lost.
@@ -49,7 +53,10 @@ def convert(
     if chosen.programs and dtype != "float32":
         raise ValueError(f"{chosen.programs} read float32 alone: {target} cannot be {dtype}")
     _check_room(target, chosen, force)
-    bundle = read_bundle(source)
+    if vectors is None:
+        bundle = read_bundle(source)
+    else:
+        bundle = ModelBundle(read_cove(Path(source), vectors))
     bundle.lang = lang or bundle.lang
     chosen.check(bundle)
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}

@@ -164,6 +164,8 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     lacks = {
         "one direction": not config.bidirectional,
         "highway connections": config.connections == "highway",
+        "joined directions": config.joined_directions,
+        "sentences without marks": not config.sentence_marks,
         "no skip connections": not config.use_skip_connections and config.n_layers > 1,
         "LSTMs without projection": config.projection_dim == config.lstm_dim,
     }

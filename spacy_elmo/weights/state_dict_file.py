@@ -43,6 +43,10 @@ class StateDict:
             raise ValueError(f"{what} claims to hold {tensor.nbytes:,} bytes, which are not there")
         return tuple(tensor.shape)
 
+    def tensor(self, name: str) -> torch.Tensor:
+        """RETURNS (Tensor): A tensor as it is."""
+        return self._tensors[name]
+
     def read(self, name: str) -> np.ndarray:
         """As `StoredArrays` says."""
         return self._tensors[name].detach().to(torch.float32).numpy()

@@ -3,8 +3,10 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import spacy
+import torch
 
 from spacy_elmo.weights import read_weights, safetensors_file
 
@@ -129,3 +131,24 @@ def test_errors_have_no_traceback(tmp_path, source, monkeypatch, arguments, mess
     assert message in output
     assert "Traceback" not in output
     assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
+
+
+def test_encoder_of_cove(tmp_path):
+    torch.manual_seed(0)
+    lstm = torch.nn.LSTM(4, 4, num_layers=2, bidirectional=True)
+    torch.save(lstm.state_dict(), tmp_path / "wmtlstm.pth")
+    nlp = spacy.blank("en")
+    nlp.to_disk(tmp_path / "empty")
+    nlp.vocab.set_vector("cat", np.arange(4, dtype="float32"))
+    nlp.vocab.set_vector("dog", np.ones(4, dtype="float32"))
+    nlp.to_disk(tmp_path / "vectors")
+    files = tmp_path / "wmtlstm.pth", tmp_path / "cove.safetensors"
+    assert "has no word vectors" in run(*files, "--vectors", tmp_path / "empty", status=1)
+    run(*files, "--vectors", tmp_path / "vectors")
+    layers, _ = read_weights(tmp_path / "cove.safetensors").embed([["dog", "cat"]])
+    with torch.no_grad():
+        wanted, _ = lstm(torch.tensor([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0]]))
+    torch.testing.assert_close(layers[0][2], wanted, atol=2e-6, rtol=0)
+    assert "joined_directions" in run(files[1], tmp_path / "cove.hdf5", status=1)
+    folder = tmp_path / "theirs"
+    assert "words" in run(files[1], folder, "--format", "manylangs", status=1)

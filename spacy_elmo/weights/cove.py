@@ -1,0 +1,159 @@
+"""CoVe's encoder (McCann et al. 2017): PyTorch's state dict of its LSTM, and word vectors."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from ..bilm.config import BiLMConfig
+from ..bilm.lstm import FORGET_BIAS
+from ..bilm.model import BiLM
+from ..bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
+from .layout import Entry, build, plain, read_parameters
+from .state_dict_file import StateDict, read_state_dict
+
+PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+
+class WordVectors(NamedTuple):
+    """Vectors of words, as GloVe's, which the encoder was trained on.
+
+    words (Sequence[str]): The words.
+    table (numpy.ndarray): Their vectors. *Shape:* `(n_words, width)`
+    """
+
+    words: Sequence[str]
+    table: np.ndarray
+
+
+def read_cove(file: Path, vectors: WordVectors) -> BiLM:
+    """Read the encoder of a translation model: two layers of a bidirectional LSTM, as
+    PyTorch names its parameters (`weight_ih_l0`, `weight_ih_l0_reverse`, ...), with
+    or without a name before them. Layer 0 are the word vectors; other words get zeros.
+
+    file (Path): The state dict.
+    vectors (WordVectors): The vectors that it was trained on.
+    RETURNS (BiLM): The model, frozen, in evaluation mode.
+    RAISES (ValueError): The file is no such state dict, or the vectors are of another width.
+    """
+    stored = _without_prefix(read_state_dict(file))
+    shape = stored.shape("weight_hh_l0")
+    inputs = stored.shape("weight_ih_l0")
+    if not shape or not inputs or len(shape) != 2 or len(inputs) != 2:
+        raise ValueError(
+            f"{file}: no encoder of CoVe, which has matrices 'weight_ih_l0' and 'weight_hh_l0'"
+        )
+    if vectors.table.shape[1:] != inputs[1:]:
+        raise ValueError(
+            f"{file} reads word vectors of width {inputs[1]}, those given have "
+            f"width {vectors.table.shape[1]}: give the vectors that it was trained on"
+        )
+    n_layers = sum(bool(re.fullmatch(r"weight_ih_l\d+", name)) for name in stored)
+    config = cove_config(len(vectors.words), shape[1], n_layers=n_layers)
+    if inputs[1] != shape[1]:
+        raise ValueError(
+            f"{file}: an LSTM of {shape[1]} cells a direction over vectors of width {inputs[1]}: "
+            f"the two must be equal, for layer 0 is as wide as the others"
+        )
+    arrays = read_parameters(_layout(config), stored, "its first matrix")
+    return build(
+        config,
+        _vocabularies(vectors.words),
+        {"encoder.words.weight": _table(vectors.table), **_parameters(config, arrays)},
+        source=file,
+    )
+
+
+def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
+    """The sizes of an encoder of CoVe.
+
+    n_words (int): Words that have a vector.
+    width (int): Width of the vectors, and of each direction of the LSTMs.
+    n_layers (int): LSTM layers.
+    RETURNS (BiLMConfig): The config.
+    """
+    return BiLMConfig(
+        lstm_dim=width,
+        projection_dim=width,
+        n_layers=n_layers,
+        cell_clip=None,
+        proj_clip=None,
+        use_skip_connections=False,
+        char_embed_dim=0,
+        filters=(),
+        n_highway=0,
+        n_characters=0,
+        n_words=n_words + len(SPECIAL),
+        word_embed_dim=width,
+        joined_directions=True,
+        sentence_marks=False,
+    )
+
+
+def new_cove(vectors: WordVectors) -> BiLM:
+    """RETURNS (BiLM): An encoder on word vectors, with random LSTMs, to be trained."""
+    bilm = BiLM(
+        cove_config(len(vectors.words), vectors.table.shape[1]), _vocabularies(vectors.words)
+    )
+    words = bilm.encoder.words
+    assert words is not None
+    words.weight.data = _table(vectors.table)
+    words.weight.requires_grad_(False)
+    return bilm
+
+
+def _vocabularies(words: Sequence[str]) -> Vocabularies:
+    known = set(SPECIAL)
+    if known.intersection(words):
+        words = [None if word in known else word for word in words]  # type: ignore[misc]
+    return Vocabularies(words=InputVocabulary([*SPECIAL, *words]))
+
+
+def _table(table: np.ndarray) -> torch.Tensor:
+    """With zeros for what is no word, and for words that are not known."""
+    zeros = np.zeros((len(SPECIAL), table.shape[1]), dtype="float32")
+    return torch.from_numpy(np.concatenate([zeros, table.astype("float32")]))
+
+
+def _without_prefix(stored: StateDict) -> StateDict:
+    """What stands before the names of PyTorch's LSTM, if anything, is taken away."""
+    first = next((name for name in stored if name.endswith("weight_ih_l0")), "")
+    prefix = first.removesuffix("weight_ih_l0")
+    tensors = {name.removeprefix(prefix): stored.tensor(name) for name in stored}
+    return StateDict(tensors, stored.source)
+
+
+def _directions(config: BiLMConfig) -> Iterator[tuple[str, str, int]]:
+    """Name in the file, ours, and the width of the input, of each LSTM."""
+    for layer in range(config.n_layers):
+        width = config.width if layer else config.projection_dim
+        for d, suffix in enumerate(("", "_reverse")):
+            yield f"l{layer}{suffix}", f"stacks.{d}.{layer}", width
+
+
+def _layout(config: BiLMConfig) -> Iterator[Entry]:
+    gates = 4 * config.lstm_dim
+    for name, _, width in _directions(config):
+        shapes = ((gates, width), (gates, config.lstm_dim), (gates,), (gates,))
+        for part, shape in zip(PARTS, shapes):
+            yield plain(f"{part}_{name}", shape, f"{part}_{name}")
+
+
+def _parameters(config: BiLMConfig, arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    found = {}
+    for name, ours, _ in _directions(config):
+        input_weight, state_weight, *biases = (arrays[f"{part}_{name}"] for part in PARTS)
+        i, j, f, o = _swapped_gates(biases[0] + biases[1]).chunk(4)
+        found[f"{ours}.input_weight"] = _swapped_gates(input_weight)
+        found[f"{ours}.state_weight"] = _swapped_gates(state_weight)
+        found[f"{ours}.bias"] = torch.cat([i, j, f - FORGET_BIAS, o])
+    return found
+
+
+def _swapped_gates(values: torch.Tensor) -> torch.Tensor:
+    """From PyTorch's order of the gates, i, f, j, o, to ours, i, j, f, o."""
+    i, f, j, o = values.chunk(4)
+    return torch.cat([i, j, f, o])

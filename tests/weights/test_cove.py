@@ -1,0 +1,171 @@
+import numpy as np
+import pytest
+import spacy
+import torch
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.language_model.model import LanguageModel
+from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.cove import WordVectors, new_cove, read_cove
+from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes, write
+
+WIDTH = 6
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "<UNK>"]
+SENTENCES = [["the", "cat", "sat"], [], ["a", "dog", "on", "the", "mat"], ["mat"]]
+
+
+@pytest.fixture
+def vectors():
+    rng = np.random.default_rng(0)
+    return WordVectors(WORDS, rng.normal(size=(len(WORDS), WIDTH)).astype("float32"))
+
+
+@pytest.fixture
+def lstm():
+    torch.manual_seed(0)
+    return torch.nn.LSTM(WIDTH, WIDTH, num_layers=2, bidirectional=True)
+
+
+@pytest.fixture
+def file(lstm, tmp_path):
+    path = tmp_path / "wmtlstm.pth"
+    torch.save(lstm.state_dict(), path)
+    return path
+
+
+def by_pytorch(lstm, vectors, sentence):
+    """Both layers by PyTorch's own LSTM, unknown words as zeros."""
+    table = dict(zip(vectors.words, vectors.table))
+    del table["<UNK>"]
+    x = torch.tensor(np.stack([table.get(word, np.zeros(WIDTH, "float32")) for word in sentence]))
+    first = torch.nn.LSTM(WIDTH, WIDTH, bidirectional=True)
+    weights = lstm.state_dict()
+    first.load_state_dict({name: weights[name] for name in first.state_dict()})
+    with torch.no_grad():
+        return torch.stack([torch.cat([x, x], dim=1), first(x)[0], lstm(x)[0]])
+
+
+def test_layers_are_those_of_pytorch(file, lstm, vectors):
+    bilm = read_cove(file, vectors)
+    layers, _ = bilm.embed(SENTENCES, "warm")
+    for got, sentence in zip(layers, SENTENCES):
+        if not sentence:
+            assert got.shape == (3, 0, 2 * WIDTH)
+            continue
+        torch.testing.assert_close(got, by_pytorch(lstm, vectors, sentence), atol=2e-6, rtol=0)
+
+
+def test_a_state_is_carried(file, lstm, vectors):
+    bilm = read_cove(file, vectors)
+    x = torch.tensor(vectors.table[:3])
+    with torch.no_grad():
+        _, (hidden, cell) = lstm(x)
+    _, after = bilm.embed([["the", "cat", "sat"]])
+    # PyTorch's order is layer, then direction.
+    for got, wanted in ((after.hidden, hidden), (after.cell, cell)):
+        wanted = wanted.reshape(2, 2, WIDTH).transpose(0, 1)
+        torch.testing.assert_close(got[:, :, 0], wanted, atol=2e-6, rtol=0)
+    assert not bilm.embed([[], []])[1].hidden.any()
+
+
+def test_gradients_are_those_of_pytorch(lstm, file, vectors):
+    bilm = read_cove(file, vectors)
+    bilm.requires_grad_(True)
+    rng = torch.Generator().manual_seed(1)
+    chosen = [sentence for sentence in SENTENCES if sentence and "dog" not in sentence]
+    layers, _ = bilm.embed(chosen)
+    wanted = [torch.randn(values[2].shape, generator=rng) for values in layers]
+    sum((values[2] * weight).sum() for values, weight in zip(layers, wanted)).backward()
+    rows = [torch.tensor(vectors.table[[WORDS.index(w) for w in s]]) for s in chosen]
+    packed = pack_sequence(rows, enforce_sorted=False)
+    outputs, lengths = pad_packed_sequence(lstm(packed)[0], batch_first=True)
+    pairs = zip(outputs, lengths, wanted)
+    sum((row[:n] * weight).sum() for row, n, weight in pairs).backward()
+    for name, ours in (("l0", "0.0"), ("l0_reverse", "1.0"), ("l1", "0.1"), ("l1_reverse", "1.1")):
+        i, f, j, o = getattr(lstm, f"weight_ih_{name}").grad.chunk(4)
+        got = bilm.get_parameter(f"stacks.{ours}.input_weight").grad
+        torch.testing.assert_close(got, torch.cat([i, j, f, o]), atol=1e-5, rtol=0)
+        i, f, j, o = getattr(lstm, f"bias_hh_{name}").grad.chunk(4)
+        got = bilm.get_parameter(f"stacks.{ours}.bias").grad
+        torch.testing.assert_close(got, torch.cat([i, j, f, o]), atol=1e-5, rtol=0)
+
+
+def test_saved_and_read_again(file, vectors, tmp_path):
+    bilm = read_cove(file, vectors)
+    again = from_bytes(to_bytes(bilm))
+    assert again.checksum() == bilm.checksum()
+    write(bilm, tmp_path / "cove.safetensors")
+    read = read_weights(tmp_path / "cove.safetensors")
+    for got, wanted in zip(read.embed(SENTENCES)[0], bilm.embed(SENTENCES)[0]):
+        torch.testing.assert_close(got, wanted, atol=0, rtol=0)
+
+
+def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
+    write(read_cove(file, vectors), tmp_path / "cove.safetensors")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(tmp_path / "cove.safetensors"), "mix": "top"})
+    doc = nlp("the cat sat")
+    wanted = by_pytorch(lstm, vectors, ["the", "cat", "sat"])[2]
+    np.testing.assert_allclose(doc.tensor, wanted, atol=2e-6)
+    nlp.to_disk(tmp_path / "nlp")
+    np.testing.assert_array_equal(spacy.load(tmp_path / "nlp")("the cat sat").tensor, doc.tensor)
+
+
+def test_names_with_a_prefix(lstm, vectors, tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save({f"rnn.{name}": value for name, value in lstm.state_dict().items()}, path)
+    layers, _ = read_cove(path, vectors).embed([["the", "cat"]])
+    wanted = by_pytorch(lstm, vectors, ["the", "cat"])
+    torch.testing.assert_close(layers[0], wanted, atol=2e-6, rtol=0)
+
+
+def test_a_new_encoder_reads_the_vectors_and_does_not_train_them(vectors):
+    bilm = new_cove(vectors)
+    assert not bilm.encoder.words.weight.requires_grad
+    with torch.no_grad():
+        layers, _ = bilm.embed([["cat", "dog", "<UNK>"]])
+    np.testing.assert_array_equal(layers[0][0, 0, :WIDTH], vectors.table[1])
+    assert not layers[0][0, 1:].any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.pop("bias_hh_l1_reverse"), "bias_hh_l1_reverse' is missing"),
+        (lambda state: state.update(extra=torch.zeros(2)), "has no place"),
+        (lambda state: state.pop("weight_hh_l0"), "no encoder of CoVe"),
+        (lambda state: state["weight_hh_l1"].fill_(np.nan), "not finite"),
+    ],
+)
+def test_broken_files(lstm, vectors, tmp_path, change, message):
+    state = lstm.state_dict()
+    change(state)
+    torch.save(state, tmp_path / "wmtlstm.pth")
+    with pytest.raises(ValueError, match=message) as caught:
+        read_cove(tmp_path / "wmtlstm.pth", vectors)
+    assert "\n" not in str(caught.value) and "wmtlstm.pth" in str(caught.value)
+
+
+def test_vectors_of_another_width(file):
+    with pytest.raises(ValueError, match="width 6, those given have width 5"):
+        read_cove(file, WordVectors(["a"], np.zeros((1, 5))))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lacking"),
+    [
+        ({"bidirectional": False}, "bidirectional"),
+        ({"projection_dim": 3}, "projection_dim = lstm_dim"),
+        ({"use_skip_connections": True}, "connections = 'none'"),
+    ],
+)
+def test_what_joined_directions_need(sizes, lacking):
+    wanted = {"lstm_dim": 6, "projection_dim": 6, "use_skip_connections": False, **sizes}
+    with pytest.raises(ValueError, match=lacking):
+        BiLMConfig(joined_directions=True, **wanted)
+
+
+def test_it_is_no_language_model(vectors):
+    with pytest.raises(ValueError, match="joined_directions = false"):
+        LanguageModel(new_cove(vectors), None, None)
