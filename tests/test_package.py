@@ -13,6 +13,7 @@ import spacy_elmo
 GROUPS = {
     "spacy_factories": ["elmo", "elmo_crf", "elmo_srl"],
     "spacy_architectures": [
+        "spacy-elmo.BCN.v1",
         "spacy-elmo.BiLM.v1",
         "spacy-elmo.BiRNN.v1",
         "spacy-elmo.CRFTagger.v1",
