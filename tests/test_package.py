@@ -11,9 +11,12 @@ from spacy import registry
 import spacy_elmo
 
 GROUPS = {
-    "spacy_factories": ["elmo", "elmo_srl"],
+    "spacy_factories": ["elmo", "elmo_crf", "elmo_srl"],
     "spacy_architectures": [
+        "spacy-elmo.BCN.v1",
         "spacy-elmo.BiLM.v1",
+        "spacy-elmo.BiRNN.v1",
+        "spacy-elmo.CRFTagger.v1",
         "spacy-elmo.ConcatEmbed.v1",
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.HighwayLSTM.v1",
@@ -21,12 +24,13 @@ GROUPS = {
         "spacy-elmo.PretrainBiLM.v1",
         "spacy-elmo.SRL.v1",
         "spacy-elmo.ScalarMix.v1",
+        "spacy-elmo.TagLMEncoder.v1",
         "spacy-elmo.Tok2VecElmo.v1",
     ],
     "spacy_feature_caches": ["spacy-elmo.disk.v1", "spacy-elmo.memory.v1"],
     "spacy_loggers": ["spacy-elmo.TensorBoard.v1"],
-    "spacy_readers": ["spacy-elmo.SRLCorpus.v1"],
-    "spacy_scorers": ["spacy-elmo.srl_scorer.v1"],
+    "spacy_readers": ["spacy-elmo.BIOCorpus.v1", "spacy-elmo.SRLCorpus.v1"],
+    "spacy_scorers": ["spacy-elmo.crf_scorer.v1", "spacy-elmo.srl_scorer.v1"],
     "spacy_segmenters": [
         "spacy-elmo.doc.v1",
         "spacy-elmo.sentences.v1",

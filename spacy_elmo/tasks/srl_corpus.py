@@ -1,6 +1,5 @@
 """Sentences with semantic roles from `.jsonl` files."""
 
-import gzip
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from spacy.vocab import Vocab
 
 from ..registry import registry
 from .bio import parse_bio
+from .sentences import make_sentence, read_lines
 from .srl_frames import Frames, write_frames
 
 EXPECTED = '{"words": [...], "frames": [{"pred": 1, "tags": ["B-ARG0", "B-V", "O", ...]}, ...]}'
@@ -31,7 +31,7 @@ def make_srl_corpus(path: Union[str, Path]) -> Callable[[Language], Iterator[Exa
     def read(nlp: Language) -> Iterator[Example]:
         for doc in read_srl(path, nlp.vocab):
             words = [token.text for token in doc]
-            yield Example(_sentence(nlp.vocab, words), doc)
+            yield Example(make_sentence(nlp.vocab, words), doc)
 
     return read
 
@@ -41,19 +41,10 @@ def read_srl(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
 
     path (Union[str, Path]): A file as of `make_srl_corpus`.
     vocab (Vocab): The vocab.
-    YIELDS (Doc): A sentence.
+    RETURNS (Iterator[Doc]): A sentence each.
     RAISES (ValueError): A line is not as it must be.
     """
-    path = Path(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                yield make_doc(vocab, **_checked_line(line))
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
+    return read_lines(path, lambda line: make_doc(vocab, **_checked_line(line)))
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:
@@ -65,7 +56,7 @@ def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]
     RETURNS (Doc): The Doc, with `doc.spans["srl"]`.
     RAISES (ValueError): The tags are no BIO tags of the words, or a token has two frames.
     """
-    doc = _sentence(vocab, words)
+    doc = make_sentence(vocab, words)
     found: Frames = {}
     for frame in frames:
         predicate, tags = frame["pred"], frame["tags"]
@@ -78,10 +69,6 @@ def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]
             raise ValueError(f"token {predicate} has two different frames")
     write_frames(doc, found)
     return doc
-
-
-def _sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
-    return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
 
 
 def _checked_line(line: str) -> dict[str, Any]:

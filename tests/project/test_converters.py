@@ -1,7 +1,10 @@
 """The converters of the corpora, on hand-written samples."""
 
 import pytest
+import spacy
 from spacy.cli.convert import convert
+
+from spacy_elmo.tasks.bio_corpus import make_bio_corpus
 
 from project_scripts import call, docs
 
@@ -36,6 +39,50 @@ def test_convert_sst5(tmp_path):
     assert two.cats["very positive"] == 1.0
     assert sum(two.cats.values()) == 1.0
     assert [token.text for token in two] == ["a", "wonder", "of", "a", "film"]
+
+
+TREES = """(4 (3 (2 A) (4 (3 fine) (2 film))) (2 .))
+(1 (2 Not) (3 good))
+"""
+
+
+def test_convert_sst5_trees(tmp_path):
+    """The sentences alone, or each phrase with its label."""
+    (tmp_path / "train.txt").write_text(TREES, "utf8")
+    call("data.convert_sst5", tmp_path / "train.txt", tmp_path / "sentences.spacy")
+    call("data.convert_sst5", tmp_path / "train.txt", tmp_path / "phrases.spacy", "--phrases")
+    names = ("very negative", "negative", "neutral", "positive", "very positive")
+    found = [
+        [(names.index(max(doc.cats, key=doc.cats.get)), doc.text.strip()) for doc in docs(path)]
+        for path in (tmp_path / "sentences.spacy", tmp_path / "phrases.spacy")
+    ]
+    assert found[0] == [(4, "A fine film ."), (1, "Not good")]
+    first = [(4, "A fine film ."), (3, "A fine film"), (2, "A"), (4, "fine film")]
+    first += [(3, "fine"), (2, "film"), (2, ".")]
+    assert found[1] == [*first, (1, "Not good"), (2, "Not"), (3, "good")]
+
+
+@pytest.mark.parametrize("line", ["(3 (2 A) (4 film)", "(3 A))", "(3 )", "(7 A)", "3 A film"])
+def test_convert_sst5_names_a_bad_tree(tmp_path, line):
+    (tmp_path / "train.txt").write_text(f"{TREES}{line}\n", "utf8")
+    where = (tmp_path / "train.txt", tmp_path / "train.spacy", "--phrases")
+    assert "train.txt:3:" in call("data.convert_sst5", *where, fails=True).replace(" ", "")
+    assert not (tmp_path / "train.spacy").exists()
+
+
+CHUNKS = "He PRP B-NP\nran VBD B-VP\nthe DT B-NP\nrace NN I-NP\n\nIt PRP B-NP\nended VBD B-VP\n"
+
+
+def test_columns_of_conll_2000(tmp_path):
+    """spaCy converts them; the reader makes a span group of what spaCy takes for entities."""
+    (tmp_path / "train.txt").write_text(CHUNKS, "utf8")
+    convert(tmp_path / "train.txt", tmp_path, file_type="spacy", converter="ner")
+    one, two = make_bio_corpus(tmp_path / "train.spacy", spans_key="chunks")(spacy.blank("en"))
+    chunks = [(span.text, span.label_) for span in one.reference.spans["chunks"]]
+    assert chunks == [("He", "NP"), ("ran", "VP"), ("the race", "NP")]
+    assert not one.reference.has_annotation("ENT_IOB")
+    assert [token.text for token in two.predicted] == ["It", "ended"]
+    assert not two.predicted.spans
 
 
 UNER = """# newdoc id = one

@@ -52,7 +52,9 @@ def test_commands(project):
             assert not name.startswith(("scripts/", "configs/")) or (PROJECT / name).is_file(), name
 
 
-@pytest.mark.parametrize("workflow", ["ner", "textcat", "tagger", "srl", "experiments"])
+@pytest.mark.parametrize(
+    "workflow", ["ner", "textcat", "tagger", "srl", "crf", "bcn", "experiments"]
+)
 def test_workflows_make_what_they_need(project, workflow):
     """From the assets alone, in their order, for all data of their trials."""
     commands = {command["name"]: command for command in project["commands"]}
@@ -62,6 +64,7 @@ def test_workflows_make_what_they_need(project, workflow):
         assert needed <= made, needed - made
         made |= set(commands[step].get("outputs", ()))
     tasks = {"ner", "textcat", "tagger"} if workflow == "experiments" else {workflow}
-    for data, task in trials.TASKS.items():
+    for trial in trials.full_plan():
         for split in ("train", "dev", "test"):
-            assert task not in tasks or f"corpus/{data}-{split}.spacy" in made
+            needed = trial.experiment in tasks
+            assert not needed or f"corpus/{trial.data}-{split}.spacy" in made

@@ -19,7 +19,7 @@ from project_scripts import VOCAB, call, command, environment
 from scripts.experiments import run_trial, trials
 from scripts.experiments.heads import LIMITS
 from scripts.experiments.runs import read_runs
-from scripts.experiments.trial_config import build_config
+from scripts.experiments.trial_config import COMPONENTS, build_config
 
 KEYS = {
     *("experiment", "data", "variant", "seed", "share", "scores", "dev_scores"),
@@ -91,18 +91,20 @@ def lines(folder):
 
 
 @pytest.mark.parametrize(
-    ("data", "variant", "score"),
+    ("name", "data", "variant", "score"),
     [
-        ("wnut17", "input_output", "ents_f"),
-        ("sst5", "input", "accuracy"),
-        ("ud_ewt", "input", "pos_acc"),
-        ("ud_ewt", "elmo", "tag_acc"),
-        ("trec", "tok2vec", "accuracy"),
-        ("ewt_srl", "input", "srl_f"),
+        ("ner", "wnut17", "input_output", "ents_f"),
+        ("textcat", "sst5", "input", "accuracy"),
+        ("tagger", "ud_ewt", "input", "pos_acc"),
+        ("tagger", "ud_ewt", "elmo", "tag_acc"),
+        ("textcat", "trec", "tok2vec", "accuracy"),
+        ("srl", "ewt_srl", "input", "srl_f"),
+        ("crf", "wnut17", "taglm", "ents_f"),
+        ("crf", "uner_ewt", "input", "ents_f"),
+        ("bcn", "sst5", "input_output", "accuracy"),
     ],
 )
-def test_a_trial(try_it, data, variant, score):
-    name = trials.TASKS[data]
+def test_a_trial(try_it, name, data, variant, score):
     result = try_it(name, data, variant, *SHORT, "--seed", 3, "--share", 0.5)
     assert set(result) >= KEYS
     row = {"experiment": name, "data": data, "variant": variant, "seed": 3, "share": 0.5}
@@ -118,8 +120,7 @@ def test_a_trial(try_it, data, variant, score):
         assert result["mixes"] == result["model"] == {}
         return
     assert len(result["model"]["checksum"]) == 64
-    components = {"tagger": ["tok2vec"], "srl": ["elmo_srl"]}.get(name, [name])
-    expected = ["tagger", "morphologizer"] if variant == "elmo" else components
+    expected = ["tagger", "morphologizer"] if variant == "elmo" else [COMPONENTS[name]]
     assert sorted(result["mixes"]) == sorted(expected)
     for mixes in result["mixes"].values():
         assert len(mixes) == (2 if variant == "input_output" else 1)
@@ -230,15 +231,16 @@ def test_variants(corpus, tiny_weights, variant):
     model = run_trial.describe_model(str(tiny_weights)) if has_elmo else None
     paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
     nlp = load_model_from_config(build_config(trial, *paths, model, LIMITS["ner"]), auto_fill=True)
-    assert nlp.pipe_names == (["elmo", "ner"] if has_elmo else ["ner"])
-    tok2vec = nlp.get_pipe("ner").model.get_ref("tok2vec")
+    component = "elmo_crf" if variant in ("crf_input", "taglm") else "ner"
+    assert nlp.pipe_names == (["elmo", component] if has_elmo else [component])
+    tok2vec = nlp.get_pipe(component).model.get_ref("tok2vec")
     mixes = [node for node in tok2vec.walk() if node.name == "elmo_scalar_mix"]
     assert len(mixes) == (2 if variant == "input_output" else has_elmo)
     lambdas = {"lambda_1": 1.0}
     for mix in mixes:
         assert mix.attrs["l2"] == lambdas.get(variant, 0.001 if mix.attrs["trainable"] else 0.0)
-        assert mix.attrs["trainable"] == (variant not in ("top", "average"))
-        expected = [0, 0, 1] if variant == "top" else [1 / 3] * 3
+        assert mix.attrs["trainable"] == (variant not in ("top", "average", "taglm"))
+        expected = [0, 0, 1] if variant in ("top", "taglm") else [1 / 3] * 3
         np.testing.assert_allclose(mix_weights(mix), expected, atol=1e-6)
     if has_elmo:
         assert nlp.config["components"]["elmo"]["frozen"]
@@ -318,9 +320,9 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
         process.kill()
     names = {trial.name for trial in trials.quick_plan() if trial.experiment == "place"}
     done = {run.name: run for run in read_runs(tmp_path / "runs")}
-    assert 0 < len(done) < len(names) == 3
+    assert 0 < len(done) < len(names) == 5
     printed = call("experiments.run_plan", *options, *folders)
-    assert "3 trials done" in printed
+    assert "5 trials done" in printed
     found = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert set(found) == names
     assert done.items() <= found.items()

@@ -8,6 +8,7 @@ import pytest
 from scripts.experiments import trials
 from scripts.experiments.trial_config import choose
 
+GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn")
 NER = ["tok2vec", "bilstm", "elmo", "input", "input_output"]
 # The tables, line by line: experiment, corpora, variants, shares.
 TABLES = [
@@ -15,10 +16,12 @@ TABLES = [
     ("textcat", ["sst5", "trec"], ["tok2vec", "input"], [1.0]),
     ("tagger", ["ud_ewt"], ["tok2vec", "elmo", "input"], [1.0]),
     ("srl", ["ewt_srl"], ["tok2vec", "input"], [1.0]),
+    ("crf", ["wnut17", "uner_ewt"], ["tok2vec", "input", "taglm"], [1.0]),
+    ("bcn", ["sst5"], ["tok2vec", "input", "input_output"], [1.0]),
     ("sample_efficiency", ["uner_ewt"], ["tok2vec", "input"], [0.01, 0.03, 0.1, 0.3, 0.5, 1.0]),
     ("sample_efficiency", ["ud_ewt"], ["tok2vec", "input"], [0.01, 0.03, 0.1, 0.3, 1.0]),
     ("mix", ["wnut17", "sst5"], ["top", "average", "lambda_1", "lambda_0.001"], [1.0]),
-    ("place", ["wnut17"], ["input", "output", "input_output"], [1.0]),
+    ("place", ["wnut17"], ["input", "output", "input_output", "crf_input", "taglm"], [1.0]),
 ]
 
 
@@ -50,10 +53,20 @@ def test_names_differ():
 def test_the_most_telling_come_first():
     """What ELMo gains, with every seed, before the rest; with a seed's tables in one piece."""
     plan = trials.full_plan()
-    gains = [trial.experiment in ("ner", "textcat", "tagger", "srl") for trial in plan]
+    gains = [trial.experiment in GAINS for trial in plan]
     assert gains == sorted(gains, reverse=True)
     seeds = [trial.seed for trial in plan]
     assert seeds == sorted(seeds[: sum(gains)]) + sorted(seeds[sum(gains) :])
+
+
+def test_models_of_their_own():
+    """By experiment or variant, on the data of another task."""
+    tasks = {(t.experiment, t.data, t.variant): t.task for t in trials.full_plan()}
+    assert tasks["crf", "wnut17", "input"] == tasks["place", "wnut17", "taglm"] == "crf"
+    assert tasks["place", "wnut17", "crf_input"] == "crf"
+    assert tasks["place", "wnut17", "input"] == tasks["ner", "wnut17", "input"] == "ner"
+    assert tasks["bcn", "sst5", "input"] == "bcn"
+    assert tasks["textcat", "sst5", "input"] == "textcat"
 
 
 def test_quick_plan_has_every_experiment():

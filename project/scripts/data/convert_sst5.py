@@ -1,11 +1,12 @@
-"""This script converts SST-5 (lines of a label 0-4, a space, and the text) to spaCy's training
-data."""
+"""This script converts SST-5 to spaCy's training data: lines of a label 0-4, a space, and the text,
+or trees, a line each, as `(3 (2 A) (4 film))`, of which each phrase has a label."""
 
 from pathlib import Path
 
 import typer
 
 from .labeled_lines import read_docs, write_docs
+from .trees import phrases as phrases_of
 
 LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
 
@@ -13,9 +14,18 @@ LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
 def main(
     input_path: Path = typer.Argument(..., help="File of SST-5", exists=True, dir_okay=False),
     output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
+    phrases: bool = typer.Option(
+        False, "--phrases", help="A text for each phrase of the trees, for training"
+    ),
 ) -> None:
     """Convert a file of SST-5 to a .spacy file."""
-    write_docs(read_docs(input_path, LABELS), output_path)
+
+    def split(line: str) -> list[str]:
+        if not (phrases or line.startswith("(")):
+            return [line]
+        return phrases_of(line)[: None if phrases else 1]
+
+    write_docs(read_docs(input_path, LABELS, split=split), output_path)
 
 
 if __name__ == "__main__":

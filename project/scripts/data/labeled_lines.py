@@ -1,7 +1,7 @@
 """This module makes spaCy's training data of lines that hold a label's number, a space and a text:
 those of SST-5 and TREC."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from spacy.tokens import Doc, DocBin
@@ -9,8 +9,14 @@ from spacy.vocab import Vocab
 from wasabi import msg
 
 
-def read_docs(path: Path, labels: Sequence[str], encoding: str = "utf8") -> list[Doc]:
-    """Read one Doc a line, or end the program and say which line is wrong.
+def read_docs(
+    path: Path,
+    labels: Sequence[str],
+    encoding: str = "utf8",
+    split: Callable[[str], list[str]] = lambda line: [line],
+) -> list[Doc]:
+    """Read one Doc a line, or several where `split` makes several lines of one, or end the program
+    and say which line is wrong.
 
     The texts come in tokens separated by spaces. The Docs do not claim to know where the original
     text had spaces, and so are trained and evaluated on these tokens as they are.
@@ -19,16 +25,26 @@ def read_docs(path: Path, labels: Sequence[str], encoding: str = "utf8") -> list
     try:
         with path.open(encoding=encoding, newline="\n") as file:
             lines = [(number, line.rstrip("\r\n")) for number, line in enumerate(file, 1)]
-        docs = [
-            make_doc(vocab, line, labels, f"{path}:{number}")
-            for number, line in lines
-            if line.strip()
-        ]
+        docs = []
+        for number, line in lines:
+            if line.strip():
+                docs += make_docs(vocab, line, labels, f"{path}:{number}", split)
         if not docs:
             raise ValueError(f"{path} is empty")
         return docs
     except ValueError as error:
         msg.fail("Can't convert the file", str(error), exits=1)
+
+
+def make_docs(
+    vocab: Vocab, line: str, labels: Sequence[str], place: str, split: Callable[[str], list[str]]
+) -> list[Doc]:
+    """Make the Docs of a line; `place` is what an error calls it."""
+    try:
+        parts = split(line)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+    return [make_doc(vocab, part, labels, place) for part in parts]
 
 
 def make_doc(vocab: Vocab, line: str, labels: Sequence[str], place: str) -> Doc:

@@ -19,6 +19,8 @@ TASKS = {
     "textcat": ("accuracy", "cats_macro_f"),
     "tagger": ("tag_acc", "pos_acc"),
     "srl": ("srl_p", "srl_r", "srl_f"),
+    "crf": ("ents_p", "ents_r", "ents_f"),
+    "bcn": ("accuracy", "cats_macro_f"),
 }
 
 
@@ -36,7 +38,7 @@ def main(
     mixes = []
     for task, columns in TASKS.items():
         rows = []
-        for name in (task, f"{task}_elmo", f"{task}_en_small"):
+        for name in (task, f"{task}_elmo", f"{task}_taglm", f"{task}_en_small"):
             folder = training_dir / name / "model-best"
             if not folder.is_dir():
                 continue

@@ -37,6 +37,8 @@ HEADS = {
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
     "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
+    "crf": Head(encoder="birnn", width=128, depth=2, dropout=0.3, learn_rate=0.002),
+    "bcn": Head(width=128),
 }
 BILSTM_HEADS = {
     "ner": Head(width=128, depth=1, hidden_width=128, learn_rate=0.005),
@@ -46,12 +48,16 @@ ELMO_HEADS = {
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
     "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
+    "crf": Head(encoder="birnn", width=128, depth=2, dropout=0.3, learn_rate=0.002),
+    "bcn": Head(width=128),
 }
 LIMITS = {
     "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
     "textcat": Limits(max_steps=1200, max_minutes=0, patience=600, eval_frequency=200),
     "tagger": Limits(max_steps=1000, max_minutes=0, patience=600, eval_frequency=200),
     "srl": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=500),
+    "crf": Limits(max_steps=6000, max_minutes=25, patience=2000, eval_frequency=250),
+    "bcn": Limits(max_steps=4000, max_minutes=25, patience=1500, eval_frequency=200),
 }
 
 

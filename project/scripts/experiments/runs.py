@@ -14,7 +14,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from spacy_elmo.files import atomic_write
 
 Experiment = Literal[
-    "ner", "textcat", "tagger", "srl", "sample_efficiency", "mix", "place", "probe", "senses"
+    "ner",
+    "textcat",
+    "tagger",
+    "srl",
+    "crf",
+    "bcn",
+    "sample_efficiency",
+    "mix",
+    "place",
+    "probe",
+    "senses",
 ]
 
 

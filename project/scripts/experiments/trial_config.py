@@ -17,17 +17,27 @@ from .trials import Trial
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
 # Where the encoder is.
-COMPONENTS = {"ner": "ner", "textcat": "textcat", "tagger": "tok2vec", "srl": "elmo_srl"}
+COMPONENTS = {
+    "ner": "ner",
+    "textcat": "textcat",
+    "tagger": "tok2vec",
+    "srl": "elmo_srl",
+    "crf": "elmo_crf",
+    "bcn": "textcat",
+}
 ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
 
 # How the layers are mixed: the argument names are those of ScalarMix.
 MIXES: dict[str, Callable[[int], dict[str, Any]]] = {
-    "top": lambda n: {"initial": [0.0] * (n - 1) + [1.0], "trainable": False},
+    **dict.fromkeys(
+        ("top", "taglm"), lambda n: {"initial": [0.0] * (n - 1) + [1.0], "trainable": False}
+    ),
     "average": lambda n: {"trainable": False},
     "lambda_1": lambda n: {"l2": 1.0},
     "lambda_0.001": lambda n: {"l2": 0.001},
 }
-# Where ELMo stands: beside the embeddings, beside the encoder's output, or alone.
+# Where ELMo stands: beside the embeddings, beside the encoder's output, between its layers, or
+# alone.
 PLACES = {
     "tok2vec": (),
     "bilstm": (),
@@ -35,7 +45,9 @@ PLACES = {
     "output": ("output",),
     "input_output": ("input", "output"),
     "elmo": ("alone",),
+    "crf_input": ("input",),
     **dict.fromkeys(MIXES, ("input",)),
+    "taglm": ("between",),
 }
 Block = dict[str, Any]
 
@@ -129,8 +141,12 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
     elif trial.task == "srl":  # which has an encoder of its own behind it
         components["elmo_srl"]["model"]["tok2vec"] = _embed(trial, head, model)
         components["elmo_srl"]["model"]["encode"] |= {"width": head.width, "depth": head.depth}
+    elif trial.task == "bcn":  # which has encoders of its own
+        components["textcat"]["model"]["tok2vec"] = _embed(trial, head, model)
+        if model is not None and "output" in PLACES[trial.variant]:
+            components["textcat"]["model"]["elmo"] = _listener(trial, head, model)
     else:
-        components[trial.task]["model"]["tok2vec"] = _tok2vec(trial, head, model)
+        components[COMPONENTS[trial.task]]["model"]["tok2vec"] = _tok2vec(trial, head, model)
     if model is None:
         return components
     return {"elmo": _elmo(model), **components}
@@ -150,6 +166,14 @@ def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
     places = PLACES[trial.variant]
     if model is not None and places == ("alone",):
         return _listener(trial, head, model)
+    if model is not None and places == ("between",):
+        return {
+            "@architectures": "spacy-elmo.TagLMEncoder.v1",
+            "width": head.width,
+            "dropout": head.dropout,
+            "embed": _embed(trial, head, model),
+            "elmo": _listener(trial, head, model),
+        }
     tok2vec: Block = {
         "@architectures": "spacy.Tok2Vec.v2",
         "embed": _embed(trial, head, model),
@@ -184,9 +208,10 @@ def _embed(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
 
 
 def _encoder(kind: str, head: Head) -> Block:
-    if kind == "bilstm":
+    recurrent = {"bilstm": "spacy.TorchBiLSTMEncoder.v1", "birnn": "spacy-elmo.BiRNN.v1"}
+    if kind in recurrent:
         return {
-            "@architectures": "spacy.TorchBiLSTMEncoder.v1",
+            "@architectures": recurrent[kind],
             "width": head.width,
             "depth": head.depth,
             "dropout": head.dropout,

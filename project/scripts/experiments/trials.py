@@ -17,13 +17,17 @@ SCORES = {
     "textcat": ("accuracy",),
     "tagger": ("tag_acc", "pos_acc"),
     "srl": ("srl_f",),
+    "crf": ("ents_f",),
+    "bcn": ("accuracy",),
 }
+# Models of their own for data that another task has, too: by experiment, or by variant.
+MODELS = {"crf": "crf", "bcn": "bcn", "crf_input": "crf", "taglm": "crf"}
 VARIANTS = (
-    *("tok2vec", "bilstm", "elmo", "input", "output", "input_output"),
+    *("tok2vec", "bilstm", "elmo", "input", "output", "input_output", "crf_input", "taglm"),
     *("top", "average", "lambda_1", "lambda_0.001"),
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
-GAINS = ("ner", "textcat", "tagger", "srl")
+GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn")
 DETAILS = ("sample_efficiency", "place", "mix")
 EXPERIMENTS = GAINS + DETAILS
 SEEDS = (0, 1, 2)
@@ -48,8 +52,9 @@ class Trial:
 
     @property
     def task(self) -> str:
-        """RETURNS (str): "ner", "textcat", "tagger" or "srl"."""
-        return TASKS[self.data]
+        """RETURNS (str): A key of `SCORES`."""
+        own = MODELS.get(self.experiment) or MODELS.get(self.variant)
+        return own or TASKS[self.data]
 
     @property
     def name(self) -> str:
@@ -110,6 +115,11 @@ def trials(experiment: str, seed: int) -> Iterator[Trial]:
         yield from _cross(experiment, ("ud_ewt",), ("tok2vec", "input", "elmo"), seed)
     elif experiment == "srl":
         yield from _cross(experiment, ("ewt_srl",), ("tok2vec", "input"), seed)
+    elif experiment == "crf":
+        variants = ("tok2vec", "input", "taglm")
+        yield from _cross(experiment, ("wnut17", "uner_ewt"), variants, seed)
+    elif experiment == "bcn":
+        yield from _cross(experiment, ("sst5",), ("tok2vec", "input", "input_output"), seed)
     elif experiment == "sample_efficiency":
         # The tagger needs no half: that one is for what NER is to reach with a tenth.
         for data, shares in (("uner_ewt", (*SHARES, 0.5)), ("ud_ewt", SHARES)):
@@ -119,7 +129,8 @@ def trials(experiment: str, seed: int) -> Iterator[Trial]:
         variants = ("lambda_0.001", "lambda_1", "average", "top")
         yield from _cross(experiment, ("wnut17", "sst5"), variants, seed)
     elif experiment == "place":
-        yield from _cross(experiment, ("wnut17",), ("input", "output", "input_output"), seed)
+        variants = ("input", "output", "input_output", "crf_input", "taglm")
+        yield from _cross(experiment, ("wnut17",), variants, seed)
     else:
         raise ValueError(f"no experiment '{experiment}': expected one of {', '.join(EXPERIMENTS)}")
 

@@ -13,6 +13,7 @@ from wasabi import msg
 from spacy_elmo.files import atomic_write
 
 from ..experiments.runs import Experiment, Run
+from ..experiments.trials import MODELS
 from .results import (
     SCORES,
     group,
@@ -29,7 +30,7 @@ HEADERS = {"senses": {"task": "method", "variant": "reads"}}
 # What "gain" compares, and on which experiments.
 GAIN = "gain"
 COMPARED = ("tok2vec", "input")
-TASKS = ("ner", "textcat", "tagger", "srl")
+TASKS = ("ner", "textcat", "tagger", "srl", "crf", "bcn")
 MARK = re.compile(r"<!-- (/?)results:(\S+) -->")
 
 
@@ -76,7 +77,7 @@ def _by_field(runs: list[Run], field: str) -> str:
 def gain_table(runs: list[Run]) -> str:
     """A row a corpus: the score that counts without ELMo and with it, and the difference."""
     rows = []
-    for (_, data), found in group(
+    for (experiment, data), found in group(
         (run for run in runs if run.experiment in TASKS), "experiment", "data"
     ).items():
         variants = dict(group(found, "variant"))
@@ -87,7 +88,9 @@ def gain_table(runs: list[Run]) -> str:
         without, elmo = pair
         gain = f"{100 * (elmo.mean - without.mean):+.1f}"
         cells = [in_percent(without), in_percent(elmo), gain]
-        rows.append([data, SCORES[score], *cells, _seeds(variants[name,] for name in COMPARED)])
+        own = f", {spoken(experiment)}" if experiment in MODELS else ""
+        seeds = _seeds(variants[name,] for name in COMPARED)
+        rows.append([spoken(data) + own, SCORES[score], *cells, seeds])
     table = _table(["data", "score"], [*map(spoken, COMPARED), "gain", "seeds"], rows)
     return f"{table}\n\nIn percent; mean and standard deviation over the seeds."
 

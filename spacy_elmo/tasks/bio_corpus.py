@@ -1,0 +1,81 @@
+"""Sentences with BIO tags from files."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Optional, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from ..registry import registry
+from .bio import parse_bio
+from .sentences import make_sentence, read_lines
+
+EXPECTED = '{"words": ["New", "York", ...], "tags": ["B-LOC", "I-LOC", ...]}'
+
+
+@registry.readers("spacy-elmo.BIOCorpus.v1")
+def make_bio_corpus(
+    path: Union[str, Path], spans_key: Optional[str] = None
+) -> Callable[[Language], Iterator[Example]]:
+    """Read examples for `elmo_crf`, which have the tokens of the file: from a `.jsonl` file, which
+    may be gzipped, a sentence a line, with `"words"` and their BIO `"tags"`; or from a `.spacy`
+    file, such as `spacy convert --converter ner` writes of columns, of whose entities the span
+    group is made if it is not there.
+
+    path (Union[str, Path]): The file.
+    spans_key (Optional[str]): The span group for the spans; None for the entities.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+
+    def read(nlp: Language) -> Iterator[Example]:
+        if Path(path).suffix == ".spacy":
+            docs = DocBin().from_disk(path).get_docs(nlp.vocab)
+        else:
+            docs = read_lines(path, lambda line: read_bio(line, nlp.vocab))
+        for doc in docs:
+            yield Example(_tokens(doc), doc if spans_key is None else _regroup(doc, spans_key))
+
+    return read
+
+
+def _tokens(doc: Doc) -> Doc:
+    """The same words, spaces and sentences."""
+    words, spaces = [token.text for token in doc], [bool(token.whitespace_) for token in doc]
+    known = doc.has_annotation("SENT_START")
+    starts = [bool(token.is_sent_start) for token in doc] if known else None
+    return Doc(doc.vocab, words=words, spaces=spaces, sent_starts=starts)
+
+
+def _regroup(doc: Doc, spans_key: str) -> Doc:
+    """Make a span group of the entities, where there is none."""
+    if spans_key not in doc.spans:
+        doc.spans[spans_key] = list(doc.ents)
+        doc.set_ents([], default="missing")
+    return doc
+
+
+def read_bio(line: str, vocab: Vocab) -> Doc:
+    """Make the Doc of a line.
+
+    line (str): The line.
+    vocab (Vocab): The vocab.
+    RETURNS (Doc): The Doc, with entities.
+    RAISES (ValueError): The line is not as it must be.
+    """
+    try:
+        entry = json.loads(line)
+        words, tags = list(entry["words"]), list(entry["tags"])
+        is_whole = all(isinstance(one, str) and one for one in [*words, *tags])
+    except (ValueError, TypeError, KeyError):
+        is_whole = False
+    if not is_whole:
+        raise ValueError(f"expected {EXPECTED}, found {line.strip()[:80]}")
+    if len(words) != len(tags):
+        raise ValueError(f"{len(words)} words, but {len(tags)} tags")
+    doc = make_sentence(vocab, words)
+    doc.ents = [Span(doc, start, end, label=label) for start, end, label in parse_bio(tags)]
+    return doc

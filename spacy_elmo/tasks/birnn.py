@@ -1,0 +1,87 @@
+"""LSTM or GRU layers that read both ways, an encoder for any tok2vec."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Optional, TypeAlias
+
+from thinc.api import Model, chain
+from thinc.types import Floats2d
+from thinc.util import get_width
+
+from ..registry import registry
+from .torch_module import ModuleShim, get_module_shim, run_module
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import ModuleList
+
+Vectors = list[Floats2d]
+Encoder: TypeAlias = Model[Vectors, Vectors]
+CELLS = ("lstm", "gru")
+
+
+@registry.architectures("spacy-elmo.BiRNN.v1")
+def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float = 0.0) -> Encoder:
+    """Bidirectional recurrent layers: an `encode` of `spacy.Tok2Vec.v2` that takes vectors of
+    any width, which `spacy.TorchBiLSTMEncoder.v1` does not.
+
+    width (int): Width of the output, half of it from each direction.
+    depth (int): Number of layers.
+    cell (str): "lstm" or "gru".
+    dropout (float): Rate on the input of each layer in training; a sequence has one mask for
+        all its tokens (Gal and Ghahramani 2016).
+    RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
+    RAISES (ValueError): A value is impossible.
+    """
+    if cell not in CELLS:
+        raise ValueError(f"BiRNN: cell must be one of {CELLS}, got {cell!r}")
+    if width < 2 or width % 2 or depth < 1:
+        raise ValueError(
+            f"BiRNN: width must be even and depth at least 1, got width = {width} and depth = "
+            f"{depth}"
+        )
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"BiRNN: dropout must be at least 0 and below 1, got {dropout}")
+    layers = [BiRNN(width, cell=cell, dropout=dropout) for _ in range(depth)]
+    return layers[0] if depth == 1 else chain(*layers)
+
+
+def BiRNN(
+    nO: int, nI: Optional[int] = None, *, cell: str = "lstm", dropout: float = 0.0
+) -> Encoder:
+    """One layer; the arguments are those of `build_birnn`."""
+    return Model(
+        "birnn",
+        forward,
+        init=init,
+        dims={"nO": nO, "nI": nI},
+        shims=[ModuleShim(partial(build_module, cell=cell, dropout=dropout))],
+    )
+
+
+def build_module(nI: int, nO: int, cell: str, dropout: float) -> "ModuleList":
+    """RETURNS (ModuleList): Dropout, and the recurrent layer."""
+    from torch import nn
+
+    from .recurrent import BidirectionalRNN, VariationalDropout
+
+    return nn.ModuleList([VariationalDropout(dropout), BidirectionalRNN(nI, nO, cell)])
+
+
+def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callable]:
+    return run_module(model, X, is_train, compute) if X else ([], lambda dY: [])
+
+
+def compute(module: "ModuleList", vectors: "list[Tensor]") -> "list[Tensor]":
+    from .recurrent import pad
+
+    dropout, rnn = module
+    padded, mask = pad(vectors)
+    outputs = rnn(dropout(padded), mask)
+    return [row[: len(values)] for row, values in zip(outputs, vectors)]
+
+
+def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
+    if X is not None and model.has_dim("nI") is None:
+        model.set_dim("nI", get_width(X))
+    get_module_shim(model).create(nI=model.get_dim("nI"), nO=model.get_dim("nO"))

@@ -1,0 +1,310 @@
+"""The component `elmo_crf`: entities, or other spans that do not overlap, by a CRF."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Optional
+
+import numpy as np
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+
+from ..embedding.batches import by_tokens
+from .bio import BILUOTags, BIOTags, LabeledSpan
+from .crf_gold import gold_spans, reference_spans
+from .linear_chain import PARAMS, Chains, log_partition
+from .srl_frames import name_of
+from .viterbi import viterbi
+
+SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
+N_SAMPLES = 10  # Docs from which sizes are inferred
+ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
+DEFAULTS = {
+    "model": {
+        "@architectures": "spacy-elmo.CRFTagger.v1",
+        "tok2vec": {
+            "@architectures": "spacy.Tok2Vec.v2",
+            "embed": {"@architectures": "spacy-elmo.ElmoListener.v1"},
+            "encode": {"@architectures": "spacy-elmo.BiRNN.v1", "width": 128},
+        },
+    },
+    "spans_key": None,
+    "scheme": "biluo",
+    "max_batch_tokens": 4096,
+    "scorer": {"@scorers": "spacy-elmo.crf_scorer.v1"},
+}
+SCORE_WEIGHTS = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
+
+
+@Language.factory(
+    "elmo_crf",
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
+    default_config=DEFAULTS,
+    default_score_weights=SCORE_WEIGHTS,
+)
+def make_crf(
+    nlp: Language,
+    name: str,
+    model: Model[list[Doc], Chains],
+    spans_key: Optional[str],
+    scheme: str,
+    max_batch_tokens: int,
+    scorer: Optional[Callable],
+) -> "CRFTagger":
+    """Make an `elmo_crf` pipe. `CRFTagger` says what the settings mean."""
+    return CRFTagger(
+        nlp.vocab,
+        model,
+        name,
+        spans_key=spans_key,
+        scheme=scheme,
+        max_batch_tokens=max_batch_tokens,
+        scorer=scorer,
+    )
+
+
+class CRFTagger(TrainablePipe):
+    """Finds labeled spans that do not overlap: the most probable tags of a linear-chain CRF,
+    among those in a valid order. A Doc is one chain.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], Chains]): The model.
+    name (str): Name of the pipe.
+    spans_key (Optional[str]): The key of `doc.spans` where the spans are; None for `doc.ents`.
+        Entities that stand there before are kept.
+    scheme (str): The tags: "biluo" or "bio".
+    max_batch_tokens (int): Most tokens that the model reads at a time in prediction, unless one
+        Doc has more.
+    scorer (Optional[Callable]): The scorer.
+    RAISES (ValueError): A value is impossible.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], Chains],
+        name: str = "elmo_crf",
+        *,
+        spans_key: Optional[str] = None,
+        scheme: str = "biluo",
+        max_batch_tokens: int = 4096,
+        scorer: Optional[Callable] = None,
+    ):
+        if scheme not in SCHEMES:
+            raise ValueError(f"scheme must be one of {tuple(SCHEMES)}, got {scheme!r}")
+        if max_batch_tokens < 1:
+            raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}")
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.spans_key = spans_key
+        self.scheme = scheme
+        self.max_batch_tokens = max_batch_tokens
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {"labels": []}
+        self._known_tags = BIOTags(())
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """RETURNS (Tuple[str]): The labels of the spans."""
+        return tuple(self.cfg["labels"])
+
+    @property
+    def label_data(self) -> list[str]:
+        """RETURNS (List[str]): What `initialize` takes in place of the examples' labels."""
+        return list(self.labels)
+
+    def add_label(self, label: str) -> int:
+        """Add a label, before the model is initialized.
+
+        label (str): The label.
+        RETURNS (int): 1, or 0 if it is there already.
+        RAISES (ValueError): The model is initialized.
+        """
+        if label in self.labels:
+            return 0
+        if self.model.has_dim("nO"):
+            raise ValueError(f"'{self.name}' is initialized: it can take no label {label!r} more")
+        self.cfg["labels"].append(label)
+        self.vocab.strings.add(label)
+        return 1
+
+    @property
+    def _tags(self) -> BIOTags:
+        if self._known_tags.labels != self.labels:
+            self._known_tags = SCHEMES[self.scheme](self.labels)
+        return self._known_tags
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> list[list[LabeledSpan]]:
+        """Find the spans of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[List[Tuple[int, int, str]]]): First token, the token after the last one,
+            and label of each span, a Doc.
+        RAISES (ValueError): The pipe has no labels.
+        """
+        self._require_labels()
+        docs = list(docs)
+        found: list[list[LabeledSpan]] = [[] for _ in docs]
+        order = sorted(filter(lambda i: len(docs[i]), range(len(docs))), key=lambda i: len(docs[i]))
+        for group in by_tokens(
+            order, self.max_batch_tokens, len(docs), size=lambda i: len(docs[i])
+        ):
+            chains = self.model.predict([docs[i] for i in group])
+            to_numpy = self.model.ops.to_numpy
+            params = {name: to_numpy(getattr(chains, name)) for name in PARAMS}
+            valid = replace(chains, **params).constrained(self._tags)
+            for i, scores in zip(group, map(to_numpy, chains.scores)):
+                free = self._without_entities(docs[i], scores)
+                tags = viterbi(free, valid.transitions, valid.start, valid.end)
+                found[i] = self._tags.spans(tags.tolist())
+        return found
+
+    def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
+        """The scores, but tokens of entities that stand on the Doc already are O."""
+        taken = [token.i for token in doc if token.ent_iob in ENTITY]
+        if self.spans_key is not None or not taken:
+            return scores
+        scores = scores.copy()
+        scores[taken, 1:] = -np.inf
+        return scores
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
+        """Set `doc.ents`, or the span group.
+
+        docs (Iterable[Doc]): The Docs.
+        scores (List[List[Tuple[int, int, str]]]): What `predict` returned for them.
+        """
+        for doc, found in zip(docs, scores):
+            spans = [Span(doc, start, end, label=label) for start, end, label in found]
+            if self.spans_key is None:
+                doc.ents = [*doc.ents, *spans]
+            else:
+                doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        labels: Optional[list[str]] = None,
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples, whose labels are added.
+        nlp (Optional[Language]): The pipeline.
+        labels (Optional[List[str]]): The labels, as `spacy init labels` writes them, in place
+            of the examples'.
+        RAISES (ValueError): There are no labels.
+        """
+        samples: list[Example] = []
+        found = set(labels or ())
+        for example in get_examples():
+            if len(samples) < N_SAMPLES:
+                samples.append(example)
+            if not labels:
+                found |= {span.label_ for span in reference_spans(example.y, self.spans_key)}
+        validate_get_examples(lambda: samples, "CRFTagger.initialize")
+        if not found and not self.labels:
+            raise ValueError(
+                f"'{self.name}' finds no spans in {self._place} of the training examples, and no "
+                f"labels are given"
+            )
+        for label in labels or sorted(found):
+            self.add_label(label)
+        self.model.set_dim("nO", len(self._tags))
+        self.model.initialize(X=[example.predicted for example in samples])
+
+    @property
+    def _place(self) -> str:
+        return "doc.ents" if self.spans_key is None else f"doc.spans[{self.spans_key!r}]"
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[dict[str, float]] = None,
+    ) -> dict[str, float]:
+        """Learn from the gold spans of a batch. Docs without annotation teach nothing; of
+        tokens without annotation all tags are summed over.
+
+        examples (Iterable[Example]): The batch.
+        drop (float): The dropout rate.
+        sgd (Optional[Optimizer]): The optimizer.
+        losses (Optional[Dict[str, float]]): The losses by pipe.
+        RETURNS (Dict[str, float]): The losses; ours is the negative log-likelihood of the
+            batch, in nats.
+        RAISES (ValueError): Spans overlap, or a label is not known.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "CRFTagger.update")
+        allowed = [self._allowed(example) for example in examples]
+        if all(tags is None for tags in allowed):
+            return losses
+        set_dropout_rate(self.model, drop)
+        chains, backprop = self.model.begin_update([example.predicted for example in examples])
+        loss, gradient = self._loss(allowed, chains)
+        backprop(gradient)
+        losses[self.name] += loss
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def get_loss(self, examples: Iterable[Example], scores: Chains) -> tuple[float, Chains]:
+        """Find the loss and its gradient.
+
+        examples (Iterable[Example]): The examples.
+        scores (Chains): What the model returned for them.
+        RETURNS (Tuple[float, Chains]): The negative log-likelihood, and its gradient.
+        RAISES (ValueError): As `update`.
+        """
+        return self._loss([self._allowed(example) for example in examples], scores)
+
+    def _loss(self, allowed: list[Optional[np.ndarray]], chains: Chains) -> tuple[float, Chains]:
+        """`log Z - log Z_gold`, where Z sums over all valid tags, Z_gold over those that agree
+        with the annotation; the gradient is the difference of what they expect."""
+        xp = self.model.ops.xp
+        # Where nothing is annotated, the two would be equal.
+        scores = [s[: 0 if a is None else len(s)] for s, a in zip(chains.scores, allowed)]
+        tags = [np.ones((0, len(self._tags)), dtype=bool) if a is None else a for a in allowed]
+        valid = replace(chains, scores=scores).constrained(self._tags, xp)
+        total, expected = log_partition(valid, xp)
+        gold_total, expected_of_gold = log_partition(valid.restricted(tags, xp), xp)
+        d_scores = [xp.zeros_like(values) for values in chains.scores]
+        for d, one, other in zip(d_scores, expected.scores, expected_of_gold.scores):
+            d[: len(one)] = one - other
+        d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in PARAMS]
+        return total - gold_total, Chains(d_scores, *d_params)
+
+    def _allowed(self, example: Example) -> Optional[np.ndarray]:
+        """The tags that agree with the annotation; None where there is none."""
+        gold = gold_spans(example, self.spans_key)
+        if gold is None:
+            return None
+        for start, end, label in gold.spans:
+            if label not in self.labels:
+                raise ValueError(
+                    f"the span {label} ({start}, {end}) of the Doc {name_of(example.predicted)} "
+                    f"has a label that is none of those '{self.name}' was initialized with"
+                )
+        return self._tags.allowed(gold.spans, gold.missing, len(example.predicted))
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the spans.
+
+        examples (Iterable[Example]): The examples.
+        RETURNS (Dict[str, Any]): The scores of the scorer.
+        """
+        scores: dict[str, Any] = super().score(examples, **{"spans_key": self.spans_key, **kwargs})
+        return scores

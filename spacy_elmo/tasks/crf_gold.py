@@ -1,0 +1,76 @@
+"""Gold spans for `elmo_crf`: the entities of a Doc, or the spans of a group."""
+
+from itertools import pairwise
+from typing import NamedTuple, Optional
+
+import numpy as np
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from .bio import LabeledSpan
+from .srl_frames import name_of
+
+
+class Gold(NamedTuple):
+    """Spans in tokens of the predicted Doc.
+
+    spans (List[Tuple[int, int, str]]): The spans, which do not overlap.
+    missing (numpy.ndarray): True at tokens of which nothing is known. *Shape:* `(n_tokens,)`
+    """
+
+    spans: list[LabeledSpan]
+    missing: np.ndarray
+
+
+def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
+    """RETURNS (List[Span]): The spans of a reference: of a group, or its entities."""
+    return list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
+
+
+def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
+    """Find the gold spans of an example.
+
+    example (Example): The example.
+    spans_key (Optional[str]): The span group; None for entities.
+    RETURNS (Optional[Gold]): The spans; None where the reference has no annotation. What is
+        missing there, or fits no tokens of the predicted Doc, is missing.
+    RAISES (ValueError): Two spans overlap.
+    """
+    if spans_key is None:
+        return _entities(example)
+    return _group(example, spans_key) if spans_key in example.reference.spans else None
+
+
+def _entities(example: Example) -> Optional[Gold]:
+    """As spaCy's `ner` reads them."""
+    if not example.reference.has_annotation("ENT_IOB"):
+        return None
+    entities, tags = example.get_aligned_ents_and_ner()
+    missing = np.array([tag is None for tag in tags], dtype=bool)
+    return Gold([_labeled(span) for span in entities], missing)
+
+
+def _group(example: Example, spans_key: str) -> Gold:
+    group = sorted(example.reference.spans[spans_key])
+    for one, other in pairwise(group):
+        if other.start < one.end:
+            raise ValueError(
+                f"the spans {_show(one)} and {_show(other)} of doc.spans[{spans_key!r}] overlap in "
+                f"the Doc {name_of(example.reference)}: elmo_crf gives a token one label; take "
+                f"spancat for spans that overlap"
+            )
+    gold = Gold([], np.zeros(len(example.predicted), dtype=bool))
+    for span in group:
+        aligned = example.get_aligned_spans_y2x([span], allow_overlap=True)
+        gold.spans.extend(map(_labeled, aligned))
+        if not aligned:
+            gold.missing[example.alignment.y2x[span.start : span.end]] = True
+    return gold
+
+
+def _labeled(span: Span) -> LabeledSpan:
+    return span.start, span.end, span.label_
+
+
+def _show(span: Span) -> str:
+    return f"{span.label_} ({span.start}, {span.end})"
