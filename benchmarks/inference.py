@@ -7,11 +7,12 @@
 The second is one sentence of known words, the third a machine on which another program
 holds a core: `--busy 0` is what to compare it with, and `--threads 1`.
 
-TEXT has a sentence a line, tokens separated by spaces. The variants take turns on
+TEXT has sentences or paragraphs as lines, tokens separated by spaces. Lines are cut into
+sentences, unless `--paragraphs` is given. The variants take turns on
 the same batches, sentences of about the same length together; a batch of 1 is one
 sentence of 20 tokens. The memory of token vectors is emptied before every turn, but
-with `--known`. A
-ratio is the median over the rounds. The peak of the memory, beyond the model's
+with `--known`. A ratio, to the first variant, is the median over the rounds. The peak of the
+memory, beyond the model's
 weights, is that of a process of its own for each line.
 """
 
@@ -41,9 +42,9 @@ Batch = list[list[str]]
 Forward = Callable[[Batch], list[Tensor]]
 
 
-def make_batches(path: Path, batch_size: int) -> list[Batch]:
+def make_batches(path: Path, batch_size: int, *, paragraphs: bool = False) -> list[Batch]:
     """Sentences from the beginning of the text, the longest of a batch first."""
-    sentences = read_sentences(path)
+    sentences = read_sentences(path, paragraphs=paragraphs)
     if batch_size == 1:
         return [[next(sentence[:20] for sentence in sentences if len(sentence) >= 20)]]
     chosen = sorted(islice(sentences, N_SENTENCES[batch_size]), key=len, reverse=True)
@@ -87,8 +88,8 @@ def measure(
 ) -> dict[str, list[float]]:
     """Tokens a second of every variant in every round."""
     n_tokens = sum(len(sentence) for batch in batches for sentence in batch)
-    rates: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
-    forwards = {variant: make_forward(models[variant], variant) for variant in VARIANTS}
+    rates: dict[str, list[float]] = {variant: [] for variant in models}
+    forwards = {variant: make_forward(bilm, variant) for variant, bilm in models.items()}
     for number in range(n_rounds + 1):
         for variant, forward in forwards.items():
             # The first turn lays out the weights, and does not count.
@@ -115,6 +116,7 @@ def peak_memory(args: argparse.Namespace, size: str, batch_size: int, variant: s
     command = [sys.executable, __file__, str(args.text), "--size", size]
     command += ["--threads", str(args.threads), "--memory", variant, "--batch", str(batch_size)]
     command += ["--weights", args.weights] if args.weights else []
+    command += ["--paragraphs"] * args.paragraphs
     result = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(result.stdout)
 
@@ -123,7 +125,7 @@ def print_memory(args: argparse.Namespace) -> None:
     """What `peak_memory` asks for. Two turns, but of the plain loop, which keeps nothing."""
     bilm = make_model(args.size[0], args.weights)
     forward = make_forward(bilm, args.memory)
-    batches = make_batches(args.text, args.batch[0])[:2]
+    batches = make_batches(args.text, args.batch[0], paragraphs=args.paragraphs)[:2]
     before = memory()
     for _ in range(1 if args.memory == PLAIN else 2):
         run(bilm, forward, batches)
@@ -132,18 +134,19 @@ def print_memory(args: argparse.Namespace) -> None:
 
 def print_rows(args: argparse.Namespace, size: str) -> None:
     """All batches and variants of one size."""
-    models = {variant: make_model(size, args.weights) for variant in VARIANTS}
+    models = {variant: make_model(size, args.weights) for variant in args.variants}
     for batch_size in args.batch:
-        batches = make_batches(args.text, batch_size)
+        batches = make_batches(args.text, batch_size, paragraphs=args.paragraphs)
         with busy_cores(args.busy):
             rates = measure(models, batches, args.rounds, args.known)
         expected: list[Tensor] = []
-        for variant in VARIANTS:
+        for variant in models:
             forward = make_forward(models[variant], variant)
             vectors = run(models[variant], forward, batches[-1:])
             expected = expected or vectors
             largest, mean, cosine = compare(vectors, expected)
-            ratio = statistics.median(a / b for a, b in zip(rates[variant], rates[PLAIN]))
+            beside = rates[args.variants[0]]
+            ratio = statistics.median(a / b for a, b in zip(rates[variant], beside))
             print(
                 f"{'file' if args.weights else size:8s} {batch_size:5d}  {variant:10s} "
                 f"{statistics.median(rates[variant]):9,.0f} {ratio:6.2f} "
@@ -162,6 +165,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--known", action="store_true", help="keep the vectors of tokens")
+    parser.add_argument("--paragraphs", action="store_true", help="lines as they are")
+    parser.add_argument("--variants", choices=VARIANTS, nargs="+", default=list(VARIANTS))
     parser.add_argument("--busy", type=int, default=0, help="other programs that never rest")
     parser.add_argument("--memory", choices=VARIANTS, help=argparse.SUPPRESS)
     args = parser.parse_args()

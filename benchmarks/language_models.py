@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Optional
 
@@ -14,6 +15,7 @@ from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.weights import read_weights
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+FINAL = (".", "!", "?")
 # The package's own small one, and those of the published models.
 SIZES = {
     "default": BiLMConfig(),
@@ -39,14 +41,17 @@ def add_elmo(nlp: Language, bilm: BiLM, **settings: Any) -> Elmo:
     return pipe
 
 
-def read_sentences(path: Path) -> Iterator[list[str]]:
-    """Sentences of at least three tokens, a line each, of a `.txt` or `.txt.gz` file."""
+def read_sentences(path: Path, *, paragraphs: bool = False) -> Iterator[list[str]]:
+    """Sentences of at least three tokens of a `.txt` or `.txt.gz` file: its lines, cut after
+    sentence-final punctuation unless `paragraphs` are wanted, as in WikiText-2."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf8") as file:
         for line in file:
             tokens = line.split()
-            if len(tokens) >= 3:
-                yield tokens
+            ends = [i + 1 for i, token in enumerate(tokens) if token in FINAL and not paragraphs]
+            for start, end in pairwise([0, *ends, len(tokens)]):
+                if end - start >= 3:
+                    yield tokens[start:end]
 
 
 def memory(name: str = "VmRSS") -> float:
