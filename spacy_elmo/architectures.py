@@ -69,7 +69,7 @@ def build_listener(
     width (Optional[int]): Width of the language model, 2P; None for that of the pipe.
     mix (Optional[Model[List[Floats3d], List[Floats2d]]]): This component's own mix, by
         default a ScalarMix.
-    upstream (str): Name of the pipe, or "*" for any.
+    upstream (str): Name of the pipe, or "*" for the nearest before the component.
     grad_factor (float): Multiplies the gradient that reaches the language model.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
     """

@@ -46,9 +46,6 @@ DEFAULTS = {
     "features": {"@feature_caches": "spacy-elmo.memory.v1"},
 }
 
-if not Doc.has_extension("elmo"):
-    Doc.set_extension("elmo", default=None)
-
 
 @Language.factory("elmo", assigns=["doc._.elmo", "doc.tensor"], default_config=DEFAULTS)
 def make_elmo(
@@ -109,7 +106,7 @@ class Elmo(Training, TrainablePipe):
         self.settings = settings
         self._has_checked_language = False
         Training.__init__(self)
-        enable_replacing(model)
+        enable_replacing(self)
 
     @property
     def bilm(self) -> "BiLM":
@@ -153,9 +150,9 @@ class Elmo(Training, TrainablePipe):
         listened = bool(self._known_listeners)
         store = listened if settings.store_layers == "auto" else settings.store_layers
         set_vectors = settings.set_vectors and not self._tensor_readers
+        if store:
+            self._store(docs, scores)
         for doc, layers in zip(docs, scores):
-            if store:
-                self._store(doc, layers)
             if set_vectors:
                 doc.tensor = mix_layers(layers, settings.mix)
                 set_hooks(doc)
