@@ -52,6 +52,7 @@ def embed_files(
     initial_state: Optional[str] = None,
     batch_tokens: Optional[int] = None,
     tokenize: bool = False,
+    column: Optional[str] = None,
     lang: Optional[str] = None,
     max_tokens: int = MAX_TOKENS,
     sentence_index: bool = True,
@@ -65,7 +66,7 @@ def embed_files(
     model (str): Folder or package of a pipeline, whose pipe `elmo` is used with its
         settings, or what `spacy_elmo.weights.read_weights` reads.
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs:
-        `.txt`, `.jsonl` and `.conllu`, gzipped or not, and `.spacy`.
+        `.txt`, `.jsonl`, `.tsv`, `.conllu` and `.conll`, gzipped or not, and `.spacy`.
     output (Path): What to write.
     layers (str): As `choose_layers` takes it.
     format (Optional[str]): One of `OUTPUTS`; by default what the output's name says.
@@ -76,6 +77,8 @@ def embed_files(
         pipe's own number.
     tokenize (bool): Whether text files hold running text, for the pipeline to split,
         rather than a sentence a line, its tokens separated by spaces.
+    column (Optional[str]): Column of text of `.tsv` files, its name or its number from 1, and
+        number of the column of words of `.conll` files.
     lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline;
         by default "en".
     max_tokens (int): Most tokens of a sentence or Doc.
@@ -95,7 +98,7 @@ def embed_files(
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
     if sentence_keys and format != "hdf5":
         raise ValueError(f"--use-sentence-keys is for HDF5, not for {format}")
-    files = find_inputs(inputs, output)
+    files = find_inputs(inputs, output, column)
     workplace = Workplace(output)
     if not resume:
         check_room(output, format, force)
@@ -113,8 +116,14 @@ def embed_files(
     given = {name: value for name, value in wanted.items() if value is not None}
     pipe.settings = replace(pipe.settings, **given)
     choose, chosen = choose_layers(layers, nlp)
-    output_settings = {"format": format, "dtype": dtype, "tokenize": tokenize, **chosen}
-    settings = {**_describe(pipe, nlp.lang, files), **output_settings}
+    settings = {
+        **_describe(pipe, nlp.lang, files),
+        "format": format,
+        "dtype": dtype,
+        "tokenize": tokenize,
+        "column": column,
+        **chosen,
+    }
     if resume and output.exists():
         found = OUTPUTS[format].read_settings(output)
         if all(found.get(name) == value for name, value in settings.items()):
@@ -126,7 +135,8 @@ def embed_files(
         with full_disk(output, ADVICE), workplace.held():
             _prepare(workplace, settings, resume=resume, force=force)
             maker = DocMaker(nlp, pipe, keep_docs=format == "spacy")
-            read = partial(read_entries, files, maker, tokenize=tokenize, max_tokens=max_tokens)
+            how = {"tokenize": tokenize, "column": column, "max_tokens": max_tokens}
+            read = partial(read_entries, files, maker, **how)
             n_chunks, counts = _write_chunks(workplace, Embedder(pipe, choose, dtype), files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
             more = {"sentence_keys": True} if sentence_keys else {}
