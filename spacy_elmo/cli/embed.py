@@ -50,6 +50,9 @@ def embed_cli(
         None, help="Most tokens that run side by side; default: the pipe's"
     ),
     max_tokens: int = typer.Option(10_000, help="Most tokens of a sentence or Doc"),
+    sentence_marks: bool = typer.Option(
+        False, "--sentence-marks", help="Keep the vectors of <S> and </S> around each sentence"
+    ),
     forget_sentences: bool = typer.Option(
         False, "--forget-sentences", help="Leave sentence_to_index and texts out"
     ),
@@ -81,6 +84,7 @@ def embed_cli(
             column=column,
             lang=lang,
             max_tokens=max_tokens,
+            sentence_marks=sentence_marks,
             sentence_index=not forget_sentences,
             sentence_keys=use_sentence_keys,
             resume=resume,

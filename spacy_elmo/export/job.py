@@ -55,6 +55,7 @@ def embed_files(
     column: Optional[str] = None,
     lang: Optional[str] = None,
     max_tokens: int = MAX_TOKENS,
+    sentence_marks: bool = False,
     sentence_index: bool = True,
     sentence_keys: bool = False,
     resume: bool = False,
@@ -82,6 +83,7 @@ def embed_files(
     lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline;
         by default "en".
     max_tokens (int): Most tokens of a sentence or Doc.
+    sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
     sentence_keys (bool): Whether sentences name the datasets of an HDF5 file, not numbers.
     resume (bool): Whether to go on with a run that was interrupted, if there is one.
@@ -98,6 +100,8 @@ def embed_files(
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
     if sentence_keys and format != "hdf5":
         raise ValueError(f"--use-sentence-keys is for HDF5, not for {format}")
+    if sentence_marks and format == "spacy":
+        raise ValueError("--sentence-marks: a Doc has no token for a mark; write another format")
     files = find_inputs(inputs, output, column)
     workplace = Workplace(output)
     if not resume:
@@ -122,6 +126,7 @@ def embed_files(
         "dtype": dtype,
         "tokenize": tokenize,
         "column": column,
+        "sentence_marks": sentence_marks or None,
         **chosen,
     }
     if resume and output.exists():
@@ -137,7 +142,8 @@ def embed_files(
             maker = DocMaker(nlp, pipe, keep_docs=format == "spacy")
             how = {"tokenize": tokenize, "column": column, "max_tokens": max_tokens}
             read = partial(read_entries, files, maker, **how)
-            n_chunks, counts = _write_chunks(workplace, Embedder(pipe, choose, dtype), files, read)
+            embedder = Embedder(pipe, choose, dtype, sentence_marks)
+            n_chunks, counts = _write_chunks(workplace, embedder, files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
             more = {"sentence_keys": True} if sentence_keys else {}
             _put_together(workplace, n_chunks, settings, index=sentence_index, **more)
