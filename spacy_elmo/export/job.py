@@ -140,8 +140,14 @@ def embed_files(
         with full_disk(output, ADVICE), workplace.held():
             _prepare(workplace, settings, resume=resume, force=force)
             maker = DocMaker(nlp, pipe, keep_docs=format == "spacy")
-            how = {"tokenize": tokenize, "column": column, "max_tokens": max_tokens}
-            read = partial(read_entries, files, maker, **how)
+            read = partial(
+                read_entries,
+                files,
+                maker,
+                tokenize=tokenize,
+                column=column,
+                max_tokens=max_tokens,
+            )
             embedder = Embedder(pipe, choose, dtype, sentence_marks)
             n_chunks, counts = _write_chunks(workplace, embedder, files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
