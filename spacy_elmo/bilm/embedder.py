@@ -64,6 +64,8 @@ class Embedder(nn.Module):
         self.encoder = encoder
         self.stacks = nn.ModuleList(nn.ModuleList(stack) for stack in stacks)
         self.cache = TokenVectorCache(cache)
+        self.alignment: Optional[Tensor]
+        self.register_buffer("alignment", None)
         self.provenance: dict[str, Any] = {}
         self._warm: Optional[BiLMState] = None
         self._opened: dict[Optional[str], BiLMState] = {}
@@ -95,6 +97,16 @@ class Embedder(nn.Module):
     @property
     def _a_weight(self) -> Tensor:
         return cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
+
+    def align(self, matrix: Optional[Tensor]) -> None:
+        """Map the layers that `embed` returns into the space of another model: a vector v becomes
+        `W v`. The softmax and its perplexity are as before.
+
+        matrix (Optional[Tensor]): W, in place of one that there is; None for none.
+            *Shape:* `(width, width)`
+        """
+        self.alignment = None if matrix is None else matrix.to(self.device, self.dtype)
+        self._checksum = None
 
     def embed(
         self,
@@ -153,7 +165,10 @@ class Embedder(nn.Module):
             aligned = [output.index_select(0, back) for output, back in zip(each_direction, backs)]
             layers.append(torch.cat(aligned, dim=1))
         lengths = list(map(len, sentences if drops_marks else marked))
-        each = torch.stack(layers).split(lengths, dim=1)
+        stacked = torch.stack(layers)
+        if self.alignment is not None:
+            stacked = stacked @ self.alignment.T
+        each = stacked.split(lengths, dim=1)
         return list(each), after.rows(np.argsort(packed.order))
 
     def _marked(self, sentence: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 from weakref import WeakKeyDictionary
 
@@ -113,6 +114,10 @@ class BiLMShim(Shim):
                 f"{_differences(bilm.config, self.config)}. Use "
                 f"config=spacy_elmo.pretrained(PATH), which gives both."
             )
+        if self.settings.align is not None:
+            from ..weights.alignment import read_alignment
+
+            bilm.align(read_alignment(Path(self.settings.align), bilm.config.width))
         self.set(bilm)
 
     def set(self, bilm: "BiLM") -> None:

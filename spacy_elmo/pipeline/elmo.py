@@ -43,6 +43,7 @@ DEFAULTS = {
     "max_batch_tokens": 4096,
     "cache": 20_000,
     "precision": "float32",
+    "align": None,
     "features": {"@feature_caches": "spacy-elmo.memory.v1"},
 }
 
@@ -62,6 +63,7 @@ def make_elmo(
     max_batch_tokens: int,
     cache: int,
     precision: str,
+    align: Optional[str],
     features: Optional[FeatureCache],
 ) -> "Elmo":
     """Make an `elmo` pipe. `ElmoSettings` says what the settings mean."""

@@ -169,6 +169,13 @@ def test_two_pipes(make_nlp, narrow_weights, how, upstream):
     check(nlp, batch, how, upstream=upstream)
 
 
+def test_through_an_alignment(make_nlp, tmp_path):
+    matrix = np.random.default_rng(3).normal(0, 0.5, (12, 12))
+    np.save(tmp_path / "w.npy", matrix)
+    nlp, batch = build(make_nlp, SETUPS["one listener"], align=str(tmp_path / "w.npy"))
+    check(nlp, batch, "nlp.update")
+
+
 def test_grad_factor_scales(make_nlp):
     found = []
     for factor in (1.0, 0.25):
