@@ -112,6 +112,8 @@ def embed_files(
                 f"throws it away"
             )
     nlp, pipe = _read_model(model, lang)
+    if sentence_marks and not pipe.bilm.config.sentence_marks:
+        raise ValueError(f"--sentence-marks: '{model}' reads sentences without marks")
     wanted: dict[str, Any] = {
         "precision": precision,
         "initial_state": initial_state,
