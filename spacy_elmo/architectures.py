@@ -42,6 +42,7 @@ def build_bilm(
     n_words: int = BiLMConfig.n_words,
     word_embed_dim: int = BiLMConfig.word_embed_dim,
     connections: Optional[str] = BiLMConfig.connections,
+    square_projection: bool = BiLMConfig.square_projection,
     joined_directions: bool = BiLMConfig.joined_directions,
     sentence_marks: bool = BiLMConfig.sentence_marks,
 ) -> Model[list[Doc], Layers]:
