@@ -42,6 +42,7 @@ def build_bilm(
     n_words: int = BiLMConfig.n_words,
     word_embed_dim: int = BiLMConfig.word_embed_dim,
     connections: Optional[str] = BiLMConfig.connections,
+    square_projection: bool = BiLMConfig.square_projection,
     joined_directions: bool = BiLMConfig.joined_directions,
     sentence_marks: bool = BiLMConfig.sentence_marks,
 ) -> Model[list[Doc], Layers]:
@@ -69,7 +70,7 @@ def build_listener(
     width (Optional[int]): Width of the language model, 2P; None for that of the pipe.
     mix (Optional[Model[List[Floats3d], List[Floats2d]]]): This component's own mix, by
         default a ScalarMix.
-    upstream (str): Name of the pipe, or "*" for any.
+    upstream (str): Name of the pipe, or "*" for the nearest before the component.
     grad_factor (float): Multiplies the gradient that reaches the language model.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
     """

@@ -14,7 +14,7 @@ from spacy_elmo.weights import download
 
 import reference
 from file_server import FileServer
-from models import TINY_OPTIONS
+from models import TINY_OPTIONS, tiny_options
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
@@ -25,6 +25,14 @@ def tiny_weights(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
     datasets = reference.random_datasets(TINY_OPTIONS, seed=1)
     return reference.write_hdf5(folder, TINY_OPTIONS, datasets)
+
+
+@pytest.fixture(scope="session")
+def narrow_weights(tmp_path_factory):
+    """The `.hdf5` file of another model: one LSTM layer, vectors of 10 numbers."""
+    folder = tmp_path_factory.mktemp("narrow")
+    options = tiny_options(n_layers=1)
+    return reference.write_hdf5(folder, options, reference.random_datasets(options, seed=2))
 
 
 @pytest.fixture(scope="session")

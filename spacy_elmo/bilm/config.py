@@ -44,7 +44,7 @@ _NO_CHARACTERS = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_charact
 # Files of the package's first models, of bytes, know nothing of these.
 _LATER = (
     *("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim"),
-    *("connections", "joined_directions", "sentence_marks"),
+    *("connections", "joined_directions", "sentence_marks", "square_projection"),
 )
 
 
@@ -60,7 +60,7 @@ class BiLMConfig:
 
     lstm_dim (int): Cell size of each LSTM, D.
     projection_dim (int): Size of a token vector and of each LSTM's output, P.
-        Smaller than `lstm_dim`, or equal to it: then there is no projection.
+        Smaller than `lstm_dim`, or equal to it: then there is no projection, or a square one.
     n_layers (int): LSTM layers of each direction, L.
     cell_clip (Optional[float]): Bound of the cell state, at every step.
     proj_clip (Optional[float]): Bound of the projected output, at every step.
@@ -81,6 +81,8 @@ class BiLMConfig:
     connections (Optional[str]): How the input of a layer, from the second layer on, joins its
         output: "residual", "highway" (by a gate) or "none"; None as `use_skip_connections`
         says. "residual" and "none" are kept as its values.
+    square_projection (bool): Whether the output is projected (and clipped) where `projection_dim`
+        is `lstm_dim`, too, as in ELMoForManyLangs.
     joined_directions (bool): Each layer, from the second on, reads what both directions of the
         layer below gave, as the encoder of CoVe does (McCann et al. 2017). Such a model
         sees the words that a language model predicts.
@@ -105,6 +107,7 @@ class BiLMConfig:
     n_words: int = 0
     word_embed_dim: int = 0
     connections: Optional[str] = None
+    square_projection: bool = False
     joined_directions: bool = False
     sentence_marks: bool = True
 
@@ -134,6 +137,7 @@ class BiLMConfig:
             "bidirectional",
             "joined_directions",
             "sentence_marks",
+            "square_projection",
         ):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
@@ -143,6 +147,11 @@ class BiLMConfig:
             raise ValueError(
                 f"projection_dim ({self.projection_dim}) must not be larger than "
                 f"lstm_dim ({self.lstm_dim})"
+            )
+        if self.square_projection and self.projection_dim != self.lstm_dim:
+            raise ValueError(
+                f"square_projection needs projection_dim ({self.projection_dim}) = lstm_dim "
+                f"({self.lstm_dim})"
             )
         if self.joined_directions:
             _check_joined(self)
@@ -241,10 +250,10 @@ class BiLMConfig:
                 "an options.json has no place for connections = 'highway': only 'residual' and "
                 "'none' can be written so"
             )
-        if self.joined_directions or not self.sentence_marks:
+        if self.joined_directions or self.square_projection or not self.sentence_marks:
             raise ValueError(
-                "an options.json has no place for joined_directions = true or sentence_marks = "
-                "false: convert to NAME.safetensors or a pipeline"
+                "an options.json has no place for joined_directions = true, square_projection = "
+                "true or sentence_marks = false: convert to NAME.safetensors or a pipeline"
             )
         if self.token_encoder != "bilm-tf":
             raise ValueError(

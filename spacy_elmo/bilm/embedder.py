@@ -64,6 +64,8 @@ class Embedder(nn.Module):
         self.encoder = encoder
         self.stacks = nn.ModuleList(nn.ModuleList(stack) for stack in stacks)
         self.cache = TokenVectorCache(cache)
+        self.alignment: Optional[Tensor]
+        self.register_buffer("alignment", None)
         self.provenance: dict[str, Any] = {}
         self._warm: Optional[BiLMState] = None
         self._opened: dict[Optional[str], BiLMState] = {}
@@ -96,8 +98,22 @@ class Embedder(nn.Module):
     def _a_weight(self) -> Tensor:
         return cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
 
+    def align(self, matrix: Optional[Tensor]) -> None:
+        """Map the layers that `embed` returns into the space of another model: a vector v becomes
+        `W v`. The softmax and its perplexity are as before.
+
+        matrix (Optional[Tensor]): W, in place of one that there is; None for none.
+            *Shape:* `(width, width)`
+        """
+        self.alignment = None if matrix is None else matrix.to(self.device, self.dtype)
+        self._checksum = None
+
     def embed(
-        self, sentences: Sequence[Sequence[str]], state: State = None
+        self,
+        sentences: Sequence[Sequence[str]],
+        state: State = None,
+        *,
+        keep_marks: bool = False,
     ) -> tuple[list[Tensor], BiLMState]:
         """Layers of the language model for tokenised sentences, of any lengths,
         empty ones included. Each is fed between its two sentence marks, if the model
@@ -106,15 +122,17 @@ class Embedder(nn.Module):
         sentences (Sequence[Sequence[str]]): The tokens.
         state (Union[None, str, BiLMState]): None starts from zeros, "warm" from
             the state after one empty sentence, a state (one row a sentence) from it.
+        keep_marks (bool): Whether the marks' vectors are kept, if it has them, as first and last.
         RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence,
             *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence.
+            With marks there are n_tokens + 2.
         RAISES (ValueError): The state's shapes do not fit.
         """
         with one_thread(not self._wants_gradient()):
-            return self._embed(sentences, state)
+            return self._embed(sentences, state, keep_marks)
 
     def _embed(
-        self, sentences: Sequence[Sequence[str]], state: State
+        self, sentences: Sequence[Sequence[str]], state: State, keep_marks: bool
     ) -> tuple[list[Tensor], BiLMState]:
         self._drop_stale()
         has_marks = self.config.sentence_marks
@@ -123,7 +141,8 @@ class Embedder(nn.Module):
         # Where every sentence starts from the same, so does what follows the first mark.
         is_frozen = not self._wants_gradient()
         is_opened = False
-        if has_marks and is_frozen and not isinstance(state, BiLMState):
+        drops_marks = has_marks and not keep_marks
+        if drops_marks and is_frozen and not isinstance(state, BiLMState):
             is_opened = True
             start = self._opened_state(state).rows([0] * len(sentences))
         else:
@@ -138,14 +157,18 @@ class Embedder(nn.Module):
         started = start if is_opened else start.rows(packed.order)
         outputs, after = self._run(vectors, rows, packed.batch_sizes, started)
         lengths = [len(sentence) for sentence in marked]
-        kept = _without_marks(lengths) if has_marks else np.arange(sum(lengths))
+        kept = _without_marks(lengths) if drops_marks else np.arange(sum(lengths))
         backs = self._to_device(packed.inverse()[:, kept])
         first = vectors.index_select(0, self._to_device(flat[kept]))
         layers = [torch.cat([first] * self.config.n_directions, dim=1)]
         for each_direction in zip(*outputs):
             aligned = [output.index_select(0, back) for output, back in zip(each_direction, backs)]
             layers.append(torch.cat(aligned, dim=1))
-        each = torch.stack(layers).split([len(sentence) for sentence in sentences], dim=1)
+        lengths = list(map(len, sentences if drops_marks else marked))
+        stacked = torch.stack(layers)
+        if self.alignment is not None:
+            stacked = stacked @ self.alignment.T
+        each = stacked.split(lengths, dim=1)
         return list(each), after.rows(np.argsort(packed.order))
 
     def _marked(self, sentence: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ class ProjectedLSTM(nn.Module):
         c = clip(sigmoid(f + 1) * c + sigmoid(i) * tanh(j))
         h = clip((sigmoid(o) * tanh(c)) W_P)
 
-    Without a projection (P = D) the output is not clipped.
+    Without a projection the output is not clipped.
 
     config (BiLMConfig): The sizes.
     input_dim (Optional[int]): Width of the input; None for P.
@@ -35,7 +35,7 @@ class ProjectedLSTM(nn.Module):
         self.state_weight = nn.Parameter(torch.empty(4 * lstm_dim, width))
         self.bias = nn.Parameter(torch.zeros(4 * lstm_dim))
         self.projection: Optional[nn.Parameter] = None
-        if width < lstm_dim:
+        if width < lstm_dim or config.square_projection:
             self.projection = nn.Parameter(torch.empty(width, lstm_dim))
             nn.init.xavier_uniform_(self.projection)
         # TensorFlow draws both as one matrix.

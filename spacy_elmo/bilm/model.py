@@ -173,6 +173,7 @@ class BiLM(Embedder):
                 cache=self.cache.capacity,
                 precision=self.precision,
             )
+        lower.alignment = self.alignment
         weights = self.state_dict()
         lower.load_state_dict({name: weights[name] for name in lower.state_dict()}, assign=True)
         lower.provenance = self.provenance

@@ -12,7 +12,9 @@ def embed_cli(
         ..., help="Pipeline with an elmo pipe (folder or package), or weights (path or name)"
     ),
     inputs: str = typer.Argument(
-        ..., metavar="INPUT", help="Text: .txt, .jsonl, .conllu, .spacy; file, folder or glob"
+        ...,
+        metavar="INPUT",
+        help="Text: .txt, .jsonl, .tsv, .conllu, .conll, .spacy; file, folder or glob",
     ),
     output: Path = typer.Argument(..., help="What to write"),
     layers: str = typer.Option(
@@ -30,6 +32,11 @@ def embed_cli(
         "--tokenize",
         help="Text files hold running text, not a sentence a line, its tokens separated by spaces",
     ),
+    column: Optional[str] = typer.Option(
+        None,
+        help="Of .tsv files, the column of text: its name in the first line, or its number from "
+        "1; of .conll files, the number of the column of words, default: 1",
+    ),
     lang: Optional[str] = typer.Option(
         None, help="Language of spaCy's tokenizer, if MODEL is no pipeline; default: en"
     ),
@@ -43,6 +50,9 @@ def embed_cli(
         None, help="Most tokens that run side by side; default: the pipe's"
     ),
     max_tokens: int = typer.Option(10_000, help="Most tokens of a sentence or Doc"),
+    sentence_marks: bool = typer.Option(
+        False, "--sentence-marks", help="Keep the vectors of <S> and </S> around each sentence"
+    ),
     forget_sentences: bool = typer.Option(
         False, "--forget-sentences", help="Leave sentence_to_index and texts out"
     ),
@@ -71,8 +81,10 @@ def embed_cli(
             initial_state=initial_state,
             batch_tokens=batch_tokens,
             tokenize=tokenize,
+            column=column,
             lang=lang,
             max_tokens=max_tokens,
+            sentence_marks=sentence_marks,
             sentence_index=not forget_sentences,
             sentence_keys=use_sentence_keys,
             resume=resume,

@@ -33,7 +33,8 @@ def mix_cli(
     if not rows:
         msg.warn(f"No component of '{pipeline}' mixes ELMo layers")
         return
-    print_mixes(rows, ("component", "place"))
+    several = len({row["upstream"] for row in rows}) > 1
+    print_mixes(rows, ("component", "place", "upstream") if several else ("component", "place"))
 
 
 def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
@@ -45,8 +46,9 @@ def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
     n_layers = max(len(row["weights"]) for row in rows)
     table = [
         (
-            *(row[name] for name in names),
+            *(row[name] or "" for name in names),
             *(f"{weight:.3f}" for weight in row["weights"]),
+            *[""] * (n_layers - len(row["weights"])),
             f"{row['gamma']:.3f}",
         )
         for row in rows

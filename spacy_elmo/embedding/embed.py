@@ -21,6 +21,8 @@ def embed_words(
     words: Sequence[list[str]],
     segments: Sequence[list[Segment]],
     settings: ElmoSettings,
+    *,
+    keep_marks: bool = False,
 ) -> list[Tensor]:
     """Layers of every Doc, in order.
 
@@ -28,39 +30,75 @@ def embed_words(
     words (Sequence[List[str]]): The tokens of each Doc.
     segments (Sequence[List[Segment]]): How each Doc is cut.
     settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
+    keep_marks (bool): Whether to keep the sentence marks that `insert_marks` inserts.
     RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
         they have a gradient.
     """
     carry = settings.initial_state == "carry"
     pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)
     states: dict[int, BiLMState] = {}
+    whole_ends = {}
+    if keep_marks:
+        whole_ends = {(i, s.keep_start): _whole_ends(s) for i, s in _all(segments)}
     for placed in _rounds(segments, carry=carry):
         # Segments of about the same length together, longest first.
         placed.sort(key=_length, reverse=True)
         for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
             state = _start(bilm, [i for i, _ in batch], settings.initial_state, states)
-            layers, after = bilm.embed(tokens, state)
+            layers, after = bilm.embed(tokens, state, keep_marks=keep_marks)
             if bilm.device.type != "cpu" and not layers[0].requires_grad:
                 layers = _on_cpu(layers)
             for row, (i, segment) in enumerate(batch):
-                kept = slice(segment.keep_start - segment.start, segment.keep_end - segment.start)
-                pieces[i][segment.keep_start] = layers[row][:, kept]
+                start, end = segment.keep_start - segment.start, segment.keep_end - segment.start
+                if keep_marks:
+                    opens, closes = whole_ends[i, segment.keep_start]
+                    start, end = start + (not opens), end + 1 + closes
+                pieces[i][segment.keep_start] = layers[row][:, start:end]
                 if carry:
                     states[i] = after.rows([row])
     return [_join(bilm, pieces[i]) for i in range(len(words))]
 
 
+def insert_marks(
+    words: Sequence[str], segments: Sequence[Segment], marks: Sequence[str]
+) -> list[str]:
+    """Insert the sentence marks where a sequence begins or ends that the language model reads,
+    but not where a window was cut within what it shares with the next.
+
+    words (Sequence[str]): The tokens of a Doc.
+    segments (Sequence[Segment]): How it is cut.
+    marks (Sequence[str]): The mark at the start, and that at the end.
+    RETURNS (List[str]): The tokens with marks; none of nothing.
+    """
+    marked: list[str] = []
+    for segment in segments:
+        opens, closes = _whole_ends(segment)
+        marked += marks[:opens]
+        marked += words[segment.keep_start : segment.keep_end]
+        marked += marks[1 : 1 + closes]
+    return marked
+
+
+def _whole_ends(segment: Segment) -> tuple[bool, bool]:
+    """Whether a segment is kept from its start, and to its end."""
+    return segment.keep_start == segment.start, segment.keep_end == segment.end
+
+
 def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:
     """All segments at once or, where state is carried, each Doc's first, second, ..."""
     if not carry:
-        yield [(i, segment) for i, cut in enumerate(segments) for segment in cut]
+        yield list(_all(segments))
         return
     for each in zip_longest(*segments):
         # What a window shares with the one before it is in the state that it starts from.
         yield [
             (i, Segment(*segment[2:], *segment[2:])) for i, segment in enumerate(each) if segment
         ]
+
+
+def _all(segments: Sequence[list[Segment]]) -> Iterator[Placed]:
+    return ((i, segment) for i, cut in enumerate(segments) for segment in cut)
 
 
 def _length(placed: Placed) -> int:

@@ -40,6 +40,9 @@ class ElmoSettings:
     cache (int): Token strings whose context-free vectors are kept.
     precision (str): Of the language model's products, except while it is
         fine-tuned: "float32", "bfloat16", "int8", or "auto" for the fastest good one.
+    align (Optional[str]): File of a matrix W by which all layers are multiplied, `W v`, so that
+        they are aligned with another model's: `.npy`, or numbers in rows. It is read with the
+        weights; a saved pipeline holds it.
     features (Optional[FeatureCache]): Where the layers of Docs are kept in training,
         so that a frozen language model computes them once; None for nowhere.
     RAISES (ValueError): A setting is impossible.
@@ -55,6 +58,7 @@ class ElmoSettings:
     max_batch_tokens: int = 4096
     cache: int = 20_000
     precision: str = "float32"
+    align: Optional[str] = None
     features: Optional[FeatureCache] = None
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ..bilm.cache import TokenVectorCache
-from ..embedding.embed import embed_words
+from ..embedding.embed import embed_words, insert_marks
 from ..pipeline.elmo import Elmo
 from .entries import Embedded, Entry
 from .layers import Choose
@@ -23,14 +23,16 @@ class Embedder:
     pipe (Elmo): The language model and its settings.
     choose (Callable): Makes the wanted vectors of layers.
     dtype (str): Of the vectors.
+    sentence_marks (bool): Whether the marks around a sentence get vectors, too.
     """
 
     @torch.no_grad()
-    def __init__(self, pipe: Elmo, choose: Choose, dtype: str):
+    def __init__(self, pipe: Elmo, choose: Choose, dtype: str, sentence_marks: bool = False):
         self.bilm = pipe.bilm.eval()
         self.settings = pipe.settings
         self.choose = choose
         self.dtype = dtype
+        self.sentence_marks = sentence_marks
         self.bilm.cache.clear()
         self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
         self._known = self.bilm.cache
@@ -62,10 +64,15 @@ class Embedder:
             [entry.words for entry in group],
             [entry.segments for entry in group],
             self.settings,
+            keep_marks=self.sentence_marks,
         )
+        marks = self.bilm.encoder.indexer.marks
         for entry, values in zip(group, layers):
             vectors = self._cast(self.choose(values.cpu().numpy()))
-            yield Embedded(entry.text, entry.words, vectors, entry.doc)
+            words = entry.words
+            if self.sentence_marks:
+                words = insert_marks(words, entry.segments, marks)
+            yield Embedded(entry.text, words, vectors, entry.doc)
 
     def _cast(self, vectors: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):

@@ -32,7 +32,7 @@ class Embedded:
     """An entry with its vectors.
 
     text (str): Its text.
-    words (List[str]): Its tokens.
+    words (List[str]): Its tokens, and sentence marks where they have vectors.
     vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`
     doc (Optional[bytes]): As in `Entry`.
     """

@@ -52,8 +52,10 @@ def embed_files(
     initial_state: Optional[str] = None,
     batch_tokens: Optional[int] = None,
     tokenize: bool = False,
+    column: Optional[str] = None,
     lang: Optional[str] = None,
     max_tokens: int = MAX_TOKENS,
+    sentence_marks: bool = False,
     sentence_index: bool = True,
     sentence_keys: bool = False,
     resume: bool = False,
@@ -65,7 +67,7 @@ def embed_files(
     model (str): Folder or package of a pipeline, whose pipe `elmo` is used with its
         settings, or what `spacy_elmo.weights.read_weights` reads.
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs:
-        `.txt`, `.jsonl` and `.conllu`, gzipped or not, and `.spacy`.
+        `.txt`, `.jsonl`, `.tsv`, `.conllu` and `.conll`, gzipped or not, and `.spacy`.
     output (Path): What to write.
     layers (str): As `choose_layers` takes it.
     format (Optional[str]): One of `OUTPUTS`; by default what the output's name says.
@@ -76,9 +78,12 @@ def embed_files(
         pipe's own number.
     tokenize (bool): Whether text files hold running text, for the pipeline to split,
         rather than a sentence a line, its tokens separated by spaces.
+    column (Optional[str]): Column of text of `.tsv` files, its name or its number from 1, and
+        number of the column of words of `.conll` files.
     lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline;
         by default "en".
     max_tokens (int): Most tokens of a sentence or Doc.
+    sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
     sentence_keys (bool): Whether sentences name the datasets of an HDF5 file, not numbers.
     resume (bool): Whether to go on with a run that was interrupted, if there is one.
@@ -95,7 +100,9 @@ def embed_files(
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
     if sentence_keys and format != "hdf5":
         raise ValueError(f"--use-sentence-keys is for HDF5, not for {format}")
-    files = find_inputs(inputs, output)
+    if sentence_marks and format == "spacy":
+        raise ValueError("--sentence-marks: a Doc has no token for a mark; write another format")
+    files = find_inputs(inputs, output, column)
     workplace = Workplace(output)
     if not resume:
         check_room(output, format, force)
@@ -105,6 +112,8 @@ def embed_files(
                 f"throws it away"
             )
     nlp, pipe = _read_model(model, lang)
+    if sentence_marks and not pipe.bilm.config.sentence_marks:
+        raise ValueError(f"--sentence-marks: '{model}' reads sentences without marks")
     wanted: dict[str, Any] = {
         "precision": precision,
         "initial_state": initial_state,
@@ -113,8 +122,15 @@ def embed_files(
     given = {name: value for name, value in wanted.items() if value is not None}
     pipe.settings = replace(pipe.settings, **given)
     choose, chosen = choose_layers(layers, nlp)
-    output_settings = {"format": format, "dtype": dtype, "tokenize": tokenize, **chosen}
-    settings = {**_describe(pipe, nlp.lang, files), **output_settings}
+    settings = {
+        **_describe(pipe, nlp.lang, files),
+        "format": format,
+        "dtype": dtype,
+        "tokenize": tokenize,
+        "column": column,
+        "sentence_marks": sentence_marks or None,
+        **chosen,
+    }
     if resume and output.exists():
         found = OUTPUTS[format].read_settings(output)
         if all(found.get(name) == value for name, value in settings.items()):
@@ -126,8 +142,16 @@ def embed_files(
         with full_disk(output, ADVICE), workplace.held():
             _prepare(workplace, settings, resume=resume, force=force)
             maker = DocMaker(nlp, pipe, keep_docs=format == "spacy")
-            read = partial(read_entries, files, maker, tokenize=tokenize, max_tokens=max_tokens)
-            n_chunks, counts = _write_chunks(workplace, Embedder(pipe, choose, dtype), files, read)
+            read = partial(
+                read_entries,
+                files,
+                maker,
+                tokenize=tokenize,
+                column=column,
+                max_tokens=max_tokens,
+            )
+            embedder = Embedder(pipe, choose, dtype, sentence_marks)
+            n_chunks, counts = _write_chunks(workplace, embedder, files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
             more = {"sentence_keys": True} if sentence_keys else {}
             _put_together(workplace, n_chunks, settings, index=sentence_index, **more)

@@ -9,6 +9,7 @@ from typing import Any, Union
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..embedding import doc_layers  # noqa: F401  (it defines doc._.elmo)
 from ..embedding.batches import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from .entries import Embedded
@@ -85,8 +86,6 @@ def _doc(entry: Embedded, vocab: Vocab) -> Doc:
 
 
 def _restored(doc: Doc) -> Doc:
-    from ..pipeline import elmo  # noqa: F401  (it defines doc._.elmo)
-
     layers = doc.user_data.pop(LAYERS, None)
     if layers is not None:
         doc._.elmo = layers.astype("float32")

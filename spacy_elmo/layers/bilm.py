@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 from weakref import WeakKeyDictionary
 
@@ -113,6 +114,10 @@ class BiLMShim(Shim):
                 f"{_differences(bilm.config, self.config)}. Use "
                 f"config=spacy_elmo.pretrained(PATH), which gives both."
             )
+        if self.settings.align is not None:
+            from ..weights.alignment import read_alignment
+
+            bilm.align(read_alignment(Path(self.settings.align), bilm.config.width))
         self.set(bilm)
 
     def set(self, bilm: "BiLM") -> None:
@@ -122,11 +127,14 @@ class BiLMShim(Shim):
         self._model = bilm.to(get_torch_default_device())
         self._version += 1
 
-    def keep(self, docs: Sequence[Doc], *, check: bool = False) -> None:
+    def keep(
+        self, docs: Sequence[Doc], layers: Sequence[Optional[Floats3d]], *, check: bool = False
+    ) -> None:
         """Keep the layers that Docs got in predictions, for the same text will come again;
         unless the weights have changed without a trace, and with them some of the layers.
 
-        docs (Sequence[Doc]): The Docs, `doc._.elmo` set.
+        docs (Sequence[Doc]): The Docs.
+        layers (Sequence[Optional[Floats3d]]): Their layers, as far as these weights made them.
         check (bool): Look for such a change even if nothing is to be kept.
         """
         if self.is_loaded and (check or any(doc in self.waiting for doc in docs)):
@@ -134,10 +142,10 @@ class BiLMShim(Shim):
             if self.bilm.checksum(again=True) != before:
                 self.waiting.clear()
         features = self.settings.features
-        found = [(self.waiting.pop(doc, None), doc._.elmo) for doc in docs]
-        rows = [(key, layers) for key, layers in found if key is not None and layers is not None]
+        found = [(self.waiting.pop(doc, None), values) for doc, values in zip(docs, layers)]
+        rows = [(key, values) for key, values in found if key is not None and values is not None]
         if features is not None and rows:
-            features.add([key for key, _ in rows], [layers for _, layers in rows])
+            features.add([key for key, _ in rows], [values for _, values in rows])
 
     def copy(self) -> "BiLMShim":
         """RETURNS (BiLMShim): A copy with weights and an id of its own, by which

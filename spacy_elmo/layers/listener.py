@@ -8,9 +8,9 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from ..embedding.doc_layers import get_layers
 from ..embedding.vectors import has_hooks
 
-OWNER = "elmo_owner"  # key of user_data: whose layers doc._.elmo holds
 Layers = list[Floats3d]
 Vectors = list[Floats2d]
 Report = Callable[[Layers], None]
@@ -25,8 +25,8 @@ class Upstream(Protocol):
     def sizes(self) -> tuple[int, int]:
         """Layers of the language model, L + 1, and their width, 2P."""
 
-    def annotate(self, docs: Sequence[Doc]) -> None:
-        """Make sure that the Docs have `doc._.elmo`."""
+    def annotate(self, docs: Sequence[Doc]) -> Layers:
+        """The layers of Docs, which they have or get."""
 
     def training_layers(
         self, docs: Sequence[Doc], listener: "ElmoListener"
@@ -46,14 +46,14 @@ class _Link:
 
 
 class ElmoListener(Model):
-    """Reads `doc._.elmo` and learns its own mix of the layers, from Docs to
+    """Reads the layers that a pipe stored and learns its own mix of them, from Docs to
     `(n_tokens, width)` each. In training it reports the gradient of the layers
     to the pipe, which runs one backward pass for all its listeners.
 
     mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
     width (Optional[int]): Width of the language model, 2P; None for that of the pipe,
         when it is initialised.
-    upstream_name (str): Name of the pipe, or "*" for any.
+    upstream_name (str): Name of the pipe, or "*" for the nearest before the component.
     grad_factor (float): Multiplies the gradient that is reported.
     """
 
@@ -121,8 +121,7 @@ def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -
         model.set_dim("nO", width)
     layers = [model.ops.alloc3f(n_layers, 0, width)]
     if X:  # the layers after this one want to see real input
-        model.upstream.annotate(X)
-        layers = [doc._.elmo for doc in X]
+        layers = model.upstream.annotate(X)
     model.mix.initialize(X=layers)
 
 
@@ -139,22 +138,6 @@ def no_upstream(model: ElmoListener) -> ValueError:
 def no_gradient(d_vectors: Vectors) -> list[Doc]:
     """Backprop of a prediction."""
     return []
-
-
-def check_owner(doc: Doc, name: str) -> None:
-    """Check that the layers of a Doc are those of a pipe: there is one slot.
-
-    doc (Doc): The Doc.
-    name (str): Name of the pipe.
-    RAISES (ValueError): Another pipe set them.
-    """
-    owner = doc.user_data.get(OWNER, name).rsplit(" ", 1)[0]
-    if owner != name:
-        raise ValueError(
-            f"doc._.elmo holds the layers of '{owner}', this component listens to '{name}': "
-            f"only one 'elmo' pipe in a pipeline can have listeners. Replace those of the "
-            f"other with nlp.replace_listeners."
-        )
 
 
 def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
@@ -179,12 +162,12 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
 
 def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
     """The layers that the pipe stored; None, with a warning, where it did not run."""
-    if model.upstream is not None:
+    if model.upstream is None:
+        layers = [doc._.elmo for doc in docs]
+    else:
         # span.as_doc() keeps hooks and loses layers: spaCy's entity_linker reads such Docs.
         model.upstream.annotate([d for d in docs if d._.elmo is None and has_hooks(d)])
-        for doc in docs:
-            check_owner(doc, model.upstream.name)
-    layers = [doc._.elmo for doc in docs]
+        layers = [get_layers(doc, model.upstream.name) for doc in docs]
     absent = sum(values is None for values in layers)
     if not absent:
         return layers

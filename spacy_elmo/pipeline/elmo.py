@@ -43,11 +43,9 @@ DEFAULTS = {
     "max_batch_tokens": 4096,
     "cache": 20_000,
     "precision": "float32",
+    "align": None,
     "features": {"@feature_caches": "spacy-elmo.memory.v1"},
 }
-
-if not Doc.has_extension("elmo"):
-    Doc.set_extension("elmo", default=None)
 
 
 @Language.factory("elmo", assigns=["doc._.elmo", "doc.tensor"], default_config=DEFAULTS)
@@ -65,6 +63,7 @@ def make_elmo(
     max_batch_tokens: int,
     cache: int,
     precision: str,
+    align: Optional[str],
     features: Optional[FeatureCache],
 ) -> "Elmo":
     """Make an `elmo` pipe. `ElmoSettings` says what the settings mean."""
@@ -109,7 +108,7 @@ class Elmo(Training, TrainablePipe):
         self.settings = settings
         self._has_checked_language = False
         Training.__init__(self)
-        enable_replacing(model)
+        enable_replacing(self)
 
     @property
     def bilm(self) -> "BiLM":
@@ -153,9 +152,9 @@ class Elmo(Training, TrainablePipe):
         listened = bool(self._known_listeners)
         store = listened if settings.store_layers == "auto" else settings.store_layers
         set_vectors = settings.set_vectors and not self._tensor_readers
+        if store:
+            self._store(docs, scores)
         for doc, layers in zip(docs, scores):
-            if store:
-                self._store(doc, layers)
             if set_vectors:
                 doc.tensor = mix_layers(layers, settings.mix)
                 set_hooks(doc)

@@ -29,9 +29,7 @@ class Listening:
     model: Model[list[Doc], list[Floats3d]]
 
     def __init__(self) -> None:
-        # By component. spaCy empties it and then calls `find_listeners` for what follows and is
-        # enabled; what is disabled may be enabled again without another call.
-        self.listener_map: dict[str, list[ElmoListener]] = {}
+        self.listener_map = {}
         # As long as they exist: in a disabled component, too.
         self._known_listeners = _Existing()
         self._tensor_readers = _Existing()
@@ -54,6 +52,18 @@ class Listening:
         """RETURNS (Tuple[int, int]): Layers of the language model, L + 1, and their width, 2P.
         RAISES (ValueError): It has no weights, or they cannot be read."""
         return self._shim.sizes
+
+    @property
+    def listener_map(self) -> dict[str, list[ElmoListener]]:
+        """RETURNS (Dict[str, List[ElmoListener]]): The listeners by component. spaCy empties it
+        and then calls `find_listeners` for what follows and is enabled; what is disabled may
+        be enabled again without another call."""
+        return self._listener_map
+
+    @listener_map.setter
+    def listener_map(self, listeners: dict[str, list[ElmoListener]]) -> None:
+        self._listener_map = listeners
+        self._is_nearest = True
 
     @property
     def listeners(self) -> list[ElmoListener]:
@@ -101,16 +111,24 @@ class Listening:
         return True
 
     def find_listeners(self, component: Any) -> None:
-        """Connect the listeners of a component that ask for this pipe or any.
+        """Connect the listeners of a component that ask for this pipe or, where no other
+        language model stands nearer, for any.
 
         component (Callable[[Doc], Doc]): The component.
         """
+        if isinstance(component, Listening):
+            self._is_nearest = False
         model = getattr(component, "model", None)
         if not isinstance(model, Model):
             return
         for node in model.walk():
-            if isinstance(node, ElmoListener) and node.upstream_name in ("*", self.name):
-                self.add_listener(node, component.name)
+            if isinstance(node, ElmoListener):
+                if node.upstream_name == self.name or (
+                    self._is_nearest and node.upstream_name == "*"
+                ):
+                    self.add_listener(node, component.name)
+                else:
+                    self._known_listeners.discard(node)  # it may have been this pipe's until now
             elif isinstance(node, Tok2VecListener) and self.settings.set_vectors:
                 self._leave_tensor_to(node, component.name)
 

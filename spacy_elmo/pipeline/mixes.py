@@ -1,7 +1,9 @@
 """What the components of a pipeline learned of the layers."""
 
 from spacy.language import Language
+from thinc.api import Model
 
+from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import mix_weights, mixes_of
 
 
@@ -10,18 +12,31 @@ def learned_mixes(nlp: Language) -> list[dict]:
 
     nlp (Language): The pipeline.
     RETURNS (List[dict]): A row a mix: component, its number there, its place ("input" or
-        "output" of an encoder, or "alone"), weights, gamma.
+        "output" of an encoder, or "alone"), the pipe that it listens to (None for a language
+        model of its own), weights, gamma.
     """
     rows = []
     for name, pipe in nlp.pipeline:
+        upstreams = _upstreams(getattr(pipe, "model", None))
         for number, node in enumerate(mixes_of(getattr(pipe, "model", None))):
             rows.append(
                 {
                     "component": name,
                     "mix": number,
                     "place": node.attrs["place"],
+                    "upstream": upstreams.get(node.id),
                     "weights": [float(weight) for weight in mix_weights(node)],
                     "gamma": node.get_param("gamma").item(),
                 }
             )
     return rows
+
+
+def _upstreams(model: object) -> dict[int, str]:
+    """Names of the pipes that mixes listen to, by the id of the mix."""
+    nodes = model.walk() if isinstance(model, Model) else ()
+    return {
+        node.mix.id: node.upstream.name
+        for node in nodes
+        if isinstance(node, ElmoListener) and node.upstream is not None
+    }

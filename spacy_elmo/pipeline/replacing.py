@@ -6,21 +6,22 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..layers.bilm import BiLMShim, get_shim, join_tok2vec
+from ..layers.bilm import get_shim, join_tok2vec
 from ..layers.listener import ElmoListener
+from .listening import Listening
 
 LISTENER = "spacy-elmo.ElmoListener.v1"
 
 BiLMModel: TypeAlias = Model[list[Doc], list[Floats3d]]
 
 
-def enable_replacing(model: BiLMModel) -> None:
-    """Give the model the two attributes that spaCy looks for.
+def enable_replacing(pipe: Listening) -> None:
+    """Give the model of a pipe the two attributes that spaCy looks for.
 
-    model (Model[List[Doc], List[Floats3d]]): The pipe's model.
+    pipe (Elmo): The pipe.
     """
-    model.attrs["replace_listener"] = replace_listener
-    model.attrs["replace_listener_cfg"] = ReplacedConfig(get_shim(model))
+    pipe.model.attrs["replace_listener"] = replace_listener
+    pipe.model.attrs["replace_listener_cfg"] = ReplacedConfig(pipe)
 
 
 def replace_listener(
@@ -41,11 +42,11 @@ def replace_listener(
 class ReplacedConfig:
     """Writes the config of the Tok2VecElmo that replaces a listener.
 
-    shim (BiLMShim): What knows the sizes of the language model, and its settings.
+    pipe (Elmo): The pipe that is listened to.
     """
 
-    def __init__(self, shim: BiLMShim):
-        self.shim = shim
+    def __init__(self, pipe: Listening):
+        self.pipe = pipe
 
     def __call__(self, bilm: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
         """
@@ -54,23 +55,25 @@ class ReplacedConfig:
             something that contains it.
         RETURNS (dict): The config in place of the listener's.
         """
+        shim = get_shim(self.pipe.model)
         return {
             "@architectures": "spacy-elmo.Tok2VecElmo.v1",
-            "bilm": {**bilm, **self.shim.bilm.config.to_dict()},
-            "mix": _find_listener(tok2vec).get("mix"),
-            **self.shim.settings.tok2vec_config(),
+            "bilm": {**bilm, **shim.bilm.config.to_dict()},
+            "mix": _find_listener(tok2vec, self.pipe.name).get("mix"),
+            **shim.settings.tok2vec_config(),
         }
 
     def __deepcopy__(self, memo: object) -> "ReplacedConfig":
         return self  # a copied model must not copy the weights once more
 
 
-def _find_listener(config: Any) -> dict[str, Any]:
-    """The first config block of a listener, at any depth."""
+def _find_listener(config: Any, pipe: str) -> dict[str, Any]:
+    """The first config block of a listener to a pipe, at any depth."""
     blocks = [config]
     for block in blocks:
         if isinstance(block, dict):
-            if block.get("@architectures") == LISTENER:
+            upstream = block.get("upstream", "*")
+            if block.get("@architectures") == LISTENER and upstream in ("*", pipe):
                 return block
             blocks.extend(block.values())
-    raise ValueError(f"the component's model.tok2vec holds no {LISTENER}")
+    raise ValueError(f"the component's model.tok2vec holds no {LISTENER} with upstream = '{pipe}'")

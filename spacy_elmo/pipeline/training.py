@@ -8,7 +8,8 @@ from spacy.training import Example, validate_examples
 from thinc.api import Optimizer
 from thinc.types import Floats3d
 
-from ..layers.listener import OWNER, ElmoListener, Report, check_owner
+from ..embedding.doc_layers import get_layers, store_layers
+from ..layers.listener import ElmoListener, Report
 from .listening import Listening
 from .training_batch import TrainingBatch
 
@@ -51,8 +52,7 @@ class Training(Listening):
             return losses
         docs = [example.predicted for example in examples]
         layers, backprop = self.model(docs, is_train=True)
-        for doc, values in zip(docs, layers):
-            self._store(doc, values)
+        self._store(docs, layers)
         if not self.settings.frozen:
             self._batch = TrainingBatch(docs, layers, backprop)
             self._losses = losses
@@ -81,23 +81,23 @@ class Training(Listening):
         RETURNS (Dict[str, Any]): Nothing.
         """
         docs = [example.predicted for example in examples]
-        mine = [doc for doc in docs if doc.user_data.get(OWNER) == self._owner]
-        self._shim.keep(mine, check=self.settings.frozen)
+        self._shim.keep(docs, self._known_layers(docs), check=self.settings.frozen)
         return {}
 
-    def annotate(self, docs: Sequence[Doc]) -> None:
-        """Set `doc._.elmo` where it is missing or of other weights.
+    def annotate(self, docs: Sequence[Doc]) -> Layers:
+        """Get the layers of Docs: those that are missing, or of other weights, are computed
+        and stored.
 
         docs (Sequence[Doc]): The Docs.
-        RAISES (ValueError): Another pipe set it.
+        RETURNS (List[Floats3d]): `(L + 1, n_tokens, 2P)` each.
         """
-        for doc in docs:
-            check_owner(doc, self.name)
-        missing = [
-            doc for doc in docs if doc._.elmo is None or doc.user_data.get(OWNER) != self._owner
-        ]
-        for doc, layers in zip(missing, self.model.predict(missing) if missing else []):
-            self._store(doc, layers)
+        known = self._known_layers(docs)
+        missing = [doc for doc, layers in zip(docs, known) if layers is None]
+        computed = self.model.predict(missing) if missing else []
+        if missing:
+            self._store(missing, computed)
+        new = iter(computed)
+        return [next(new) if layers is None else layers for layers in known]
 
     def training_layers(
         self, docs: Sequence[Doc], listener: ElmoListener
@@ -114,9 +114,9 @@ class Training(Listening):
         batch = self._batch
         if batch is None or not batch.holds(docs):
             self._shim.in_training = True
-            self.annotate(docs)
-            self._shim.keep(docs)
-            return [doc._.elmo for doc in docs], None
+            layers = self.annotate(docs)
+            self._shim.keep(docs, layers)
+            return layers, None
 
         def report(gradients: Layers) -> None:
             self._losses[self.name] += batch.add(docs, gradients)
@@ -138,11 +138,12 @@ class Training(Listening):
         if self._batch is not None and self._batch.has_gradient:
             self._finish_batch()
 
-    def _store(self, doc: Doc, layers: Floats3d) -> None:
-        doc._.elmo = layers
-        doc.user_data[OWNER] = self._owner
+    def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
+        """Layers that this pipe stored; they must not outlive its weights."""
+        identity = self._shim.identity if docs else ""
+        return [get_layers(doc, self.name, identity) for doc in docs]
 
-    @property
-    def _owner(self) -> str:
-        """The pipe and its weights, for layers must not outlive them."""
-        return f"{self.name} {self._shim.identity}"
+    def _store(self, docs: Sequence[Doc], layers: Layers) -> None:
+        identity = self._shim.identity
+        for doc, values in zip(docs, layers):
+            store_layers(doc, values, self.name, identity)

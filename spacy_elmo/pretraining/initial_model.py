@@ -42,6 +42,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
         return LanguageModel(bilm, _new_softmax(config, bilm, vocabulary), vocabulary), 0
     bundle = read_bundle(init)
     bilm, known = bundle.bilm.requires_grad_(True), bundle.prediction
+    bilm.align(None)  # the vectors of further training are others
     _check_trainable(init, bilm.config)
     if known is not None and settings.vocabulary == "keep":
         _check_kind(init, known[0], config.training.softmax)

@@ -13,10 +13,12 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> Section:
     RETURNS (dict): The section, for `make_page`.
     """
     several = {row["component"] for row in rows if row["mix"]}
+    has_upstreams = len({row.get("upstream") for row in rows}) > 1
     bars = []
     for row in rows:
         name = f"{row['component']}, mix {row['mix']}" if row["component"] in several else None
-        name = f"{name or row['component']} (gamma {row['gamma']:.3f})"
+        of = f" of {row['upstream']}" if has_upstreams and row.get("upstream") else ""
+        name = f"{name or row['component']}{of} (gamma {row['gamma']:.3f})"
         bars += [
             _bar([name, f"layer {layer}"], weight, f"{weight:.3f}")
             for layer, weight in enumerate(row["weights"])

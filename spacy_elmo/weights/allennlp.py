@@ -3,9 +3,9 @@
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path, PurePosixPath
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 import numpy as np
 import srsly
@@ -46,7 +46,7 @@ class AllenNLP(Format):
     """
 
     name = "allennlp"
-    suffixes = (".hdf5", ".h5")
+    suffixes: ClassVar[tuple[str, ...]] = (".hdf5", ".h5")
     programs = "AllenNLP and bilm-tf"
 
     def __init__(self, options: File, weights: File):
@@ -82,8 +82,8 @@ class AllenNLP(Format):
         is_model = isinstance(options, Mapping) and "lstm" in options
         has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
         with ExitStack() as stack:
-            stored = stack.enter_context(open_hdf5(self.weights))
-            others = self.embeddings and stack.enter_context(open_hdf5(self.embeddings))
+            stored = stack.enter_context(self._opened(self.weights))
+            others = self.embeddings and stack.enter_context(self._opened(self.embeddings))
             words = self._read_words(others or stored) if has_words else None
             config = self._config(options, stored, 0 if words is None else len(words))
             layout = [entry for entry in _layout(config, stored) if entry.name != EMBEDDING]
@@ -104,6 +104,9 @@ class AllenNLP(Format):
             if not weights_only:
                 self._add_rest(bundle, stored)
         return bundle
+
+    def _opened(self, path: File) -> AbstractContextManager[HDF5Arrays]:
+        return open_hdf5(path)
 
     def files(self) -> list[Path]:
         words = _existing(self.weights, VOCABULARY_FILE)

@@ -43,6 +43,7 @@ def describe(source: Union[str, Path]) -> dict[str, Any]:
         "layers": config.n_layers + 1,
         "width": config.width,
         "sizes": config.to_dict(),
+        "aligned": bundle.bilm.alignment is not None,
         "softmax": softmax,
         "also": bundle.extras,
         "provenance": bundle.provenance,

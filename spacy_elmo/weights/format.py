@@ -23,6 +23,7 @@ class Format(ABC):
     marker (str): A file that every folder of the format has.
     contents (str): What such a folder holds, in words.
     programs (str): Other programs that read the format, in float32 alone.
+    keeps_alignment (bool): Whether it has room for a matrix that aligns the layers.
     path (Path): Where the model was found.
     """
 
@@ -31,6 +32,7 @@ class Format(ABC):
     marker: ClassVar[str] = ""
     contents: ClassVar[str] = ""
     programs: ClassVar[str] = ""
+    keeps_alignment: ClassVar[bool] = False
     path: Path
 
     @classmethod
@@ -103,6 +105,8 @@ class Format(ABC):
                 f"the {kind}softmax and its vocabulary of {len(vocabulary):,} words (--no-softmax "
                 f"if they are not wanted)"
             )
+        if bundle.bilm.alignment is not None and not cls.keeps_alignment:
+            lost.append("the matrix that aligns its layers with another model's")
         weights = bundle.bilm.state_dict().values()
         n_changed, largest = rounding((weight, weight.to(DTYPES[dtype])) for weight in weights)
         if n_changed:

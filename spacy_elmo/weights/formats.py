@@ -6,6 +6,7 @@ from typing import Any, Union
 from .allennlp import AllenNLP
 from .archives import opened_path
 from .bundle import ModelBundle
+from .checkpoint_file import Checkpoint
 from .format import Format
 from .manylangs import ManyLangs
 from .named import HOW_TO_GIVE_WEIGHTS, find_named, locate
@@ -16,6 +17,7 @@ from .vocabulary_files import VOCABULARY_FILE
 _ORIGIN = ("name", "urls", "licence")
 # In the order in which a place is asked for them.
 FORMATS: list[type[Format]] = [PipelineFolder, SafetensorsFile, ManyLangs, AllenNLP]
+READ_ALONE: list[type[Format]] = [Checkpoint]
 
 
 def read_model(
@@ -33,7 +35,7 @@ def read_model(
     named = find_named(source)
     path = locate(source)
     with opened_path(path) as opened:
-        candidates = (format.find(opened) for format in FORMATS)
+        candidates = (format.find(opened) for format in (*FORMATS, *READ_ALONE))
         stored = next((found for found in candidates if found is not None), None)
         if stored is None:
             if not path.exists():

@@ -19,6 +19,7 @@ from .archives import File, read_object
 from .bundle import ModelBundle
 from .format import Format, rounding
 from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
+from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
 from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic, write_dic
 
@@ -86,7 +87,7 @@ class ManyLangs(Format):
         token_encoder = read_state_dict(folder / TOKEN_ENCODER_FILE)
         encoder = read_state_dict(folder / ENCODER_FILE)
         try:
-            config = _config(sizes, token_encoder)
+            config = _config(sizes, token_encoder, encoder)
         except ValueError as error:
             raise ValueError(f"{sizes_from}: {error}") from error
         parameters = {}
@@ -102,6 +103,9 @@ class ManyLangs(Format):
         bilm = build(config, vocabularies, parameters, source=folder)
         bundle = ModelBundle(bilm, provenance=bilm.provenance)
         bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
+        bundle.missing = CLASSIFIER_FILE
+        if not weights_only and (folder / CLASSIFIER_FILE).is_file():
+            bundle.prediction = read_classifier(folder, bilm)
         return bundle
 
     def files(self) -> list[Path]:
@@ -167,7 +171,8 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
         "joined directions": config.joined_directions,
         "sentences without marks": not config.sentence_marks,
         "no skip connections": not config.use_skip_connections and config.n_layers > 1,
-        "LSTMs without projection": config.projection_dim == config.lstm_dim,
+        "LSTMs without projection": config.projection_dim == config.lstm_dim
+        and not config.square_projection,
     }
     lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
     if lacking:
@@ -230,7 +235,7 @@ def _is_inside(path: str) -> bool:
     return not re.match(r"[A-Za-z]:|[/\\]", path) and ".." not in re.split(r"[/\\]", path)
 
 
-def _config(sizes: Mapping[str, Any], token_encoder: StateDict) -> BiLMConfig:
+def _config(sizes: Mapping[str, Any], token_encoder: StateDict, stacks: StateDict) -> BiLMConfig:
     """RETURNS (BiLMConfig): The sizes, with those of the vocabularies from the tensors."""
     encoder = _section(sizes, "encoder", "elmo", _ENCODER)
     tokens = _section(sizes, "token_embedder", "cnn", _TOKEN_ENCODER)
@@ -251,6 +256,8 @@ def _config(sizes: Mapping[str, Any], token_encoder: StateDict) -> BiLMConfig:
         n_characters=_n_rows(token_encoder, CHARACTERS) if has_characters else 0,
         n_words=_n_rows(token_encoder, WORDS) if tokens["word_dim"] != 0 else 0,
         word_embed_dim=tokens["word_dim"],
+        square_projection=encoder["dim"] == encoder["projection_dim"]
+        and "forward_layer_0.state_projection.weight" in stacks,
     )
 
 
@@ -330,7 +337,7 @@ def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
                 _without_forget_bias,
                 _with_forget_bias,
             )
-            if width < config.lstm_dim:
+            if width < config.lstm_dim or config.square_projection:
                 shape = (width, config.lstm_dim)
                 yield plain(f"{theirs}.state_projection.weight", shape, f"{ours}.projection")
 

@@ -29,6 +29,7 @@ SUFFIX = ".safetensors"
 MODEL_FILE = "model.safetensors"
 # A header could not hold the longest ones.
 VOCABULARY = "vocabulary."
+ALIGNMENT = "alignment"
 _N_SIZE = 8  # bytes that say how long the header is
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
 
@@ -38,6 +39,7 @@ class SafetensorsFile(Format):
 
     name = "safetensors"
     suffixes: ClassVar[tuple[str, ...]] = (SUFFIX,)
+    keeps_alignment = True
 
     def __init__(self, file: Path):
         self.file = file
@@ -171,6 +173,8 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         vocabularies = _take_vocabularies(tensors, config)
         with on_meta_device():
             bilm = BiLM(config, vocabularies)
+            if ALIGNMENT in tensors:
+                bilm.alignment = torch.empty(config.width, config.width)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
     layout = [plain(name, tuple(value.shape), name) for name, value in bilm.state_dict().items()]

@@ -44,6 +44,60 @@ def test_conllu(inputs, tiny_weights, embed_to):
     assert embed_to(tiny_weights, "y.conllu.gz")[1] == [2, 2]
 
 
+CONLL = """\
+-DOCSTART- -X- O
+
+# sent_id = 1
+The DT B-NP
+# # I-NP
+
+#begin document (a)
+#hashtag NN O
+\r
+e\u00e9\u00a0e\tNN\tO
+
+"""
+
+
+def test_conll(folder, tiny_weights, embed_to):
+    (folder / "x.conll").write_text(CONLL, "utf8")
+    words = {0: "The #", 1: "#hashtag", 2: "e\u00e9\u00a0e"}
+    assert embed_to(tiny_weights, "x.conll") == (words, [2, 1, 1])
+    (folder / "y.conll.gz").write_bytes(gzip.compress(CONLL.encode()))
+    assert embed_to(tiny_weights, "y.conll.gz", column="2")[0] == {0: "DT #", 2: "NN"}
+
+
+TSV = "id\ttext\tlabel\n7\tThe end\tA\n8\t\tB\n9\tIt's \"late\tC\n"
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".tsv.gz"])
+def test_tsv(folder, tiny_weights, embed_to, ending):
+    """A row is an entry, whatever it holds."""
+    data = TSV.replace("\n", "\r\n").encode()
+    path = folder / f"x{ending}"
+    path.write_bytes(gzip.compress(data) if ending == ".tsv.gz" else data)
+    named = {0: "The end", 1: "", 2: "It's \"late"}
+    assert embed_to(tiny_weights, path, column="text") == (named, [2, 0, 2])
+    found, lengths = embed_to(tiny_weights, path, column="text", tokenize=True)
+    assert (found, lengths) == (named, [2, 0, 4])
+    found, lengths = embed_to(tiny_weights, path, column="3")
+    assert (found, lengths) == ({0: "label", 1: "A", 2: "B", 3: "C"}, [1] * 4)
+
+
+def test_tables_in_a_folder(folder, tiny_weights, embed_to):
+    """Without a column they are no input, unless they were named."""
+    (folder / "x.tsv").write_text(TSV)
+    assert len(embed_to(tiny_weights, ".")[1]) == len(SENTENCES)
+    assert len(embed_to(tiny_weights, ".", column="text")[1]) == len(SENTENCES) + 3
+
+
+def test_another_column_is_another_run(folder, tiny_weights, embed_to):
+    (folder / "x.tsv").write_text(TSV)
+    embed_to(tiny_weights, "x.tsv", column="text")
+    with pytest.raises(ValueError, match="exists already"):
+        embed_files(str(tiny_weights), "x.tsv", folder / "out.hdf5", column="label", resume=True)
+
+
 def test_a_record_is_an_entry(inputs, tiny_weights, embed_to):
     found, lengths = embed_to(tiny_weights, "x.jsonl")
     assert lengths == [11, 2, 0, 0]
@@ -113,14 +167,20 @@ def test_a_folder(inputs, tiny_weights, embed_to):
         ("x.conllu", b"# a comment\n", "no sentence in"),
         ("x.conllu", b"1\t\xff" + 8 * b"\t_" + b"\n", "line 1: not UTF-8"),
         ("x.spacy", b"no DocBin", "is no .spacy file"),
+        ("x.tsv", b"id\ttxt\n1\ta\n", "line 1: no column 'text', but id, txt"),
+        ("x.tsv", b"id\ttext\n1\n", "line 2: no column 2: the line has 1"),
+        ("x.tsv", b"id\ttext\n1\t\xff\n", "line 2: not UTF-8"),
+        ("x.tsv", b"id\ttext\n", "no sentence in"),
+        ("x.conll", b"a O\n", "columns of .conll files have numbers, from 1, not 'text'"),
         ("x.txt", b"a b c d e\n", "has 5 tokens .*--max-tokens 5"),
         ("x.pdf", b"text", "unknown format"),
     ],
 )
 def test_refused(folder, tiny_weights, name, content, message):
     (folder / name).write_bytes(content)
+    column = "text" if name.endswith((".tsv", ".conll")) else None
     with pytest.raises(ValueError, match=message):
-        embed_files(str(tiny_weights), name, folder / "out.npz", max_tokens=4)
+        embed_files(str(tiny_weights), name, folder / "out.npz", max_tokens=4, column=column)
     assert not (folder / "out.npz").exists()
     assert not (folder / "out.npz.part").exists()
 
@@ -139,6 +199,8 @@ def test_refused(folder, tiny_weights, name, content, message):
         ({"precision": "float8"}, "float8"),
         ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
         ({"model": "nowhere"}, "no weights at 'nowhere'"),
+        ({"inputs": "x.tsv"}, "x.tsv: which column holds the text"),
+        ({"column": "text"}, "--column text: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
     ],
 )
 def test_settings_that_are_refused(folder, tiny_weights, settings, message):

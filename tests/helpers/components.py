@@ -12,11 +12,11 @@ TEXTS = [
 ]
 
 
-def listener(upstream="*", grad_factor=1.0, **mix):
+def listener(upstream="*", grad_factor=1.0, width=WIDTH, **mix):
     """The config of a listener."""
     return {
         "@architectures": "spacy-elmo.ElmoListener.v1",
-        "width": WIDTH,
+        "width": width,
         "upstream": upstream,
         "grad_factor": grad_factor,
         "mix": {"@architectures": "spacy-elmo.ScalarMix.v1", **mix},
@@ -91,6 +91,15 @@ def concat_both():
         "@architectures": "spacy-elmo.OutputConcat.v1",
         "tok2vec": concat_input(),
         "elmo": listener(),
+    }
+
+
+def listen_to_both():
+    """Listeners to the pipes `elmo` and `elmo_news`, which is 10 wide, side by side."""
+    return {
+        "@architectures": "spacy-elmo.OutputConcat.v1",
+        "tok2vec": listener("elmo"),
+        "elmo": listener("elmo_news", width=10),
     }
 
 

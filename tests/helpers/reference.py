@@ -189,12 +189,14 @@ def layers(
     state: State | None = None,
     words: list[str] | None = None,
     gates: list[list[tuple[Array, Array]]] | None = None,
+    keep_marks: bool = False,
 ) -> tuple[list[Array], State]:
     """(L + 1, n_tokens, 2P) a sentence, each run alone, and the state to carry to the next call.
     With `gates`, W and b by direction and layer, highways are in place of skip connections.
 
-    The marks are fed and dropped. Layer 0 is the token vector twice. The skip connection is
-    added from layer 1 (counted from 0) on, after clipping, and is no part of the state.
+    The marks are fed and, unless they are to be kept, dropped. Layer 0 is the token vector
+    twice. The skip connection is added from layer 1 (counted from 0) on, after clipping, and is
+    no part of the state.
     """
     lstm = options["lstm"]
     skip, n_layers = lstm.get("use_skip_connections", False), _n_layers(options)
@@ -227,7 +229,8 @@ def layers(
                 cells.append(cell)
             halves.append(stack)
             new_row.append(cells)
-        results.append(np.concatenate([np.array(h) for h in halves], axis=-1)[:, 1:-1])
+        whole = np.concatenate([np.array(h) for h in halves], axis=-1)
+        results.append(whole if keep_marks else whole[:, 1:-1])
         new_state.append(new_row)
     return results, new_state
 

@@ -148,13 +148,9 @@ def _run_layer(sizes: Sizes, stacks: Tensors, name: str, inputs: list[Array]) ->
     """One LSTM layer from a zero state: gates i, f, j, o, clips at every step."""
     encoder = sizes["encoder"]
     part = {
-        key: stacks[f"{name}.{key}"].astype(np.float64)
-        for key in (
-            "input_linearity.weight",
-            "state_linearity.weight",
-            "state_linearity.bias",
-            "state_projection.weight",
-        )
+        key.removeprefix(f"{name}."): values.astype(np.float64)
+        for key, values in stacks.items()
+        if key.startswith(f"{name}.")
     }
     c, h = np.zeros(encoder["dim"]), np.zeros(encoder["projection_dim"])
     outputs = []
@@ -162,14 +158,18 @@ def _run_layer(sizes: Sizes, stacks: Tensors, name: str, inputs: list[Array]) ->
         gates = part["input_linearity.weight"] @ x + part["state_linearity.weight"] @ h
         i, f, j, o = np.split(gates + part["state_linearity.bias"], 4)
         c = _clip(_sigmoid(f) * c + _sigmoid(i) * np.tanh(j), encoder["cell_clip"])
-        h = part["state_projection.weight"] @ (_sigmoid(o) * np.tanh(c))
-        h = _clip(h, encoder["proj_clip"])
+        h = _sigmoid(o) * np.tanh(c)
+        if "state_projection.weight" in part:
+            h = _clip(part["state_projection.weight"] @ h, encoder["proj_clip"])
         outputs.append(h)
     return outputs
 
 
 def layers(
-    sizes: Sizes, tensors: tuple[Tensors, Tensors], sentences: list[list[str]]
+    sizes: Sizes,
+    tensors: tuple[Tensors, Tensors],
+    sentences: list[list[str]],
+    keep_marks: bool = False,
 ) -> list[Array]:
     """(L + 1, n_tokens, 2P) a sentence, each from a zero state, marks fed and dropped. The
     skip connection is there from layer 1 (counted from 0) on."""
@@ -186,5 +186,6 @@ def layers(
                 x = [a + b for a, b in zip(out, x)] if layer else out
                 stack.append(x[::step])
             halves.append(np.array(stack))
-        results.append(np.concatenate(halves, axis=-1)[:, 1:-1])
+        whole = np.concatenate(halves, axis=-1)
+        results.append(whole if keep_marks else whole[:, 1:-1])
     return results

@@ -243,16 +243,6 @@ def test_sentence_as_doc(trained):
     np.testing.assert_allclose(node.predict([part])[0], node.predict([alone])[0], atol=1e-5)
 
 
-def test_two_pipes_with_listeners_are_refused(make_nlp, tiny_weights):
-    nlp = make_nlp()
-    nlp.add_pipe("elmo", name="second one", config={"weights": str(tiny_weights)})
-    nlp.add_pipe("tagger", config=tagger(listener(upstream="elmo")))
-    nlp.add_pipe("textcat", config=textcat(listener(upstream="second one")))
-    batch = examples(nlp)
-    with pytest.raises(ValueError, match=r"'elmo'.*'second one'|'second one'.*'elmo'"):
-        nlp.update(batch, sgd=nlp.initialize(lambda: batch))
-
-
 def test_layers_do_not_outlive_their_weights(make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger(listener()))

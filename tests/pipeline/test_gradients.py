@@ -7,7 +7,15 @@ import torch
 from spacy import util
 from thinc.api import Optimizer, fix_random_seed
 
-from components import concat_both, concat_input, examples, listener, tagger, textcat
+from components import (
+    concat_both,
+    concat_input,
+    examples,
+    listen_to_both,
+    listener,
+    tagger,
+    textcat,
+)
 
 
 class Recorder(Optimizer):
@@ -32,8 +40,9 @@ def loss_of(nlp, batch, names):
     its gradient is what spaCy's tagger and textcat start their backward pass with."""
     total = 0.0
     docs = [nlp.make_doc(eg.reference.text) for eg in batch]
-    elmo = nlp.get_pipe("elmo")
-    elmo.set_annotations(docs, elmo.predict(docs))
+    for name in language_models(nlp):
+        elmo = nlp.get_pipe(name)
+        elmo.set_annotations(docs, elmo.predict(docs))
     for name in names:
         pipe = nlp.get_pipe(name)
         scores = pipe.model.predict(docs)
@@ -47,6 +56,10 @@ def loss_of(nlp, batch, names):
     return total
 
 
+def language_models(nlp):
+    return [name for name in nlp.pipe_names if nlp.get_pipe_meta(name).factory == "elmo"]
+
+
 SETUPS = {
     "one listener": {"tagger": tagger(listener())},
     "grad_factor": {"tagger": tagger(listener(grad_factor=1.0, layer_norm=True))},
@@ -56,9 +69,11 @@ SETUPS = {
 }
 
 
-def build(make_nlp, components, **config):
+def build(make_nlp, components, others=(), **config):
     fix_random_seed(0)
     nlp = make_nlp(frozen=False, **config)
+    for name, weights in dict(others).items():
+        nlp.add_pipe("elmo", name=name, config={"weights": str(weights), "frozen": False})
     for name, settings in components.items():
         nlp.add_pipe(name.rstrip("2"), name=name, config=settings)
     batch = examples(nlp)
@@ -73,10 +88,10 @@ def build(make_nlp, components, **config):
     return nlp, batch
 
 
-def gradients_by_listeners(nlp, batch, how, exclude):
+def gradients_by_listeners(nlp, batch, how, exclude, upstream="elmo"):
     recorder = Recorder()
     if how in ("nlp.update", "annotating"):
-        annotates = ["elmo"] if how == "annotating" else []
+        annotates = language_models(nlp) if how == "annotating" else []
         nlp.update(batch, sgd=recorder, exclude=exclude, annotates=annotates, drop=0.0)
     else:  # as in spacy train: accumulate over two halves, then finish every pipe
         for half in (batch[:2], batch[2:]):
@@ -84,7 +99,7 @@ def gradients_by_listeners(nlp, batch, how, exclude):
         for name, pipe in nlp.pipeline:
             if name not in exclude:
                 pipe.finish_update(recorder)
-    elmo = nlp.get_pipe("elmo")
+    elmo = nlp.get_pipe(upstream)
     elmo.to_bytes()  # whatever is still due is done before anybody looks at the weights
     shim = elmo.model.shims[0]
     return {key[1]: value for key, value in recorder.gradients.items() if key[0] == shim.id}
@@ -106,11 +121,14 @@ def finite_differences(nlp, batch, names, weight, places, step=1e-2):
     return np.array(slopes)
 
 
-def check(nlp, batch, how, exclude=()):
-    names = [name for name in nlp.pipe_names if name != "elmo" and name not in exclude]
-    found = gradients_by_listeners(nlp, batch, how, exclude)
-    weights = dict(nlp.get_pipe("elmo").bilm.named_parameters())
-    for name in ("stacks.0.1.projection", "stacks.1.0.input_weight", "encoder.projection.weight"):
+def check(nlp, batch, how, exclude=(), upstream="elmo"):
+    skipped = {*language_models(nlp), *exclude}
+    names = [name for name in nlp.pipe_names if name not in skipped]
+    found = gradients_by_listeners(nlp, batch, how, exclude, upstream)
+    weights = dict(nlp.get_pipe(upstream).bilm.named_parameters())
+    top = nlp.get_pipe(upstream).bilm.config.n_layers - 1
+    projection = f"stacks.0.{top}.projection"
+    for name in (projection, "stacks.1.0.input_weight", "encoder.projection.weight"):
         gradient = found[name].ravel()
         places = np.argsort(-np.abs(gradient))[:6]
         slopes = finite_differences(nlp, batch, names, weights[name], places)
@@ -136,6 +154,26 @@ def test_accumulated_as_in_spacy_train(make_nlp, setup):
 def test_one_component_frozen(make_nlp, how, frozen):
     nlp, batch = build(make_nlp, SETUPS["two components"])
     check(nlp, batch, how, exclude=[frozen])
+
+
+@pytest.mark.parametrize("how", ["nlp.update", "annotating", "spacy train"])
+@pytest.mark.parametrize("upstream", ["elmo", "elmo_news"])
+def test_two_pipes(make_nlp, narrow_weights, how, upstream):
+    """One component listens to both, another one to either."""
+    components = {
+        "tagger": tagger(listen_to_both()),
+        "tagger2": tagger(listener("elmo")),
+        "textcat": textcat(listener("elmo_news", width=10)),
+    }
+    nlp, batch = build(make_nlp, components, {"elmo_news": narrow_weights})
+    check(nlp, batch, how, upstream=upstream)
+
+
+def test_through_an_alignment(make_nlp, tmp_path):
+    matrix = np.random.default_rng(3).normal(0, 0.5, (12, 12))
+    np.save(tmp_path / "w.npy", matrix)
+    nlp, batch = build(make_nlp, SETUPS["one listener"], align=str(tmp_path / "w.npy"))
+    check(nlp, batch, "nlp.update")
 
 
 def test_grad_factor_scales(make_nlp):

@@ -31,6 +31,7 @@ VARIANTS = [
     {"n_layers": 1, "activation": "tanh", "n_highway": 1},
     {"n_layers": 3, "cell_clip": None, "proj_clip": 0, "max_characters_per_token": 7},
     {"cell_clip": 0.7, "proj_clip": 0.5, "filters": [[1, 3], [12, 4]]},
+    {"dim": 6, "proj_clip": 0.5},  # a projection that is square
 ]
 
 
@@ -328,10 +329,32 @@ def test_tensors_that_are_none(folder, tensor, named):
     fails(folder, folder / "token_embedder.pkl", named)
 
 
-def test_the_projection_of_an_lstm_that_needs_none(tmp_path):
-    """P = D: the format has a matrix that this package's LSTM has no place for."""
-    folder = write(tmp_path / "m", dim=6)
-    fails(folder, "forward_layer_0.state_projection.weight", "has no place")
+def without_projections(tensors, names=("state_projection",)):
+    embedder, stacks = tensors
+    return embedder, {k: v for k, v in stacks.items() if not any(name in k for name in names)}
+
+
+def test_no_projections(tmp_path):
+    """P = D: they may be missing. Then nothing is clipped in their place."""
+    sizes = reference.sizes_of(dim=6, proj_clip=0.2)
+    tensors = without_projections(reference.random_tensors(sizes, seed=3))
+    bilm = read_weights(reference.write_folder(tmp_path / "m", sizes, tensors))
+    expected = reference.layers(sizes, tensors, SENTENCES)
+    check_layers(bilm.embed(SENTENCES)[0], expected)
+    assert not bilm.config.square_projection
+
+
+def test_some_projections(tmp_path):
+    sizes = reference.sizes_of(dim=6)
+    for names, named in (
+        (
+            ["backward_layer_1.state_projection"],
+            "'backward_layer_1.state_projection.weight' is mis",
+        ),
+        (["forward_layer_0.state_projection"], "'forward_layer_1.state_projection.weight'"),
+    ):
+        tensors = without_projections(reference.random_tensors(sizes), names)
+        fails(reference.write_folder(tmp_path / names[0], sizes, tensors), named)
 
 
 def test_config_of_the_fixture_s_kind_survives_json(folder):

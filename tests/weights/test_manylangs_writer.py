@@ -28,6 +28,7 @@ VARIANTS = [
     {"char_dim": 0, "word_dim": 6},
     {"n_layers": 1, "activation": "tanh", "n_highway": 0},
     {"n_layers": 3, "cell_clip": None, "proj_clip": 0, "max_characters_per_token": 7},
+    {"dim": 6, "proj_clip": 0.5},
 ]
 SENTENCES = [["The", "cat", "sat", "."], [], ["漢", "é😀", "t" * 11, "\u3000", "<bos>", "<oov>"]]
 

@@ -150,7 +150,10 @@ def checksum(
     placeless = config.copy()
     placeless["corpora"]["train"]["path"] = placeless["paths"]["dev"] = None
     if model is not None:
-        placeless["components"]["elmo"]["weights"] = model.checksum
+        elmo = placeless["components"]["elmo"]
+        elmo["weights"] = model.checksum
+        if elmo.get("align") is None:  # runs from before there was this setting are equal
+            elmo.pop("align", None)
     digest = hashlib.sha256(placeless.to_str(interpolate=False).encode())
     digest.update(f"{limits.max_minutes:g}".encode())
     for split in SPLITS:

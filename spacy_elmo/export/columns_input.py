@@ -1,0 +1,94 @@
+"""Tables of text: tab-separated files, a text a row, and CoNLL's files, a word a row."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+from ..text.reading import NOT_UTF8, refuse
+from .entries import Entry, sentence
+from .making import DocMaker
+from .text_input import Progress, chunks_of, lines_of
+
+DOCUMENT = "-DOCSTART-"  # begins the lines of CoNLL-2003 that are no words
+COMMENT = re.compile(r"#(begin|end) document|# \S+ = ")  # of CoNLL-2012, and as in CoNLL-U
+
+
+def read_tsv(
+    file: Path, column: str, maker: DocMaker, progress: Progress, *, tokenize: bool
+) -> Iterator[Entry]:
+    """Read a column of a tab-separated file; quotes have no meaning. A row is an entry, also
+    where its text is empty: tokens separated by spaces, or a Doc as the pipeline reads it.
+
+    file (Path): The file.
+    column (str): The column's name, which the first line has then; or its number, from 1,
+        and then the first line is a row like all.
+    maker (DocMaker): Makes the Docs.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    tokenize (bool): Whether it holds running text.
+    YIELDS (Entry): An entry.
+    RAISES (ValueError): There is no such column, or the file cannot be read.
+    """
+    place = _place(column)
+    for chunk in chunks_of(file, progress, by_paragraph=False):
+        with maker.nlp.memory_zone():
+            entries = []
+            for number, line in lines_of(chunk) if chunk.data else ():
+                cells = _decode(file, number, line).split("\t")
+                if place is None:
+                    place = _find(file, number, cells, column)
+                    continue
+                text = _cell(file, number, cells, place)
+                entries.append(maker.entry(maker.nlp(text)) if tokenize else sentence(text.split()))
+        yield from entries
+
+
+def read_conll(file: Path, column: Optional[str], progress: Progress) -> Iterator[Entry]:
+    """Read a file of columns, a word a line, as of CoNLL's shared tasks: separated by tabs, or
+    else by spaces; empty lines stand between sentences.
+
+    file (Path): The file.
+    column (Optional[str]): Number of the column of words, from 1; None for the first.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    YIELDS (Entry): A sentence.
+    RAISES (ValueError): A line has no such column, or the file cannot be read.
+    """
+    place = _place(column or "1")
+    if place is None:
+        raise ValueError(f"{file}: columns of .conll files have numbers, from 1, not '{column}'")
+    words: list[str] = []
+    for chunk in chunks_of(file, progress, by_paragraph=True):
+        for number, line in lines_of(chunk) if chunk.data else ():
+            text = _decode(file, number, line)
+            if not text.strip():
+                if words:
+                    yield sentence(words)
+                words = []
+            elif not text.startswith(DOCUMENT) and not COMMENT.match(text):
+                cells = text.split("\t") if "\t" in text else text.split()
+                words.append(_cell(file, number, cells, place))
+    if words:
+        yield sentence(words)
+
+
+def _place(column: str) -> Optional[int]:
+    return int(column) - 1 if column.isdecimal() and int(column) else None
+
+
+def _find(file: Path, number: int, names: list[str], column: str) -> int:
+    if column not in names:
+        refuse(file, number, f"no column '{column}', but {', '.join(names)}; or its number, from 1")
+    return names.index(column)
+
+
+def _cell(file: Path, number: int, cells: list[str], place: int) -> str:
+    if place >= len(cells):
+        refuse(file, number, f"no column {place + 1}: the line has {len(cells)}")
+    return cells[place].strip()
+
+
+def _decode(file: Path, number: int, line: bytes) -> str:
+    try:
+        return line.decode("utf8").rstrip("\r")
+    except UnicodeDecodeError:
+        refuse(file, number, NOT_UTF8)

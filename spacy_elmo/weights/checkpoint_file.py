@@ -1,0 +1,171 @@
+"""bilm-tf's own checkpoints, which TensorFlow reads where it is installed."""
+
+import importlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Optional
+
+import numpy as np
+
+from .allennlp import BIAS, EMBEDDING, OPTIONS_FILE, WEIGHT, AllenNLP, beside
+from .archives import File
+
+STATE_FILE = "checkpoint"  # in which TensorFlow notes the latest
+INDEX = ".index"
+_SCOPE = "lm/"
+_LATEST = re.compile(r'^model_checkpoint_path:\s*"(?:.*[/\\])?([^"/\\]+)"', re.MULTILINE)
+# As bilm-tf's `dump_weights` names variables in HDF5; the last ones in two directions alone.
+_NAMES = (("multi_rnn_cell/cell_", "MultiRNNCell/Cell"), ("lstm_cell/", "LSTMCell/"))
+_TWO_DIRECTIONS = (
+    ("/rnn/", "/RNN/"),
+    ("projection/kernel", "W_P_0"),
+    ("/kernel", "/W_0"),
+    ("/bias", "/B"),
+)
+
+
+class Checkpoint(AllenNLP):
+    """A checkpoint `model.ckpt-NUMBER` (its `.index` and `.data` files) with the `options.json` of
+    its training. What bilm-tf's `dump_weights` makes of it, and the softmax, which that leaves
+    out. It is read alone, and written by TensorFlow."""
+
+    name = "checkpoint"
+    suffixes: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def find(cls, path: File) -> Optional["Checkpoint"]:
+        if not isinstance(path, Path):
+            return None
+        prefix = _latest(path) if path.is_dir() else _prefix(path)
+        if prefix is None:
+            return None
+        options = beside(prefix, OPTIONS_FILE)
+        found = next((file for file in options if file.is_file()), None)
+        if found is None:
+            raise ValueError(f"{prefix}: no options beside it; expected {options[-1]}")
+        return cls(found, prefix)
+
+    def files(self) -> list[Path]:
+        assert isinstance(self.weights, Path)
+        parts = sorted(self.weights.parent.glob(f"{self.weights.name}.*"))
+        others = [*beside(self.weights, "vocab.txt"), self.options]
+        return [*parts, *(file for file in others if isinstance(file, Path) and file.is_file())]
+
+    def dtype(self) -> Optional[str]:
+        return None
+
+    @contextmanager
+    def _opened(self, path: File) -> Iterator[Any]:
+        if path != self.weights:
+            with super()._opened(path) as stored:
+                yield stored
+            return
+        yield CheckpointArrays(_load(self.weights), str(self.weights))
+
+
+class CheckpointArrays:
+    """The variables of a language model in a checkpoint, by their names in HDF5; those of an
+    optimizer stand below them, and are left out.
+
+    reader (CheckpointReader): TensorFlow's.
+    source (str): The checkpoint's name in messages.
+    """
+
+    kind = "variable"
+
+    def __init__(self, reader: Any, source: str):
+        self.source = source
+        self._reader = reader
+        with self._named_errors():
+            self._shapes = dict(reader.get_variable_to_shape_map())
+            self._dtypes = dict(reader.get_variable_to_dtype_map())
+        variables = [
+            name
+            for name in sorted(self._shapes)
+            if name.startswith(_SCOPE) and name.rpartition("/")[0] not in self._shapes
+        ]
+        if not variables:
+            raise ValueError(f"{source}: a checkpoint without variables of bilm-tf ('{_SCOPE}...')")
+        self._names = {hdf5_name(name): name for name in variables}
+        if BIAS in self._names and WEIGHT not in self._names and EMBEDDING in self._names:
+            self._names[WEIGHT] = self._names[EMBEDDING]  # share_embedding_softmax
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def shape(self, name: str) -> Optional[tuple[int, ...]]:
+        """As `StoredArrays` says."""
+        if name not in self._names:
+            return None
+        theirs = self._names[name]
+        if not self._dtypes[theirs].is_floating:
+            raise ValueError(f"{self.source}: variable '{theirs}' holds no floats")
+        return tuple(self._shapes[theirs])
+
+    def read(self, name: str) -> np.ndarray:
+        """As `StoredArrays` says."""
+        with self._named_errors():
+            return np.asarray(self._reader.get_tensor(self._names[name]), dtype="float32")
+
+    def attribute(self, name: str) -> None:
+        """RETURNS (None): A checkpoint has none."""
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # TensorFlow has kinds of its own
+            raise _unreadable(self.source, error) from error
+
+
+def hdf5_name(variable: str) -> str:
+    """RETURNS (str): The name that `dump_weights` gives a variable."""
+    name = variable.removeprefix(_SCOPE)
+    for theirs, dumped in (*_NAMES, *(_TWO_DIRECTIONS if name.startswith("RNN_") else ())):
+        name = name.replace(theirs, dumped)
+    return name
+
+
+def _load(prefix: File) -> Any:
+    try:
+        tensorflow = importlib.import_module("tensorflow")
+    except ImportError:
+        raise ValueError(
+            f"{prefix} is a checkpoint of TensorFlow, which is not installed here: pip install "
+            f"tensorflow, or where bilm-tf is run, make the HDF5 file that needs none: "
+            f"bilm.training.dump_weights('{getattr(prefix, 'parent', '')}', 'weights.hdf5')"
+        ) from None
+    try:
+        return tensorflow.train.load_checkpoint(str(prefix))
+    except Exception as error:
+        raise _unreadable(str(prefix), error) from error
+
+
+def _unreadable(source: str, error: Exception) -> ValueError:
+    reason = str(error).split("\n")[0] or type(error).__name__
+    return ValueError(f"{source}: TensorFlow cannot read this checkpoint: {reason}")
+
+
+def _latest(folder: Path) -> Optional[Path]:
+    """The checkpoint of a folder that TensorFlow noted as the latest, or the only one. The note
+    holds a path of where it was trained, of which the name counts."""
+    found = sorted(folder.glob(f"*ckpt*{INDEX}"))
+    if len(found) > 1 and (folder / STATE_FILE).is_file():
+        noted = _LATEST.search((folder / STATE_FILE).read_text("utf8", "replace"))
+        names = [file for file in found if noted and file.name == f"{noted[1]}{INDEX}"]
+        found = names or found
+    if len(found) > 1:
+        example = found[0].with_suffix("")
+        raise ValueError(f"{folder} holds several checkpoints: give the path of one, as {example}")
+    return found[0].with_suffix("") if found else None
+
+
+def _prefix(path: Path) -> Optional[Path]:
+    if path.suffix == INDEX and path.is_file():
+        return path.with_suffix("")
+    return path if path.with_name(f"{path.name}{INDEX}").is_file() else None

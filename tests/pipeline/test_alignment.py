@@ -1,0 +1,157 @@
+"""`align`: a matrix that maps the layers into another model's space."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.convert import convert
+from spacy_elmo.weights.describe import describe
+
+from components import examples, listener, tagger
+from models import check_refused
+
+WIDTH = 12
+TEXT = "Maria sat on the bank"
+MATRIX = np.random.default_rng(5).normal(0, 1, (WIDTH, WIDTH)).astype("float32")
+
+
+@pytest.fixture
+def matrix(tmp_path):
+    np.save(tmp_path / "w.npy", MATRIX)
+    return tmp_path / "w.npy"
+
+
+def aligned(nlp, text=TEXT):
+    """Every vector of every layer by itself, in float64, from a pipeline without matrix."""
+    layers = nlp.get_pipe("elmo").predict([nlp.make_doc(text)])[0].astype("float64")
+    return np.array([[MATRIX.astype("float64") @ vector for vector in layer] for layer in layers])
+
+
+@pytest.mark.parametrize("ending", [".npy", ".txt"])
+def test_all_layers(make_nlp, tmp_path, ending):
+    path = tmp_path / f"w{ending}"
+    np.save(path, MATRIX.astype("float64")) if ending == ".npy" else np.savetxt(path, MATRIX)
+    expected = aligned(make_nlp())
+    nlp = make_nlp(align=str(path), store_layers=True)
+    doc = nlp(TEXT)
+    np.testing.assert_allclose(doc._.elmo, expected, atol=1e-5)
+    np.testing.assert_allclose(doc.tensor, expected.mean(0), atol=1e-5)
+    assert nlp("")._.elmo.shape == (3, 0, WIDTH)
+
+
+def test_saved_with_the_pipeline(make_nlp, matrix, tmp_path):
+    """The file is not needed again, and other weights may come without it."""
+    nlp = make_nlp(align=str(matrix))
+    expected = nlp(TEXT).tensor
+    nlp.to_disk(tmp_path / "pipeline")
+    data = nlp.to_bytes()
+    matrix.unlink()
+    loaded = spacy.load(tmp_path / "pipeline")
+    np.testing.assert_allclose(loaded(TEXT).tensor, expected, atol=1e-6)
+    loaded.to_disk(tmp_path / "again")
+    np.testing.assert_allclose(spacy.load(tmp_path / "again")(TEXT).tensor, expected, atol=1e-6)
+    other = make_nlp().from_bytes(data)
+    np.testing.assert_allclose(other(TEXT).tensor, expected, atol=1e-6)
+    plain = make_nlp()
+    loaded.from_bytes(plain.to_bytes())
+    np.testing.assert_allclose(loaded(TEXT).tensor, plain(TEXT).tensor, atol=1e-6)
+
+
+def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
+    """Kept features and stored layers are told apart by it."""
+    features = {"@feature_caches": "spacy-elmo.disk.v1", "path": str(tmp_path / "f.sqlite")}
+    found = []
+    for align in (None, str(matrix)):
+        nlp = make_nlp(align=align, features=features)
+        nlp.add_pipe("tagger", config=tagger(listener()))
+        batch = examples(nlp)
+        nlp.initialize(lambda batch=batch: batch)
+        nlp.get_pipe("elmo").update(batch)
+        found.append(batch[0].x._.elmo)
+        identity = nlp.get_pipe("elmo").bilm.checksum()
+        nlp.get_pipe("elmo").bilm.align(torch.eye(WIDTH))
+        assert nlp.get_pipe("elmo").bilm.checksum() != identity
+    expected = np.einsum("ij,lnj->lni", MATRIX.astype("float64"), found[0])
+    np.testing.assert_allclose(found[1], expected, atol=1e-5)
+
+
+def test_replaced_listeners_and_fewer_layers(make_nlp, matrix, tmp_path):
+    nlp = make_nlp(align=str(matrix))
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    nlp.initialize(lambda: examples(nlp))
+    node = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    doc = nlp(TEXT)
+    expected = node.predict([doc])[0]
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.to_disk(tmp_path / "pipeline")
+    matrix.unlink()
+    replaced = spacy.load(tmp_path / "pipeline").get_pipe("tagger").model.get_ref("tok2vec")
+    found = replaced.predict([Doc(nlp.vocab, words=TEXT.split())])[0]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    bilm = nlp.get_pipe("elmo").bilm
+    whole, lower = (model.embed([TEXT.split()])[0][0] for model in (bilm, bilm.first_layers(1)))
+    torch.testing.assert_close(lower, whole[:2])
+
+
+def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path, tiny_weights):
+    nlp = make_nlp(align=str(matrix))
+    expected = nlp(TEXT).tensor
+    nlp.to_disk(tmp_path / "pipeline")
+    source = tmp_path / "pipeline" / "elmo" / "model.safetensors"
+    _, lost = convert(source, tmp_path / "x.safetensors")
+    assert not lost
+    _, lost = convert(source, tmp_path / "x.hdf5", allow_loss=True)
+    assert lost == ["the matrix that aligns its layers with another model's"]
+    embed = [read_weights(tmp_path / name).embed for name in ("x.safetensors", "x.hdf5")]
+    kept, without = (call([TEXT.split()], "warm")[0][0].mean(0).numpy() for call in embed)
+    np.testing.assert_allclose(kept, expected, atol=1e-6)
+    np.testing.assert_allclose(without, make_nlp()(TEXT).tensor, atol=1e-6)
+    told = [describe(tmp_path / name)["aligned"] for name in ("x.safetensors", "x.hdf5")]
+    assert told == [True, False]
+    (tmp_path / "text.txt").write_text(TEXT + "\n")
+    embed_files(str(tmp_path / "pipeline"), tmp_path / "text.txt", tmp_path / "out.npz")
+    with np.load(tmp_path / "out.npz") as vectors:
+        np.testing.assert_allclose(vectors["0"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("w.npy", np.eye(11), r"shape \(11, 11\), but the vectors are 12 wide.*\(12, 12\)"),
+        ("w.npy", np.zeros(12), r"shape \(12,\)"),
+        ("w.npy", np.full((12, 12), np.inf), "not finite"),
+        ("w.npy", np.array([{}]), "no matrix can be read"),
+        ("w.txt", b"1 2\n3\n", "no matrix can be read"),
+        ("w.txt", b"1 2\n3 4\n", r"shape \(2, 2\)"),
+        ("w.txt", b"0\n" * 50, r"shape \(13, 1\)"),
+        ("w.pth", b"", "numpy.save"),
+        ("w.txt", None, "no matrix can be read from .*w.txt"),
+    ],
+)
+def test_refused(make_nlp, tmp_path, name, content, message):
+    path = tmp_path / name
+    if isinstance(content, np.ndarray):
+        np.save(path, content)
+    elif content is not None:
+        path.write_bytes(content)
+    nlp = make_nlp(align=str(path))
+    with pytest.raises(ValueError, match=message) as error:
+        nlp(TEXT)
+    assert "\n" not in str(error.value)
+
+
+def test_a_damaged_matrix_in_a_file_of_weights(make_nlp, matrix, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    make_nlp(align=str(matrix)).to_disk(tmp_path / "pipeline")
+    file = tmp_path / "pipeline" / "elmo" / "model.safetensors"
+    from safetensors import safe_open
+
+    with safe_open(file, "pt") as opened:
+        metadata = opened.metadata()
+    save_file({**load_file(file), "alignment": torch.zeros(3, 3)}, file, metadata)
+    check_refused(lambda: read_weights(file), "alignment", "(3, 3)", "(12, 12)")

@@ -1,0 +1,250 @@
+"""Several language models in one pipeline, each with listeners of its own."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+import torch
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.embedding.doc_layers import get_layers
+from spacy_elmo.layers.scalar_mix import mix_weights
+from spacy_elmo.pipeline.mixes import learned_mixes
+from spacy_elmo.vectors import keep_vectors, restore_vectors
+from spacy_elmo.weights import read_weights
+
+from commands import run_elmo
+from components import examples, listen_to_both, listener, tagger, textcat
+
+TEXT = "Maria sat on the bank of the river"
+LISTENER = "spacy-elmo.ElmoListener.v1"
+
+
+@pytest.fixture
+def make_two(make_nlp, narrow_weights):
+    """A pipeline with `elmo`, 12 wide, three layers, and `elmo_news`, 10 wide, two layers."""
+
+    def make(other=None, **config):
+        nlp = make_nlp(**config)
+        settings = {"weights": str(narrow_weights), **config, **(other or {})}
+        nlp.add_pipe("elmo", name="elmo_news", config=settings)
+        return nlp
+
+    return make
+
+
+def trained(nlp, components, n_updates=3):
+    for name, config in components.items():
+        nlp.add_pipe(name.rstrip("2"), name=name, config=config)
+    batch = examples(nlp)
+    sgd = nlp.initialize(lambda: batch)
+    for _ in range(n_updates):
+        nlp.update(batch, sgd=sgd)
+    return nlp
+
+
+def each_its_own():
+    """Without width and n_layers, which follow the pipe that is named."""
+    wide, narrow = ({"@architectures": LISTENER, "upstream": n} for n in ("elmo", "elmo_news"))
+    return {"tagger": tagger(wide), "textcat": textcat(narrow)}
+
+
+def answers(doc):
+    return [token.tag_ for token in doc], {name: round(cat, 5) for name, cat in doc.cats.items()}
+
+
+def layers_of(weights, text):
+    layers, _ = read_weights(weights).embed([text.split()], "warm")
+    return layers[0].numpy()
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_weights):
+    nlp = trained(make_two(frozen=frozen), each_its_own(), n_updates=0)
+    doc = nlp(TEXT)
+    for name, weights, component in (
+        ("elmo", tiny_weights, "tagger"),
+        ("elmo_news", narrow_weights, "textcat"),
+    ):
+        expected = layers_of(weights, TEXT)
+        np.testing.assert_allclose(get_layers(doc, name), expected, atol=1e-6)
+        (node,) = nlp.get_pipe(name).listeners
+        assert node.get_dim("nO") == expected.shape[2]
+        assert len(mix_weights(node.mix)) == len(expected)
+        assert nlp.get_pipe(name).listening_components == [component]
+        np.testing.assert_allclose(node.predict([doc])[0], expected.mean(0), atol=1e-6)
+    np.testing.assert_array_equal(doc._.elmo, get_layers(doc, "elmo_news"))  # the last one's
+    doc._.elmo = None
+    assert get_layers(doc, "elmo") is get_layers(doc, "elmo_news") is None
+
+
+def test_trained_together_as_alone(make_two, make_nlp, narrow_weights):
+    """Components that share nothing learn the same in one pipeline as in two."""
+    both = trained(make_two(frozen=False), each_its_own())
+    alone = [make_nlp(frozen=False), make_nlp(frozen=False, weights=str(narrow_weights))]
+    for nlp, (name, config) in zip(alone, each_its_own().items()):
+        config["model"]["tok2vec"]["upstream"] = "elmo"
+        trained(nlp, {name: config})
+    for name, nlp in zip(("elmo", "elmo_news"), alone):
+        one = both.get_pipe(name).bilm.state_dict()
+        for key, weight in nlp.get_pipe("elmo").bilm.state_dict().items():
+            torch.testing.assert_close(one[key], weight)
+    doc = both(TEXT)
+    tags, _ = answers(alone[0](TEXT))
+    _, cats = answers(alone[1](TEXT))
+    assert answers(doc)[0] == tags
+    assert answers(doc)[1] == pytest.approx(cats, abs=1e-4)
+
+
+@pytest.mark.parametrize("frozen", [(True, False), (False, True)])
+def test_one_frozen_and_one_not(make_two, frozen):
+    nlp = make_two(frozen=frozen[0], other={"frozen": frozen[1]})
+    pipes = [nlp.get_pipe(name) for name in ("elmo", "elmo_news")]
+    before = [pipe.bilm.stacks[0][0].bias.detach().clone() for pipe in pipes]
+    trained(nlp, {"tagger": tagger(listen_to_both())})
+    stayed = [torch.equal(old, pipe.bilm.stacks[0][0].bias) for old, pipe in zip(before, pipes)]
+    assert stayed == list(frozen)
+
+
+def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path):
+    """In memory each pipe has its own; in one file they are told apart by their weights."""
+    for features in (
+        {"@feature_caches": "spacy-elmo.memory.v1"},
+        {"@feature_caches": "spacy-elmo.disk.v1", "path": str(tmp_path / "features.sqlite")},
+    ):
+        nlp = trained(make_two(features=features), {"tagger": tagger(listen_to_both())}, 0)
+        batch, sgd = examples(nlp), nlp.create_optimizer()
+        nlp.update(batch, sgd=sgd)
+        computed.clear()
+        again = examples(nlp)
+        for name in ("elmo", "elmo_news"):
+            nlp.get_pipe(name).update(again)
+        assert not computed
+        for eg in again:
+            for name in ("elmo", "elmo_news"):
+                pipe = nlp.get_pipe(name)
+                expected = pipe.bilm.embed([[token.text for token in eg.x]], "warm")[0][0]
+                np.testing.assert_allclose(get_layers(eg.x, name), expected, atol=1e-6)
+
+
+def test_scored_docs_are_kept_by_each_pipe(make_two, computed):
+    nlp = trained(make_two(), {"tagger": tagger(listen_to_both())})
+    texts = ["A loan in Rome", "They swim", "Money today ."]
+    for _ in range(2):
+        computed.clear()
+        nlp.evaluate([spacy.training.Example(nlp.make_doc(t), nlp.make_doc(t)) for t in texts])
+    assert not computed
+
+
+def test_saved_and_loaded_in_a_new_process(make_two, tmp_path):
+    nlp = trained(make_two(frozen=False), each_its_own())
+    nlp.to_disk(tmp_path / "pipeline")
+    script = (
+        "import sys, spacy, srsly; nlp = spacy.load(sys.argv[1]); doc = nlp(sys.argv[2]);"
+        "print(srsly.json_dumps([[t.tag_ for t in doc], doc.cats, doc.vector.tolist()]))"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "pipeline"), TEXT]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    tags, cats, vector = srsly.json_loads(done.stdout)
+    doc = nlp(TEXT)
+    assert tags == [token.tag_ for token in doc]
+    assert cats == pytest.approx(doc.cats, abs=1e-5)
+    np.testing.assert_allclose(vector, doc.vector, atol=1e-5)
+
+
+def test_replace_the_listener_of_one_pipe(make_two, tmp_path):
+    """A component listens to both, with mixes of different settings."""
+    both = listen_to_both()
+    both["elmo"]["mix"]["layer_norm"] = True
+    nlp = trained(make_two(), {"tagger": tagger(both), "textcat": textcat(listener("elmo"))})
+    wanted = answers(nlp(TEXT))
+    nlp.replace_listeners("elmo_news", "tagger", ["model.tok2vec.elmo"])
+    assert nlp.get_pipe("elmo_news").listener_map == {}
+    assert set(nlp.get_pipe("elmo").listener_map) == {"tagger", "textcat"}
+    nlp.remove_pipe("elmo_news")
+    assert answers(nlp(TEXT)) == wanted
+    nlp.to_disk(tmp_path / "pipeline")
+    loaded = spacy.load(tmp_path / "pipeline")
+    assert answers(loaded(TEXT)) == wanted
+    block = loaded.get_pipe_config("tagger")["model"]["tok2vec"]
+    assert block["tok2vec"]["@architectures"] == LISTENER
+    assert block["elmo"]["bilm"]["projection_dim"] == 5
+    assert block["elmo"]["mix"]["layer_norm"] is True
+
+
+@pytest.mark.parametrize("set_vectors", [(True, True), (True, False), (False, True)])
+def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors):
+    nlp = make_two(set_vectors=set_vectors[0], other={"set_vectors": set_vectors[1]})
+    doc = nlp(TEXT)
+    name = "elmo_news" if set_vectors[1] else "elmo"
+    expected = nlp.get_pipe(name).predict([doc])[0].mean(0)
+    np.testing.assert_allclose(doc.tensor, expected, atol=1e-6)
+    np.testing.assert_allclose(doc[4].vector, expected[4], atol=1e-6)
+
+
+def test_any_is_the_nearest_pipe_before(make_nlp, narrow_weights):
+    nlp = make_nlp()
+    nlp.add_pipe("tagger", config=tagger({"@architectures": LISTENER}))
+    nlp.add_pipe("textcat", config=textcat({"@architectures": LISTENER}))
+    assert nlp.get_pipe("elmo").listening_components == ["tagger", "textcat"]
+    settings = {"weights": str(narrow_weights)}
+    nlp.add_pipe("elmo", name="elmo_news", config=settings, before="textcat")
+    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
+    assert nlp.get_pipe("elmo_news").listening_components == ["textcat"]
+    batch = examples(nlp)
+    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    assert [row["upstream"] for row in learned_mixes(nlp)] == ["elmo", "elmo_news"]
+    nlp.remove_pipe("elmo_news")
+    assert nlp.get_pipe("elmo").listening_components == ["tagger", "textcat"]
+
+
+@pytest.mark.parametrize("disabled", ["elmo", "elmo_news"])
+def test_one_pipe_disabled(make_two, disabled):
+    """Its listener predicts from zeros and says so; never from the other's layers."""
+    nlp = trained(make_two(), each_its_own())
+    (node,) = nlp.get_pipe(disabled).listeners
+    with nlp.select_pipes(disable=[disabled]), pytest.warns(UserWarning, match=f"'{disabled}'"):
+        doc = nlp(TEXT)
+    assert not node.predict([doc])[0].any()
+
+
+def test_docs_keep_both_from_process_to_process(make_two):
+    nlp = trained(make_two(), each_its_own())
+    doc = nlp(TEXT)
+    stored = DocBin(docs=[keep_vectors(doc)], store_user_data=True).to_bytes()
+    (binned,) = DocBin().from_bytes(stored).get_docs(nlp.vocab)
+    for copied in (binned, Doc(nlp.vocab).from_bytes(doc.to_bytes())):
+        restore_vectors(copied)
+        for name in ("elmo", "elmo_news"):
+            np.testing.assert_array_equal(get_layers(copied, name), get_layers(doc, name))
+            identity = nlp.get_pipe(name)._shim.identity
+            assert get_layers(copied, name, identity) is not None
+
+
+def test_mix_command(make_two, tmp_path):
+    nlp = trained(make_two(), {"tagger": tagger(listen_to_both())})
+    nlp.to_disk(tmp_path / "pipeline")
+    rows = srsly.json_loads(run_elmo("mix", tmp_path / "pipeline", "--json").stdout)
+    assert [(row["upstream"], len(row["weights"])) for row in rows] == [
+        ("elmo", 3),
+        ("elmo_news", 2),
+    ]
+    table = run_elmo("mix", tmp_path / "pipeline").stdout.splitlines()
+    header, *lines = [line for line in table if "layer 0" in line or "tagger" in line]
+    assert header.split() == [
+        "component",
+        "place",
+        "upstream",
+        "layer",
+        "0",
+        "layer",
+        "1",
+        "layer",
+        "2",
+        "gamma",
+    ]
+    gamma = header.index("gamma") + len("gamma")
+    assert [line[gamma - 5 : gamma] for line in lines] == [f"{row['gamma']:.3f}" for row in rows]
