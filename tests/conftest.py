@@ -74,9 +74,9 @@ def computed(monkeypatch):
     sequences = []
     embed = BiLM.embed
 
-    def count(self, sentences, state=None):
+    def count(self, sentences, state=None, **how):
         sequences.extend(tuple(sentence) for sentence in sentences if sentence)
-        return embed(self, sentences, state)
+        return embed(self, sentences, state, **how)
 
     monkeypatch.setattr(BiLM, "embed", count)
     return sequences
