@@ -11,6 +11,7 @@ from spacy.language import Language
 
 if TYPE_CHECKING:
     from .config import PretrainingConfig
+    from .norms import Norms
 
 Info = dict[str, Any]
 LogStep = Callable[[Optional[Info]], None]
@@ -85,6 +86,7 @@ def step_info(
     report: dict[str, Any],
     checkpoints: Sequence[tuple[float, int]] = (),
     output_path: Optional[str] = None,
+    norms: "Optional[Norms]" = None,
 ) -> Info:
     """Say what spaCy's loggers are told after an evaluation (`spacy.training.loop`).
 
@@ -95,6 +97,7 @@ def step_info(
     report (dict): What `Trainer.report` returned.
     checkpoints (Sequence[Tuple[float, int]]): Score and step of the evaluations before.
     output_path (Optional[str]): The last model, for loggers that store models.
+    norms (Optional[Dict[str, Dict[str, float]]]): Of the last step, by weight.
     RETURNS (dict): The information; its `checkpoints` are those of the next call.
     """
     perplexity = report["perplexity"]
@@ -113,6 +116,8 @@ def step_info(
             "perplexity_backward": perplexity["backward"],
             "unknown": perplexity["unknown"],
             "learn_rate": report["learn_rate"],
+            "gradient_norm": report.get("gradient_norm"),
+            **(norms or {}),
         },
         "losses": {"elmo": report["sampled_loss"]},
         "checkpoints": [*checkpoints, (score, step)],
@@ -157,8 +162,12 @@ def make_tensorboard_logger(log_dir: str) -> SetUp:
 
 
 def _scalars(info: Info) -> dict[str, float]:
-    """The numbers by tag; scores that are tables (per label) or missing are left out."""
+    """The numbers by tag; of scores that are tables there are norms by weight, others (per
+    label) are left out, and so are missing ones."""
     values = {"score": info["score"], "words": info["words"], "epoch": info["epoch"]}
+    for kind in ("gradient_norms", "update_norms"):
+        norms = (info["other_scores"] or {}).get(kind, {})
+        values.update({f"{kind}/{name}": value for name, value in norms.items()})
     for group, given in (("loss", info["losses"]), ("scores", info["other_scores"])):
         values.update({f"{group}/{name}": value for name, value in (given or {}).items()})
     return {name: float(value) for name, value in values.items() if isinstance(value, (int, float))}

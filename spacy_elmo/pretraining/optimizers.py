@@ -52,15 +52,20 @@ class Optimizers:
                 weight.grad = torch.zeros_like(weight)
         return [weight.grad for weight in weights if weight.grad is not None]
 
-    def clip(self, rows: Optional[SoftmaxRows]) -> None:
+    def clip(self, rows: Optional[SoftmaxRows]) -> Tensor:
         """Bound the norm of all gradients together. The gradient of a shared table is, from
-        here on, whole in the biLM."""
+        here on, whole in the biLM.
+
+        RETURNS (Tensor): What the norm was, a scalar.
+        """
         if self.is_shared and rows is not None:
             self._join(rows)
         gradients = self.gradients(rows)
         norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
-        factor = self.settings.grad_clip / (torch.linalg.vector_norm(norms) + 1e-6)
+        norm = torch.linalg.vector_norm(norms)
+        factor = self.settings.grad_clip / (norm + 1e-6)
         torch._foreach_mul_(gradients, factor.clamp(max=1.0))
+        return norm
 
     def step(self, learn_rate: float, rows: Optional[SoftmaxRows]) -> None:
         """Update, and drop the gradients.

@@ -216,7 +216,8 @@ class Reporter:
         try:
             if report is not None:
                 folder = str(self.output / "model-last")
-                self.info = step_info(report, self.info.get("checkpoints", ()), folder)
+                earlier = self.info.get("checkpoints", ())
+                self.info = step_info(report, earlier, folder, self.trainer.norms)
             self.log_step(None if report is None else self.info)
         except Exception as error:  # loggers are anybody's code
             self.bar.write(f"the logger failed and is left out: {error!r}", file=sys.stderr)

@@ -1,11 +1,9 @@
 """The training loop."""
 
 import math
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Optional
 
@@ -24,7 +22,9 @@ from ..language_model.windows import Streams, TrainingBatches, Window
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
 from .initial_model import initial_model, product_dtype, share_table
+from .norms import Norms, StepNorms
 from .optimizers import Optimizers, learn_rate_factor
+from .signals import stop_signals
 
 
 @dataclass
@@ -42,6 +42,8 @@ class Progress:
     before (Optional[float]): That of the model the run went on from.
     worse (int): Evaluations since the best.
     losses (List[float]): Of the steps since the last evaluation.
+    gradient_norm (Optional[float]): Of all gradients together, before they are clipped: mean
+        of the steps between the last two evaluations, if it is known of all of them.
     """
 
     step: int = 0
@@ -53,6 +55,7 @@ class Progress:
     before: Optional[float] = None
     worse: int = 0
     losses: list[float] = field(default_factory=list)
+    gradient_norm: Optional[float] = None
 
     @property
     def tokens_per_second(self) -> float:
@@ -107,6 +110,8 @@ class Trainer:
         self.state: BiLMState = self.model.bilm.zero_state(rows)
         self.optimizers = Optimizers(self.settings, self.model)
         self.progress = Progress()
+        self.norm_sum = torch.zeros((), device=self.processes.device)
+        self.norms: Norms = {}
         self.stopped = False
 
     @property
@@ -150,7 +155,7 @@ class Trainer:
         on_evaluation (Callable): Called with the figures, and whether they are the best.
         """
         started = time.monotonic() - self.progress.elapsed
-        with _stop_signals() as signals:
+        with stop_signals() as signals:
             while not self.is_over:
                 if self._is_before_due:
                     began = time.monotonic()
@@ -200,8 +205,11 @@ class Trainer:
                 f"the loss became {value} at step {step}: lower learn_rate "
                 f"({settings.learn_rate}) or grad_clip ({settings.grad_clip})"
             )
-        self.optimizers.clip(rows)
+        measured = StepNorms(self.model.bilm) if self._is_measured else None
+        self.norm_sum += self.optimizers.clip(rows)  # on the device: nothing waits for it
         self.optimizers.step(self.learn_rate, rows)
+        if measured is not None:
+            self.norms = measured.read()
         self.state = BiLMState.concatenate(states)
         self.progress.step += 1
         self.progress.tokens += window.inputs.shape[1]
@@ -222,6 +230,9 @@ class Trainer:
         progress = self.progress
         losses, progress.losses = progress.losses, []
         progress.sampled_loss = sum(losses) / len(losses) if losses else math.nan
+        norm = float(self.norm_sum) / len(losses) if losses else math.nan
+        progress.gradient_norm = norm if math.isfinite(norm) else None
+        self.norm_sum.zero_()
         is_best = progress.best is None or figures.mean < progress.best
         if is_best:
             progress.best = figures.mean
@@ -240,6 +251,7 @@ class Trainer:
             "tokens_per_second": round(progress.tokens_per_second, 1),
             "learn_rate": self.learn_rate,
             "sampled_loss": progress.sampled_loss,
+            "gradient_norm": progress.gradient_norm,
             "perplexity": figures.to_dict(),
         }
 
@@ -256,6 +268,7 @@ class Trainer:
             "hidden": self.processes.gather_rows(self.state.hidden, 2),
             "cell": self.processes.gather_rows(self.state.cell, 2),
             "progress": asdict(self.progress),
+            "norm_sum": self.norm_sum,
             "softmax_warmup": self.softmax_warmup,
         }
 
@@ -283,6 +296,8 @@ class Trainer:
             states["cell"][:, :, mine].to(self.processes.device),
         )
         self.progress = Progress(**states["progress"])
+        unknown = torch.tensor(math.nan if self.progress.losses else 0.0)  # of early versions
+        self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
         self.softmax_warmup = states["softmax_warmup"]
 
     def _loss(
@@ -338,6 +353,12 @@ class Trainer:
         return nullcontext()
 
     @property
+    def _is_measured(self) -> bool:
+        """Whether a logger is to be told of the step's norms: before an evaluation alone."""
+        is_wanted = self.settings.logger is not None and self.processes.is_first
+        return is_wanted and (self.progress.step + 1) % self.settings.eval_frequency == 0
+
+    @property
     def _is_before_due(self) -> bool:
         """Once the softmax fits the biLM that the run goes on from."""
         is_wanted = bool(self.config.pretraining.init) and self.progress.before is None
@@ -358,34 +379,3 @@ class Trainer:
 
     def _to_device(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.processes.device)
-
-
-@contextmanager
-def _stop_signals() -> Iterator[list[int]]:
-    """Collects the first SIGINT, SIGTERM or SIGHUP; a second one acts as ever. Only the
-    main thread can: elsewhere they act as ever. Under `nohup`, SIGHUP stays ignored."""
-    received: list[int] = []
-    previous: dict[int, Any] = {}
-
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-    def receive(number: int, frame: Any) -> None:
-        received.append(number)
-        restore()
-        print("\nStopping after this step; once more stops at once", file=sys.stderr)
-
-    try:
-        numbers = [signal.SIGINT, signal.SIGTERM]
-        hang_up = getattr(signal, "SIGHUP", None)  # not on Windows
-        if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
-            numbers.append(hang_up)
-        for number in numbers:
-            previous[number] = signal.signal(number, receive)
-    except ValueError:
-        pass
-    try:
-        yield received
-    finally:
-        restore()

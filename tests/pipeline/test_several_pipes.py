@@ -10,10 +10,9 @@ import srsly
 import torch
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.embedding.doc_layers import get_layers
 from spacy_elmo.layers.scalar_mix import mix_weights
 from spacy_elmo.pipeline.mixes import learned_mixes
-from spacy_elmo.vectors import keep_vectors, restore_vectors
+from spacy_elmo.vectors import get_layers, keep_vectors, restore_vectors
 from spacy_elmo.weights import read_weights
 
 from commands import run_elmo

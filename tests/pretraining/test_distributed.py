@@ -57,7 +57,7 @@ def observe_one(folder, train, dev, processes, variant):
 
     def note_gradients(rows):
         gradients.append([g.clone() for g in trainer.optimizers.gradients(rows)])
-        clip(rows)
+        return clip(rows)
 
     def note_window(window, *rest):
         read.append(torch.from_numpy(window.inputs))

@@ -1,6 +1,7 @@
 import io
 import json
 import sys
+from types import ModuleType
 
 import pytest
 import spacy
@@ -183,6 +184,56 @@ def test_wrong_settings_are_named(nlp, settings, message):
 def test_missing_package_is_named(nlp):
     with pytest.raises(ImportError, match="pip install it"):
         log({"@loggers": "test.NeedsAPackage.v1"}, nlp, REPORT)
+
+
+NORMS = {"gradient_norms": {"a.bias": 2.0}, "update_norms": {"a.bias": 0.25}}
+
+
+def test_norms_are_told_by_weight():
+    from spacy_elmo.pretraining.loggers import _scalars
+
+    info = step_info({**REPORT, "gradient_norm": 3.5}, norms=NORMS)
+    found = _scalars(info)
+    assert found["scores/gradient_norm"] == 3.5
+    assert found["gradient_norms/a.bias"] == 2.0
+    assert found["update_norms/a.bias"] == 0.25
+    plain = _scalars(step_info(REPORT))
+    assert not [name for name in plain if "norm" in name]
+    per_label = {**info, "other_scores": {"cats_f_per_type": {"A": 1.0}}}
+    assert not [name for name in _scalars(per_label) if "cats" in name]
+
+
+class Writer:
+    """In the place of TensorBoard's."""
+
+    written: list[tuple] = []
+
+    def __init__(self, log_dir):
+        pass
+
+    def add_text(self, *rest):
+        pass
+
+    def add_scalar(self, *rest):
+        self.written.append(rest)
+
+    def flush(self):
+        pass
+
+    close = flush
+
+
+def test_tensorboard_gets_norms(nlp, monkeypatch):
+    module = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    settings = {"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}
+    log_step, finalize = make_logger(settings, nlp)
+    log_step(None)
+    log_step(step_info(REPORT, norms=NORMS))
+    finalize()
+    assert ("gradient_norms/a.bias", 2.0, 400) in Writer.written
+    assert ("update_norms/a.bias", 0.25, 400) in Writer.written
 
 
 def test_tensorboard_missing(nlp, monkeypatch):
