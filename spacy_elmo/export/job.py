@@ -127,13 +127,14 @@ def embed_files(
         "format": format,
         "dtype": dtype,
         "tokenize": tokenize,
-        "column": column,
-        "sentence_marks": sentence_marks or None,
         **chosen,
     }
+    # Those that earlier versions did not write stand there where they are set alone.
+    later = {"column": column, "sentence_marks": sentence_marks or None}
+    settings |= {name: value for name, value in later.items() if value is not None}
     if resume and output.exists():
         found = OUTPUTS[format].read_settings(output)
-        if all(found.get(name) == value for name, value in settings.items()):
+        if all(found.get(name) == value for name, value in {**later, **settings}.items()):
             workplace.delete()
             return Counts(found["entries"], found["tokens"])
         may_replace = workplace.is_begun and workplace.read_manifest()["force"]
