@@ -1,6 +1,6 @@
 """The component `elmo_crf`: entities, or other spans that do not overlap, by a CRF."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Optional
 
@@ -151,19 +151,26 @@ class CRFTagger(TrainablePipe):
         self._require_labels()
         docs = list(docs)
         found: list[list[LabeledSpan]] = [[] for _ in docs]
-        order = sorted(filter(lambda i: len(docs[i]), range(len(docs))), key=lambda i: len(docs[i]))
-        for group in by_tokens(
-            order, self.max_batch_tokens, len(docs), size=lambda i: len(docs[i])
-        ):
+
+        def size(i: int) -> int:
+            return len(docs[i])
+
+        order = sorted(filter(size, range(len(docs))), key=size)
+        for group in by_tokens(order, self.max_batch_tokens, len(docs), size):
             chains = self.model.predict([docs[i] for i in group])
-            to_numpy = self.model.ops.to_numpy
-            params = {name: to_numpy(getattr(chains, name)) for name in PARAMS}
-            valid = replace(chains, **params).constrained(self._tags)
-            for i, scores in zip(group, map(to_numpy, chains.scores)):
-                free = self._without_entities(docs[i], scores)
-                tags = viterbi(free, valid.transitions, valid.start, valid.end)
-                found[i] = self._tags.spans(tags.tolist())
+            for i, spans in zip(group, self._decode([docs[i] for i in group], chains)):
+                found[i] = spans
         return found
+
+    def _decode(self, docs: list[Doc], chains: Chains) -> Iterator[list[LabeledSpan]]:
+        """The spans of the best valid tags, a Doc."""
+        to_numpy = self.model.ops.to_numpy
+        params = {name: to_numpy(getattr(chains, name)) for name in PARAMS}
+        valid = replace(chains, **params).constrained(self._tags)
+        for doc, scores in zip(docs, map(to_numpy, chains.scores)):
+            free = self._without_entities(doc, scores)
+            tags = viterbi(free, valid.transitions, valid.start, valid.end)
+            yield self._tags.spans(tags.tolist())
 
     def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
         """The scores, but tokens of entities that stand on the Doc already are O."""

@@ -10,6 +10,7 @@ from thinc.types import Floats1d, Floats2d
 from ..bilm.packing import pack
 from .bio import BIOTags
 
+LARGEST = 700.0  # whose exponential is a number
 PARAMS = ("transitions", "start", "end")
 
 
@@ -125,5 +126,7 @@ def _expected_transitions(
     after = xp.concatenate(following)
     total = xp.concatenate([totals[:n] for n in sizes])
     one, other = before.max(axis=1), after.max(axis=1)
-    weighted = xp.exp(before - one[:, None]) * xp.exp(one + other - total)[:, None]
+    # Large only where the two best tags exclude each other, and then it multiplies zeros.
+    scale = xp.exp(xp.minimum(one + other - total, LARGEST))
+    weighted = xp.exp(before - one[:, None]) * scale[:, None]
     return xp.exp(transitions) * (weighted.T @ xp.exp(after - other[:, None]))

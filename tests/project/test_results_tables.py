@@ -1,7 +1,7 @@
 import pytest
 
 from scripts.experiments.runs import Run, write_runs
-from scripts.figures.results_tables import fill, main, table_of
+from scripts.figures.results_tables import fill, gain_table, main, table_of
 
 NER = {"experiment": "ner", "data": "wnut17"}
 NOTE = "\n\nIn percent; mean and standard deviation over the seeds."
@@ -68,6 +68,20 @@ def test_senses():
         "| homographs | most frequent sense | - | 84.5 | 84.0 | 1 |\n"
         "| homographs | nearest neighbor | layer 1 | 84.5 | 84.0 | 1 |" + NOTE_OF_ONE
     )
+
+
+def test_gain_names_the_model_of_a_corpus_that_has_two():
+    runs = [
+        Run(experiment=name, data="wnut17", variant=variant, seed=0, scores={"ents_f": score})
+        for name, variant, score in (
+            *(("ner", "tok2vec", 0.1), ("ner", "input", 0.3)),
+            *(("crf", "tok2vec", 0.2), ("crf", "input", 0.35), ("crf", "taglm", 0.9)),
+        )
+    ]
+    assert gain_table(runs).splitlines()[2:4] == [
+        "| WNUT17 | entity F | 10.0 | 30.0 | +20.0 | 1 |",
+        "| WNUT17, CRF | entity F | 20.0 | 35.0 | +15.0 | 1 |",
+    ]
 
 
 PAGE = (

@@ -151,6 +151,17 @@ def test_a_long_chain():
     np.testing.assert_allclose(expected.transitions, 9_999 / 4)
 
 
+def test_best_tags_that_exclude_each_other():
+    """However sure the scores are, the sums stay numbers."""
+    tags = BILUOTags(["A"])
+    scores = np.zeros((2, len(tags)))
+    scores[0, tags.begin("A")] = scores[1, 0] = 1000.0  # B, and then O
+    chains = Chains([scores], np.zeros((5, 5)), np.zeros(5), np.zeros(5)).constrained(tags)
+    log_z, expected = log_partition(chains)
+    assert log_z == pytest.approx(1000.0, abs=1.0)
+    assert all(np.isfinite(values).all() for values in (*expected.scores, expected.transitions))
+
+
 def test_no_tokens():
     chains = random_chains(0, lengths=[0, 0])
     log_z, expected = log_partition(chains)
