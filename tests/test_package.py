@@ -11,9 +11,10 @@ from spacy import registry
 import spacy_elmo
 
 GROUPS = {
-    "spacy_factories": ["elmo", "elmo_crf", "elmo_srl", "elmo_textpair"],
+    "spacy_factories": ["elmo", "elmo_crf", "elmo_qa", "elmo_srl", "elmo_textpair"],
     "spacy_architectures": [
         "spacy-elmo.BCN.v1",
+        "spacy-elmo.BiDAFSelfAttention.v1",
         "spacy-elmo.BiLM.v1",
         "spacy-elmo.BiRNN.v1",
         "spacy-elmo.CRFTagger.v1",
@@ -32,11 +33,13 @@ GROUPS = {
     "spacy_loggers": ["spacy-elmo.TensorBoard.v1"],
     "spacy_readers": [
         "spacy-elmo.BIOCorpus.v1",
+        "spacy-elmo.QACorpus.v1",
         "spacy-elmo.SRLCorpus.v1",
         "spacy-elmo.TextPairCorpus.v1",
     ],
     "spacy_scorers": [
         "spacy-elmo.crf_scorer.v1",
+        "spacy-elmo.qa_scorer.v1",
         "spacy-elmo.srl_scorer.v1",
         "spacy-elmo.textpair_scorer.v1",
     ],

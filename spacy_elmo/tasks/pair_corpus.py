@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Union
 
@@ -55,18 +55,31 @@ def read_examples(
     groups (Sequence[str]): The names of the span groups.
     parse (Callable[[Language, dict], Doc]): Makes a Doc of a line.
     expected (str): How a line looks.
-    YIELDS (Example): An example.
+    RETURNS (Iterator[Example]): The examples.
     RAISES (ValueError): A line, or a Doc, is not as it must be.
     """
     if path.suffix == ".spacy":
         docs = DocBin().from_disk(path).get_docs(nlp.vocab)
     else:
         docs = _parsed(path, nlp, groups, parse, expected)
+    return copy_examples(path, docs, groups)
+
+
+def copy_examples(path: Path, docs: Iterable[Doc], groups: Sequence[str]) -> Iterator[Example]:
+    """Make examples of gold Docs.
+
+    path (Path): The file they are from.
+    docs (Iterable[Doc]): The Docs.
+    groups (Sequence[str]): The names of the span groups.
+    YIELDS (Example): A Doc with a copy to predict from.
+    RAISES (ValueError): A Doc has not both texts.
+    """
     for doc in docs:
         try:
-            yield Example(copy_pair(doc, groups), doc)
+            copy = copy_pair(doc, groups)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
+        yield Example(copy, doc)
 
 
 def _parsed(

@@ -215,3 +215,60 @@ def test_convert_srl_names_a_bad_line(tmp_path):
     printed = call("data.convert_srl", *where, fails=True)
     assert "roles.jsonl:1: I-V follows B-ARG0" in printed
     assert not (tmp_path / "roles.spacy").exists()
+
+
+SNLI = {
+    "s1": "A man is n't here . \nIt rains . \nYes \n",
+    "s2": "A man left . \nIt is dry . \nNo \n",
+    "labels": "entailment\ncontradiction\nneutral\n",
+}
+TSV = 'sentence1\tsentence2\tgold_label\n"He\'s here.\tA "man" left.\tneutral\n'
+
+
+def write_pairs(folder, **changed):
+    for name, text in {**SNLI, **changed}.items():
+        (folder / f"{name}.dev").write_text(text, "utf8")
+
+
+def test_convert_pairs(tmp_path):
+    """SNLI's tokens are kept, quotes are text, and the last pairs are apart."""
+    write_pairs(tmp_path)
+    (tmp_path / "more.tsv").write_text(TSV, "utf8")
+    train, dev = tmp_path / "train.spacy", tmp_path / "dev.spacy"
+    options = ("--dev", dev, "--n-dev", 1, "--more", tmp_path / "more.tsv")
+    printed = call("data.convert_pairs", tmp_path, "dev", train, *options)
+    assert "3 pairs" in printed
+    assert "1 pairs" in printed
+    found = [
+        (
+            [token.text for token in doc.spans["premise"][0]],
+            [token.text for token in doc.spans["hypothesis"][0]],
+            max(doc.cats, key=doc.cats.get),
+        )
+        for path in (train, dev)
+        for doc in docs(path)
+    ]
+    assert found == [
+        (["A", "man", "is", "n't", "here", "."], ["A", "man", "left", "."], "entailment"),
+        (["It", "rains", "."], ["It", "is", "dry", "."], "contradiction"),
+        (['"', "He", "'s", "here", "."], ["A", '"', "man", '"', "left", "."], "neutral"),
+        (["Yes"], ["No"], "neutral"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "more", "named"),
+    [
+        ({"labels": "entailment\n-\nneutral\n"}, TSV, "labels.dev:2:"),
+        ({"s2": "A man\n"}, TSV, "as many lines"),
+        ({}, TSV.replace("neutral", "none"), "more.tsv:2:"),
+        ({}, TSV.split("\n", 1)[1], "more.tsv:1:"),
+    ],
+)
+def test_convert_pairs_names_a_bad_line(tmp_path, changed, more, named):
+    write_pairs(tmp_path, **changed)
+    (tmp_path / "more.tsv").write_text(more, "utf8")
+    where = (tmp_path, "dev", tmp_path / "train.spacy", "--more", tmp_path / "more.tsv")
+    printed = call("data.convert_pairs", *where, fails=True)
+    assert named.replace(" ", "") in printed.replace(" ", "")
+    assert not (tmp_path / "train.spacy").exists()
