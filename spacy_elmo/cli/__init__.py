@@ -3,6 +3,7 @@
 import typer
 from spacy.cli._util import app
 
+from .ask import ask_cli
 from .convert import convert_cli
 from .corpus import corpus_cli
 from .download import download_cli
@@ -26,6 +27,7 @@ from .wsd import wsd_cli
 elmo_cli = typer.Typer(
     name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
 )
+elmo_cli.command("ask")(command(ask_cli))
 elmo_cli.command("convert")(command(convert_cli))
 elmo_cli.command("corpus")(command(corpus_cli))
 elmo_cli.command("download")(command(download_cli))

@@ -1,6 +1,6 @@
 """How a Doc is cut into sequences for the language model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ class Segment(NamedTuple):
 
 
 _SENTENCIZER = Sentencizer()
+PAIRS = ("premise", "hypothesis", "question", "context")  # texts that one Doc holds
 
 # The segments of a Doc, in order; what they keep covers each token once.
 Segmenter = Callable[[Doc], list[Segment]]
@@ -113,6 +114,35 @@ class SentencesOrWindows(Windows):
         return {"@segmenters": "spacy-elmo.sentences.v2", **asdict(self)}
 
 
+@dataclass(frozen=True)
+class Spans(Windows):
+    """The spans of some groups, apart from each other and from what is around them. Inside
+    of them the Doc's sentences, otherwise what `SentencesOrWindows` would make of them; or,
+    without `sentences`, each as one sequence. Sentences that are set at some tokens alone
+    count as none."""
+
+    groups: tuple[str, ...] = PAIRS
+    sentences: bool = True
+
+    def __call__(self, doc: Doc) -> list[Segment]:
+        spans = [span for group in self.groups for span in doc.spans.get(group, ())]
+        cuts = {0, len(doc), *(edge for span in spans for edge in (span.start, span.end))}
+        known = doc.has_annotation("SENT_START", require_complete=True)
+        if self.sentences and known:
+            cuts |= {sentence.start for sentence in doc.sents}
+        elif self.sentences:
+            cuts |= {i for i, starts in enumerate(_SENTENCIZER.predict([doc])[0]) if starts}
+        pairs = list(pairwise(sorted(cuts)))
+        if self.sentences and not known:
+            return [segment for start, end in pairs for segment in self.between(start, end)]
+        return [_whole(start, end) for start, end in pairs]
+
+    def config(self) -> dict[str, Any]:
+        """RETURNS (dict): The config block that makes this segmenter."""
+        settings = {**asdict(self), "groups": list(self.groups)}
+        return {"@segmenters": "spacy-elmo.spans.v1", **settings}
+
+
 @registry.segmenters("spacy-elmo.sentences.v1")
 def make_sentences() -> Segmenter:
     """Cut at sentence boundaries, if there are any.
@@ -133,6 +163,26 @@ def make_sentences_or_windows(size: int = 200, overlap: int = 40) -> Segmenter:
     RAISES (ValueError): The overlap is not smaller than the size.
     """
     return SentencesOrWindows(size, overlap)
+
+
+@registry.segmenters("spacy-elmo.spans.v1")
+def make_spans(
+    groups: Sequence[str] = list(PAIRS),
+    sentences: bool = True,
+    size: int = 200,
+    overlap: int = 40,
+) -> Segmenter:
+    """Keep texts that one Doc holds apart: cut at the edges of spans, and inside of them as
+    `spacy-elmo.sentences.v2` does, or not at all.
+
+    groups (Sequence[str]): The names of the span groups; a Doc need not have them all.
+    sentences (bool): Whether to cut inside of the spans, too.
+    size (int): Tokens of a window, where there are no sentences.
+    overlap (int): Tokens that a window shares with the next.
+    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
+    RAISES (ValueError): The overlap is not smaller than the size.
+    """
+    return Spans(size, overlap, tuple(groups), sentences)
 
 
 @registry.segmenters("spacy-elmo.windows.v1")

@@ -129,3 +129,44 @@ def test_by_tokens():
     groups = list(by_tokens(iter(docs), 5, 3))
     assert [[len(doc) for doc in group] for group in groups] == [[3, 2], [9], [0, 1, 1], [1, 1]]
     assert [doc for group in groups for doc in group] == docs
+
+
+# Two texts in one Doc
+
+
+def two_texts(*, complete=False):
+    """`One two . Three | four . Five six .`: two texts of two sentences each."""
+    words = ["One", "two", ".", "Three", "four", ".", "Five", "six", "."]
+    starts = [i in (0, 3, 4, 6) if complete or i in (0, 4) else None for i in range(9)]
+    doc = spacy.tokens.Doc(spacy.blank("en").vocab, words=words, sent_starts=starts)
+    doc.spans["premise"], doc.spans["hypothesis"] = [doc[:4]], [doc[4:]]
+    return doc
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_spans_are_apart(complete):
+    doc = two_texts(complete=complete)
+    edges = [segment[:2] for segment in make("spans")(doc)]
+    assert edges == [(0, 3), (3, 4), (4, 6), (6, 9)]
+    whole = make("spans", sentences=False)(doc)
+    assert whole == [Segment(0, 4, 0, 4), Segment(4, 9, 4, 9)]
+
+
+def test_what_is_around_spans_is_apart_from_them():
+    doc = two_texts()
+    doc.spans.clear()
+    doc.spans["mine"] = [doc[2:5]]
+    split = make("spans", groups=["mine"], sentences=False)
+    assert [segment[:2] for segment in split(doc)] == [(0, 2), (2, 5), (5, 9)]
+    assert [segment[:2] for segment in make("spans")(doc)] == [(0, 3), (3, 6), (6, 9)]
+    assert make("spans")(doc[:0].as_doc()) == []
+
+
+def test_long_spans_come_in_windows():
+    doc = two_texts()
+    split = make("spans", size=2, overlap=1)
+    kept = [token for s in split(doc) for token in range(s.keep_start, s.keep_end)]
+    assert kept == list(range(9))
+    assert all(s.end - s.start <= 2 and not s.start < 4 < s.end for s in split(doc))
+    with pytest.raises(ValueError, match="overlap"):
+        make("spans", size=2, overlap=2)

@@ -19,7 +19,12 @@ ASSETS = {  # the folders of the corpora, by those of the project's assets
     "trec": "textcat/trec",
     "ud_ewt": "ud/en_ewt",
     "ewt_srl": "srl",
+    "snli": "nli/snli",
+    "counterfactual": "nli/counterfactual",
+    "new_wiki": "qa/new_wiki",
+    "qamr": "qa/qamr",
 }
+CORPORA = [f"corpus-{name}" for name in ("ner", "textcat", "tagger", "srl", "entailment", "qa")]
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +40,7 @@ def real_corpus(shared, tmp_path_factory):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(source.read_bytes())
     for step in project["commands"]:
-        if step["name"] in ("corpus-ner", "corpus-textcat", "corpus-tagger", "corpus-srl"):
+        if step["name"] in CORPORA:
             for line in step["script"]:
                 words = [sys.executable, *line.split()[1:]]
                 subprocess.run(words, cwd=folder, env=environment(), check=True)

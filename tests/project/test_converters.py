@@ -1,5 +1,7 @@
 """The converters of the corpora, on hand-written samples."""
 
+import json
+
 import pytest
 import spacy
 from spacy.cli.convert import convert
@@ -215,3 +217,127 @@ def test_convert_srl_names_a_bad_line(tmp_path):
     printed = call("data.convert_srl", *where, fails=True)
     assert "roles.jsonl:1: I-V follows B-ARG0" in printed
     assert not (tmp_path / "roles.spacy").exists()
+
+
+SNLI = {
+    "s1": "A man is n't here . \nIt rains . \nYes \n",
+    "s2": "A man left . \nIt is dry . \nNo \n",
+    "labels": "entailment\ncontradiction\nneutral\n",
+}
+TSV = 'sentence1\tsentence2\tgold_label\n"He\'s here.\tA "man" left.\tneutral\n'
+
+
+def write_pairs(folder, **changed):
+    for name, text in {**SNLI, **changed}.items():
+        (folder / f"{name}.dev").write_text(text, "utf8")
+
+
+def test_convert_pairs(tmp_path):
+    """SNLI's tokens are kept, quotes are text, and the last pairs are apart."""
+    write_pairs(tmp_path)
+    (tmp_path / "more.tsv").write_text(TSV, "utf8")
+    train, dev = tmp_path / "train.spacy", tmp_path / "dev.spacy"
+    options = ("--dev", dev, "--n-dev", 1, "--more", tmp_path / "more.tsv")
+    printed = call("data.convert_pairs", tmp_path, "dev", train, *options)
+    assert "3 pairs" in printed
+    assert "1 pairs" in printed
+    found = [
+        (
+            [token.text for token in doc.spans["premise"][0]],
+            [token.text for token in doc.spans["hypothesis"][0]],
+            max(doc.cats, key=doc.cats.get),
+        )
+        for path in (train, dev)
+        for doc in docs(path)
+    ]
+    assert found == [
+        (["A", "man", "is", "n't", "here", "."], ["A", "man", "left", "."], "entailment"),
+        (["It", "rains", "."], ["It", "is", "dry", "."], "contradiction"),
+        (['"', "He", "'s", "here", "."], ["A", '"', "man", '"', "left", "."], "neutral"),
+        (["Yes"], ["No"], "neutral"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "more", "named"),
+    [
+        ({"labels": "entailment\n-\nneutral\n"}, TSV, "labels.dev:2:"),
+        ({"s2": "A man\n"}, TSV, "as many lines"),
+        ({}, TSV.replace("neutral", "none"), "more.tsv:2:"),
+        ({}, TSV.split("\n", 1)[1], "more.tsv:1:"),
+    ],
+)
+def test_convert_pairs_names_a_bad_line(tmp_path, changed, more, named):
+    write_pairs(tmp_path, **changed)
+    (tmp_path / "more.tsv").write_text(more, "utf8")
+    where = (tmp_path, "dev", tmp_path / "train.spacy", "--more", tmp_path / "more.tsv")
+    printed = call("data.convert_pairs", *where, fails=True)
+    assert named.replace(" ", "") in printed.replace(" ", "")
+    assert not (tmp_path / "train.spacy").exists()
+
+
+def squad(n_articles):
+    """A file of articles, each with one question; the context names the article."""
+    return {
+        "data": [
+            {
+                "title": str(i),
+                "paragraphs": [
+                    {
+                        "context": f"Anna has {i} cats.",
+                        "qas": [
+                            {
+                                "id": str(i),
+                                "question": "Who has cats?",
+                                "answers": [{"text": "Anna", "answer_start": 0}],
+                            }
+                        ],
+                    }
+                ],
+            }
+            for i in range(n_articles)
+        ]
+    }
+
+
+QAMR = (
+    "one\t1\t2\t0\t1\tWho ran ?\t0\t5:0 1\t6:0 3\n"  # the third answer has a gap
+    "one\t1\t2\t0\t1\tWhere ?\t1 3\n"  # no other answer: left out
+)
+
+
+def test_convert_questions(tmp_path):
+    """The last articles are test and dev set; other questions train, too."""
+    (tmp_path / "squad.json").write_text(json.dumps(squad(5)), "utf8")
+    (tmp_path / "qamr.tsv").write_text(QAMR, "utf8")
+    (tmp_path / "sentences.tsv").write_text("one\tTom Lee ran -LRB- home\n", "utf8")
+    more = tmp_path / "more.spacy"
+    call("data.convert_qamr", tmp_path / "qamr.tsv", tmp_path / "sentences.tsv", more)
+    options = ("--n-articles", 2, "--more", more)
+    call("data.convert_squad", tmp_path / "squad.json", tmp_path / "qa", *options)
+    found = {
+        split: [
+            (doc.spans["context"][0].text, [str(span) for span in doc.spans["answer"]])
+            for doc in docs(tmp_path / f"qa-{split}.spacy")
+        ]
+        for split in ("train", "dev", "test")
+    }
+    assert found == {
+        "train": [("Anna has 0 cats.", ["Anna"]), ("Tom Lee ran ( home", ["Tom", "Tom Lee"])],
+        "dev": [("Anna has 1 cats.", ["Anna"]), ("Anna has 2 cats.", ["Anna"])],
+        "test": [("Anna has 3 cats.", ["Anna"]), ("Anna has 4 cats.", ["Anna"])],
+    }
+
+
+def test_convert_questions_names_what_is_wrong(tmp_path):
+    (tmp_path / "squad.json").write_text(json.dumps(squad(4)), "utf8")
+    where = (tmp_path / "squad.json", tmp_path / "qa")
+    assert "only 4 articles" in call("data.convert_squad", *where, "--n-articles", 2, fails=True)
+    (tmp_path / "squad.json").write_text('{"data": [{}]}', "utf8")
+    assert "no SQuAD 1.1" in call("data.convert_squad", *where, fails=True)
+    (tmp_path / "qamr.tsv").write_text(QAMR.replace("\t0\t5", "\t9\t5"), "utf8")
+    (tmp_path / "sentences.tsv").write_text("one\tTom Lee ran -LRB- home\n", "utf8")
+    files = (tmp_path / "qamr.tsv", tmp_path / "sentences.tsv", tmp_path / "out.spacy")
+    printed = call("data.convert_qamr", *files, fails=True)
+    assert "qamr.tsv:1:" in printed.replace(" ", "")
+    assert not (tmp_path / "out.spacy").exists()

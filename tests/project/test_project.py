@@ -53,7 +53,8 @@ def test_commands(project):
 
 
 @pytest.mark.parametrize(
-    "workflow", ["ner", "textcat", "tagger", "srl", "crf", "bcn", "experiments"]
+    "workflow",
+    ["ner", "textcat", "tagger", "srl", "crf", "bcn", "entailment", "qa", "experiments"],
 )
 def test_workflows_make_what_they_need(project, workflow):
     """From the assets alone, in their order, for all data of their trials."""
@@ -63,7 +64,8 @@ def test_workflows_make_what_they_need(project, workflow):
         needed = set(commands[step].get("deps", ()))
         assert needed <= made, needed - made
         made |= set(commands[step].get("outputs", ()))
-    tasks = {"ner", "textcat", "tagger"} if workflow == "experiments" else {workflow}
+    called = {"experiments": {"ner", "textcat", "tagger"}, "entailment": {"textpair"}}
+    tasks = called.get(workflow, {workflow})
     for trial in trials.full_plan():
         for split in ("train", "dev", "test"):
             needed = trial.experiment in tasks

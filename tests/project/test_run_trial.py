@@ -46,6 +46,11 @@ def make_doc(number):
         i: [(i - 1, i, "ARG0"), (i, i + 1, "V")] for i, w in enumerate(words) if w == "saw" and i
     }
     write_frames(doc, frames)
+    for group in ("premise", "question"):
+        doc.spans[group] = [doc[:1]]
+    for group in ("hypothesis", "context"):
+        doc.spans[group] = [doc[1:]]
+    doc.spans["answer"] = [doc[-1:]]
     doc.cats = {"MONEY": float("loan" in words), "OTHER": float("loan" not in words)}
     return doc
 
@@ -102,6 +107,9 @@ def lines(folder):
         ("crf", "wnut17", "taglm", "ents_f"),
         ("crf", "uner_ewt", "input", "ents_f"),
         ("bcn", "sst5", "input_output", "accuracy"),
+        ("textpair", "snli", "tok2vec", "cats_acc"),
+        ("textpair", "snli", "input_output", "cats_acc"),
+        ("qa", "new_wiki", "input", "qa_f1"),
     ],
 )
 def test_a_trial(try_it, name, data, variant, score):

@@ -21,6 +21,8 @@ TASKS = {
     "srl": ("srl_p", "srl_r", "srl_f"),
     "crf": ("ents_p", "ents_r", "ents_f"),
     "bcn": ("accuracy", "cats_macro_f"),
+    "textpair": ("cats_acc", "cats_macro_f"),
+    "qa": ("qa_f1", "qa_exact"),
 }
 
 
@@ -58,8 +60,11 @@ def main(
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
     """The scores of `spacy evaluate`, and the accuracy of exclusive classes. The tokens are the
     corpus's if they were so in training."""
-    gold_preproc = nlp.config["corpora"]["dev"]["gold_preproc"]
-    examples = list(Corpus(path, gold_preproc=gold_preproc)(nlp))
+    reader = nlp.config["corpora"]["dev"]
+    if "gold_preproc" in reader:
+        examples = list(Corpus(path, gold_preproc=reader["gold_preproc"])(nlp))
+    else:  # Docs of two texts
+        examples = list(spacy.registry.readers.get(reader["@readers"])(path=path)(nlp))
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:
         # Figures for SST-5 in the literature are accuracies.

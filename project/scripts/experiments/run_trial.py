@@ -202,7 +202,7 @@ def mixes_of(nlp: Language) -> dict[str, list[dict[str, Any]]]:
 
 def main(
     experiment: str = typer.Argument(..., help="Which table or figure it is for"),
-    data: str = typer.Argument(..., help="wnut17, uner_ewt, sst5, trec, ud_ewt or ewt_srl"),
+    data: str = typer.Argument(..., help="A corpus, such as wnut17; trials.py lists them"),
     variant: str = typer.Argument(..., help="The component's tok2vec, such as tok2vec or input"),
     seed: int = typer.Option(0, help="Of weights, order and choice of training sentences"),
     share: float = typer.Option(1.0, min=0.0, max=1.0, help="Of the training sentences"),

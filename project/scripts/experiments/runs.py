@@ -20,6 +20,8 @@ Experiment = Literal[
     "srl",
     "crf",
     "bcn",
+    "textpair",
+    "qa",
     "sample_efficiency",
     "mix",
     "place",

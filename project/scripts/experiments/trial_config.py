@@ -24,7 +24,10 @@ COMPONENTS = {
     "srl": "elmo_srl",
     "crf": "elmo_crf",
     "bcn": "textcat",
+    "textpair": "elmo_textpair",
+    "qa": "elmo_qa",
 }
+PAIRS = ("textpair", "qa")  # of two texts
 ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
 
 # How the layers are mixed: the argument names are those of ScalarMix.
@@ -49,6 +52,7 @@ PLACES = {
     **dict.fromkeys(MIXES, ("input",)),
     "taglm": ("between",),
 }
+FEATURES = {"@feature_caches": "spacy-elmo.memory.v1", "dtype": "float16"}
 Block = dict[str, Any]
 
 
@@ -67,15 +71,23 @@ class LanguageModel:
 
 @spacy.registry.readers("spacy-elmo-project.share.v1")
 def read_share(
-    path: Path, share: float, seed: int, gold_preproc: bool
+    path: Path, share: float, seed: int, gold_preproc: bool = False, reader: Optional[str] = None
 ) -> Callable[[Language], Iterator[Example]]:
-    """Read a share of the examples of a .spacy file. The shares of a seed are nested: each is a
-    part of every larger one."""
-    corpus = Corpus(path, gold_preproc=gold_preproc)
+    """Read a share of the examples of a .spacy file, by spaCy's reader or another. The shares of a
+    seed are nested: each is a part of every larger one. The file is read once: spaCy asks several
+    times, and each epoch again."""
+    if reader is None:
+        corpus = Corpus(path, gold_preproc=gold_preproc)
+    else:
+        corpus = spacy.registry.readers.get(reader)(path=path)
+
+    chosen: list[Example] = []
 
     def read(nlp: Language) -> Iterator[Example]:
-        examples = list(corpus(nlp))
-        yield from (examples[i] for i in choose(len(examples), share, seed))
+        if not chosen:
+            examples = list(corpus(nlp))
+            chosen.extend(examples[i] for i in choose(len(examples), share, seed))
+        yield from chosen
 
     return read
 
@@ -103,13 +115,17 @@ def build_config(
     config["components"] = _components(trial, config["components"], head, model)
     pipeline = list(config["components"])
     config["nlp"]["pipeline"] = pipeline
-    gold_preproc = config["corpora"]["train"]["gold_preproc"]
+    reader = config["corpora"]["train"]
     config["corpora"]["train"] = {
         "@readers": "spacy-elmo-project.share.v1",
         "path": str(train),
         "share": trial.share,
         "seed": trial.seed,
-        "gold_preproc": gold_preproc,
+        **(
+            {"reader": reader["@readers"]}
+            if trial.task in PAIRS
+            else {"gold_preproc": reader["gold_preproc"]}
+        ),
     }
     config["paths"]["dev"] = str(dev)
     config["system"]["seed"] = trial.seed
@@ -145,11 +161,19 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
         components["textcat"]["model"]["tok2vec"] = _embed(trial, head, model)
         if model is not None and "output" in PLACES[trial.variant]:
             components["textcat"]["model"]["elmo"] = _listener(trial, head, model)
+    elif trial.task in PAIRS:  # whose output is that of their own first layer
+        pair_model = components[COMPONENTS[trial.task]]["model"]
+        pair_model["tok2vec"] = _embed(trial, head, model)
+        if model is not None and "output" in PLACES[trial.variant]:
+            pair_model["output_tok2vec"] = _listener(trial, head, model)
     else:
         components[COMPONENTS[trial.task]]["model"]["tok2vec"] = _tok2vec(trial, head, model)
     if model is None:
         return components
-    return {"elmo": _elmo(model), **components}
+    elmo = _elmo(model)
+    if trial.task in PAIRS:  # these corpora are large
+        elmo["features"] = {**FEATURES, "size": 4096.0}
+    return {"elmo": elmo, **components}
 
 
 def _elmo(model: LanguageModel) -> Block:

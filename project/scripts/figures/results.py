@@ -17,6 +17,9 @@ SCORES = {
     "tag_acc": "tag accuracy",
     "pos_acc": "POS accuracy",
     "srl_f": "role F",
+    "cats_acc": "accuracy",
+    "qa_f1": "answer F",
+    "qa_exact": "exact answers",
     "macro_f": "macro F",
     "word_accuracy": "mean of words",
 }
@@ -27,6 +30,8 @@ NAMES = {
     "trec": "TREC",
     "ud_ewt": "UD EWT",
     "ewt_srl": "EWT roles",
+    "snli": "SNLI",
+    "new_wiki": "questions on Wikipedia",
     "homograph": "homographs",
     "crf": "CRF",
     "bcn": "BCN",

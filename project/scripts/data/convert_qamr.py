@@ -1,0 +1,67 @@
+"""This script converts QAMR's questions over single sentences to spaCy's training data. Answers
+with a gap, which no span can be, are left out, and questions that have no other."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import spacy
+import typer
+from spacy.tokens import Doc, DocBin
+from wasabi import msg
+
+from spacy_elmo.tasks.pairs import QUESTION, make_pair
+
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+
+
+def main(
+    questions: Path = typer.Argument(..., help="Tab-separated questions", exists=True),
+    sentences: Path = typer.Argument(..., help="Tab-separated sentences by name", exists=True),
+    output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
+) -> None:
+    """Convert questions and their sentences to a .spacy file."""
+    try:
+        docs = list(read_docs(questions, read_sentences(sentences)))
+    except ValueError as error:
+        msg.fail("Can't convert the files", str(error), exits=1)
+    output_path.parent.mkdir(parents=True, exist_ok=True)
+    DocBin(docs=docs).to_disk(output_path)
+    msg.good(f"{output_path}: {len(docs):,} questions, {sum(map(len, docs)):,} tokens")
+
+
+def read_sentences(path: Path) -> dict[str, list[str]]:
+    """RETURNS (Dict[str, List[str]]): The words of each sentence."""
+    pairs = (line.split("\t", 1) for line in path.read_text("utf8").splitlines())
+    return {name: text.split() for name, text in (pair for pair in pairs if len(pair) == 2)}
+
+
+def read_docs(path: Path, sentences: dict[str, list[str]]) -> Iterator[Doc]:
+    """Read the questions, each with the answers of all who gave one.
+
+    RAISES (ValueError): A line is not as it must be.
+    """
+    nlp = spacy.blank("en")
+    for number, line in enumerate(path.read_text("utf8").splitlines(), 1):
+        fields = line.split("\t")
+        try:
+            words, question = sentences[fields[0]], fields[5]
+            # The answer of who asked, then those of others: who, a colon, the tokens.
+            answers = [fields[6], *(other.split(":", 1)[1] for other in fields[7:])]
+            tokens = [[int(token) for token in answer.split()] for answer in answers]
+            if not all(0 <= token < len(words) for found in tokens for token in found):
+                raise IndexError
+        except (KeyError, IndexError, ValueError):
+            raise ValueError(f"{path}:{number}: expected a question, found {line[:80]!r}") from None
+        whole = [one for one in tokens if one and one[-1] - one[0] + 1 == len(one)]
+        if not whole:
+            continue
+        doc = make_pair(
+            nlp, question.strip(), [BRACKETS.get(word, word) for word in words], QUESTION
+        )
+        start = doc.spans["context"][0].start
+        doc.spans["answer"] = [doc[start + one[0] : start + one[-1] + 1] for one in whole]
+        yield doc
+
+
+if __name__ == "__main__":
+    typer.run(main)

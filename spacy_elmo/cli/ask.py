@@ -1,0 +1,56 @@
+"""`python -m spacy elmo ask`"""
+
+from pathlib import Path
+
+import spacy
+import srsly
+import typer
+from spacy.language import Language
+from wasabi import msg
+
+from ..tasks.pairs import make_pair, read_halves
+from ..tasks.qa import KEY, QuestionAnswerer
+
+AROUND = 8  # tokens that are shown on each side of an answer
+
+
+def ask_cli(
+    pipeline: str = typer.Argument(..., help="Folder or package of a pipeline with elmo_qa"),
+    file: Path = typer.Argument(..., help="File of plain text", exists=True, dir_okay=False),
+    question: str = typer.Argument(..., help="The question"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON, with the place in the file"),
+) -> None:
+    """Answer a question by a span of a text.
+
+    Example: python -m spacy elmo ask training/model-best text.txt "Who founded the city?"
+    """
+    nlp = spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline)
+    pipe = _find_pipe(nlp, pipeline)
+    groups = pipe.model.attrs["groups"]
+    text = file.read_text("utf8")
+    doc = nlp(make_pair(nlp, question, text, groups))
+    if not doc.spans[KEY]:
+        raise ValueError(f"{file} is empty: there is no text with an answer")
+    (answer,) = doc.spans[KEY]
+    context = read_halves(doc, groups).second
+    first = max(context.start, answer.start - AROUND)
+    last = min(context.stop, answer.end + AROUND)
+    if as_json:
+        start = answer.start_char - doc[context.start].idx
+        found = {
+            "answer": answer.text,
+            "start_char": start,
+            "end_char": start + len(answer.text),
+            "score": doc.spans[KEY].attrs["scores"][0],
+        }
+        print(srsly.json_dumps(found, indent=2))
+        return
+    msg.good(answer.text)
+    print(" ".join(doc[first:last].text.split()))
+
+
+def _find_pipe(nlp: Language, name: str) -> QuestionAnswerer:
+    for _, pipe in nlp.pipeline:
+        if isinstance(pipe, QuestionAnswerer):
+            return pipe
+    raise ValueError(f"the pipeline '{name}' has no elmo_qa, it has {', '.join(nlp.pipe_names)}")

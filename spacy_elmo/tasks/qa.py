@@ -1,0 +1,235 @@
+"""The component `elmo_qa`: the answer to a question, as a span of its context."""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Doc, SpanGroup
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Optimizer, set_dropout_rate
+from thinc.types import Floats2d
+
+from ..embedding.batches import by_tokens
+from .bidaf import AnswerModel
+from .pairs import read_halves
+from .qa_scorer import KEY
+from .srl_frames import name_of
+
+N_SAMPLES = 10  # Docs from which sizes are inferred
+MAX_DOCS = 256  # that are predicted at a time
+TINY = 1e-30
+DEFAULTS = {
+    "model": {
+        "@architectures": "spacy-elmo.BiDAFSelfAttention.v1",
+        "tok2vec": {"@architectures": "spacy-elmo.ElmoListener.v1"},
+        "output_tok2vec": None,
+    },
+    "max_answer_tokens": 17,
+    "scorer": {"@scorers": "spacy-elmo.qa_scorer.v1"},
+}
+SCORE_WEIGHTS = {"qa_f1": 1.0, "qa_exact": 0.0}
+
+
+class Answer(NamedTuple):
+    """An answer: its first token, the token after its last one, and its score, the sum of
+    those of its ends before the softmax."""
+
+    start: int
+    end: int
+    score: float
+
+
+@Language.factory(
+    "elmo_qa",
+    assigns=["doc.spans"],
+    default_config=DEFAULTS,
+    default_score_weights=SCORE_WEIGHTS,
+)
+def make_qa(
+    nlp: Language,
+    name: str,
+    model: AnswerModel,
+    max_answer_tokens: int,
+    scorer: Optional[Callable],
+) -> "QuestionAnswerer":
+    """Make an `elmo_qa` pipe. `QuestionAnswerer` says what the settings mean."""
+    return QuestionAnswerer(
+        nlp.vocab, model, name, max_answer_tokens=max_answer_tokens, scorer=scorer
+    )
+
+
+class QuestionAnswerer(TrainablePipe):
+    """Finds the answer to the question of a Doc in its context, and sets
+    `doc.spans["answer"]`.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], List[Floats2d]]): The model.
+    name (str): Name of the pipe.
+    max_answer_tokens (int): Most tokens of an answer that it finds.
+    scorer (Optional[Callable]): The scorer.
+    RAISES (ValueError): A value is impossible.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: AnswerModel,
+        name: str = "elmo_qa",
+        *,
+        max_answer_tokens: int = 17,
+        scorer: Optional[Callable] = None,
+    ):
+        if max_answer_tokens < 1:
+            raise ValueError(f"max_answer_tokens must be at least 1, got {max_answer_tokens}")
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.max_answer_tokens = max_answer_tokens
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {}
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> list[Optional[Answer]]:
+        """Find the answers of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[Optional[Answer]]): The best answer a Doc, None where the context is
+            empty.
+        RAISES (ValueError): A Doc has not its question and context.
+        """
+        found: list[Optional[Answer]] = []
+        for group in by_tokens(docs, self.model.attrs["max_batch_tokens"], MAX_DOCS):
+            scores = [self.model.ops.to_numpy(values) for values in self.model.predict(group)]
+            for doc, values in zip(group, scores):
+                best = best_span(values, self.max_answer_tokens) if len(values) else None
+                start = self._context(doc).start
+                found.append(best and Answer(best.start + start, best.end + start, best.score))
+        return found
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[Optional[Answer]]) -> None:
+        """Set `doc.spans["answer"]`, and the score in its `attrs["scores"]`.
+
+        docs (Iterable[Doc]): The Docs.
+        scores (List[Optional[Answer]]): What `predict` returned for them.
+        """
+        for doc, answer in zip(docs, scores):
+            spans = [doc[answer.start : answer.end]] if answer else []
+            attrs = {"scores": [answer.score] if answer else []}
+            doc.spans[KEY] = SpanGroup(doc, name=KEY, spans=spans, attrs=attrs)
+
+    def _context(self, doc: Doc) -> slice:
+        return read_halves(doc, self.model.attrs["groups"]).second
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples.
+        nlp (Optional[Language]): The pipeline.
+        """
+        samples = list(islice(get_examples(), N_SAMPLES))
+        validate_get_examples(lambda: samples, "QuestionAnswerer.initialize")
+        self.model.initialize(X=[example.predicted for example in samples])
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[dict[str, float]] = None,
+    ) -> dict[str, float]:
+        """Learn from the gold answers of a batch. Docs without a span in
+        `doc.spans["answer"]` count as not annotated.
+
+        examples (Iterable[Example]): The batch.
+        drop (float): The dropout rate of the layers that have no rate of their own.
+        sgd (Optional[Optimizer]): The optimizer.
+        losses (Optional[Dict[str, float]]): The losses by pipe.
+        RETURNS (Dict[str, float]): The losses; ours is the sum over Docs of the negative
+            log-likelihood, in nats.
+        RAISES (ValueError): An answer is not in the context.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "QuestionAnswerer.update")
+        examples = [example for example in examples if self._gold(example)]
+        if not examples:
+            return losses
+        set_dropout_rate(self.model, drop)
+        scores, backprop = self.model.begin_update([example.predicted for example in examples])
+        loss, d_scores = self.get_loss(examples, scores)
+        backprop(d_scores)
+        losses[self.name] += loss
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: list[Floats2d]
+    ) -> tuple[float, list[Floats2d]]:
+        """Find the loss and its gradient. A Doc's loss is minus the logarithm of the summed
+        probability of the first tokens of all its gold answers, and the same of the last ones.
+
+        examples (Iterable[Example]): The examples.
+        scores (List[Floats2d]): What the model returned for them.
+        RETURNS (Tuple[float, List[Floats2d]]): The loss, and its gradient with respect to the
+            scores.
+        RAISES (ValueError): An answer is not in the context.
+        """
+        loss, gradients = 0.0, []
+        for example, values in zip(examples, scores):
+            gold = self.model.ops.xp.zeros_like(values)
+            for start, end in self._gold(example):
+                gold[start, 0] = gold[end - 1, 1] = 1.0
+            probabilities = self.model.ops.softmax(values, axis=0)
+            right = (probabilities * gold).sum(axis=0) + TINY
+            annotated = gold.any()
+            loss -= float(self.model.ops.xp.log(right).sum()) if annotated else 0.0
+            gradients.append(annotated * (probabilities - probabilities * gold / right))
+        return loss, gradients
+
+    def _gold(self, example: Example) -> list[tuple[int, int]]:
+        """The gold answers, in tokens of the predicted Doc's context."""
+        doc, reference = example.predicted, example.reference
+        spans = reference.spans.get(KEY, ())
+        context = self._context(doc)
+        if not spans:
+            return []
+        if len(doc) != len(reference) or any(a.text != b.text for a, b in zip(doc, reference)):
+            spans = example.get_aligned_spans_y2x(spans, allow_overlap=True)
+        for span in spans:
+            if not context.start <= span.start < span.end <= context.stop:
+                raise ValueError(
+                    f"the answer {span.text!r} ({span.start}, {span.end}) of the Doc "
+                    f"{name_of(doc)} is not in its context ({context.start}, {context.stop})"
+                )
+        return [(span.start - context.start, span.end - context.start) for span in spans]
+
+
+def best_span(scores: np.ndarray, max_tokens: int) -> Answer:
+    """Find the span with the highest sum of the scores of its ends.
+
+    scores (numpy.ndarray): Of each token as the first and as the last. *Shape:* `(n_tokens, 2)`
+    max_tokens (int): Most tokens of the span.
+    RETURNS (Answer): The first of the best.
+    """
+    starts, ends = scores.T
+    found = []
+    for length in range(1, min(max_tokens, len(scores)) + 1):
+        sums = starts[: len(starts) - length + 1] + ends[length - 1 :]
+        start = int(sums.argmax())
+        found.append(Answer(start, start + length, float(sums[start])))
+    return max(found, key=lambda answer: answer.score)

@@ -1,0 +1,113 @@
+"""Questions with their contexts and answers from files."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc, SpanGroup
+from spacy.training import Example
+
+from ..registry import registry
+from .pair_corpus import copy_examples, read_examples
+from .pairs import QUESTION, make_pair, read_halves
+from .qa_scorer import KEY, TEXTS
+
+
+@registry.readers("spacy-elmo.QACorpus.v1")
+def make_qa_corpus(
+    path: Union[str, Path],
+    groups: Sequence[str] = list(QUESTION),
+) -> Callable[[Language], Iterator[Example]]:
+    """Read examples for `elmo_qa`: from a `.jsonl` file, which may be gzipped, a question a line,
+    the two texts by the names of their groups, and `"answers"`, each with its `"text"` and the
+    character of the context where it begins, `"answer_start"`; from a `.json` file of SQuAD 1.1;
+    or from a `.spacy` file of Docs with both groups and `doc.spans["answer"]`.
+
+    path (Union[str, Path]): The file.
+    groups (Sequence[str]): The names of the span groups of question and context.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+    path = Path(path)
+
+    def parse(nlp: Language, entry: dict[str, Any]) -> Doc:
+        question, context = (entry[group] for group in groups)
+        return make_question(nlp, question, context, entry["answers"], groups)
+
+    def read(nlp: Language) -> Iterator[Example]:
+        if path.suffix == ".json":
+            docs = (doc for _, doc in read_squad(path, nlp, groups))
+            return copy_examples(path, docs, groups)
+        answer = {"text": "...", "answer_start": 0}
+        expected = json.dumps({**dict.fromkeys(groups, "..."), "answers": [answer]})
+        return read_examples(path, nlp, groups, parse, expected)
+
+    return read
+
+
+def make_question(
+    nlp: Language,
+    question: str,
+    context: str,
+    answers: Iterable[dict[str, Any]],
+    groups: Sequence[str] = QUESTION,
+) -> Doc:
+    """Make the Doc of a question, with its gold answers. An answer that begins or ends inside
+    of a token has the whole token; `doc.spans["answer"].attrs["texts"]` has the answers as
+    they were.
+
+    nlp (Language): Whose tokenizer cuts the texts.
+    question (str): The question.
+    context (str): Its context.
+    answers (Iterable[dict]): The answers: `"text"`, and `"answer_start"`, a character of the
+        context. Blanks around it do not count.
+    groups (Sequence[str]): The names of the span groups of question and context.
+    RETURNS (Doc): The Doc.
+    RAISES (ValueError): An answer does not stand there.
+    """
+    doc = make_pair(nlp, question, context, groups)
+    tokens = read_halves(doc, groups).second
+    first = doc[tokens.start].idx if tokens.start < len(doc) else 0
+    spans, texts = [], []
+    for answer in answers:
+        text, start = answer["text"], answer["answer_start"]
+        if type(start) is not int or not isinstance(text, str):
+            raise TypeError("answers")
+        if not text.strip() or start < 0 or context[start : start + len(text)] != text:
+            raise ValueError(
+                f"the answer {text!r} does not stand at character {start} of the context of the "
+                f"question {question!r}"
+            )
+        inner = start + len(text) - len(text.lstrip())
+        edges = (first + inner, first + inner + len(text.strip()))
+        spans.append(doc.char_span(*edges, alignment_mode="expand"))
+        texts.append(text)
+    doc.spans[KEY] = SpanGroup(doc, name=KEY, spans=spans, attrs={TEXTS: texts})
+    return doc
+
+
+def read_squad(
+    path: Path, nlp: Language, groups: Sequence[str] = QUESTION
+) -> Iterator[tuple[int, Doc]]:
+    """Read the questions of a file of SQuAD 1.1.
+
+    path (Path): The file.
+    nlp (Language): Whose tokenizer cuts the texts.
+    groups (Sequence[str]): The names of the span groups of question and context.
+    YIELDS (Tuple[int, Doc]): The number of the article, and the Doc of a question.
+    RAISES (ValueError): The file is not as it must be, or an answer does not stand in its
+        context.
+    """
+    name = ""
+    try:
+        for number, article in enumerate(json.loads(path.read_text("utf8"))["data"]):
+            for paragraph in article["paragraphs"]:
+                for one in paragraph["qas"]:
+                    name = f", question {one['id']}"
+                    texts = (one["question"], paragraph["context"])
+                    yield number, make_question(nlp, *texts, one["answers"], groups)
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path}{name}: this is no SQuAD 1.1: {error!r}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}{name}: {error}") from None
