@@ -11,13 +11,14 @@ from spacy import registry
 import spacy_elmo
 
 GROUPS = {
-    "spacy_factories": ["elmo", "elmo_crf", "elmo_srl"],
+    "spacy_factories": ["elmo", "elmo_coref", "elmo_crf", "elmo_srl"],
     "spacy_architectures": [
         "spacy-elmo.BCN.v1",
         "spacy-elmo.BiLM.v1",
         "spacy-elmo.BiRNN.v1",
         "spacy-elmo.CRFTagger.v1",
         "spacy-elmo.ConcatEmbed.v1",
+        "spacy-elmo.Coref.v1",
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.HighwayLSTM.v1",
         "spacy-elmo.OutputConcat.v1",
@@ -29,8 +30,16 @@ GROUPS = {
     ],
     "spacy_feature_caches": ["spacy-elmo.disk.v1", "spacy-elmo.memory.v1"],
     "spacy_loggers": ["spacy-elmo.TensorBoard.v1"],
-    "spacy_readers": ["spacy-elmo.BIOCorpus.v1", "spacy-elmo.SRLCorpus.v1"],
-    "spacy_scorers": ["spacy-elmo.crf_scorer.v1", "spacy-elmo.srl_scorer.v1"],
+    "spacy_readers": [
+        "spacy-elmo.BIOCorpus.v1",
+        "spacy-elmo.CorefCorpus.v1",
+        "spacy-elmo.SRLCorpus.v1",
+    ],
+    "spacy_scorers": [
+        "spacy-elmo.coref_scorer.v1",
+        "spacy-elmo.crf_scorer.v1",
+        "spacy-elmo.srl_scorer.v1",
+    ],
     "spacy_segmenters": [
         "spacy-elmo.doc.v1",
         "spacy-elmo.sentences.v1",

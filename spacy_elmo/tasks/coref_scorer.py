@@ -56,15 +56,16 @@ def score_coref(
     span_cluster_prefix (str): What the keys of `doc.spans` begin with.
     singletons (bool): Whether clusters of one mention count.
     RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF, and
-        `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, so with b3, ceafe, lea and mentions. They
-        are None where there is nothing to count.
+        `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, so with b3, ceafe, lea and mentions; and
+        `coref_counts`, the `Counts` of each document by metric. They are None where there is
+        nothing to count.
     """
     counts = [
         count_example(example, span_cluster_prefix=span_cluster_prefix, singletons=singletons)
         for example in examples
         if read_clusters(example.reference, span_cluster_prefix) is not None
     ]
-    return total_scores(counts)
+    return {**total_scores(counts), "coref_counts": counts or None}
 
 
 def count_example(
@@ -81,7 +82,7 @@ def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
     """Add up counts.
 
     counts (Sequence[Dict[str, Counts]]): Of documents.
-    RETURNS (Dict[str, Any]): As `score_coref`.
+    RETURNS (Dict[str, Any]): As `score_coref`, without `coref_counts`.
     """
     scores: dict[str, Any] = {"coref_f": None}
     for metric in METRICS:

@@ -13,6 +13,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_model_from_config
 
 from spacy_elmo.layers.scalar_mix import mix_weights
+from spacy_elmo.tasks.coref_clusters import write_clusters
 from spacy_elmo.tasks.srl_frames import write_frames
 
 from project_scripts import VOCAB, call, command, environment
@@ -46,6 +47,8 @@ def make_doc(number):
         i: [(i - 1, i, "ARG0"), (i, i + 1, "V")] for i, w in enumerate(words) if w == "saw" and i
     }
     write_frames(doc, frames)
+    mentions = {w: [(i, i + 1) for i, v in enumerate(words) if v == w] for w in names}
+    write_clusters(doc, [found for found in mentions.values() if found] or [[]])
     doc.cats = {"MONEY": float("loan" in words), "OTHER": float("loan" not in words)}
     return doc
 
@@ -102,6 +105,8 @@ def lines(folder):
         ("crf", "wnut17", "taglm", "ents_f"),
         ("crf", "uner_ewt", "input", "ents_f"),
         ("bcn", "sst5", "input_output", "accuracy"),
+        ("coref", "litbank_coref", "input", "coref_f"),
+        ("coref", "ontogum_coref", "tok2vec", "coref_f"),
     ],
 )
 def test_a_trial(try_it, name, data, variant, score):

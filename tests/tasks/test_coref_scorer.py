@@ -178,7 +178,7 @@ def test_documents_are_added_up():
     assert got["coref_b3_r"] == got["coref_lea_r"] == pytest.approx(4 / 6)
     assert got["coref_mentions_p"] == 1.0
     parts = [count_clusters([ANN], [ANN, BOB]), count_clusters([BOB], [BOB])]
-    assert total_scores(parts) == got
+    assert {**total_scores(parts), "coref_counts": parts} == got
     of = [got[f"coref_{name}_f"] for name in ("muc", "b3", "ceafe")]
     assert got["coref_f"] == pytest.approx(sum(of) / 3)
 

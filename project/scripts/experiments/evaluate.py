@@ -8,11 +8,12 @@ import spacy
 import srsly
 import typer
 from spacy.tokens import Doc
-from spacy.training import Corpus
 from wasabi import msg
 
 from spacy_elmo.cli.mix import print_mixes
 from spacy_elmo.pipeline.mixes import learned_mixes
+
+from .corpora import open_corpus
 
 TASKS = {
     "ner": ("ents_p", "ents_r", "ents_f"),
@@ -21,6 +22,7 @@ TASKS = {
     "srl": ("srl_p", "srl_r", "srl_f"),
     "crf": ("ents_p", "ents_r", "ents_f"),
     "bcn": ("accuracy", "cats_macro_f"),
+    "coref": ("coref_muc_f", "coref_b3_f", "coref_ceafe_f", "coref_f"),
 }
 
 
@@ -58,8 +60,7 @@ def main(
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
     """The scores of `spacy evaluate`, and the accuracy of exclusive classes. The tokens are the
     corpus's if they were so in training."""
-    gold_preproc = nlp.config["corpora"]["dev"]["gold_preproc"]
-    examples = list(Corpus(path, gold_preproc=gold_preproc)(nlp))
+    examples = list(open_corpus(path, nlp.config["corpora"]["dev"])(nlp))
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:
         # Figures for SST-5 in the literature are accuracies.

@@ -39,6 +39,7 @@ HEADS = {
     "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
     "crf": Head(encoder="birnn", width=128, depth=2, dropout=0.3, learn_rate=0.002),
     "bcn": Head(width=128),
+    "coref": Head(width=128),
 }
 BILSTM_HEADS = {
     "ner": Head(width=128, depth=1, hidden_width=128, learn_rate=0.005),
@@ -50,6 +51,7 @@ ELMO_HEADS = {
     "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
     "crf": Head(encoder="birnn", width=128, depth=2, dropout=0.3, learn_rate=0.002),
     "bcn": Head(width=128),
+    "coref": Head(width=128),
 }
 LIMITS = {
     "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
@@ -58,6 +60,7 @@ LIMITS = {
     "srl": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=500),
     "crf": Limits(max_steps=6000, max_minutes=25, patience=2000, eval_frequency=250),
     "bcn": Limits(max_steps=4000, max_minutes=25, patience=1500, eval_frequency=200),
+    "coref": Limits(max_steps=4000, max_minutes=25, patience=800, eval_frequency=160),
 }
 
 

@@ -9,9 +9,10 @@ from typing import Any, Optional
 
 import spacy
 from spacy.language import Language
-from spacy.training import Corpus, Example
+from spacy.training import Example
 from thinc.api import Config
 
+from .corpora import CORPUS, open_corpus
 from .heads import Head, Limits, head_of
 from .trials import Trial
 
@@ -24,6 +25,7 @@ COMPONENTS = {
     "srl": "elmo_srl",
     "crf": "elmo_crf",
     "bcn": "textcat",
+    "coref": "elmo_coref",
 }
 ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
 
@@ -67,11 +69,11 @@ class LanguageModel:
 
 @spacy.registry.readers("spacy-elmo-project.share.v1")
 def read_share(
-    path: Path, share: float, seed: int, gold_preproc: bool
+    path: Path, share: float, seed: int, gold_preproc: bool, reader: str = CORPUS
 ) -> Callable[[Language], Iterator[Example]]:
     """Read a share of the examples of a .spacy file. The shares of a seed are nested: each is a
     part of every larger one."""
-    corpus = Corpus(path, gold_preproc=gold_preproc)
+    corpus = open_corpus(path, {"@readers": reader, "gold_preproc": gold_preproc})
 
     def read(nlp: Language) -> Iterator[Example]:
         examples = list(corpus(nlp))
@@ -103,14 +105,16 @@ def build_config(
     config["components"] = _components(trial, config["components"], head, model)
     pipeline = list(config["components"])
     config["nlp"]["pipeline"] = pipeline
-    gold_preproc = config["corpora"]["train"]["gold_preproc"]
+    corpus = config["corpora"]["train"]
     config["corpora"]["train"] = {
         "@readers": "spacy-elmo-project.share.v1",
         "path": str(train),
         "share": trial.share,
         "seed": trial.seed,
-        "gold_preproc": gold_preproc,
+        "gold_preproc": corpus.get("gold_preproc", False),
     }
+    if corpus["@readers"] != CORPUS:
+        config["corpora"]["train"]["reader"] = corpus["@readers"]
     config["paths"]["dev"] = str(dev)
     config["system"]["seed"] = trial.seed
     training = config["training"]
@@ -145,6 +149,9 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
         components["textcat"]["model"]["tok2vec"] = _embed(trial, head, model)
         if model is not None and "output" in PLACES[trial.variant]:
             components["textcat"]["model"]["elmo"] = _listener(trial, head, model)
+    elif trial.task == "coref":  # likewise
+        components["elmo_coref"]["model"]["tok2vec"] = _embed(trial, head, model)
+        components["elmo_coref"]["singletons"] = trial.data == "litbank_coref"
     else:
         components[COMPONENTS[trial.task]]["model"]["tok2vec"] = _tok2vec(trial, head, model)
     if model is None:

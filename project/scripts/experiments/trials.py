@@ -11,6 +11,8 @@ TASKS = {
     "trec": "textcat",
     "ud_ewt": "tagger",
     "ewt_srl": "srl",
+    "litbank_coref": "coref",
+    "ontogum_coref": "coref",
 }
 SCORES = {
     "ner": ("ents_f",),
@@ -19,6 +21,7 @@ SCORES = {
     "srl": ("srl_f",),
     "crf": ("ents_f",),
     "bcn": ("accuracy",),
+    "coref": ("coref_f",),
 }
 # Models of their own for data that another task has, too: by experiment, or by variant.
 MODELS = {"crf": "crf", "bcn": "bcn", "crf_input": "crf", "taglm": "crf"}
@@ -27,7 +30,7 @@ VARIANTS = (
     *("top", "average", "lambda_1", "lambda_0.001"),
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
-GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn")
+GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref")
 DETAILS = ("sample_efficiency", "place", "mix")
 EXPERIMENTS = GAINS + DETAILS
 SEEDS = (0, 1, 2)
@@ -120,6 +123,10 @@ def trials(experiment: str, seed: int) -> Iterator[Trial]:
         yield from _cross(experiment, ("wnut17", "uner_ewt"), variants, seed)
     elif experiment == "bcn":
         yield from _cross(experiment, ("sst5",), ("tok2vec", "input", "input_output"), seed)
+    elif experiment == "coref":
+        yield from _cross(
+            experiment, ("litbank_coref", "ontogum_coref"), ("tok2vec", "input"), seed
+        )
     elif experiment == "sample_efficiency":
         # The tagger needs no half: that one is for what NER is to reach with a tenth.
         for data, shares in (("uner_ewt", (*SHARES, 0.5)), ("ud_ewt", SHARES)):

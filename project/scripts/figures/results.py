@@ -17,6 +17,7 @@ SCORES = {
     "tag_acc": "tag accuracy",
     "pos_acc": "POS accuracy",
     "srl_f": "role F",
+    "coref_f": "mean F of MUC, B3, CEAF",
     "macro_f": "macro F",
     "word_accuracy": "mean of words",
 }
@@ -27,6 +28,8 @@ NAMES = {
     "trec": "TREC",
     "ud_ewt": "UD EWT",
     "ewt_srl": "EWT roles",
+    "litbank_coref": "LitBank coreference",
+    "ontogum_coref": "OntoGUM coreference",
     "homograph": "homographs",
     "crf": "CRF",
     "bcn": "BCN",
