@@ -8,8 +8,8 @@ from typing import Optional
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from .alignment import align_span, name_of
 from .coref_spans import Cluster, Mention
+from .srl_frames import name_of
 
 PREFIX = "coref_clusters"
 
@@ -74,26 +74,21 @@ def gold_clusters(example: Example, prefix: str = PREFIX) -> Optional[list[Clust
     """RETURNS (Optional[List[List[Tuple[int, int]]]]): The reference's clusters, in tokens of
     the predicted Doc; None where the reference has none."""
     clusters = read_clusters(example.reference, prefix)
-    return clusters and _align(
-        clusters, example.reference, example.predicted, example.alignment.y2x.__getitem__
-    )
+    return clusters and _align(clusters, example.reference, example.get_aligned_spans_y2x)
 
 
 def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
     """RETURNS (List[List[Tuple[int, int]]]): The predicted clusters, in tokens of the
     reference."""
     clusters = read_clusters(example.predicted, prefix) or []
-    return _align(clusters, example.predicted, example.reference, example.alignment.x2y.__getitem__)
+    return _align(clusters, example.predicted, example.get_aligned_spans_x2y)
 
 
-def _align(clusters: list[Cluster], doc: Doc, other: Doc, tokens_of: Callable) -> list[Cluster]:
+def _align(clusters: list[Cluster], doc: Doc, align: Callable) -> list[Cluster]:
     """Clusters in the tokens of another Doc of the same text, without mentions that have no
     tokens of their own there."""
-    if [token.text for token in doc] == [token.text for token in other]:
-        return clusters
-    spans = [
-        [align_span(doc[start:end], other, tokens_of) for start, end in cluster]
-        for cluster in clusters
-    ]
-    found = [[mention for mention in cluster if mention is not None] for cluster in spans]
-    return [cluster for cluster in found if cluster]
+    aligned = []
+    for cluster in clusters:
+        spans = align([doc[start:end] for start, end in cluster], allow_overlap=True)
+        aligned.append([(span.start, span.end) for span in spans])
+    return [cluster for cluster in aligned if cluster]

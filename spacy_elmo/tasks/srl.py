@@ -14,7 +14,6 @@ from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
-from .alignment import name_of
 from .srl_frames import (
     KEY,
     PREDICATE,
@@ -22,6 +21,7 @@ from .srl_frames import (
     SRLTags,
     checked_frames,
     gold_frames,
+    name_of,
     read_frames,
     write_frames,
 )

@@ -9,7 +9,6 @@ from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.training import Example
 
 from ..embedding.segmenters import Segment, Segmenter
-from .alignment import align_span, name_of
 from .bio import BIOTags, LabeledSpan
 
 KEY = "srl"
@@ -108,10 +107,14 @@ def _align(frames: Frames, doc: Doc, other: Doc, tokens_of: Callable) -> Frames:
             continue
         role = aligned.setdefault(int(found[0]), [])
         for start, end, label in roles:
-            span = align_span(doc[start:end], other, tokens_of)
-            if span is not None:
-                role.append((*span, label))
+            tokens = tokens_of(slice(start, end))
+            if len(tokens) and _same(doc[start:end], other[tokens[0] : tokens[-1] + 1]):
+                role.append((int(tokens[0]), int(tokens[-1]) + 1, label))
     return aligned
+
+
+def _same(span: Span, other: Span) -> bool:
+    return "".join(span.text.split()).lower() == "".join(other.text.split()).lower()
 
 
 def checked_frames(
@@ -170,3 +173,8 @@ def _fault(
 def _show(role: LabeledSpan) -> str:
     start, end, label = role
     return f"the span {label} ({start}, {end})"
+
+
+def name_of(doc: Doc) -> str:
+    """RETURNS (str): Its first words, by which an error names a Doc."""
+    return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
