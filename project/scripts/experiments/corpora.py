@@ -15,7 +15,6 @@ def open_corpus(path: Path, block: Mapping[str, Any]) -> Callable[[Language], It
     """RETURNS (Callable): The reader of a block of a config's `corpora`, for another file."""
     if block["@readers"] == CORPUS:
         return Corpus(path, gold_preproc=block["gold_preproc"])
-    reader: Callable[[Language], Iterator[Example]] = registry.get("readers", block["@readers"])(
-        path
-    )
-    return reader
+    read: Callable[[Language], Iterator[Example]]
+    read = registry.get("readers", block["@readers"])(path=path)
+    return read

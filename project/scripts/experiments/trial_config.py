@@ -69,10 +69,10 @@ class LanguageModel:
 
 @spacy.registry.readers("spacy-elmo-project.share.v1")
 def read_share(
-    path: Path, share: float, seed: int, gold_preproc: bool, reader: str = CORPUS
+    path: Path, share: float, seed: int, gold_preproc: bool = False, reader: str = CORPUS
 ) -> Callable[[Language], Iterator[Example]]:
-    """Read a share of the examples of a .spacy file. The shares of a seed are nested: each is a
-    part of every larger one."""
+    """Read a share of the examples of a .spacy file, by spaCy's reader or another. The shares of a
+    seed are nested: each is a part of every larger one."""
     corpus = open_corpus(path, {"@readers": reader, "gold_preproc": gold_preproc})
 
     def read(nlp: Language) -> Iterator[Example]:
@@ -105,16 +105,16 @@ def build_config(
     config["components"] = _components(trial, config["components"], head, model)
     pipeline = list(config["components"])
     config["nlp"]["pipeline"] = pipeline
-    corpus = config["corpora"]["train"]
+    reader = config["corpora"]["train"]
+    is_corpus = reader["@readers"] == CORPUS
+    own = {"gold_preproc": reader["gold_preproc"]} if is_corpus else {"reader": reader["@readers"]}
     config["corpora"]["train"] = {
         "@readers": "spacy-elmo-project.share.v1",
         "path": str(train),
         "share": trial.share,
         "seed": trial.seed,
-        "gold_preproc": corpus.get("gold_preproc", False),
+        **own,
     }
-    if corpus["@readers"] != CORPUS:
-        config["corpora"]["train"]["reader"] = corpus["@readers"]
     config["paths"]["dev"] = str(dev)
     config["system"]["seed"] = trial.seed
     training = config["training"]
