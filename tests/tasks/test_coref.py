@@ -187,6 +187,19 @@ def test_the_language_model_reads_a_sentence_once(make, computed):
     assert computed == [tuple(words[:4]), tuple(words[4:])]
 
 
+def test_features_of_the_language_model_are_kept(make, computed):
+    """A frozen one reads a training sentence in the first epoch alone."""
+    nlp = make(listener(), elmo=True)
+    data = examples(nlp)
+    optimizer = nlp.initialize(lambda: data)
+    nlp.update(data, sgd=optimizer)
+    assert computed
+    computed.clear()
+    for _ in range(2):
+        nlp.update(data, sgd=optimizer)
+    assert computed == []
+
+
 def test_training_reads_some_sentences(make, monkeypatch):
     nlp = make(WITHOUT_ELMO, max_training_sentences=2)
     text = " ".join(f"Tom saw {i} ." for i in range(5))
