@@ -1,8 +1,6 @@
-"""The component `elmo_coref`: it learns, with any tok2vec; what it has learned is kept; what is
-wrong with gold clusters is said."""
+"""The component `elmo_coref`: it learns, with any tok2vec; what it has learned is kept."""
 
 import pickle
-import re
 import shutil
 import subprocess
 import sys
@@ -12,77 +10,16 @@ import pytest
 import spacy
 import torch
 from spacy.cli.package import package
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
-from spacy_elmo.tasks.coref_clusters import gold_clusters, read_clusters, write_clusters
+from spacy_elmo.tasks.coref_clusters import read_clusters, write_clusters
 from spacy_elmo.tasks.coref_corpus import make_doc
 from spacy_elmo.tasks.coref_model import DocRanker
 from spacy_elmo.tasks.torch_module import get_module_shim
 
 from components import concat_input, embed, listener
-
-TEXTS = [
-    ("Maria saw Tom . She greeted him .", [0, 4], ["Maria She", "Tom him"]),
-    ("Tom ran home . He was late .", [0, 4], ["Tom He", "home"]),
-    ("A car stopped . It was old .", [0, 4], ["A_car It"]),
-    ("Tom sold his car to Maria .", [0], ["Tom his", "his_car", "Maria"]),
-    ("It rained .", [0], []),
-]
-WITHOUT_ELMO = {
-    "@architectures": "spacy.Tok2Vec.v2",
-    "embed": embed(16),
-    "encode": {
-        "@architectures": "spacy-elmo.HighwayLSTM.v1",
-        "width": 16,
-        "depth": 1,
-        "dropout": 0.0,
-    },
-}
-
-
-def coref(tok2vec, singletons=True, **settings):
-    """The config of a small component."""
-    model = {
-        "@architectures": "spacy-elmo.Coref.v1",
-        "tok2vec": tok2vec,
-        "encoder_width": 16,
-        "hidden_width": 16,
-        "dropout": 0.0,
-        "input_dropout": 0.0,
-        "max_span_width": 3,
-        "spans_per_word": 0.6,
-    }
-    return {"model": model, "singletons": singletons, **settings}
-
-
-def clusters_of(text, found):
-    """ "Maria She": a cluster of two mentions, which stand in the text once each."""
-    words = text.split()
-
-    def mention(name):
-        parts = name.split("_")
-        start = next(i for i in range(len(words)) if words[i : i + len(parts)] == parts)
-        return start, start + len(parts)
-
-    return [[mention(name) for name in cluster.split()] for cluster in found]
-
-
-def examples(nlp, texts=TEXTS):
-    made = []
-    for text, starts, found in texts:
-        reference = make_doc(nlp.vocab, text.split(), clusters_of(text, found), starts)
-        made.append(Example(nlp.make_doc(text), reference))
-    return made
-
-
-def train(nlp, steps=50, **settings):
-    data = examples(nlp)
-    optimizer = nlp.initialize(lambda: data)
-    optimizer.learn_rate = 0.01
-    for _ in range(steps):
-        nlp.update(data, sgd=optimizer, **settings)
-    return data
+from coref_docs import TEXTS, WITHOUT_ELMO, coref, examples, found_by, gold, train
 
 
 @pytest.fixture
@@ -105,14 +42,6 @@ def trained():
     nlp.add_pipe("elmo_coref", config=coref(WITHOUT_ELMO))
     train(nlp)
     return nlp
-
-
-def found_by(nlp):
-    return [read_clusters(doc) or [] for doc in nlp.pipe(text for text, *_ in TEXTS)]
-
-
-def gold():
-    return [sorted(clusters_of(text, found)) for text, _, found in TEXTS]
 
 
 def words_of(doc):
@@ -388,83 +317,3 @@ def test_other_keys(make):
         nlp.update(data, sgd=optimizer)
     assert nlp.evaluate(data)["coref_f"] == 1.0
     assert set(nlp(TEXTS[0][0]).spans) == {"chains_1", "chains_2"}
-
-
-# Gold clusters
-
-TWICE = "doc.spans['coref_clusters_2'] in the Doc 'Tom and Maria ran . They left .'"
-
-
-@pytest.mark.parametrize(
-    ("clusters", "named"),
-    [
-        ([[(0, 1), (5, 6)], [(0, 3), (0, 1)]], f"the span 'Tom' (0, 1) of {TWICE} stands in doc."),
-        ([[], [(0, 3), (5, 6), (0, 3)]], f"'Tom and Maria' (0, 3) of {TWICE} stands there twice"),
-        ([[(5, 6)], [(2, 2)]], f"the span '' (2, 2) of {TWICE} has no tokens"),
-    ],
-)
-def test_wrong_gold_clusters_are_named(trained, clusters, named):
-    words = ["Tom", "and", "Maria", "ran", ".", "They", "left", "."]
-    reference = Doc(trained.vocab, words=words)
-    for number, mentions in enumerate(clusters, 1):
-        reference.spans[f"coref_clusters_{number}"] = [Span(reference, *m) for m in mentions]
-    example = Example(Doc(trained.vocab, words=words), reference)
-    for use in (
-        lambda: trained.update([example]),
-        lambda: trained.evaluate([example]),
-        lambda: trained.get_pipe("elmo_coref").initialize(lambda: [example]),
-    ):
-        with pytest.raises(ValueError, match=re.escape(named)) as error:
-            use()
-        assert "\n" not in str(error.value)
-
-
-def test_mentions_out_of_reach_are_no_error(make):
-    """Wider than `max_span_width`, across sentences, or across each other."""
-    nlp = make(WITHOUT_ELMO)
-    words = ["a", "b", "c", "d", ".", "e", "f"]
-    starts = [i in (0, 5) for i in range(7)]
-    reference = Doc(nlp.vocab, words=words, sent_starts=starts)
-    write_clusters(reference, [[(0, 4), (3, 6)], [(0, 2), (1, 3)]])
-    example = Example(Doc(nlp.vocab, words=words, sent_starts=starts), reference)
-    nlp.initialize(lambda: [example])
-    assert nlp.update([example])["elmo_coref"] > 0.0
-
-
-def test_docs_without_annotation_teach_nothing(trained):
-    plain = Example(trained.make_doc("Tom ran ."), trained.make_doc("Tom ran ."))
-    assert trained.update([plain])["elmo_coref"] == 0.0
-    assert trained.evaluate([plain])["coref_f"] is None
-    empty = Example(trained.make_doc(""), make_doc(trained.vocab, [], []))
-    assert trained.update([empty, *examples(trained)])["elmo_coref"] > 0.0
-    with pytest.raises(ValueError, match="finds no doc.spans"):
-        trained.get_pipe("elmo_coref").initialize(lambda: [plain])
-
-
-def test_other_tokens_than_the_reference():
-    """Mentions go to the predicted Doc's tokens, where those can hold them."""
-    nlp = spacy.blank("en")
-    reference = Doc(nlp.vocab, words=["He", "can", "not", "see", "it"], spaces=[1, 0, 1, 1, 0])
-    write_clusters(reference, [[(0, 1), (4, 5), (1, 2)], [(2, 3)]])
-    predicted = Doc(nlp.vocab, words=["He", "cannot", "see", "it"], spaces=[1, 1, 1, 0])
-    assert gold_clusters(Example(predicted, reference)) == [[(0, 1), (3, 4)]]
-
-
-# Settings
-
-
-@pytest.mark.parametrize(
-    ("setting", "named"),
-    [
-        ({"span_cluster_prefix": ""}, "must not be empty"),
-        ({"max_training_sentences": -1}, "got -1"),
-        ({"mention_loss": -1.0}, "got -1"),
-        ({"mention_loss": 0.0}, "with singletons, got 0"),
-        ({"model": {"max_span_width": 0}}, "max_span_width.*got 0"),
-        ({"model": {"encoder_width": 7}}, "got 7, odd"),
-    ],
-)
-def test_impossible_settings(setting, named):
-    nlp = spacy.blank("en")
-    with pytest.raises(ValueError, match=named):
-        nlp.add_pipe("elmo_coref", config={"singletons": True, **setting})
