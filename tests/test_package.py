@@ -11,7 +11,14 @@ from spacy import registry
 import spacy_elmo
 
 GROUPS = {
-    "spacy_factories": ["elmo", "elmo_crf", "elmo_qa", "elmo_srl", "elmo_textpair"],
+    "spacy_factories": [
+        "elmo",
+        "elmo_coref",
+        "elmo_crf",
+        "elmo_qa",
+        "elmo_srl",
+        "elmo_textpair",
+    ],
     "spacy_architectures": [
         "spacy-elmo.BCN.v1",
         "spacy-elmo.BiDAFSelfAttention.v1",
@@ -19,6 +26,7 @@ GROUPS = {
         "spacy-elmo.BiRNN.v1",
         "spacy-elmo.CRFTagger.v1",
         "spacy-elmo.ConcatEmbed.v1",
+        "spacy-elmo.Coref.v1",
         "spacy-elmo.ESIM.v1",
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.HighwayLSTM.v1",
@@ -33,11 +41,13 @@ GROUPS = {
     "spacy_loggers": ["spacy-elmo.TensorBoard.v1"],
     "spacy_readers": [
         "spacy-elmo.BIOCorpus.v1",
+        "spacy-elmo.CorefCorpus.v1",
         "spacy-elmo.QACorpus.v1",
         "spacy-elmo.SRLCorpus.v1",
         "spacy-elmo.TextPairCorpus.v1",
     ],
     "spacy_scorers": [
+        "spacy-elmo.coref_scorer.v1",
         "spacy-elmo.crf_scorer.v1",
         "spacy-elmo.qa_scorer.v1",
         "spacy-elmo.srl_scorer.v1",

@@ -1,5 +1,6 @@
 """Every experiment of the project in minutes, on the real corpora."""
 
+import shutil
 import subprocess
 import sys
 
@@ -23,8 +24,12 @@ ASSETS = {  # the folders of the corpora, by those of the project's assets
     "counterfactual": "nli/counterfactual",
     "new_wiki": "qa/new_wiki",
     "qamr": "qa/qamr",
+    "litbank_coref": "coref/litbank",
+    "ontogum_coref": "coref/ontogum",
 }
-CORPORA = [f"corpus-{name}" for name in ("ner", "textcat", "tagger", "srl", "entailment", "qa")]
+STEPS = [
+    f"corpus-{name}" for name in ("ner", "textcat", "tagger", "srl", "entailment", "qa", "coref")
+]
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +37,10 @@ def real_corpus(shared, tmp_path_factory):
     """The folder `corpus` of a copy of the project, made by its own commands."""
     folder = tmp_path_factory.mktemp("project")
     project = srsly.read_yaml(PROJECT / "project.yml")
+    shutil.copytree(PROJECT / "configs" / "splits", folder / "configs" / "splits")
     for name, place in ASSETS.items():
+        if name.endswith("_coref"):  # a whole folder
+            shutil.copytree(shared / "data" / place, folder / "assets" / name)
         for asset in project["assets"]:
             if asset.get("dest", "").startswith(f"assets/{name}/"):
                 source = shared / "data" / place / asset.get("url", asset["dest"]).rsplit("/", 1)[1]
@@ -40,7 +48,7 @@ def real_corpus(shared, tmp_path_factory):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(source.read_bytes())
     for step in project["commands"]:
-        if step["name"] in CORPORA:
+        if step["name"] in STEPS:
             for line in step["script"]:
                 words = [sys.executable, *line.split()[1:]]
                 subprocess.run(words, cwd=folder, env=environment(), check=True)

@@ -341,3 +341,87 @@ def test_convert_questions_names_what_is_wrong(tmp_path):
     printed = call("data.convert_qamr", *files, fails=True)
     assert "qamr.tsv:1:" in printed.replace(" ", "")
     assert not (tmp_path / "out.spacy").exists()
+
+
+LITBANK = """#begin document (one); part 0
+one\t0\t0\tThe\t_\t_\t_\t_\t_\t_\t_\t_\t(0
+one\t0\t1\told\t_\t_\t_\t_\t_\t_\t_\t_\t
+one\t0\t2\tman\t_\t_\t_\t_\t_\t_\t_\t_\t0)
+one\t0\t3\tsaw\t_\t_\t_\t_\t_\t_\t_\t_\t
+one\t0\t4\this\t_\t_\t_\t_\t_\t_\t_\t_\t(0)|(1
+one\t0\t5\tcat\t_\t_\t_\t_\t_\t_\t_\t_\t1)
+
+one\t0\t0\tHe\t_\t_\t_\t_\t_\t_\t_\t_\t(0)
+one\t0\t1\tslept\t_\t_\t_\t_\t_\t_\t_\t_\t_
+
+#end document
+"""
+ONTOGUM = """# newdoc id = two
+1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tDo\tdo\tAUX\tVB\t_\t0\troot\t_\tSpaceAfter=No
+2\tn't\tnot\tPART\tRB\t_\t1\tadvmod\t_\t_
+3\tsee\tsee\tVERB\tVB\t_\t1\tx\t_\t_
+3.1\t_\t_\t_\t_\t_\t_\t_\t_\t_
+
+1\tAnn\tAnn\tPROPN\tNNP\t_\t3\tposs\t_\tDiscourse=x:1->2|Entity=(4(1
+2\t's\t's\tPART\tPOS\t_\t1\tcase\t_\tEntity=1)
+3\tcat\tcat\tNOUN\tNN\t_\t0\troot\t_\tEntity=4)
+4\tand\tand\tCCONJ\tCC\t_\t5\tcc\t_\t_
+5\ther\ther\tPRON\tPRP\t_\t3\tconj\t_\tEntity=(1)(2)
+6\tit\tit\tPRON\tPRP\t_\t3\tconj\t_\tEntity=(4)
+"""
+
+
+def coref_corpus(folder):
+    """A folder of two documents, and a file that says which is for what."""
+    (folder / "in").mkdir()
+    (folder / "in" / "one.conll").write_text(LITBANK, "utf8")
+    (folder / "in" / "two.conllu").write_text(ONTOGUM, "utf8")
+    (folder / "splits.tsv").write_text("two\ttrain\none\ttest\n", "utf8")
+    return folder / "in", folder / "splits.tsv", folder / "out" / "c"
+
+
+def test_convert_coref(tmp_path):
+    """Both formats; of two clusters of one mention the first has it."""
+    printed = " ".join(call("data.convert_coref", *coref_corpus(tmp_path)).split())
+    assert "c-test.spacy: 1 documents, 8 tokens, 4 mentions, 2 clusters" in printed
+    assert "1 mentions were left out" in printed
+    (one,) = docs(tmp_path / "out" / "c-test.spacy")
+    (two,) = docs(tmp_path / "out" / "c-train.spacy")
+    assert docs(tmp_path / "out" / "c-dev.spacy") == []
+    found = [
+        {key: [span.text for span in doc.spans[key]] for key in doc.spans} for doc in (one, two)
+    ]
+    assert found == [
+        {"coref_clusters_1": ["The old man", "his", "He"], "coref_clusters_2": ["his cat"]},
+        {"coref_clusters_1": ["Ann 's", "her"], "coref_clusters_2": ["Ann 's cat", "it"]},
+    ]
+    assert [[sentence.start for sentence in doc.sents] for doc in (one, two)] == [[0, 6], [0, 3]]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "named"),
+    [
+        ("one.conll", "0)", "3)", "one.conll:4: '3)' ends"),
+        ("one.conll", "\t1)", "\t_", "one.conll: a mention '(1' does not end"),
+        ("one.conll", "\t_\t_\t_\t_", "", "one.conll:2: expected the columns"),
+        ("two.conllu", "\t_\t_", "", "two.conllu:2: expected ten columns"),
+    ],
+)
+def test_convert_coref_names_what_is_wrong(tmp_path, name, before, after, named):
+    where = coref_corpus(tmp_path)
+    path = where[0] / name
+    path.write_text(path.read_text("utf8").replace(before, after), "utf8")
+    printed = call("data.convert_coref", *where, fails=True)
+    assert "".join(named.split()) in "".join(printed.split())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "named"), [("three\tdev", "no three.conll"), ("one\tall", "name<TAB>train")]
+)
+def test_convert_coref_needs_all_documents(tmp_path, line, named):
+    where = coref_corpus(tmp_path)
+    where[1].write_text(f"{line}\n", "utf8")
+    printed = call("data.convert_coref", *where, fails=True)
+    assert "".join(named.split()) in "".join(printed.split())

@@ -28,11 +28,19 @@ def test_assets_have_checksums(project):
     assert all(len(asset["checksum"]) == 32 for asset in project["assets"])
 
 
-def test_books_in_place_are_not_fetched(project, shared):
-    """A copy of LitBank's books has the checksum by which `project assets` skips the download."""
-    asset = next(asset for asset in project["assets"] if asset["dest"] == "assets/litbank")
-    assert asset["git"]["path"] == "original"
-    assert get_checksum(shared / "data" / "lm" / "litbank-original") == asset["checksum"]
+@pytest.mark.parametrize(
+    ("name", "path", "copy"),
+    [
+        ("litbank", "original", "lm/litbank-original"),
+        ("litbank_coref", "coref/conll", "coref/litbank"),
+        ("ontogum_coref", "coref/ontogum/conllu", "coref/ontogum"),
+    ],
+)
+def test_folders_in_place_are_not_fetched(project, shared, name, path, copy):
+    """A copy has the checksum by which `project assets` skips the download."""
+    asset = next(asset for asset in project["assets"] if asset["dest"] == f"assets/{name}")
+    assert asset["git"]["path"] == path
+    assert get_checksum(shared / "data" / copy) == asset["checksum"]
 
 
 def test_commands(project):
@@ -54,7 +62,7 @@ def test_commands(project):
 
 @pytest.mark.parametrize(
     "workflow",
-    ["ner", "textcat", "tagger", "srl", "crf", "bcn", "entailment", "qa", "experiments"],
+    ["ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "entailment", "qa", "experiments"],
 )
 def test_workflows_make_what_they_need(project, workflow):
     """From the assets alone, in their order, for all data of their trials."""

@@ -13,6 +13,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_model_from_config
 
 from spacy_elmo.layers.scalar_mix import mix_weights
+from spacy_elmo.tasks.coref_clusters import write_clusters
 from spacy_elmo.tasks.srl_frames import write_frames
 
 from project_scripts import VOCAB, call, command, environment
@@ -51,6 +52,8 @@ def make_doc(number):
     for group in ("hypothesis", "context"):
         doc.spans[group] = [doc[1:]]
     doc.spans["answer"] = [doc[-1:]]
+    mentions = {w: [(i, i + 1) for i, v in enumerate(words) if v == w] for w in names}
+    write_clusters(doc, [found for found in mentions.values() if found] or [[]])
     doc.cats = {"MONEY": float("loan" in words), "OTHER": float("loan" not in words)}
     return doc
 
@@ -110,6 +113,8 @@ def lines(folder):
         ("textpair", "snli", "tok2vec", "cats_acc"),
         ("textpair", "snli", "input_output", "cats_acc"),
         ("qa", "new_wiki", "input", "qa_f1"),
+        ("coref", "litbank_coref", "input", "coref_f"),
+        ("coref", "ontogum_coref", "tok2vec", "coref_f"),
     ],
 )
 def test_a_trial(try_it, name, data, variant, score):

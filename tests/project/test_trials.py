@@ -8,7 +8,7 @@ import pytest
 from scripts.experiments import trials
 from scripts.experiments.trial_config import choose
 
-GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn")
+GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref")
 NER = ["tok2vec", "bilstm", "elmo", "input", "input_output"]
 # The tables, line by line: experiment, corpora, variants, shares.
 TABLES = [
@@ -20,6 +20,7 @@ TABLES = [
     ("bcn", ["sst5"], ["tok2vec", "input", "input_output"], [1.0]),
     ("qa", ["new_wiki"], ["tok2vec", "input", "input_output"], [1.0]),
     ("textpair", ["snli"], ["tok2vec", "input", "output", "input_output"], [1.0]),
+    ("coref", ["litbank_coref", "ontogum_coref"], ["tok2vec", "input"], [1.0]),
     ("sample_efficiency", ["uner_ewt"], ["tok2vec", "input"], [0.01, 0.03, 0.1, 0.3, 0.5, 1.0]),
     ("sample_efficiency", ["ud_ewt"], ["tok2vec", "input"], [0.01, 0.03, 0.1, 0.3, 1.0]),
     ("mix", ["wnut17", "sst5"], ["top", "average", "lambda_1", "lambda_0.001"], [1.0]),

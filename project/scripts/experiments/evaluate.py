@@ -8,11 +8,12 @@ import spacy
 import srsly
 import typer
 from spacy.tokens import Doc
-from spacy.training import Corpus
 from wasabi import msg
 
 from spacy_elmo.cli.mix import print_mixes
 from spacy_elmo.pipeline.mixes import learned_mixes
+
+from .corpora import open_corpus
 
 TASKS = {
     "ner": ("ents_p", "ents_r", "ents_f"),
@@ -23,6 +24,7 @@ TASKS = {
     "bcn": ("accuracy", "cats_macro_f"),
     "textpair": ("cats_acc", "cats_macro_f"),
     "qa": ("qa_f1", "qa_exact"),
+    "coref": ("coref_muc_f", "coref_b3_f", "coref_ceafe_f", "coref_f"),
 }
 
 
@@ -60,11 +62,7 @@ def main(
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
     """The scores of `spacy evaluate`, and the accuracy of exclusive classes. The tokens are the
     corpus's if they were so in training."""
-    reader = nlp.config["corpora"]["dev"]
-    if "gold_preproc" in reader:
-        examples = list(Corpus(path, gold_preproc=reader["gold_preproc"])(nlp))
-    else:  # Docs of two texts
-        examples = list(spacy.registry.readers.get(reader["@readers"])(path=path)(nlp))
+    examples = list(open_corpus(path, nlp.config["corpora"]["dev"])(nlp))
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:
         # Figures for SST-5 in the literature are accuracies.

@@ -41,6 +41,7 @@ HEADS = {
     "bcn": Head(width=128),
     "textpair": Head(width=128, learn_rate=0.001, batch_words=750),
     "qa": Head(width=128, learn_rate=0.002, batch_words=2000),
+    "coref": Head(width=128),
 }
 BILSTM_HEADS = {
     "ner": Head(width=128, depth=1, hidden_width=128, learn_rate=0.005),
@@ -54,6 +55,7 @@ ELMO_HEADS = {
     "bcn": Head(width=128),
     "textpair": Head(width=128, learn_rate=0.001, batch_words=750),
     "qa": Head(width=128, learn_rate=0.002, batch_words=2000),
+    "coref": Head(width=128),
 }
 LIMITS = {
     "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
@@ -64,6 +66,7 @@ LIMITS = {
     "bcn": Limits(max_steps=4000, max_minutes=25, patience=1500, eval_frequency=200),
     "textpair": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=250),
     "qa": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=250),
+    "coref": Limits(max_steps=4000, max_minutes=25, patience=800, eval_frequency=160),
 }
 
 

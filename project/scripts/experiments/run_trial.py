@@ -176,9 +176,12 @@ def do(job: Job) -> dict[str, Any]:
         seconds = progress.seconds
         # The language model was frozen: it stays, with what it has computed of the dev set.
         nlp.from_disk(Path(folder) / "model-best", exclude=["elmo"])
+    test, dev = (evaluate(nlp, job.corpus[split]) for split in ("test", "dev"))
+    counts = {"counts": test["coref_counts"]} if "coref_counts" in test else {}
     return {
-        "scores": scores_of(nlp, job.corpus["test"]),
-        "dev_scores": scores_of(nlp, job.corpus["dev"]),
+        **counts,
+        "scores": numbers_of(test),
+        "dev_scores": numbers_of(dev),
         "seconds": seconds,
         "epochs": progress.epochs,
         "history": progress.history,
@@ -186,9 +189,8 @@ def do(job: Job) -> dict[str, Any]:
     }
 
 
-def scores_of(nlp: Language, path: Path) -> dict[str, float]:
+def numbers_of(scores: dict[str, Any]) -> dict[str, float]:
     """RETURNS (dict): All scores that are numbers."""
-    scores = evaluate(nlp, path)
     return {name: score for name, score in scores.items() if isinstance(score, (int, float))}
 
 

@@ -22,6 +22,7 @@ Experiment = Literal[
     "bcn",
     "textpair",
     "qa",
+    "coref",
     "sample_efficiency",
     "mix",
     "place",
@@ -50,6 +51,8 @@ class Run(BaseModel):
     dev_scores (Dict[str, float]): On the development data.
     seconds (Optional[float]): How long it took.
     epochs (Optional[float]): How long it trained.
+    counts (List[Dict[str, List[float]]]): Of coreference, for each test document what its
+        scores are made of, by metric; see `spacy_elmo.tasks.coref_scorer.Counts`.
     history (List[Tuple[int, float]]): Step and dev score of each evaluation in training.
     mixes (Dict[str, List[Mix]]): The layer mixes by component, that at the input first.
     model (dict): The language model: checksum, perplexity.
@@ -69,6 +72,7 @@ class Run(BaseModel):
     dev_scores: dict[str, float] = {}
     seconds: Optional[float] = None
     epochs: Optional[float] = None
+    counts: list[dict[str, list[float]]] = []
     history: list[tuple[int, float]] = []
     mixes: dict[str, list[Mix]] = {}
     model: dict[str, Any] = {}

@@ -9,9 +9,10 @@ from typing import Any, Optional
 
 import spacy
 from spacy.language import Language
-from spacy.training import Corpus, Example
+from spacy.training import Example
 from thinc.api import Config
 
+from .corpora import CORPUS, open_corpus
 from .heads import Head, Limits, head_of
 from .trials import Trial
 
@@ -26,6 +27,7 @@ COMPONENTS = {
     "bcn": "textcat",
     "textpair": "elmo_textpair",
     "qa": "elmo_qa",
+    "coref": "elmo_coref",
 }
 PAIRS = ("textpair", "qa")  # of two texts
 ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
@@ -71,16 +73,12 @@ class LanguageModel:
 
 @spacy.registry.readers("spacy-elmo-project.share.v1")
 def read_share(
-    path: Path, share: float, seed: int, gold_preproc: bool = False, reader: Optional[str] = None
+    path: Path, share: float, seed: int, gold_preproc: bool = False, reader: str = CORPUS
 ) -> Callable[[Language], Iterator[Example]]:
     """Read a share of the examples of a .spacy file, by spaCy's reader or another. The shares of a
     seed are nested: each is a part of every larger one. The file is read once: spaCy asks several
     times, and each epoch again."""
-    if reader is None:
-        corpus = Corpus(path, gold_preproc=gold_preproc)
-    else:
-        corpus = spacy.registry.readers.get(reader)(path=path)
-
+    corpus = open_corpus(path, {"@readers": reader, "gold_preproc": gold_preproc})
     chosen: list[Example] = []
 
     def read(nlp: Language) -> Iterator[Example]:
@@ -116,16 +114,14 @@ def build_config(
     pipeline = list(config["components"])
     config["nlp"]["pipeline"] = pipeline
     reader = config["corpora"]["train"]
+    is_corpus = reader["@readers"] == CORPUS
+    own = {"gold_preproc": reader["gold_preproc"]} if is_corpus else {"reader": reader["@readers"]}
     config["corpora"]["train"] = {
         "@readers": "spacy-elmo-project.share.v1",
         "path": str(train),
         "share": trial.share,
         "seed": trial.seed,
-        **(
-            {"reader": reader["@readers"]}
-            if trial.task in PAIRS
-            else {"gold_preproc": reader["gold_preproc"]}
-        ),
+        **own,
     }
     config["paths"]["dev"] = str(dev)
     config["system"]["seed"] = trial.seed
@@ -166,6 +162,9 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
         pair_model["tok2vec"] = _embed(trial, head, model)
         if model is not None and "output" in PLACES[trial.variant]:
             pair_model["output_tok2vec"] = _listener(trial, head, model)
+    elif trial.task == "coref":  # likewise
+        components["elmo_coref"]["model"]["tok2vec"] = _embed(trial, head, model)
+        components["elmo_coref"]["singletons"] = trial.data == "litbank_coref"
     else:
         components[COMPONENTS[trial.task]]["model"]["tok2vec"] = _tok2vec(trial, head, model)
     if model is None:

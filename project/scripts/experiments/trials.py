@@ -13,6 +13,8 @@ TASKS = {
     "ewt_srl": "srl",
     "snli": "textpair",
     "new_wiki": "qa",
+    "litbank_coref": "coref",
+    "ontogum_coref": "coref",
 }
 SCORES = {
     "ner": ("ents_f",),
@@ -23,6 +25,7 @@ SCORES = {
     "bcn": ("accuracy",),
     "textpair": ("cats_acc",),
     "qa": ("qa_f1", "qa_exact"),
+    "coref": ("coref_f",),
 }
 # Models of their own for data that another task has, too: by experiment, or by variant.
 MODELS = {"crf": "crf", "bcn": "bcn", "crf_input": "crf", "taglm": "crf"}
@@ -31,7 +34,7 @@ VARIANTS = (
     *("top", "average", "lambda_1", "lambda_0.001"),
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
-GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn", "textpair", "qa")
+GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "textpair", "qa")
 DETAILS = ("sample_efficiency", "place", "mix")
 EXPERIMENTS = GAINS + DETAILS
 SEEDS = (0, 1, 2)
@@ -129,6 +132,10 @@ def trials(experiment: str, seed: int) -> Iterator[Trial]:
         yield from _cross(experiment, ("snli",), variants, seed)
     elif experiment == "qa":
         yield from _cross(experiment, ("new_wiki",), ("tok2vec", "input", "input_output"), seed)
+    elif experiment == "coref":
+        yield from _cross(
+            experiment, ("litbank_coref", "ontogum_coref"), ("tok2vec", "input"), seed
+        )
     elif experiment == "sample_efficiency":
         # The tagger needs no half: that one is for what NER is to reach with a tenth.
         for data, shares in (("uner_ewt", (*SHARES, 0.5)), ("ud_ewt", SHARES)):

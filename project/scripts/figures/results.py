@@ -20,6 +20,7 @@ SCORES = {
     "cats_acc": "accuracy",
     "qa_f1": "answer F",
     "qa_exact": "exact answers",
+    "coref_f": "mean F of MUC, B3, CEAF",
     "macro_f": "macro F",
     "word_accuracy": "mean of words",
 }
@@ -32,6 +33,8 @@ NAMES = {
     "ewt_srl": "EWT roles",
     "snli": "SNLI",
     "new_wiki": "questions on Wikipedia",
+    "litbank_coref": "LitBank coreference",
+    "ontogum_coref": "OntoGUM coreference",
     "homograph": "homographs",
     "crf": "CRF",
     "bcn": "BCN",

@@ -30,7 +30,7 @@ HEADERS = {"senses": {"task": "method", "variant": "reads"}}
 # What "gain" compares, and on which experiments.
 GAIN = "gain"
 COMPARED = ("tok2vec", "input")
-TASKS = ("ner", "textcat", "tagger", "srl", "crf", "bcn", "textpair", "qa")
+TASKS = ("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "textpair", "qa")
 MARK = re.compile(r"<!-- (/?)results:(\S+) -->")
 
 

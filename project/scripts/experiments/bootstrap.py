@@ -1,0 +1,77 @@
+"""This script prints how sure a difference with and without ELMo is, where a test set has few
+documents: a bootstrap interval over the documents."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import typer
+from wasabi import msg
+
+from spacy_elmo.tasks.coref_scorer import Counts, total_scores
+
+from .runs import Run, read_runs
+
+COMPARED = ("tok2vec", "input")
+SCORE = "coref_f"
+
+
+def mean_score(runs: Sequence[Run], documents: np.ndarray) -> float:
+    """RETURNS (float): The mean over runs of the score of some of their documents."""
+    return float(np.mean([score_of(run, documents) for run in runs]))
+
+
+def score_of(run: Run, documents: np.ndarray) -> float:
+    """RETURNS (float): The score of some documents of a run."""
+    counts = [{name: Counts(*of) for name, of in run.counts[i].items()} for i in documents]
+    return float(total_scores(counts)[SCORE] or 0.0)
+
+
+def interval(
+    runs: Sequence[Run], others: Sequence[Run], n_samples: int, seed: int = 0
+) -> tuple[float, float, float]:
+    """Compare runs by their test documents, which are drawn anew with replacement.
+
+    runs (Sequence[Run]): Of one system, a run a seed.
+    others (Sequence[Run]): Of the other, with the same documents.
+    n_samples (int): How often the documents are drawn.
+    seed (int): Of the draws.
+    RETURNS (Tuple[float, float, float]): How much better the others are, and between which
+        limits 95 of 100 draws are.
+    RAISES (ValueError): They have not the same number of documents.
+    """
+    sizes = {len(run.counts) for run in (*runs, *others)}
+    if len(sizes) != 1:
+        raise ValueError(f"the runs have different numbers of documents: {sorted(sizes)}")
+    (n,) = sizes
+    rng = np.random.default_rng(seed)
+    draws = [np.arange(n), *rng.integers(0, n, size=(n_samples, n))]
+    gains = [mean_score(others, drawn) - mean_score(runs, drawn) for drawn in draws]
+    low, high = np.quantile(gains[1:], [0.025, 0.975])
+    return gains[0], float(low), float(high)
+
+
+def main(
+    runs: Path = typer.Argument(Path("metrics/runs"), help="Folder of the results"),
+    samples: int = typer.Option(1000, min=1, help="How often the documents are drawn"),
+) -> None:
+    """Print the gain by ELMo in coreference on each corpus, with an interval of 95 %."""
+    counted = [run for run in read_runs(runs) if run.counts]
+    rows = []
+    for data in dict.fromkeys(run.data for run in counted):
+        without, with_elmo = (
+            [run for run in counted if (run.data, run.variant) == (data, variant)]
+            for variant in COMPARED
+        )
+        if without and with_elmo:
+            found = interval(without, with_elmo, samples)
+            n_runs = f"{len(without)}, {len(with_elmo)}"
+            rows.append((data, n_runs, len(without[0].counts), *(f"{100 * x:.2f}" for x in found)))
+    if not rows:
+        msg.warn(f"{runs} has no runs of coreference with and without ELMo", exits=0)
+    header = ("data", "runs", "documents", f"gain in {SCORE}", "from", "to")
+    msg.table(rows, header=header, divider=True, aligns=("l", *"rrrrr"))
+
+
+if __name__ == "__main__":
+    typer.run(main)

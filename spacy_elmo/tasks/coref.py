@@ -1,0 +1,284 @@
+"""The component `elmo_coref`: coreference."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.types import Floats1d, Floats2d
+
+from ..embedding.segmenters import Segment, Segmenter
+from .coref_clusters import PREFIX, gold_clusters, read_clusters, write_clusters
+from .coref_loss import antecedent_loss, gold_pairs, mention_loss
+from .coref_model import DocRanker, Ranking
+from .coref_spans import Cluster, make_clusters
+
+N_SAMPLES = 10  # Docs from which sizes are inferred
+DEFAULTS = {
+    "model": {
+        "@architectures": "spacy-elmo.Coref.v1",
+        "tok2vec": {"@architectures": "spacy-elmo.ElmoListener.v1"},
+    },
+    "span_cluster_prefix": PREFIX,
+    "singletons": False,
+    "mention_loss": 1.0,
+    "max_training_sentences": 50,
+    "segmenter": {"@segmenters": "spacy-elmo.sentences.v2"},
+    "scorer": {"@scorers": "spacy-elmo.coref_scorer.v1"},
+}
+SCORE_WEIGHTS = {
+    "coref_f": 1.0,
+    **{
+        f"coref_{metric}_{key}": None if metric in ("lea", "mentions") else 0.0
+        for metric in ("muc", "b3", "ceafe", "lea", "mentions")
+        for key in "prf"
+    },
+}
+
+
+@Language.factory(
+    "elmo_coref",
+    assigns=["doc.spans"],
+    default_config=DEFAULTS,
+    default_score_weights=SCORE_WEIGHTS,
+)
+def make_coref(
+    nlp: Language,
+    name: str,
+    model: Model[list[Doc], DocRanker],
+    span_cluster_prefix: str,
+    singletons: bool,
+    mention_loss: float,
+    max_training_sentences: int,
+    segmenter: Callable[[Doc], list],
+    scorer: Optional[Callable],
+) -> "CoreferenceResolver":
+    """Make an `elmo_coref` pipe. `CoreferenceResolver` says what the settings mean."""
+    return CoreferenceResolver(
+        nlp.vocab,
+        model,
+        name,
+        span_cluster_prefix=span_cluster_prefix,
+        singletons=singletons,
+        mention_loss=mention_loss,
+        max_training_sentences=max_training_sentences,
+        segmenter=segmenter,
+        scorer=scorer,
+    )
+
+
+class CoreferenceResolver(TrainablePipe):
+    """Finds what is one thing: the clusters of mentions, in `doc.spans["coref_clusters_1"]`,
+    `doc.spans["coref_clusters_2"]` and so on, in order of their first mentions.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], DocRanker]): The model.
+    name (str): Name of the pipe.
+    span_cluster_prefix (str): What the keys of `doc.spans` begin with, before `_1`.
+    singletons (bool): Whether there are clusters of one mention: whether the corpus has
+        them. Otherwise those of the corpus are left out, in training and in scores.
+    mention_loss (float): Weight of a loss of the scores of mentions: whether each span is a
+        mention of a gold cluster (Zhang et al. 2018). 0 is what Lee et al. 2017 do: mentions
+        are then learned by their links alone, which takes many documents.
+    max_training_sentences (int): How many sentences of a Doc are read in training: random
+        ones that follow each other. 0 is all.
+    segmenter (Callable[[Doc], List[Segment]]): What cuts Docs into the sentences that are read.
+        A mention is within one.
+    scorer (Optional[Callable]): The scorer.
+    RAISES (ValueError): A value is impossible.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], DocRanker],
+        name: str = "elmo_coref",
+        *,
+        span_cluster_prefix: str = PREFIX,
+        singletons: bool = False,
+        mention_loss: float = 1.0,
+        max_training_sentences: int = 50,
+        segmenter: Segmenter,
+        scorer: Optional[Callable] = None,
+    ):
+        if not span_cluster_prefix:
+            raise ValueError("span_cluster_prefix must not be empty")
+        if max_training_sentences < 0:
+            raise ValueError(
+                f"max_training_sentences must be 0 or more, got {max_training_sentences}"
+            )
+        if mention_loss < 0 or (singletons and not mention_loss):
+            raise ValueError(
+                f"mention_loss must be 0 or more, and above 0 with singletons, got {mention_loss}"
+            )
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.span_cluster_prefix = span_cluster_prefix
+        self.singletons = singletons
+        self.mention_loss = mention_loss
+        self.max_training_sentences = max_training_sentences
+        self.segmenter = segmenter
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {}
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> list[list[Cluster]]:
+        """Find the clusters of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[List[List[Tuple[int, int]]]]): Of each Doc the clusters, whose mentions
+            are first tokens and tokens after the last ones.
+        """
+        return [self._find_clusters(doc) for doc in docs]
+
+    def _find_clusters(self, doc: Doc) -> list[Cluster]:
+        segments = self.segmenter(doc)
+        if not segments:
+            return []
+        ranking, _ = self.model.predict([doc])(0, segments)
+        scores = ranking.pair_scores
+        no_antecedent = self.model.ops.alloc2f(len(scores), 1)
+        links = self.model.ops.xp.concatenate([no_antecedent, scores], axis=1).argmax(axis=1)
+        is_mention = self.model.ops.to_numpy(ranking.mention_scores)[ranking.kept] > 0
+        return make_clusters(
+            ranking.candidates[ranking.kept].mentions,
+            self.model.ops.to_numpy(links),
+            is_mention if self.singletons else None,
+        )
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[list[Cluster]]) -> None:
+        """Set `doc.spans["coref_clusters_1"]` and so on, in place of those that are there.
+
+        docs (Iterable[Doc]): The Docs.
+        scores (List[List[List[Tuple[int, int]]]]): What `predict` returned for them.
+        """
+        for doc, clusters in zip(docs, scores):
+            write_clusters(doc, clusters, self.span_cluster_prefix)
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples.
+        nlp (Optional[Language]): The pipeline.
+        RAISES (ValueError): There are no clusters, or one of them is impossible.
+        """
+        samples: list[Example] = []
+        n_clusters = 0
+        for example in get_examples():
+            if len(samples) < N_SAMPLES:
+                samples.append(example)
+            n_clusters += len(read_clusters(example.reference, self.span_cluster_prefix) or ())
+        validate_get_examples(lambda: samples, "CoreferenceResolver.initialize")
+        if not n_clusters:
+            raise ValueError(
+                f"'{self.name}' finds no doc.spans['{self.span_cluster_prefix}_1'] and so on in "
+                f"the training examples"
+            )
+        self.model.initialize(X=[example.predicted for example in samples])
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[dict[str, float]] = None,
+    ) -> dict[str, float]:
+        """Learn from the gold clusters of a batch. Docs without `doc.spans["coref_clusters_1"]`
+        or another count as not annotated.
+
+        examples (Iterable[Example]): The batch.
+        drop (float): The dropout rate of the layers that have no rate of their own.
+        sgd (Optional[Optimizer]): The optimizer.
+        losses (Optional[Dict[str, float]]): The losses by pipe.
+        RETURNS (Dict[str, float]): The losses; ours is the sum over spans of the negative
+            log-likelihood, in nats.
+        RAISES (ValueError): A mention stands twice, or has no tokens.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "CoreferenceResolver.update")
+        gold = [self._gold(example) for example in examples]
+        if all(clusters is None for clusters in gold):
+            return losses
+        set_dropout_rate(self.model, drop)
+        rank, backprop = self.model.begin_update([example.predicted for example in examples])
+        for number, (example, clusters) in enumerate(zip(examples, gold)):
+            segments = self._training_segments(example.predicted)
+            if clusters is None or not segments:
+                continue
+            ranking, backprop_ranking = rank(number, segments)
+            loss, gradients = self._loss(ranking, clusters)
+            backprop_ranking(*gradients)
+            losses[self.name] += loss
+        backprop(rank)
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: Sequence[Ranking]
+    ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
+        """Find the loss and its gradient.
+
+        examples (Iterable[Example]): The examples.
+        scores (Sequence[Ranking]): What the model found in each.
+        RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The sum over spans of the negative
+            log-likelihood, and its gradients with respect to the scores of mentions and pairs.
+        RAISES (ValueError): As `update`.
+        """
+        pairs = zip(examples, scores)
+        found = [self._loss(ranking, self._gold(example) or []) for example, ranking in pairs]
+        return sum(loss for loss, _ in found), [gradients for _, gradients in found]
+
+    def _loss(
+        self, ranking: Ranking, clusters: Sequence[Cluster]
+    ) -> tuple[float, tuple[Floats1d, Floats2d]]:
+        scores = ranking.pair_scores
+        kept = ranking.candidates[ranking.kept].mentions
+        loss, d_pairs = antecedent_loss(scores, gold_pairs(kept, clusters, scores.shape[1]))
+        gold = {mention for cluster in clusters for mention in cluster}
+        right = np.array([mention in gold for mention in ranking.candidates.mentions])
+        loss_of_mentions, d_mentions = mention_loss(ranking.mention_scores, right)
+        loss += self.mention_loss * loss_of_mentions
+        d_mentions *= self.mention_loss
+        return loss, (d_mentions, d_pairs)
+
+    def _gold(self, example: Example) -> Optional[list[Cluster]]:
+        clusters = gold_clusters(example, self.span_cluster_prefix)
+        if clusters is None or self.singletons:
+            return clusters
+        return [cluster for cluster in clusters if len(cluster) > 1]
+
+    def _training_segments(self, doc: Doc) -> list[Segment]:
+        """At most so many segments, from a random one on."""
+        segments = self.segmenter(doc)
+        n = self.max_training_sentences or len(segments)
+        start = random.randint(0, max(0, len(segments) - n))
+        return segments[start : start + n]
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the clusters.
+
+        examples (Iterable[Example]): The examples.
+        RETURNS (Dict[str, Any]): The scores of the scorer.
+        """
+        settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
+        scores: dict[str, Any] = super().score(examples, **{**settings, **kwargs})
+        return scores

@@ -1,0 +1,123 @@
+"""Documents with clusters of mentions, from `.jsonl` and `.spacy` files."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from ..registry import registry
+from .coref_clusters import read_clusters, write_clusters
+from .coref_spans import Cluster
+
+EXPECTED = '{"words": [...], "sentence_starts": [0, 9, ...], "clusters": [[[0, 1], [4, 6]], ...]}'
+
+
+@registry.readers("spacy-elmo.CorefCorpus.v1")
+def make_coref_corpus(path: Union[str, Path]) -> Callable[[Language], Iterator[Example]]:
+    """Read examples for `elmo_coref`, whose predicted Docs have the words and the sentences of
+    the file: from a `.jsonl` file, which may be gzipped, a document a line with `"words"`,
+    `"clusters"`, each a list of mentions `[start, end]`, tokens from 0 with the end after the
+    last one, and, if the sentences are known, the first token of each as
+    `"sentence_starts"`; or from a `.spacy` file of Docs with `doc.spans["coref_clusters_1"]` and
+    so on.
+
+    path (Union[str, Path]): The file.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+
+    def read(nlp: Language) -> Iterator[Example]:
+        for doc in read_coref(path, nlp.vocab):
+            yield Example(_without_clusters(nlp.vocab, doc), doc)
+
+    return read
+
+
+def read_coref(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
+    """Read Docs with clusters.
+
+    path (Union[str, Path]): A file as of `make_coref_corpus`.
+    vocab (Vocab): The vocab.
+    YIELDS (Doc): A document.
+    RAISES (ValueError): A line is not as it must be.
+    """
+    path = Path(path)
+    if path.suffix == ".spacy":
+        yield from DocBin().from_disk(path).get_docs(vocab)
+        return
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                yield make_doc(vocab, **_checked_line(line))
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: {error}") from None
+
+
+def make_doc(
+    vocab: Vocab,
+    words: Sequence[str],
+    clusters: Sequence[Cluster],
+    sentence_starts: Optional[Sequence[int]] = None,
+) -> Doc:
+    """Make a Doc with clusters.
+
+    vocab (Vocab): The vocab.
+    words (Sequence[str]): Its words.
+    clusters (Sequence[List[Tuple[int, int]]]): The clusters, of mentions each: the first token
+        and the token after the last one.
+    sentence_starts (Optional[Sequence[int]]): The first token of each sentence; by default
+        the sentences are not known.
+    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on; that is empty where
+        there are no clusters.
+    RAISES (ValueError): A mention or the start of a sentence is not within the words, or a
+        mention stands twice.
+    """
+    n = len(words)
+    for start in sentence_starts or ():
+        if not 0 <= start < n:
+            raise ValueError(f'"sentence_starts" must be from 0 to {n - 1}, got {start}')
+    for start, end in (mention for cluster in clusters for mention in cluster):
+        if not 0 <= start < end <= n:
+            raise ValueError(f"[{start}, {end}] is no mention: expected 0 <= start < end <= {n}")
+    starts = None if sentence_starts is None else {0, *sentence_starts}
+    doc = Doc(
+        vocab, words=list(words), sent_starts=starts and [i in starts for i in range(len(words))]
+    )
+    write_clusters(doc, clusters or [[]])
+    read_clusters(doc)
+    return doc
+
+
+def _without_clusters(vocab: Vocab, doc: Doc) -> Doc:
+    """The same words, spaces and sentences."""
+    known = doc.has_annotation("SENT_START")
+    return Doc(
+        vocab,
+        words=[token.text for token in doc],
+        spaces=[bool(token.whitespace_) for token in doc],
+        sent_starts=[bool(token.is_sent_start) for token in doc] if known else None,
+    )
+
+
+def _checked_line(line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+        words, clusters = entry["words"], entry["clusters"]
+        starts = entry.get("sentence_starts")
+        mentions = [(start, end) for cluster in clusters for start, end in cluster]
+        numbers = [*(starts or ()), *(number for mention in mentions for number in mention)]
+        is_whole = all(isinstance(word, str) and word for word in words)
+        is_whole = is_whole and all(type(number) is int for number in numbers)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        raise ValueError(f"expected {EXPECTED}, found {line.strip()[:80]}")
+    return {"words": words, "clusters": clusters, "sentence_starts": starts}

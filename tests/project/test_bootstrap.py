@@ -1,0 +1,52 @@
+"""The interval of a difference over test documents."""
+
+import numpy as np
+import pytest
+
+from spacy_elmo.tasks.coref_scorer import METRICS
+
+from project_scripts import call
+from scripts.experiments.bootstrap import interval
+from scripts.experiments.runs import Run, write_runs
+
+
+def run(variant, right, seed=0):
+    """A run whose documents have so many of ten mentions right, by all metrics."""
+    counts = [{name: [n, 10, n, 10] for name in METRICS} for n in right]
+    own = {"experiment": "coref", "data": "litbank_coref", "variant": variant, "seed": seed}
+    return Run(**own, scores={}, counts=counts)
+
+
+def test_equal_documents_have_no_interval():
+    found = interval([run("tok2vec", [4] * 5)], [run("input", [6] * 5)], 50)
+    assert found == pytest.approx((0.2, 0.2, 0.2))
+
+
+def test_documents_are_drawn_in_pairs():
+    """Documents that differ, each by as much, make no difference less sure."""
+    found = interval([run("tok2vec", [1, 5, 9])], [run("input", [0, 4, 8])], 50)
+    assert found == pytest.approx((-0.1, -0.1, -0.1))
+
+
+def test_interval():
+    """Of the mean of gains per document: that of the normal distribution, nearly."""
+    gains = np.random.default_rng(0).integers(-3, 6, size=40)
+    base = [run("tok2vec", [4] * 40, seed) for seed in (0, 1)]
+    other = [run("input", 4 + gains, 0), run("input", 4 + gains[::-1], 1)]
+    mean, low, high = interval(base, other, 600)
+    assert mean == pytest.approx(gains.mean() / 10)
+    both = (gains + gains[::-1]) / 20
+    half = 1.96 * both.std() / 40**0.5
+    assert (low, high) == pytest.approx((mean - half, mean + half), abs=0.2 * half)
+
+
+def test_other_documents_are_refused():
+    with pytest.raises(ValueError, match=r"\[2, 3\]"):
+        interval([run("tok2vec", [1, 2])], [run("input", [1, 2, 3])], 5)
+
+
+def test_command(tmp_path):
+    assert "no runs of coreference" in call("experiments.bootstrap", tmp_path)
+    write_runs([run("tok2vec", [4, 5]), run("input", [6, 7])], tmp_path)
+    printed = call("experiments.bootstrap", tmp_path, "--samples", 5)
+    assert printed.split()[-6:] == ["1,", "1", "2", "20.00", "20.00", "20.00"]

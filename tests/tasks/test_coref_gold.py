@@ -1,0 +1,100 @@
+"""Gold clusters of `elmo_coref`: what is wrong with them is said; what is none is no error."""
+
+import re
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from spacy_elmo.tasks.coref_clusters import gold_clusters, write_clusters
+from spacy_elmo.tasks.coref_corpus import make_doc
+
+from coref_docs import WITHOUT_ELMO, coref, examples
+
+
+@pytest.fixture
+def initialized():
+    """A pipeline without ELMo, before its first step."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_coref", config=coref(WITHOUT_ELMO))
+    nlp.initialize(lambda: examples(nlp))
+    return nlp
+
+
+TWICE = "doc.spans['coref_clusters_2'] in the Doc 'Tom and Maria ran . They left .'"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "named"),
+    [
+        ([[(0, 1), (5, 6)], [(0, 3), (0, 1)]], f"the span 'Tom' (0, 1) of {TWICE} stands in doc."),
+        ([[], [(0, 3), (5, 6), (0, 3)]], f"'Tom and Maria' (0, 3) of {TWICE} stands there twice"),
+        ([[(5, 6)], [(2, 2)]], f"the span '' (2, 2) of {TWICE} has no tokens"),
+    ],
+)
+def test_wrong_gold_clusters_are_named(initialized, clusters, named):
+    words = ["Tom", "and", "Maria", "ran", ".", "They", "left", "."]
+    reference = Doc(initialized.vocab, words=words)
+    for number, mentions in enumerate(clusters, 1):
+        reference.spans[f"coref_clusters_{number}"] = [Span(reference, *m) for m in mentions]
+    example = Example(Doc(initialized.vocab, words=words), reference)
+    for use in (
+        lambda: initialized.update([example]),
+        lambda: initialized.evaluate([example]),
+        lambda: initialized.get_pipe("elmo_coref").initialize(lambda: [example]),
+    ):
+        with pytest.raises(ValueError, match=re.escape(named)) as error:
+            use()
+        assert "\n" not in str(error.value)
+
+
+def test_mentions_out_of_reach_are_no_error(initialized):
+    """Wider than `max_span_width`, across sentences, or across each other."""
+    nlp = initialized
+    words = ["a", "b", "c", "d", ".", "e", "f"]
+    starts = [i in (0, 5) for i in range(7)]
+    reference = Doc(nlp.vocab, words=words, sent_starts=starts)
+    write_clusters(reference, [[(0, 4), (3, 6)], [(0, 2), (1, 3)]])
+    example = Example(Doc(nlp.vocab, words=words, sent_starts=starts), reference)
+    nlp.initialize(lambda: [example])
+    assert nlp.update([example])["elmo_coref"] > 0.0
+
+
+def test_docs_without_annotation_teach_nothing(initialized):
+    plain = Example(initialized.make_doc("Tom ran ."), initialized.make_doc("Tom ran ."))
+    assert initialized.update([plain])["elmo_coref"] == 0.0
+    assert initialized.evaluate([plain])["coref_f"] is None
+    empty = Example(initialized.make_doc(""), make_doc(initialized.vocab, [], []))
+    assert initialized.update([empty, *examples(initialized)])["elmo_coref"] > 0.0
+    with pytest.raises(ValueError, match="finds no doc.spans"):
+        initialized.get_pipe("elmo_coref").initialize(lambda: [plain])
+
+
+def test_other_tokens_than_the_reference():
+    """Mentions go to the predicted Doc's tokens, where those can hold them."""
+    nlp = spacy.blank("en")
+    reference = Doc(nlp.vocab, words=["He", "can", "not", "see", "it"], spaces=[1, 0, 1, 1, 0])
+    write_clusters(reference, [[(0, 1), (4, 5), (1, 2)], [(2, 3)]])
+    predicted = Doc(nlp.vocab, words=["He", "cannot", "see", "it"], spaces=[1, 1, 1, 0])
+    assert gold_clusters(Example(predicted, reference)) == [[(0, 1), (3, 4)]]
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"span_cluster_prefix": ""}, "must not be empty"),
+        ({"max_training_sentences": -1}, "got -1"),
+        ({"mention_loss": -1.0}, "got -1"),
+        ({"mention_loss": 0.0}, "with singletons, got 0"),
+        ({"model": {"max_span_width": 0}}, "max_span_width.*got 0"),
+        ({"model": {"encoder_width": 7}}, "got 7, odd"),
+    ],
+)
+def test_impossible_settings(setting, named):
+    nlp = spacy.blank("en")
+    with pytest.raises(ValueError, match=named):
+        nlp.add_pipe("elmo_coref", config={"singletons": True, **setting})
