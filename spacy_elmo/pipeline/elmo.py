@@ -19,6 +19,7 @@ from ..embedding.batches import by_tokens
 from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
+from ..files import atomic_write
 from ..layers.bilm import follow_weights
 from ..weights.attribution import write_in_pipeline
 from .replacing import enable_replacing
@@ -218,7 +219,8 @@ class Elmo(Training, TrainablePipe):
         exclude (Iterable[str]): "model" leaves the weights as they are.
         RETURNS (Elmo): The pipe itself.
         """
-        util.from_bytes(bytes_data, {"model": self._load}, exclude)
+        util.from_bytes(bytes_data, {"model": self._shim.from_bytes}, exclude)
+        follow_weights(self.model)
         return self
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
@@ -229,9 +231,9 @@ class Elmo(Training, TrainablePipe):
         exclude (Iterable[str]): "model" leaves them out.
         """
         self._finish_reported()
-        util.to_disk(
-            path, {MODEL_FILE: lambda file: file.write_bytes(self._shim.to_bytes())}, exclude
-        )
+        # Another file, never other bytes in the one that the weights may be in.
+        writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
+        util.to_disk(path, writers, exclude)
         if self._shim.is_loaded and "model" not in exclude:
             write_in_pipeline(self.bilm.provenance, Path(path).parent, self.name)
 
@@ -242,7 +244,8 @@ class Elmo(Training, TrainablePipe):
         exclude (Iterable[str]): "model" leaves the weights as they are.
         RETURNS (Elmo): The pipe itself.
         """
-        util.from_disk(path, {MODEL_FILE: lambda file: self._load(file.read_bytes())}, exclude)
+        util.from_disk(path, {MODEL_FILE: self._shim.from_file}, exclude)
+        follow_weights(self.model)
         return self
 
     def _check_language(self) -> None:
@@ -258,7 +261,3 @@ class Elmo(Training, TrainablePipe):
                 f"spacy elmo download --list` names weights of other languages.",
                 stacklevel=3,
             )
-
-    def _load(self, data: bytes) -> None:
-        self._shim.from_bytes(data)
-        follow_weights(self.model)
