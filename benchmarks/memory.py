@@ -2,11 +2,11 @@
 
     python benchmarks/memory.py rest --size original --precision float32
     python benchmarks/memory.py doc --tokens 100000
-    python benchmarks/memory.py doc --tokens 100000 --store-layers --sentencizer
+    python benchmarks/memory.py doc --tokens 1000000 --store-layers --sentencizer
 
 `rest` writes random weights of the size to a file, and a process of its own loads them and runs
 a few texts: what it takes above what it took when all was imported and no model loaded, then
-once the weights have been asked for (`nlp.to_bytes()`). `doc` sends one Doc through `en_small`
+once the weights have been asked for (`nlp.to_bytes()`). `doc` sends one Doc through a model
 in a process of its own: the peak above what the process took before, beside the size of the
 Doc's layers.
 """
@@ -51,15 +51,17 @@ def rest(path: Path, precision: str) -> dict[str, float]:
     return found
 
 
-def doc(n_tokens: int, *, store_layers: bool, sentencizer: bool) -> dict[str, float]:
+def doc(weights: str, n_tokens: int, *, store_layers: bool, sentencizer: bool) -> dict[str, float]:
     """In a process of its own: MB, and seconds."""
     import spacy
     from spacy.tokens import Doc
 
+    from spacy_elmo import pretrained
+
     nlp = spacy.blank("en")
     if sentencizer:
         nlp.add_pipe("sentencizer")
-    elmo = nlp.add_pipe("elmo", config={"store_layers": store_layers})
+    elmo = nlp.add_pipe("elmo", config={**pretrained(weights), "store_layers": store_layers})
     words = TEXT.split()
     nlp(Doc(nlp.vocab, words=words))
     long_one = Doc(nlp.vocab, words=[words[i % len(words)] for i in range(n_tokens)])
@@ -86,6 +88,7 @@ def main() -> None:
     command.add_argument("--weights", type=Path, help="a model, in place of random weights")
     command.add_argument("--precision", default="float32")
     command = commands.add_parser("doc", help="one long Doc")
+    command.add_argument("--weights", default="en_small")
     command.add_argument("--tokens", type=int, default=100_000)
     command.add_argument("--store-layers", action="store_true")
     command.add_argument("--sentencizer", action="store_true", help="sentences, not windows")
@@ -101,7 +104,8 @@ def main() -> None:
     if args.command == "rest":
         found = rest(args.weights, args.precision)
     else:
-        found = doc(args.tokens, store_layers=args.store_layers, sentencizer=args.sentencizer)
+        settings = {"store_layers": args.store_layers, "sentencizer": args.sentencizer}
+        found = doc(args.weights, args.tokens, **settings)
     print(json.dumps({name: round(figure, 2) for name, figure in found.items()}, indent=1))
 
 

@@ -123,7 +123,7 @@ class Embedder(OffloadedModule):
             With marks there are n_tokens + 2.
         RAISES (ValueError): The state's shapes do not fit.
         """
-        with one_thread(not self._wants_gradient()):
+        with one_thread(not self.wants_gradient()):
             result = self._embed(sentences, state, keep_marks)
         if self._packed is not None and self._packed.n_weights > LARGE:
             return_freed_memory()
@@ -137,7 +137,7 @@ class Embedder(OffloadedModule):
         if not sentences or not (has_marks or any(sentences)):
             return self._empty(sentences), self._initial_state(state, len(sentences))
         # Where every sentence starts from the same, so does what follows the first mark.
-        is_frozen = not self._wants_gradient()
+        is_frozen = not self.wants_gradient()
         is_opened = False
         drops_marks = has_marks and not keep_marks
         if drops_marks and is_frozen and not isinstance(state, BiLMState):
@@ -189,7 +189,7 @@ class Embedder(OffloadedModule):
             gradient is asked for, if not the weights' own.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
-        if self._wants_gradient() or not tokens:
+        if self.wants_gradient() or not tokens:
             self._seen_weights = ()  # fused optimizers change weights without raising their version
             return self._encode(tokens, product_dtype)
         self._drop_stale()
@@ -232,7 +232,7 @@ class Embedder(OffloadedModule):
         """RETURNS (BiLMState): One row, the state after one empty sentence."""
         if not self.config.sentence_marks:
             return self.zero_state(1)
-        if self._wants_gradient():
+        if self.wants_gradient():
             return self.embed([[]])[1]
         self._drop_stale()
         if self._warm is None:
@@ -282,7 +282,7 @@ class Embedder(OffloadedModule):
 
     def _engine(self) -> Optional[Engine]:
         """The engine for the weights as they are; None where it is not for them."""
-        if self._wants_gradient() or self.dtype != torch.float32:
+        if self.wants_gradient() or self.dtype != torch.float32:
             return None
         config = self.config
         if config.connections == "highway" or config.joined_directions:
@@ -306,7 +306,7 @@ class Embedder(OffloadedModule):
 
     def _product_dtype(self) -> Optional[torch.dtype]:
         """The type of the products on a GPU; None for that of the weights."""
-        if self._wants_gradient() or self.dtype != torch.float32 or self.device.type == "cpu":
+        if self.wants_gradient() or self.dtype != torch.float32 or self.device.type == "cpu":
             return None
         precision = resolve_precision(self.precision, self.device)
         return None if precision == "float32" else getattr(torch, precision)
@@ -319,7 +319,7 @@ class Embedder(OffloadedModule):
         engine = self._engine()
         product_dtype = product_dtype or self._product_dtype()
         # Autograd keeps what all tokens need, and on a CPU the encoder takes its own parts.
-        is_whole = self._wants_gradient() and self.device.type == "cpu"
+        is_whole = self.wants_gradient() and self.device.type == "cpu"
         size = len(tokens) if is_whole else ENCODER_TOKENS
 
         def encode(tokens: Sequence[str]) -> Tensor:
@@ -350,7 +350,8 @@ class Embedder(OffloadedModule):
             return tensor.to(self.device)
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
-    def _wants_gradient(self) -> bool:
+    def wants_gradient(self) -> bool:
+        """RETURNS (bool): Whether layers that are computed now are part of a graph."""
         if self.is_offloaded or not torch.is_grad_enabled():
             return False
         return any(weight.requires_grad for weight in self.parameters())

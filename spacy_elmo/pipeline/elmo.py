@@ -130,6 +130,11 @@ class Elmo(Training, TrainablePipe):
         """RETURNS (int): Width of the vectors, 2P."""
         return self._shim.config.width
 
+    @property
+    def _stores_layers(self) -> bool:
+        store = self.settings.store_layers
+        return bool(self._known_listeners) if store == "auto" else bool(store)
+
     # Applying
 
     def predict(self, docs: Iterable[Doc]) -> Layers:
@@ -141,6 +146,8 @@ class Elmo(Training, TrainablePipe):
         """
         self._finish_reported()
         self._check_language()
+        if self._stores_layers:
+            _ = self._owner  # as long as the weights are at hand
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
@@ -149,11 +156,9 @@ class Elmo(Training, TrainablePipe):
         docs (Sequence[Doc]): The Docs.
         scores (List[Floats3d]): What `predict` returned for them.
         """
-        settings = self.settings
-        listened = bool(self._known_listeners)
-        store = listened if settings.store_layers == "auto" else settings.store_layers
+        settings, stores_layers = self.settings, self._stores_layers
         set_vectors = settings.set_vectors and not self._tensor_readers
-        if store:
+        if stores_layers:
             self._store(docs, scores)
         for doc, layers in zip(docs, scores):
             if set_vectors:

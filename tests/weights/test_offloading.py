@@ -102,7 +102,6 @@ def test_vectors_are_the_same_and_the_weights_stay_away(path):
         lambda bilm: bilm.apply(lambda module: None),
         lambda bilm: bilm.load_state_dict(bilm.state_dict()),
         lambda bilm: repr(bilm),
-        lambda bilm: bilm.first_layers(1),
     ],
 )
 @pytest.mark.parametrize("has_run", [False, True])
@@ -115,6 +114,18 @@ def test_whoever_asks_for_weights_gets_them(path, ask, has_run):
     same(bilm, other)
     bilm.eval().requires_grad_(False)
     assert torch.equal(layers(bilm), layers(other))
+
+
+def test_first_layers(path):
+    bilm, other = read_weights(path), in_memory(path)
+    delete(path)
+    lower, other_lower = bilm.first_layers(1), other.first_layers(1)
+    assert torch.equal(layers(lower), layers(other_lower))
+    assert torch.equal(layers(lower), layers(other)[:2])
+    assert lower.is_offloaded
+    assert bilm.is_offloaded
+    assert not other_lower.is_offloaded
+    same(lower, other_lower)
 
 
 def test_nothing_is_computed_anew_for_it(path):
@@ -246,6 +257,18 @@ def test_a_pipeline_is_written_without_its_path(path, tmp_path):
     again.get_pipe("elmo").frozen = False
     assert all(weight.requires_grad for weight in again.get_pipe("elmo").bilm.parameters())
     np.testing.assert_array_equal(again(TEXT).tensor, expected)
+
+
+def test_layers_are_stored_whatever_happened_to_the_file(path):
+    """The owner of the layers is the weights' checksum, which needs no file later on."""
+    nlp, pipe = elmo_of(path, store_layers=True)
+    nlp.initialize()
+    nlp("One .")
+    file = path if path.is_file() else path / "encoder.pkl"
+    file.write_bytes(b"")
+    assert len(nlp(TEXT)._.elmo[0]) == len(TEXT.split())
+    check_refused(nlp.to_bytes, file, "written to")
+    assert pipe.bilm.is_offloaded
 
 
 def test_a_pipeline_without_weights_is_written_and_read(tmp_path):
