@@ -1,25 +1,30 @@
-"""What a pipeline with `elmo` takes of the memory: at rest, and for a long Doc.
+"""What a pipeline with `elmo` takes of the memory: at rest, for a long Doc, and in many threads.
 
     python benchmarks/memory.py rest --size original --precision float32
     python benchmarks/memory.py doc --tokens 100000
     python benchmarks/memory.py doc --tokens 1000000 --store-layers --sentencizer
+    python benchmarks/memory.py threads --threads 8
 
 `rest` writes random weights of the size to a file, and a process of its own loads them and runs
 a few texts: what it takes above what it took when all was imported and no model loaded, then
 once the weights have been asked for (`nlp.to_bytes()`). `doc` sends one Doc through a model
 in a process of its own: the peak above what the process took before, beside the size of the
-Doc's layers.
+Doc's layers. `threads` sends the texts of `service.py` through one pipeline, by as many threads,
+and says what the process takes as they go on; then without what malloc keeps of freed memory.
 """
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from language_models import SIZES, make_model, memory
+from service import make_text
 
 TEXT = "The bank of the river was steep , and the bank lends money . " * 20
 
@@ -80,6 +85,29 @@ def doc(weights: str, n_tokens: int, *, store_layers: bool, sentencizer: bool) -
     }
 
 
+def threads(weights: str, n_threads: int) -> dict[str, float]:
+    """In a process of its own: MB after so many texts."""
+    import spacy
+
+    from spacy_elmo import pretrained
+    from spacy_elmo.bilm.offload import return_freed_memory
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("elmo", config=pretrained(weights))
+    nlp("Once before .")
+    rng = random.Random(0)
+    texts = [make_text(rng) for _ in range(40)]
+    found = {"at the beginning": memory()}
+    with ThreadPoolExecutor(n_threads) as pool:
+        for i in range(1, 9):
+            list(pool.map(lambda text: len(nlp(text)), rng.choices(texts, k=40)))
+            found[f"{40 * i} texts"] = memory()
+        return_freed_memory()
+        found["given back"] = memory()
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=RAW)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -92,6 +120,9 @@ def main() -> None:
     command.add_argument("--tokens", type=int, default=100_000)
     command.add_argument("--store-layers", action="store_true")
     command.add_argument("--sentencizer", action="store_true", help="sentences, not windows")
+    command = commands.add_parser("threads", help="a service")
+    command.add_argument("--weights", default="en_small")
+    command.add_argument("--threads", type=int, default=8)
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if not args.here:
@@ -103,6 +134,8 @@ def main() -> None:
         return
     if args.command == "rest":
         found = rest(args.weights, args.precision)
+    elif args.command == "threads":
+        found = threads(args.weights, args.threads)
     else:
         settings = {"store_layers": args.store_layers, "sentencizer": args.sentencizer}
         found = doc(args.weights, args.tokens, **settings)

@@ -219,7 +219,7 @@ class BiLMShim(Shim):
         """
         from ..weights.safetensors_file import read_offloaded
 
-        if file.stat().st_size:
+        if file.stat().st_size or not file.is_file():  # which is refused
             self.set(read_offloaded(file))
 
     def __getstate__(self) -> dict[str, Any]:
