@@ -147,7 +147,7 @@ class Elmo(Training, TrainablePipe):
         self._finish_reported()
         self._check_language()
         if self._stores_layers:
-            _ = self._owner  # as long as the weights are at hand
+            _ = self._shim.identity  # as long as the weights are at hand
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
