@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, Optional, cast
@@ -17,6 +15,7 @@ from .config import BiLMConfig, check_precision
 from .engine import Engine
 from .indexers import TokenIds
 from .lstm import ProjectedLSTM
+from .offload import OffloadedModule, exclusively, return_freed_memory
 from .packing import pack
 from .precision import resolve_precision
 from .state import BiLMState, State
@@ -24,21 +23,14 @@ from .threads import one_thread, side_by_side
 from .token_encoder import TokenEncoder
 
 ENCODER_TOKENS = 256  # of one call of the CNN: a bound of the working memory
+# Of so many weights in the LSTMs' states the working memory is worth giving back, and the
+# time that this takes is below a hundredth of a sentence's.
+LARGE = 2**22
 
-_packing = threading.Lock()
-
-
-def _renew_lock() -> None:
-    """A forked process inherits the lock as it was, without the thread that held it."""
-    global _packing
-    _packing = threading.Lock()
+_OFFLOADED = torch.empty(0)  # in place of weights that are in their file
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_renew_lock)
-
-
-class Embedder(nn.Module):
+class Embedder(OffloadedModule):
     """Embeds tokenized sentences with the layers that a subclass has. While no gradient is asked
     for it keeps what depends on the weights alone: vectors of tokens, states after the first
     marks, and the weights laid out for the engine; all of it is dropped when they change.
@@ -61,6 +53,7 @@ class Embedder(nn.Module):
     ):
         super().__init__()
         self.config = config
+        self.indexer = encoder.indexer
         self.encoder = encoder
         self.stacks = nn.ModuleList(nn.ModuleList(stack) for stack in stacks)
         self.cache = TokenVectorCache(cache)
@@ -96,6 +89,8 @@ class Embedder(nn.Module):
 
     @property
     def _a_weight(self) -> Tensor:
+        if self.is_offloaded:
+            return _OFFLOADED
         return cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
 
     def align(self, matrix: Optional[Tensor]) -> None:
@@ -128,8 +123,11 @@ class Embedder(nn.Module):
             With marks there are n_tokens + 2.
         RAISES (ValueError): The state's shapes do not fit.
         """
-        with one_thread(not self._wants_gradient()):
-            return self._embed(sentences, state, keep_marks)
+        with one_thread(not self.wants_gradient()):
+            result = self._embed(sentences, state, keep_marks)
+        if self._packed is not None and self._packed.n_weights > LARGE:
+            return_freed_memory()
+        return result
 
     def _embed(
         self, sentences: Sequence[Sequence[str]], state: State, keep_marks: bool
@@ -139,7 +137,7 @@ class Embedder(nn.Module):
         if not sentences or not (has_marks or any(sentences)):
             return self._empty(sentences), self._initial_state(state, len(sentences))
         # Where every sentence starts from the same, so does what follows the first mark.
-        is_frozen = not self._wants_gradient()
+        is_frozen = not self.wants_gradient()
         is_opened = False
         drops_marks = has_marks and not keep_marks
         if drops_marks and is_frozen and not isinstance(state, BiLMState):
@@ -174,7 +172,7 @@ class Embedder(nn.Module):
     def _marked(self, sentence: Sequence[str]) -> list[str]:
         if not self.config.sentence_marks:
             return list(sentence)
-        start_mark, end_mark = self.encoder.indexer.marks
+        start_mark, end_mark = self.indexer.marks
         return [start_mark, *sentence, end_mark]
 
     def _empty(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
@@ -191,7 +189,7 @@ class Embedder(nn.Module):
             gradient is asked for, if not the weights' own.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
-        if self._wants_gradient() or not tokens:
+        if self.wants_gradient() or not tokens:
             self._seen_weights = ()  # fused optimizers change weights without raising their version
             return self._encode(tokens, product_dtype)
         self._drop_stale()
@@ -213,24 +211,13 @@ class Embedder(nn.Module):
             for models that give the same vectors.
         """
         self._drop_stale()
-        if again or self._checksum is None:
-            found = self._digest()
+        if self._checksum is None or (again and not self.is_offloaded):
+            found = _digest(self.with_weights())
             if found != self._checksum:
-                with _packing:
+                with exclusively():
                     self._forget()
                     self._checksum = found
         return self._checksum
-
-    def _digest(self) -> str:
-        digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
-        for name, weight in self.state_dict().items():
-            values = weight.detach().cpu().contiguous()
-            digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
-            digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
-        for name, vocabulary in self.encoder.indexer.vocabularies._asdict().items():
-            if vocabulary is not None:
-                digest.update(f"{name} ".encode() + vocabulary.to_bytes())
-        return digest.hexdigest()
 
     def zero_state(self, n_sequences: int) -> BiLMState:
         """RETURNS (BiLMState): Zeros for so many sequences."""
@@ -245,7 +232,7 @@ class Embedder(nn.Module):
         """RETURNS (BiLMState): One row, the state after one empty sentence."""
         if not self.config.sentence_marks:
             return self.zero_state(1)
-        if self._wants_gradient():
+        if self.wants_gradient():
             return self.embed([[]])[1]
         self._drop_stale()
         if self._warm is None:
@@ -257,7 +244,7 @@ class Embedder(nn.Module):
         opened = self._opened.get(state)
         if opened is None:
             start = self._initial_state(state, 1)
-            vectors = self._known_vectors(self.encoder.indexer.marks)
+            vectors = self._known_vectors(self.indexer.marks)
             rows = self._to_device(np.array([[0], [1]]))
             _, opened = self._run(vectors, rows, [1], start)
             self._opened[state] = opened
@@ -295,27 +282,31 @@ class Embedder(nn.Module):
 
     def _engine(self) -> Optional[Engine]:
         """The engine for the weights as they are; None where it is not for them."""
-        if self._wants_gradient() or self.dtype != torch.float32:
+        if self.wants_gradient() or self.dtype != torch.float32:
             return None
         config = self.config
         if config.connections == "highway" or config.joined_directions:
             return None
         if self.device.type != "cpu":
             return None
-        precision = resolve_precision(self.precision, self.device)
-        with _packing:  # once, whoever comes at the same time
+        with exclusively():  # once, whoever comes at the same time
             if self._packed is None:
-                self._packed = Engine(
-                    self.encoder,
-                    cast(Sequence[Sequence[ProjectedLSTM]], self.stacks),
-                    precision,
-                    use_skip_connections=self.config.use_skip_connections,
-                )
+                self._packed = self._make_engine(resolve_precision(self.precision, self.device))
+                self.forget_weights()
             return self._packed
+
+    def _make_engine(self, precision: str) -> Engine:
+        module = self.with_weights()
+        return Engine(
+            module.encoder,
+            cast(Sequence[Sequence[ProjectedLSTM]], module.stacks),
+            precision,
+            use_skip_connections=self.config.use_skip_connections,
+        )
 
     def _product_dtype(self) -> Optional[torch.dtype]:
         """The type of the products on a GPU; None for that of the weights."""
-        if self._wants_gradient() or self.dtype != torch.float32 or self.device.type == "cpu":
+        if self.wants_gradient() or self.dtype != torch.float32 or self.device.type == "cpu":
             return None
         precision = resolve_precision(self.precision, self.device)
         return None if precision == "float32" else getattr(torch, precision)
@@ -328,13 +319,13 @@ class Embedder(nn.Module):
         engine = self._engine()
         product_dtype = product_dtype or self._product_dtype()
         # Autograd keeps what all tokens need, and on a CPU the encoder takes its own parts.
-        is_whole = self._wants_gradient() and self.device.type == "cpu"
+        is_whole = self.wants_gradient() and self.device.type == "cpu"
         size = len(tokens) if is_whole else ENCODER_TOKENS
 
         def encode(tokens: Sequence[str]) -> Tensor:
             parts = []
             for start in range(0, len(tokens), size):
-                ids = self.encoder.indexer(tokens[start : start + size])
+                ids = self.indexer(tokens[start : start + size])
                 on_device = TokenIds(
                     *(part if part is None else self._to_device(np.asarray(part)) for part in ids)
                 )
@@ -359,24 +350,42 @@ class Embedder(nn.Module):
             return tensor.to(self.device)
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
-    def _wants_gradient(self) -> bool:
-        return torch.is_grad_enabled() and any(w.requires_grad for w in self.parameters())
+    def wants_gradient(self) -> bool:
+        """RETURNS (bool): Whether layers that are computed now are part of a graph."""
+        if self.is_offloaded or not torch.is_grad_enabled():
+            return False
+        return any(weight.requires_grad for weight in self.parameters())
 
     def _drop_stale(self) -> None:
         """Forget what was computed with other weights or in another precision: a
         tensor's version counter rises with every change in place, other changes
         move its data."""
-        weights = (
-            (weight.data_ptr(), weight.dtype, 0 if weight.is_inference() else weight._version)
-            for weight in self.parameters()
-        )
-        seen = (self.precision, *weights)
+        seen = self._traces()
         if seen == self._seen_weights:
             return
-        with _packing:
+        with exclusively():
             if seen != self._seen_weights:
                 self._forget()
                 self._seen_weights = seen
+
+    def _traces(self) -> tuple:
+        """What of precision and weights changes with them."""
+        if self.is_offloaded:
+            return (self.precision,)
+        return (
+            self.precision,
+            *(
+                (weight.data_ptr(), weight.dtype, 0 if weight.is_inference() else weight._version)
+                for weight in self.parameters()
+            ),
+        )
+
+    def bring_back(self) -> None:
+        with exclusively():
+            is_fresh = self._seen_weights == self._traces()
+            super().bring_back()
+            if is_fresh:
+                self._seen_weights = self._traces()
 
     def _forget(self) -> None:
         self._warm = self._packed = self._checksum = None
@@ -384,8 +393,19 @@ class Embedder(nn.Module):
         self.cache.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and other processes get: they lay out the weights for themselves."""
-        return {**self.__dict__, "_packed": None}
+        return {**super().__getstate__(), "_packed": None}
+
+
+def _digest(bilm: Embedder) -> str:
+    digest = hashlib.sha256(json.dumps(bilm.config.to_dict(), sort_keys=True).encode())
+    for name, weight in bilm.state_dict().items():
+        values = weight.detach().cpu().contiguous()
+        digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
+        digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
+    for name, vocabulary in bilm.indexer.vocabularies._asdict().items():
+        if vocabulary is not None:
+            digest.update(f"{name} ".encode() + vocabulary.to_bytes())
+    return digest.hexdigest()
 
 
 def _without_marks(lengths: Sequence[int]) -> np.ndarray:

@@ -18,7 +18,7 @@ from .packing import windows
 from .prepacked import make_product
 from .sequence import lstm_step
 from .threads import is_long, side_by_side
-from .token_encoder import TokenEncoder
+from .token_encoder import TokenEncoder, combine
 
 # Bounds of the working memory: packed items whose different tokens are multiplied
 # at a time, and packed items of a higher layer's inputs.
@@ -49,6 +49,7 @@ class Engine:
         self.encoder = PackedEncoder(encoder, precision)
         self.use_skip_connections = use_skip_connections
         self.layers = [PackedLayer(lstms, precision) for lstms in zip(*stacks)]
+        self.n_weights = sum(layer.n_weights for layer in self.layers)
 
     @torch.no_grad()
     def run(
@@ -231,7 +232,9 @@ class PackedEncoder:
     """
 
     def __init__(self, encoder: TokenEncoder, precision: str):
-        self.encoder = encoder
+        # Not the encoder itself: its weights, where others stand for them, are not to stay.
+        self.embedding, self.words = encoder.embedding, encoder.words
+        self.activation, self.are_ready_made = encoder.activation, encoder.are_ready_made
         # Of the longest product.
         self.n_weights = max(weight.numel() for weight in encoder.parameters())
         self.convolutions = cast(Sequence[nn.Conv1d], encoder.convolutions)
@@ -239,7 +242,7 @@ class PackedEncoder:
         self.highways: Sequence[Callable[[Tensor], Tensor]] = highways
         if precision != "float32":  # a copy of those would cost more memory than it gains
             self.highways = [PackedHighway(highway, precision) for highway in highways]
-        self.project: Callable[[Tensor], Tensor] = encoder.project
+        self.project: Callable[[Tensor], Tensor] = _unchanged
         if encoder.projection is not None:
             projection = encoder.projection
             self.project = make_product(projection.weight, projection.bias, precision)
@@ -254,19 +257,29 @@ class PackedEncoder:
         ids (TokenIds): What the encoder's indexer gives, as tensors.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
-        return self.encoder.combine(ids, self._of_characters, self.project)
+        return combine(
+            ids,
+            self.words,
+            self._of_characters,
+            self.project,
+            are_ready_made=self.are_ready_made,
+        )
 
     def _of_characters(self, character_ids: Tensor) -> Tensor:
-        assert self.encoder.embedding is not None
-        characters = self.encoder.embedding(character_ids)
+        assert self.embedding is not None
+        characters = self.embedding(character_ids)
         pooled = [
             largest_of_windows(characters, convolution.weight, cast(Tensor, convolution.bias))
             for convolution in self.convolutions
         ]
-        vectors: Tensor = self.encoder.activation(torch.cat(pooled, dim=1))
+        vectors: Tensor = self.activation(torch.cat(pooled, dim=1))
         for highway in self.highways:
             vectors = highway(vectors)
         return vectors
+
+
+def _unchanged(vectors: Tensor) -> Tensor:
+    return vectors
 
 
 def _clip(values: Tensor, clip: Optional[float]) -> Tensor:

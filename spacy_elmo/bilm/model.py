@@ -169,20 +169,24 @@ class BiLM(Embedder):
         with on_meta_device():
             lower = BiLM(
                 replace(self.config, n_layers=n_layers),
-                self.encoder.indexer.vocabularies,
+                self.indexer.vocabularies,
                 cache=self.cache.capacity,
                 precision=self.precision,
             )
         lower.alignment = self.alignment
-        weights = self.state_dict()
+        weights = self.with_weights().state_dict()
         lower.load_state_dict({name: weights[name] for name in lower.state_dict()}, assign=True)
         lower.provenance = self.provenance
-        return lower.eval().requires_grad_(False)
+        lower.eval().requires_grad_(False)
+        reader = self._reader
+        if reader is not None:
+            lower.offload(lambda: reader().first_layers(n_layers))
+        return lower
 
     def _window_items(self, rows: Tensor) -> int:
         """Windows with carried state are exact, and bound the working memory; but autograd
         keeps every step anyway, and they would only cost time."""
-        return rows.shape[1] if self._wants_gradient() else WINDOW_ITEMS
+        return rows.shape[1] if self.wants_gradient() else WINDOW_ITEMS
 
 
 def _input_dim(config: BiLMConfig, layer: int) -> int:

@@ -37,36 +37,43 @@ class TokenEncoder(CharacterCNN):
             projection, if not the weights' own.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
-        return self.combine(
+        return combine(
             ids,
+            self.words,
             lambda characters: self.of_characters(characters, product_dtype),
             lambda vectors: self.project(vectors, product_dtype),
+            are_ready_made=self.are_ready_made,
         )
 
-    def combine(
-        self,
-        ids: TokenIds,
-        of_characters: Callable[[Tensor], Tensor],
-        project: Callable[[Tensor], Tensor],
-    ) -> Tensor:
-        """Put the parts together, of which two may be computed in another way.
 
-        ids (TokenIds): What `indexer` gives, as tensors.
-        of_characters (Callable[[Tensor], Tensor]): As the method of this name.
-        project (Callable[[Tensor], Tensor]): As the method of this name.
-        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
-        """
-        characters, words = (cast(Optional[Tensor], part) for part in ids)
-        if self.words is None or words is None:
-            assert characters is not None
-            return project(of_characters(characters))
-        if characters is None:
-            return project(self.words(words))
-        if not self.are_ready_made:
-            return project(torch.cat([self.words(words), of_characters(characters)], dim=1))
-        vectors = self.words(words.clamp(min=0))
-        unknown = (words < 0).nonzero().squeeze(1)
-        if not len(unknown):
-            return cast(Tensor, vectors)
-        computed = project(of_characters(characters.index_select(0, unknown)))
-        return cast(Tensor, vectors.index_copy(0, unknown, computed))
+def combine(
+    ids: TokenIds,
+    words: Optional[nn.Embedding],
+    of_characters: Callable[[Tensor], Tensor],
+    project: Callable[[Tensor], Tensor],
+    *,
+    are_ready_made: bool,
+) -> Tensor:
+    """Put the parts of a token encoder together, of which two may be computed in another way.
+
+    ids (TokenIds): What the encoder's indexer gives, as tensors.
+    words (Optional[nn.Embedding]): The encoder's.
+    of_characters (Callable[[Tensor], Tensor]): As the method of this name.
+    project (Callable[[Tensor], Tensor]): As the method of this name.
+    are_ready_made (bool): The vectors of words need no projection.
+    RETURNS (Tensor): *Shape:* `(n_tokens, P)`
+    """
+    characters, word_ids = (cast(Optional[Tensor], part) for part in ids)
+    if words is None or word_ids is None:
+        assert characters is not None
+        return project(of_characters(characters))
+    if characters is None:
+        return project(words(word_ids))
+    if not are_ready_made:
+        return project(torch.cat([words(word_ids), of_characters(characters)], dim=1))
+    vectors = words(word_ids.clamp(min=0))
+    unknown = (word_ids < 0).nonzero().squeeze(1)
+    if not len(unknown):
+        return cast(Tensor, vectors)
+    computed = project(of_characters(characters.index_select(0, unknown)))
+    return cast(Tensor, vectors.index_copy(0, unknown, computed))

@@ -1,17 +1,19 @@
 """Docs through the language model: cut, batched by token budget, put together."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 import torch
 from torch import Tensor
 
 from ..bilm.model import BiLM
+from ..bilm.offload import return_freed_memory
 from ..bilm.state import BiLMState, State
 from .batches import by_tokens
 from .segmenters import Segment
 from .settings import ElmoSettings
+
+LARGE = 2**26  # bytes of layers: those of a long Doc
 
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments
 
@@ -34,8 +36,20 @@ def embed_words(
     RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
         they have a gradient.
     """
+    computed = _computed(bilm, words, segments, settings, keep_marks)
+    join = _joined if keep_marks or bilm.wants_gradient() else _filled
+    return join(bilm, [len(of_doc) for of_doc in words], computed)
+
+
+def _computed(
+    bilm: BiLM,
+    words: Sequence[list[str]],
+    segments: Sequence[list[Segment]],
+    settings: ElmoSettings,
+    keep_marks: bool,
+) -> Iterator[tuple[Placed, Tensor]]:
+    """The layers of what each segment keeps, in some order. They are views of their batch's."""
     carry = settings.initial_state == "carry"
-    pieces: dict[int, dict[int, Tensor]] = defaultdict(dict)
     states: dict[int, BiLMState] = {}
     whole_ends = {}
     if keep_marks:
@@ -49,15 +63,14 @@ def embed_words(
             layers, after = bilm.embed(tokens, state, keep_marks=keep_marks)
             if bilm.device.type != "cpu" and not layers[0].requires_grad:
                 layers = _on_cpu(layers)
-            for row, (i, segment) in enumerate(batch):
+            if carry:
+                states.update((i, after.rows([row])) for row, (i, _) in enumerate(batch))
+            for (i, segment), values in zip(batch, layers):
                 start, end = segment.keep_start - segment.start, segment.keep_end - segment.start
                 if keep_marks:
                     opens, closes = whole_ends[i, segment.keep_start]
                     start, end = start + (not opens), end + 1 + closes
-                pieces[i][segment.keep_start] = layers[row][:, start:end]
-                if carry:
-                    states[i] = after.rows([row])
-    return [_join(bilm, pieces[i]) for i in range(len(words))]
+                yield (i, segment), values[:, start:end]
 
 
 def insert_marks(
@@ -120,9 +133,30 @@ def _on_cpu(layers: list[Tensor]) -> list[Tensor]:
     return list(torch.cat(layers, dim=1).cpu().split(lengths, dim=1))
 
 
-def _join(bilm: BiLM, pieces: dict[int, Tensor]) -> Tensor:
-    if not pieces:
-        shape = (bilm.config.n_layers + 1, 0, bilm.config.width)
-        return torch.zeros(shape, dtype=bilm.dtype, device=bilm.device)
-    # A copy, even of a single piece: a view of it would keep the whole batch in memory.
-    return torch.cat([pieces[start] for start in sorted(pieces)], dim=1)
+def _filled(
+    bilm: BiLM, lengths: list[int], computed: Iterable[tuple[Placed, Tensor]]
+) -> list[Tensor]:
+    """Every Doc's layers, once: a long Doc's are most of what the process takes."""
+    n_layers, width = bilm.config.n_layers + 1, bilm.config.width
+    found = [torch.zeros(n_layers, length, width, dtype=bilm.dtype) for length in lengths]
+    for (i, segment), values in computed:
+        found[i][:, segment.keep_start : segment.keep_end] = values
+        del values  # the batch's, before the next is computed
+    if sum(of_doc.nbytes for of_doc in found) > LARGE:
+        return_freed_memory()  # before what is made of so many layers takes its own
+    return found
+
+
+def _joined(
+    bilm: BiLM, lengths: list[int], computed: Iterable[tuple[Placed, Tensor]]
+) -> list[Tensor]:
+    """The same, of the pieces' graphs."""
+    pieces: list[dict[int, Tensor]] = [{} for _ in lengths]
+    for (i, segment), values in computed:
+        pieces[i][segment.keep_start] = values
+    shape = (bilm.config.n_layers + 1, 0, bilm.config.width)
+    nothing = torch.zeros(shape, dtype=bilm.dtype, device=bilm.device)
+    return [
+        torch.cat([of_doc[start] for start in sorted(of_doc)], dim=1) if of_doc else nothing
+        for of_doc in pieces
+    ]

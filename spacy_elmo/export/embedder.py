@@ -44,7 +44,7 @@ class Embedder:
         group (Sequence[Entry]): The group.
         """
         words = (word for entry in group for word in entry.words)
-        tokens = list(dict.fromkeys([*self.bilm.encoder.indexer.marks, *words]))
+        tokens = list(dict.fromkeys([*self.bilm.indexer.marks, *words]))
         self.bilm.cache = self._known
         vectors = self.bilm.token_vectors(tokens).cpu().numpy()
         # The batches of the group must not change what is known, and when it is forgotten.

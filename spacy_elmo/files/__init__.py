@@ -4,9 +4,11 @@ from .atomic import atomic_folder, atomic_stream, atomic_write, by_its_name
 from .checksum import checksum
 from .full_disk import full_disk
 from .lock import lock
+from .opened import OpenedFile
 from .progress import progress_bar
 
 __all__ = [
+    "OpenedFile",
     "atomic_folder",
     "atomic_stream",
     "atomic_write",

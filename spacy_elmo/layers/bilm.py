@@ -124,7 +124,8 @@ class BiLMShim(Shim):
         """Take over a module."""
         self.config = bilm.config
         _apply(self.settings, bilm)
-        self._model = bilm.to(get_torch_default_device())
+        device = get_torch_default_device()
+        self._model = bilm if device.type == bilm.device.type == "cpu" else bilm.to(device)
         self._version += 1
 
     def keep(
@@ -170,11 +171,11 @@ class BiLMShim(Shim):
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        parameters = dict(self._model.named_parameters()) if self._model is not None else {}
-        swapped = {n: w for n, w in parameters.items() if (self.id, n) in params}
-        if not swapped:
+        if self._model is None or not any(key[0] == self.id for key in params):
             yield
             return
+        parameters = self._model.named_parameters()
+        swapped = {name: weight for name, weight in parameters if (self.id, name) in params}
         import torch
 
         with torch.no_grad():
@@ -191,7 +192,7 @@ class BiLMShim(Shim):
                     weight.copy_(backup[name])
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        if self._model is not None:
+        if self._model is not None and (device_type, self._model.device.type) != ("cpu", "cpu"):
             self._model.to("cpu" if device_type == "cpu" else f"cuda:{device_id}")
 
     def to_bytes(self) -> bytes:
@@ -210,6 +211,16 @@ class BiLMShim(Shim):
         if data:
             self.set(from_bytes(data))
         return self
+
+    def from_file(self, file: Path) -> None:
+        """Read a module whose weights stay in the file, if there are any in it.
+
+        file (Path): What `to_bytes` gave.
+        """
+        from ..weights.safetensors_file import read_offloaded
+
+        if file.stat().st_size or not file.is_file():  # which is refused
+            self.set(read_offloaded(file))
 
     def __getstate__(self) -> dict[str, Any]:
         model = self.to_bytes() if self.is_loaded else b""

@@ -19,6 +19,7 @@ from ..embedding.batches import by_tokens
 from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
+from ..files import atomic_write
 from ..layers.bilm import follow_weights
 from ..weights.attribution import write_in_pipeline
 from .replacing import enable_replacing
@@ -129,6 +130,11 @@ class Elmo(Training, TrainablePipe):
         """RETURNS (int): Width of the vectors, 2P."""
         return self._shim.config.width
 
+    @property
+    def _stores_layers(self) -> bool:
+        store = self.settings.store_layers
+        return bool(self._known_listeners) if store == "auto" else bool(store)
+
     # Applying
 
     def predict(self, docs: Iterable[Doc]) -> Layers:
@@ -140,6 +146,8 @@ class Elmo(Training, TrainablePipe):
         """
         self._finish_reported()
         self._check_language()
+        if self._stores_layers:
+            _ = self._shim.identity  # as long as the weights are at hand
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
@@ -148,11 +156,9 @@ class Elmo(Training, TrainablePipe):
         docs (Sequence[Doc]): The Docs.
         scores (List[Floats3d]): What `predict` returned for them.
         """
-        settings = self.settings
-        listened = bool(self._known_listeners)
-        store = listened if settings.store_layers == "auto" else settings.store_layers
+        settings, stores_layers = self.settings, self._stores_layers
         set_vectors = settings.set_vectors and not self._tensor_readers
-        if store:
+        if stores_layers:
             self._store(docs, scores)
         for doc, layers in zip(docs, scores):
             if set_vectors:
@@ -218,7 +224,8 @@ class Elmo(Training, TrainablePipe):
         exclude (Iterable[str]): "model" leaves the weights as they are.
         RETURNS (Elmo): The pipe itself.
         """
-        util.from_bytes(bytes_data, {"model": self._load}, exclude)
+        util.from_bytes(bytes_data, {"model": self._shim.from_bytes}, exclude)
+        follow_weights(self.model)
         return self
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
@@ -229,9 +236,9 @@ class Elmo(Training, TrainablePipe):
         exclude (Iterable[str]): "model" leaves them out.
         """
         self._finish_reported()
-        util.to_disk(
-            path, {MODEL_FILE: lambda file: file.write_bytes(self._shim.to_bytes())}, exclude
-        )
+        # Another file, never other bytes in the one that the weights may be in.
+        writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
+        util.to_disk(path, writers, exclude)
         if self._shim.is_loaded and "model" not in exclude:
             write_in_pipeline(self.bilm.provenance, Path(path).parent, self.name)
 
@@ -242,7 +249,8 @@ class Elmo(Training, TrainablePipe):
         exclude (Iterable[str]): "model" leaves the weights as they are.
         RETURNS (Elmo): The pipe itself.
         """
-        util.from_disk(path, {MODEL_FILE: lambda file: self._load(file.read_bytes())}, exclude)
+        util.from_disk(path, {MODEL_FILE: self._shim.from_file}, exclude)
+        follow_weights(self.model)
         return self
 
     def _check_language(self) -> None:
@@ -258,7 +266,3 @@ class Elmo(Training, TrainablePipe):
                 f"spacy elmo download --list` names weights of other languages.",
                 stacklevel=3,
             )
-
-    def _load(self, data: bytes) -> None:
-        self._shim.from_bytes(data)
-        follow_weights(self.model)

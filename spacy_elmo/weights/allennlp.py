@@ -13,15 +13,17 @@ import torch
 
 from ..bilm.config import BiLMConfig
 from ..bilm.meta_device import on_meta_device
+from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
-from ..files import by_its_name
+from ..files import OpenedFile, by_its_name
 from ..files.hdf5 import guarded_hdf5
 from .archives import AnyFile, File, read_json, stem, suffix
 from .bundle import ModelBundle, Prediction
 from .format import Format
 from .hdf5_file import HDF5Arrays, open_hdf5
 from .layout import Entry, build, plain, read_parameters, stored_arrays, transposed
+from .offloading import offload, open_files
 from .vocabulary_files import VOCABULARY_FILE, read_vocab
 
 OPTIONS_FILE = "options.json"
@@ -82,18 +84,21 @@ class AllenNLP(Format):
         is_model = isinstance(options, Mapping) and "lstm" in options
         has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
         with ExitStack() as stack:
-            stored = stack.enter_context(self._opened(self.weights))
-            others = self.embeddings and stack.enter_context(self._opened(self.embeddings))
-            words = self._read_words(others or stored) if has_words else None
+            paths = [self.weights, *([] if self.embeddings is None else [self.embeddings])]
+            files = open_files(*paths) if type(self) is AllenNLP else []
+            stored, *others = (stack.enter_context(self._opened(path)) for path in paths)
+            words = self._read_words(others[0] if others else stored) if has_words else None
             config = self._config(options, stored, 0 if words is None else len(words))
-            layout = [entry for entry in _layout(config, stored) if entry.name != EMBEDDING]
-            parameters = read_parameters(layout, stored, self.options.name, OUR_GROUPS)
-            if words is not None:
-                shape = (len(words), config.projection_dim)
-                table = plain(EMBEDDING, shape, "encoder.words.weight")
-                read = read_parameters([table], others or stored, self.options.name, ())
-                parameters.update(read)
-            bilm = build(config, Vocabularies(words=words), parameters, source=self.weights)
+
+            def make(stored: HDF5Arrays, others: Optional[HDF5Arrays] = None) -> BiLM:
+                return self._build(config, words, stored, others or stored)
+
+            def make_again(*files: OpenedFile) -> BiLM:
+                with ExitStack() as stack:
+                    return make(*(stack.enter_context(open_hdf5(file)) for file in files))
+
+            bilm = make(stored, *others)
+            offload(bilm, files, make_again)
             bundle = ModelBundle(bilm, provenance=bilm.provenance)
             text = stored.attribute(PROVENANCE)
             try:
@@ -165,6 +170,22 @@ class AllenNLP(Format):
             return BiLMConfig.from_options(options, n_words=n_words, bidirectional=bidirectional)
         except ValueError as error:
             raise ValueError(f"{self.options}: {error}") from error
+
+    def _build(
+        self,
+        config: BiLMConfig,
+        words: Optional[InputVocabulary],
+        stored: HDF5Arrays,
+        others: HDF5Arrays,
+    ) -> BiLM:
+        """The model; `others` has the vectors of its words, if it has any."""
+        layout = [entry for entry in _layout(config, stored) if entry.name != EMBEDDING]
+        parameters = read_parameters(layout, stored, self.options.name, OUR_GROUPS)
+        if words is not None:
+            shape = (len(words), config.projection_dim)
+            table = plain(EMBEDDING, shape, "encoder.words.weight")
+            parameters.update(read_parameters([table], others, self.options.name, ()))
+        return build(config, Vocabularies(words=words), parameters, source=self.weights)
 
     def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
         """The words that a file has embeddings of."""

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, TypeVar, Union
 
 import srsly
 
+from ..files import OpenedFile
 from .limits import (
     LARGEST_DIRECTORY,
     LARGEST_FILE,
@@ -20,6 +21,7 @@ from .limits import (
 )
 
 File = Union[Path, zipfile.Path]
+Readable = Union[File, OpenedFile]
 AnyFile = TypeVar("AnyFile", bound=Union[Path, zipfile.Path])
 
 SUFFIX = ".zip"
@@ -51,17 +53,17 @@ def opened_path(path: Path) -> Iterator[File]:
 
 
 @contextmanager
-def opened(file: File) -> Iterator[BinaryIO]:
+def opened(file: Readable) -> Iterator[BinaryIO]:
     """Open a file for the time of the context; one of an archive is unpacked into memory.
 
-    file (Union[Path, zipfile.Path]): The file.
+    file (Union[Path, zipfile.Path, OpenedFile]): The file.
     YIELDS (BinaryIO): The open file, in which one can seek.
     RAISES (ValueError): It cannot be read.
     """
     if isinstance(file, zipfile.Path):
         yield BytesIO(read_bytes(file, max_bytes=LARGEST_FILE))
         return
-    with _open(file) as stream:
+    with file.open() if isinstance(file, OpenedFile) else _open(file) as stream:
         yield stream
 
 

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from ..bilm.config import shortened
-from .archives import File, opened
+from .archives import Readable, opened
 from .limits import LARGEST_JSON, LARGEST_RATIO, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, SMALL
 
 _GZIP = h5py.h5z.FILTER_DEFLATE
@@ -106,10 +106,10 @@ class HDF5Arrays:
 
 
 @contextmanager
-def open_hdf5(file: File) -> Iterator[HDF5Arrays]:
+def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
     """Open a file for the time of the context.
 
-    file (Union[Path, zipfile.Path]): The file.
+    file (Union[Path, zipfile.Path, OpenedFile]): The file.
     YIELDS (HDF5Arrays): Its datasets.
     RAISES (ValueError): The file is broken.
     """

@@ -20,6 +20,7 @@ from .bundle import ModelBundle
 from .format import Format, rounding
 from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
+from .offloading import offload, open_files
 from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic, write_dic
 
@@ -84,23 +85,31 @@ class ManyLangs(Format):
             raise ValueError(f"{folder}: {missing} is missing of an ELMoForManyLangs model")
         settings = read_object(folder / CONFIG_FILE)
         sizes, sizes_from = _read_sizes(folder, settings)
-        token_encoder = read_state_dict(folder / TOKEN_ENCODER_FILE)
-        encoder = read_state_dict(folder / ENCODER_FILE)
+        stored = folder / TOKEN_ENCODER_FILE, folder / ENCODER_FILE
+        files = open_files(*stored)
+        token_encoder, encoder = map(read_state_dict, stored)
         try:
             config = _config(sizes, token_encoder, encoder)
         except ValueError as error:
             raise ValueError(f"{sizes_from}: {error}") from error
-        parameters = {}
-        for stored, layout in (
-            (token_encoder, _token_encoder_layout(config)),
-            (encoder, _encoder_layout(config)),
-        ):
-            parameters.update(read_parameters(layout, stored, sizes_from))
+        layouts = [*_token_encoder_layout(config)], [*_encoder_layout(config)]
+
+        def parameters(*parts: StateDict) -> dict[str, torch.Tensor]:
+            found = {}
+            for tensors, layout in zip(parts, layouts):
+                found.update(read_parameters(layout, tensors, sizes_from))
+            return found
+
+        def make(parameters: dict[str, torch.Tensor]) -> BiLM:
+            return build(config, vocabularies, parameters, source=folder)
+
+        first = parameters(token_encoder, encoder)
         vocabularies = Vocabularies(
             _read_dic(folder / "char.dic", config.n_characters, CHARACTERS),
             _read_dic(folder / "word.dic", config.n_words, WORDS),
         )
-        bilm = build(config, vocabularies, parameters, source=folder)
+        bilm = make(first)
+        offload(bilm, files, lambda *again: make(parameters(*map(read_state_dict, again))))
         bundle = ModelBundle(bilm, provenance=bilm.provenance)
         bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
         bundle.missing = CLASSIFIER_FILE

@@ -2,7 +2,7 @@
 vocabularies as tensors of bytes."""
 
 from pathlib import Path
-from typing import Any, ClassVar, Optional
+from typing import Any, ClassVar, Optional, Union
 
 import numpy as np
 import srsly
@@ -14,13 +14,14 @@ from ..bilm.config import BiLMConfig
 from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
-from ..files import atomic_write
-from .archives import File, check_regular
+from ..files import OpenedFile, atomic_write
+from .archives import File, opened
 from .attribution import take_attribution
 from .bundle import ModelBundle
 from .format import Format
 from .layout import plain, read_parameters
 from .limits import LARGEST_JSON
+from .offloading import offload, open_files
 from .state_dict_file import StateDict
 from .vocabulary_files import largest_text
 
@@ -52,7 +53,7 @@ class SafetensorsFile(Format):
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False) -> ModelBundle:
-        bilm = from_bytes(read_file(self.file), str(self.file))
+        bilm = read_offloaded(self.file)
         take_attribution(bilm.provenance, self.file)
         lang = bilm.provenance.get("lang")
         return ModelBundle(bilm, lang=lang, provenance=bilm.provenance)
@@ -70,15 +71,27 @@ class SafetensorsFile(Format):
         atomic_write(target, to_bytes(bundle.bilm, dtype, bundle.provenance))
 
 
-def read_file(file: Path) -> bytes:
-    """Read a `.safetensors` file.
+def read_offloaded(file: Path) -> BiLM:
+    """Read a model whose weights stay in its file.
 
     file (Path): The file.
+    RETURNS (BiLM): The model, frozen, in float32.
+    RAISES (ValueError): The file is broken.
+    """
+    files = open_files(file)
+    bilm = from_bytes(read_file(file), str(file))
+    offload(bilm, files, lambda again: from_bytes(read_file(again), str(file)))
+    return bilm
+
+
+def read_file(file: Union[Path, OpenedFile]) -> bytes:
+    """Read a `.safetensors` file.
+
+    file (Union[Path, OpenedFile]): The file.
     RETURNS (bytes): Its content.
     RAISES (ValueError): It is none, or its header larger than any model's.
     """
-    check_regular(file)
-    with file.open("rb") as stream:
+    with opened(file) as stream:
         start = stream.read(_N_SIZE)
         size = _header_size(start)
         if size > LARGEST_JSON:
@@ -129,8 +142,9 @@ def to_bytes(
         "config": srsly.json_dumps(bilm.config.to_dict()),
         "provenance": srsly.json_dumps(bilm.provenance if provenance is None else provenance),
     }
-    state = {name: _cast(name, value, dtype) for name, value in bilm.state_dict().items()}
-    for name, vocabulary in bilm.encoder.indexer.vocabularies._asdict().items():
+    weights = bilm.with_weights().state_dict()
+    state = {name: _cast(name, value, dtype) for name, value in weights.items()}
+    for name, vocabulary in bilm.indexer.vocabularies._asdict().items():
         if vocabulary is not None:
             array = np.frombuffer(vocabulary.to_bytes(), dtype="uint8")
             state[VOCABULARY + name] = torch.from_numpy(array.copy())

@@ -7,7 +7,7 @@ from typing import Optional
 import numpy as np
 import torch
 
-from .archives import File, opened
+from .archives import Readable, opened
 from .pickles import Refused, check_pickles
 
 
@@ -52,11 +52,11 @@ class StateDict:
         return self._tensors[name].detach().to(torch.float32).numpy()
 
 
-def read_state_dict(file: File) -> StateDict:
+def read_state_dict(file: Readable) -> StateDict:
     """Read a state dict with `weights_only=True`, and only if its pickle names
     nothing but what tensors are made of.
 
-    file (Union[Path, zipfile.Path]): The file.
+    file (Union[Path, zipfile.Path, OpenedFile]): The file.
     RETURNS (StateDict): Its tensors.
     RAISES (ValueError): It is no state dict, asks for something else, or is broken.
     """

@@ -128,3 +128,35 @@ def test_memory_is_flat(tiny_weights, tmp_path):
     print(f"{len(alone)} zones: {ours:.1f} MB with elmo, {spacys:.1f} MB spaCy alone")
     print(f"from {with_elmo[len(alone) // 2]:.1f} MB, at most {max(with_elmo):.1f} MB")
     assert ours - spacys < MOST_GROWTH
+
+
+LONG_DOC = """
+import json, sys
+from pathlib import Path
+import spacy
+from spacy.tokens import Doc
+
+def memory(name):
+    lines = Path("/proc/self/status").read_text("utf8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+
+words = "The bank of the river was steep , and the bank lends money .".split()
+nlp = spacy.blank("en")
+nlp.add_pipe("elmo", config={"store_layers": True})
+nlp(Doc(nlp.vocab, words=words))
+doc = Doc(nlp.vocab, words=[words[i % len(words)] for i in range(100_000)])
+before = memory("VmRSS")
+nlp(doc)
+print(json.dumps([doc._.elmo.nbytes, memory("VmHWM") - before]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
+def test_a_long_doc():
+    """Its layers once, and beside them the tensor, a third of them."""
+    run = subprocess.run([sys.executable, "-c", LONG_DOC], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    layers, peak = json.loads(run.stdout)
+    print(f"{layers / 2**20:.0f} MB of layers, peak {peak / 2**20:.0f} MB above")
+    assert peak < 1.5 * layers

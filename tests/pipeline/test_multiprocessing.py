@@ -54,12 +54,12 @@ def test_n_process(tiny_weights, tmp_path, method, precision):
 
 FORK = """
 import os
-from spacy_elmo.bilm import embedder
+from spacy_elmo.bilm.offload import exclusively
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 
 bilm = BiLM(BiLMConfig(lstm_dim=4, projection_dim=2, filters=((1, 2),))).requires_grad_(False)
-with embedder._packing:  # as if another thread laid out weights
+with exclusively():  # as if another thread laid out weights
     child = os.fork()
     if child == 0:
         bilm.embed([["a", "b"]])

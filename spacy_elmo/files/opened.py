@@ -1,0 +1,85 @@
+"""Files that can be read again, whatever becomes of their names."""
+
+import io
+import os
+import weakref
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+_AT_A_TIME = 2**30  # the system reads no more than 2 GB at once
+
+
+class OpenedFile:
+    """A file that stays open, so that it may be deleted, renamed, or replaced by another. It can
+    be read by many threads and forked processes at the same time.
+
+    path (Path): The file.
+    RAISES (OSError): It cannot be opened.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._descriptor)
+        self._seen = self._traces()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def is_at_its_path(self) -> bool:
+        """RETURNS (bool): The file has still its name."""
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def open(self) -> BinaryIO:
+        """RETURNS (BinaryIO): A reader of its own, at the beginning.
+        RAISES (ValueError): Somebody has written to the file."""
+        self.check()
+        return cast(BinaryIO, io.BufferedReader(_Reader(self._descriptor, self._seen[0])))
+
+    def check(self) -> None:
+        """RAISES (ValueError): Somebody has written to the file."""
+        if self._traces() != self._seen:
+            raise ValueError(
+                f"{self.path}: somebody has written to this file since the model was loaded from "
+                f"it, and its weights are lost: load the model again, and replace a file by "
+                f"another that is renamed"
+            )
+
+    def _traces(self) -> tuple[int, int]:
+        status = os.fstat(self._descriptor)
+        return status.st_size, status.st_mtime_ns
+
+
+class _Reader(io.RawIOBase):
+    """Reads at a place of its own: that of the descriptor belongs to everybody."""
+
+    def __init__(self, descriptor: int, size: int):
+        self._descriptor, self._size, self._place = descriptor, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = os.preadv(self._descriptor, [memoryview(buffer)[:_AT_A_TIME]], self._place)
+        self._place += found
+        return found
+
+    def readall(self) -> bytes:
+        content = bytearray(max(0, self._size - self._place))
+        found = 0
+        while found < len(content):
+            n_bytes = self.readinto(memoryview(content)[found:])
+            if not n_bytes:
+                break
+            found += n_bytes
+        return bytes(content[:found])
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._place = offset + {os.SEEK_CUR: self._place, os.SEEK_END: self._size}.get(whence, 0)
+        return self._place

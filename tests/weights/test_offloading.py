@@ -1,0 +1,318 @@
+"""Weights that stay in their file: a pipe keeps what it computes with."""
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+import torch
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.weights import read_weights, safetensors_file
+
+import reference_manylangs
+from models import SENTENCES, check_refused, tiny_bilm, write_allennlp
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "preadv"), reason="such files are read anew")
+TEXT = "The bank lends money . He swims by the bank ."
+
+
+def write_safetensors(bilm, folder):
+    safetensors_file.write(bilm, folder / "a.safetensors")
+    return folder / "a.safetensors"
+
+
+def write_manylangs(bilm, folder):
+    sizes = reference_manylangs.sizes_of()
+    tensors = reference_manylangs.random_tensors(sizes)
+    return reference_manylangs.write_folder(folder / "m", sizes, tensors)
+
+
+FORMATS = {
+    "safetensors": write_safetensors,
+    "allennlp": write_allennlp,
+    "manylangs": write_manylangs,
+}
+
+
+@pytest.fixture(params=FORMATS)
+def path(request, tmp_path):
+    return FORMATS[request.param](tiny_bilm(), tmp_path)
+
+
+def in_memory(path):
+    """The model, its weights taken from the file."""
+    bilm = read_weights(path)
+    bilm.state_dict()
+    assert not bilm.is_offloaded
+    return bilm
+
+
+def delete(path):
+    for file in [path] if path.is_file() else path.iterdir():
+        file.unlink()
+
+
+def layers(bilm):
+    return torch.cat(bilm.embed(SENTENCES, "warm")[0], dim=1)
+
+
+def same(bilm, other):
+    ours, theirs = bilm.state_dict(), other.state_dict()
+    assert list(ours) == list(theirs)
+    for name, weight in ours.items():
+        assert torch.equal(weight, theirs[name]), name
+
+
+def test_vectors_are_the_same_and_the_weights_stay_away(path):
+    bilm, other = read_weights(path), in_memory(path)
+    assert torch.equal(layers(bilm), layers(other))
+    assert bilm.is_offloaded
+    assert bilm.checksum() == other.checksum() == bilm.checksum(again=True)
+    assert bilm.precision == "float32"
+    assert (bilm.device, bilm.dtype) == (other.device, other.dtype)
+    bilm.precision = "bfloat16"
+    other.precision = "bfloat16"
+    assert torch.equal(layers(bilm), layers(other))
+    assert not bilm.eval().requires_grad_(False).training
+    assert bilm.is_offloaded
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda bilm: bilm.encoder,
+        lambda bilm: bilm.stacks[0][0].input_weight,
+        lambda bilm: bilm.highways,
+        lambda bilm: next(bilm.parameters()),
+        lambda bilm: dict(bilm.named_modules()),
+        lambda bilm: bilm.state_dict(),
+        lambda bilm: bilm.get_parameter("stacks.0.0.bias"),
+        lambda bilm: bilm.requires_grad_(True),
+        lambda bilm: bilm.train(),
+        lambda bilm: bilm.to(torch.float64).float(),
+        lambda bilm: bilm.apply(lambda module: None),
+        lambda bilm: bilm.load_state_dict(bilm.state_dict()),
+        lambda bilm: repr(bilm),
+    ],
+)
+@pytest.mark.parametrize("has_run", [False, True])
+def test_whoever_asks_for_weights_gets_them(path, ask, has_run):
+    bilm, other = read_weights(path), in_memory(path)
+    if has_run:
+        layers(bilm)
+    ask(bilm)
+    assert not bilm.is_offloaded
+    same(bilm, other)
+    bilm.eval().requires_grad_(False)
+    assert torch.equal(layers(bilm), layers(other))
+
+
+def test_first_layers(path):
+    bilm, other = read_weights(path), in_memory(path)
+    delete(path)
+    lower, other_lower = bilm.first_layers(1), other.first_layers(1)
+    assert torch.equal(layers(lower), layers(other_lower))
+    assert torch.equal(layers(lower), layers(other)[:2])
+    assert lower.is_offloaded
+    assert bilm.is_offloaded
+    assert not other_lower.is_offloaded
+    same(lower, other_lower)
+
+
+def test_nothing_is_computed_anew_for_it(path):
+    bilm = read_weights(path)
+    layers(bilm)
+    n_known, engine = len(bilm.cache), bilm._packed
+    same(bilm, bilm)
+    layers(bilm)
+    assert (len(bilm.cache), bilm._packed) == (n_known, engine)
+
+
+@pytest.mark.parametrize("change", ["data", "numpy", "in place"])
+def test_changes_of_what_was_given_are_seen(path, change):
+    bilm, other = read_weights(path), in_memory(path)
+    layers(bilm)
+    before = bilm.checksum()
+    for model in (bilm, other):
+        weight = model.stacks[1][0].input_weight
+        if change == "in place":
+            with torch.no_grad():
+                weight.mul_(0.5)
+        else:
+            values = weight.data if change == "data" else weight.detach().numpy()
+            values *= 0.5
+    assert bilm.checksum(again=True) == other.checksum() != before
+    assert torch.equal(layers(bilm), layers(other))
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+@pytest.mark.parametrize("gone", ["deleted", "replaced"])
+def test_the_file_may_go(path, tmp_path, gone, has_run):
+    bilm, other = read_weights(path), in_memory(path)
+    if has_run:
+        layers(bilm)
+    if gone == "replaced" and path.is_file():
+        new = path.with_name("new")
+        new.write_bytes(b"another")
+        os.replace(new, path)
+    else:
+        delete(path)
+    written = safetensors_file.from_bytes(safetensors_file.to_bytes(bilm))
+    assert written.provenance == other.provenance
+    copies = [written, copy.deepcopy(bilm), pickle.loads(pickle.dumps(bilm))]
+    assert bilm.is_offloaded
+    for one in copies:
+        same(one, other)
+        assert torch.equal(layers(one), layers(other))
+    bilm.precision = "int8"  # the weights are laid out anew
+    layers(bilm)
+    same(bilm, other)
+
+
+def test_a_file_that_was_written_to(path):
+    """The model computes on; its weights are lost, which is said."""
+    bilm, other = read_weights(path), in_memory(path)
+    expected = layers(bilm)
+    file = path if path.is_file() else path / "encoder.pkl"
+    with file.open("r+b") as stream:
+        stream.truncate(100)
+    for ask in (bilm.state_dict, lambda: pickle.dumps(bilm), bilm.checksum):
+        check_refused(ask, file, "written to")
+    assert torch.equal(layers(bilm), expected)
+    assert bilm.is_offloaded
+    same(other, other)
+
+
+def test_a_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
+    path = write_safetensors(tiny_bilm(), tmp_path)
+    read = safetensors_file.from_bytes
+
+    def replace(*arguments):
+        os.replace(write_safetensors(tiny_bilm(seed=1), tmp_path / "new"), path)
+        return read(*arguments)
+
+    (tmp_path / "new").mkdir()
+    monkeypatch.setattr(safetensors_file, "from_bytes", replace)
+    bilm = read_weights(path)
+    assert not bilm.is_offloaded
+    same(bilm, tiny_bilm())
+
+
+def test_threads_that_run_and_ask(path):
+    bilm, other = read_weights(path), in_memory(path)
+    expected, found = layers(other), []
+    start = threading.Barrier(8)
+
+    def run(number):
+        start.wait()
+        for _ in range(5):
+            if number == 7:
+                same(bilm, other)
+            found.append(torch.allclose(layers(bilm), expected, rtol=0, atol=1e-5))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 40
+
+
+# Pipelines
+
+
+def elmo_of(weights, **settings):
+    nlp = spacy.blank("en")
+    return nlp, nlp.add_pipe("elmo", config={"weights": str(weights), **settings})
+
+
+def test_a_pipeline_is_written_without_its_path(path, tmp_path):
+    nlp, pipe = elmo_of(path)
+    expected = nlp(TEXT).tensor
+    delete(path)
+    nlp.to_disk(tmp_path / "first")
+    assert pipe.bilm.is_offloaded
+    again = spacy.load(tmp_path / "first")
+    np.testing.assert_array_equal(again(TEXT).tensor, expected)
+    again.to_disk(tmp_path / "first")  # over the file that its weights are in
+    again.to_disk(tmp_path / "second")
+    from_bytes = spacy.blank("en")
+    from_bytes.add_pipe("elmo", config={"weights": None})
+    from_bytes.from_bytes(again.to_bytes())
+    assert again.get_pipe("elmo").bilm.is_offloaded
+    assert not from_bytes.get_pipe("elmo").bilm.is_offloaded
+    np.testing.assert_array_equal(from_bytes(TEXT).tensor, expected)
+    files = [tmp_path / name / "elmo" / "model.safetensors" for name in ("first", "second")]
+    same(*map(read_weights, files))
+    delete(files[0])
+    again.get_pipe("elmo").frozen = False
+    assert all(weight.requires_grad for weight in again.get_pipe("elmo").bilm.parameters())
+    np.testing.assert_array_equal(again(TEXT).tensor, expected)
+
+
+def test_layers_are_stored_whatever_happened_to_the_file(path):
+    """The owner of the layers is the weights' checksum, which needs no file later on."""
+    nlp, pipe = elmo_of(path, store_layers=True)
+    nlp.initialize()
+    nlp("One .")
+    file = path if path.is_file() else path / "encoder.pkl"
+    file.write_bytes(b"")
+    assert len(nlp(TEXT)._.elmo[0]) == len(TEXT.split())
+    check_refused(nlp.to_bytes, file, "written to")
+    assert pipe.bilm.is_offloaded
+
+
+def test_a_pipeline_without_weights_is_written_and_read(tmp_path):
+    nlp, _ = elmo_of("")
+    nlp.get_pipe("elmo").settings = nlp.get_pipe("elmo").settings.__class__(weights=None)
+    nlp.to_disk(tmp_path)
+    assert not spacy.load(tmp_path).get_pipe("elmo")._shim.is_loaded
+
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+import spacy
+
+def memory():
+    lines = Path("/proc/self/status").read_text("utf8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
+
+nlp, other = (spacy.blank("en") for _ in range(2))
+other.add_pipe("elmo", config={"weights": sys.argv[1]})
+other("A few words .")
+before = memory()
+nlp.add_pipe("elmo", config={"weights": sys.argv[2]})
+nlp("A few words .")
+at_rest = memory() - before
+nlp.to_bytes()
+nlp("A few words .")
+print(json.dumps([at_rest, memory() - before]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
+def test_memory_at_rest(tiny_weights, tmp_path):
+    """One copy of the weights, where there were two."""
+    config = tiny_bilm().config
+    larger = replace(config, lstm_dim=2048, projection_dim=512)
+    path = write_safetensors(BiLM(larger), tmp_path)
+    size = path.stat().st_size / 2**20
+    command = [sys.executable, "-c", SCRIPT, str(tiny_weights), str(path)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    at_rest, later = json.loads(run.stdout)
+    print(f"{size:.0f} MB of weights: {at_rest:.0f} MB, {later:.0f} MB after to_bytes")
+    assert size > 100
+    assert 0.8 * size < at_rest < 1.25 * size
+    assert later < 1.25 * size
