@@ -1,22 +1,26 @@
 """`python -m spacy elmo embed`"""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 import typer
 from wasabi import msg
+
+from .errors import CommandLineError
 
 
 def embed_cli(
     model: str = typer.Argument(
         ..., help="Pipeline with an elmo pipe (folder or package), or weights (path or name)"
     ),
-    inputs: str = typer.Argument(
+    inputs: list[str] = typer.Argument(
         ...,
-        metavar="INPUT",
-        help="Text: .txt, .jsonl, .tsv, .conllu, .conll, .spacy; file, folder or glob",
+        metavar="INPUT...",
+        help="Text: .txt, .jsonl, .tsv, .conllu, .conll, .parquet, .spacy; files, folders or "
+        "globs, with --shards also URLs",
     ),
-    output: Path = typer.Argument(..., help="What to write"),
+    output: Path = typer.Argument(..., help="What to write; with --shards, a folder"),
     layers: str = typer.Option(
         "average",
         help="'all', 'top', 'average', the number of a layer, or 'mix:PIPE', the mix that a "
@@ -24,7 +28,8 @@ def embed_cli(
     ),
     format: Optional[str] = typer.Option(
         None,
-        help="'hdf5', 'npz', 'parquet' or 'spacy' (a folder); default: what OUTPUT's name says",
+        help="'hdf5', 'npz', 'parquet' or 'spacy' (a folder); default: what OUTPUT's name says, "
+        "of shards 'parquet'",
     ),
     dtype: str = typer.Option("float32", help="Type of the vectors: 'float32' or 'float16'"),
     tokenize: bool = typer.Option(
@@ -59,6 +64,15 @@ def embed_cli(
     use_sentence_keys: bool = typer.Option(
         False, "--use-sentence-keys", help="Sentences name the datasets of HDF5, not numbers"
     ),
+    shards: Optional[int] = typer.Option(
+        None, help="Write a folder of so many files; the same again goes on where it was stopped"
+    ),
+    workers: int = typer.Option(
+        1, help="Processes that make shards on this machine; several have one thread each"
+    ),
+    worker: Optional[str] = typer.Option(
+        None, help="K/N: make every N-th shard from the K-th on, as one of N in an array of jobs"
+    ),
     resume: bool = typer.Option(False, "--resume", help="Go on with what was interrupted"),
     force: bool = typer.Option(False, "--force", "-F", help="Replace an existing output"),
 ) -> None:
@@ -67,30 +81,42 @@ def embed_cli(
 
     Example: python -m spacy elmo embed en_small text.txt vectors.hdf5 --layers all
     """
-    from ..export.job import embed_files
-
+    options = {
+        "layers": layers,
+        "format": format,
+        "dtype": dtype,
+        "precision": precision,
+        "initial_state": initial_state,
+        "batch_tokens": batch_tokens,
+        "tokenize": tokenize,
+        "column": column,
+        "lang": lang,
+        "max_tokens": max_tokens,
+        "sentence_marks": sentence_marks,
+        "sentence_index": not forget_sentences,
+        "sentence_keys": use_sentence_keys,
+    }
+    embed, more, again = _choose(shards, workers, worker, resume=resume, force=force)
     try:
-        counts = embed_files(
-            model,
-            inputs,
-            output,
-            layers=layers,
-            format=format,
-            dtype=dtype,
-            precision=precision,
-            initial_state=initial_state,
-            batch_tokens=batch_tokens,
-            tokenize=tokenize,
-            column=column,
-            lang=lang,
-            max_tokens=max_tokens,
-            sentence_marks=sentence_marks,
-            sentence_index=not forget_sentences,
-            sentence_keys=use_sentence_keys,
-            resume=resume,
-            force=force,
-        )
+        counts = embed(model, inputs, output, **options, **more)
     except KeyboardInterrupt:
-        msg.warn("Stopped; the same command with --resume goes on from here")
+        msg.warn(f"Stopped; the same command{again} goes on from here")
         raise typer.Exit(130) from None
     msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")
+
+
+def _choose(
+    shards: Optional[int], workers: int, worker: Optional[str], *, resume: bool, force: bool
+) -> tuple[Callable[..., Any], dict[str, Any], str]:
+    """What embeds, its options, and how it goes on when it was stopped."""
+    if shards is None:
+        if workers != 1 or worker is not None:
+            raise CommandLineError("--workers and --worker make shards: how many? --shards N")
+        from ..export.job import embed_files
+
+        return embed_files, {"resume": resume, "force": force}, " with --resume"
+    if force:
+        raise CommandLineError("--force is not for --shards: give another folder, or delete it")
+    from ..export.sharding import embed_shards
+
+    return embed_shards, {"shards": shards, "workers": workers, "worker": worker}, ""

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Optional
 
 from ..text.reading import NOT_UTF8, refuse
 from .entries import Entry, sentence
 from .making import DocMaker
+from .pieces import Source
 from .text_input import Progress, chunks_of, lines_of
 
 DOCUMENT = "-DOCSTART-"  # begins the lines of CoNLL-2003 that are no words
@@ -15,12 +15,12 @@ COMMENT = re.compile(r"#(begin|end) document|# \S+ = ")  # of CoNLL-2012, and as
 
 
 def read_tsv(
-    file: Path, column: str, maker: DocMaker, progress: Progress, *, tokenize: bool
+    file: Source, column: str, maker: DocMaker, progress: Progress, *, tokenize: bool
 ) -> Iterator[Entry]:
     """Read a column of a tab-separated file; quotes have no meaning. A row is an entry, also
     where its text is empty: tokens separated by spaces, or a Doc as the pipeline reads it.
 
-    file (Path): The file.
+    file (Union[Path, Piece]): The file, or a part of it.
     column (str): The column's name, which the first line has then; or its number, from 1,
         and then the first line is a row like all.
     maker (DocMaker): Makes the Docs.
@@ -43,11 +43,11 @@ def read_tsv(
         yield from entries
 
 
-def read_conll(file: Path, column: Optional[str], progress: Progress) -> Iterator[Entry]:
+def read_conll(file: Source, column: Optional[str], progress: Progress) -> Iterator[Entry]:
     """Read a file of columns, a word a line, as of CoNLL's shared tasks: separated by tabs, or
     else by spaces; empty lines stand between sentences.
 
-    file (Path): The file.
+    file (Union[Path, Piece]): The file, or a part of it.
     column (Optional[str]): Number of the column of words, from 1; None for the first.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): A sentence.
@@ -71,23 +71,37 @@ def read_conll(file: Path, column: Optional[str], progress: Progress) -> Iterato
         yield sentence(words)
 
 
+def column_number(file: Source, line: bytes, column: str) -> str:
+    """Find the column of text of a `.tsv` file, for parts of it without its first line.
+
+    file (Union[Path, Piece]): The file.
+    line (bytes): Its first line.
+    column (str): The column's name, which stands in this line, or its number, from 1.
+    RETURNS (str): Its number.
+    RAISES (ValueError): There is no such column.
+    """
+    if _place(column) is not None:
+        return column
+    return str(_find(file, 1, _decode(file, 1, line).split("\t"), column) + 1)
+
+
 def _place(column: str) -> Optional[int]:
     return int(column) - 1 if column.isdecimal() and int(column) else None
 
 
-def _find(file: Path, number: int, names: list[str], column: str) -> int:
+def _find(file: Source, number: int, names: list[str], column: str) -> int:
     if column not in names:
         refuse(file, number, f"no column '{column}', but {', '.join(names)}; or its number, from 1")
     return names.index(column)
 
 
-def _cell(file: Path, number: int, cells: list[str], place: int) -> str:
+def _cell(file: Source, number: int, cells: list[str], place: int) -> str:
     if place >= len(cells):
         refuse(file, number, f"no column {place + 1}: the line has {len(cells)}")
     return cells[place].strip()
 
 
-def _decode(file: Path, number: int, line: bytes) -> str:
+def _decode(file: Source, number: int, line: bytes) -> str:
     try:
         return line.decode("utf8").rstrip("\r")
     except UnicodeDecodeError:

@@ -1,20 +1,20 @@
 """CoNLL-U (universaldependencies.org/format.html), a sentence at a time."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from ..text.reading import NOT_UTF8, refuse
 from .entries import Entry, sentence
+from .pieces import Source
 from .text_input import Progress, chunks_of, lines_of
 
 COLUMNS = 10
 
 
-def read_conllu(file: Path, progress: Progress) -> Iterator[Entry]:
+def read_conllu(file: Source, progress: Progress) -> Iterator[Entry]:
     """Read the sentences of a file. Tokens are its words, with numbers as ids: what
     stands for several words, and words that are not in the text, are left out.
 
-    file (Path): The file.
+    file (Union[Path, Piece]): The file, or a part of it.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): A sentence.
     RAISES (ValueError): It is no such file.
@@ -33,7 +33,7 @@ def read_conllu(file: Path, progress: Progress) -> Iterator[Entry]:
         yield sentence(words)
 
 
-def _words(file: Path, number: int, line: bytes) -> list[str]:
+def _words(file: Source, number: int, line: bytes) -> list[str]:
     """The word of a line, if there is one."""
     try:
         columns = line.decode("utf8").split("\t")

@@ -1,85 +1,177 @@
-"""The language model over groups of entries."""
+"""The language model of a file or folder, for entries and for tables of Arrow."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
-import torch
+from spacy.language import Language
 
+from .. import __version__
 from ..bilm.cache import TokenVectorCache
-from ..embedding.embed import embed_words, insert_marks
+from ..bilm.precision import resolve_precision
+from ..embedding.batches import by_tokens
+from ..embedding.segmenters import segmenter_config
 from ..pipeline.elmo import Elmo
+from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from .entries import Embedded, Entry
-from .layers import Choose
+from .group_embedder import DTYPES, GroupEmbedder
+from .layers import Choose, choose_layers
+from .making import DocMaker
 
-DTYPES = "float32", "float16"
+CHUNK_BATCHES = 4  # of which sequences of about the same length run together
 
 
+class _Loaded(NamedTuple):
+    nlp: Language
+    pipe: Elmo
+    choose: Choose
+    chosen: dict[str, Any]
+    cache: TokenVectorCache
+
+
+@dataclass(frozen=True)
 class Embedder:
-    """Computes vectors that depend on the groups so far alone, bit for bit, whether those
-    were embedded or left out. A token's vector differs in its last bits with the tokens
-    that are encoded beside it: so the new tokens of every group are encoded together, and
-    in order, also of groups whose vectors are there already.
+    """Adds the vectors of text to tables of Arrow, in any process: it is pickled as its
+    arguments, and reads the model when it is first called.
 
-    pipe (Elmo): The language model and its settings.
-    choose (Callable): Makes the wanted vectors of layers.
-    dtype (str): Of the vectors.
-    sentence_marks (bool): Whether the marks around a sentence get vectors, too.
+    model (str): Folder or package of a pipeline, whose pipe `elmo` is used with its settings,
+        or what `spacy_elmo.weights.read_weights` reads.
+    layers (str): "all", "top", "average", the number of a layer, or "mix:PIPE", the mix that a
+        component learned.
+    dtype (str): Of the vectors: "float32" or "float16".
+    precision (Optional[str]): As the pipe's; by default the pipe's own.
+    initial_state (Optional[str]): As the pipe's; by default the pipe's own.
+    batch_tokens (Optional[int]): Most tokens that run side by side; by default the pipe's own
+        number.
+    lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline; by
+        default "en".
+    sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
+    RAISES (ValueError): There is no such dtype; when it is called, a setting is impossible or
+        the model cannot be read.
     """
 
-    @torch.no_grad()
-    def __init__(self, pipe: Elmo, choose: Choose, dtype: str, sentence_marks: bool = False):
-        self.bilm = pipe.bilm.eval()
-        self.settings = pipe.settings
-        self.choose = choose
-        self.dtype = dtype
-        self.sentence_marks = sentence_marks
-        self.bilm.cache.clear()
-        self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
-        self._known = self.bilm.cache
+    model: str
+    layers: str = "average"
+    dtype: str = "float32"
+    precision: Optional[str] = None
+    initial_state: Optional[str] = None
+    batch_tokens: Optional[int] = None
+    lang: Optional[str] = None
+    sentence_marks: bool = False
 
-    @torch.no_grad()
-    def encode(self, group: Sequence[Entry]) -> None:
-        """Take the next group: `embed` it, or leave it out.
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{self.dtype}'")
 
-        group (Sequence[Entry]): The group.
+    def __call__(self, table: Any) -> Any:
+        """Embed the rows of a table.
+
+        table (Union[pyarrow.Table, pyarrow.RecordBatch]): It has a column `tokens`, of lists of
+            strings, a sentence each; or else `text`, which the pipeline reads. A null is an
+            empty row.
+        RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the columns `tokens`
+            and `vectors`, or `layer_0`, `layer_1` and so on: a list of vectors, one a token.
+        RAISES (ValueError): It has neither column, or what `Embedder` says.
         """
-        words = (word for entry in group for word in entry.words)
-        tokens = list(dict.fromkeys([*self.bilm.indexer.marks, *words]))
-        self.bilm.cache = self._known
-        vectors = self.bilm.token_vectors(tokens).cpu().numpy()
-        # The batches of the group must not change what is known, and when it is forgotten.
-        self.bilm.cache = TokenVectorCache(len(tokens))
-        self.bilm.cache.lookup(tokens, lambda _: vectors)
+        from .tables import add_columns, table_entries
 
-    @torch.no_grad()
-    def embed(self, group: Sequence[Entry]) -> Iterator[Embedded]:
-        """Embed a group.
+        entries = table_entries(table, self.maker())
+        rows = [row for group in self._groups(entries) for row in self._embed_group(group)]
+        return add_columns(table, rows or [self.empty])
 
-        group (Sequence[Entry]): The group.
-        YIELDS (Embedded): An entry.
+    def embed(self, entries: Iterable[Entry]) -> Iterator[Embedded]:
+        """Embed entries in order, with memory for some thousand tokens. The same entries get the
+        same vectors, bit for bit, whatever was embedded before.
+
+        entries (Iterable[Entry]): The entries.
+        YIELDS (Embedded): An entry with its vectors.
         RAISES (ValueError): A number is too large for the type.
         """
-        layers = embed_words(
-            self.bilm,
-            [entry.words for entry in group],
-            [entry.segments for entry in group],
-            self.settings,
-            keep_marks=self.sentence_marks,
-        )
-        marks = self.bilm.encoder.indexer.marks
-        for entry, values in zip(group, layers):
-            vectors = self._cast(self.choose(values.cpu().numpy()))
-            words = entry.words
-            if self.sentence_marks:
-                words = insert_marks(words, entry.segments, marks)
-            yield Embedded(entry.text, words, vectors, entry.doc)
+        groups = self.group_embedder()
+        for group in self._groups(entries):
+            groups.encode(group)
+            yield from groups.embed(group)
 
-    def _cast(self, vectors: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            cast = vectors.astype(self.dtype, copy=False)
-        if self.dtype != "float32" and np.isinf(cast).any():
+    def group_embedder(self) -> GroupEmbedder:
+        """RETURNS (GroupEmbedder): The language model, with nothing in its cache."""
+        _, pipe, choose, _, cache = self._loaded
+        pipe.bilm.cache = cache
+        return GroupEmbedder(pipe, choose, self.dtype, self.sentence_marks)
+
+    def maker(self, *, keep_docs: bool = False) -> DocMaker:
+        """RETURNS (DocMaker): Makes Docs as the pipeline does, which entries hold if wanted."""
+        return DocMaker(self._loaded.nlp, self._loaded.pipe, keep_docs=keep_docs)
+
+    @property
+    def group_tokens(self) -> int:
+        """RETURNS (int): Most tokens of a group for `GroupEmbedder`."""
+        return CHUNK_BATCHES * self._loaded.pipe.settings.max_batch_tokens
+
+    @property
+    def empty(self) -> Embedded:
+        """RETURNS (Embedded): An entry without a token."""
+        config = self._loaded.pipe.bilm.config
+        layers = np.zeros((config.n_layers + 1, 0, config.width), "float32")
+        return Embedded("", [], self._loaded.choose(layers).astype(self.dtype))
+
+    def describe(self) -> dict[str, Any]:
+        """RETURNS (dict): What the vectors depend on beside the text, as JSON."""
+        return dict(self._description)
+
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        nlp, pipe, _, chosen, _ = self._loaded
+        settings = {
+            "spacy_elmo": __version__,
+            "model": pipe.bilm.checksum(),
+            "precision": resolve_precision(pipe.bilm.precision, pipe.bilm.device),
+            "initial_state": pipe.settings.initial_state,
+            "batch_tokens": pipe.settings.max_batch_tokens,
+            "segmenter": segmenter_config(pipe.settings.segmenter),
+            "lang": nlp.lang,
+            "dtype": self.dtype,
+            **chosen,
+            # Which earlier versions did not write.
+            **({"sentence_marks": True} if self.sentence_marks else {}),
+        }
+        return dict(json.loads(json.dumps(settings)))
+
+    @cached_property
+    def _loaded(self) -> _Loaded:
+        """The pipeline, or a new one with these weights, that cuts text into sentences."""
+        nlp = read_pipeline(self.model, self.lang or "en")
+        if self.lang not in (None, nlp.lang):
             raise ValueError(
-                f"the vectors hold numbers up to {np.abs(vectors).max():g}, too large for "
-                f"{self.dtype}: use float32"
+                f"the pipeline '{self.model}' is of the language '{nlp.lang}', not '{self.lang}'"
             )
-        return cast
+        if not is_pipeline(self.model):
+            nlp.add_pipe("sentencizer", first=True)
+        pipe = elmo_pipe(nlp)
+        if self.sentence_marks and not pipe.bilm.config.sentence_marks:
+            raise ValueError(f"--sentence-marks: '{self.model}' reads sentences without marks")
+        wanted: dict[str, Any] = {
+            "precision": self.precision,
+            "initial_state": self.initial_state,
+            "max_batch_tokens": self.batch_tokens,
+        }
+        given = {name: value for name, value in wanted.items() if value is not None}
+        pipe.settings = replace(pipe.settings, **given)
+        return _Loaded(nlp, pipe, *choose_layers(self.layers, nlp), pipe.bilm.cache)
+
+    @cached_property
+    def _for_tables(self) -> GroupEmbedder:
+        """One for all calls: words that come again are not encoded again."""
+        return self.group_embedder()
+
+    def _embed_group(self, group: list[Entry]) -> Iterator[Embedded]:
+        self._for_tables.encode(group)
+        return self._for_tables.embed(group)
+
+    def _groups(self, entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+        return by_tokens(entries, self.group_tokens, self.group_tokens)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -27,6 +27,7 @@ def write(
     *,
     index: bool,
     sentence_keys: bool = False,
+    first: int = 0,
 ) -> None:
     """Write a file: a dataset an entry, named by its number, and `sentence_to_index`.
 
@@ -37,13 +38,14 @@ def write(
     sentence_keys (bool): Whether a dataset's name is its sentence, as of AllenNLP's
         --use-sentence-keys: there is no index then, a sentence that comes again is left out, and
         so is an empty one.
+    first (int): Number of the first entry.
     RAISES (ValueError): A sentence can be no name.
     """
     index = index and not sentence_keys
     with SentenceIndex(path.parent) if index else nullcontext() as sentences:
         with guarded_hdf5(path, oldest=OLDEST) as (file, check):
             file.attrs[SETTINGS] = json.dumps(settings)
-            for i, entry in enumerate(entries):
+            for i, entry in enumerate(entries, first):
                 if sentence_keys:
                     _write_by_sentence(file, entry, i)
                 else:

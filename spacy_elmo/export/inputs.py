@@ -1,44 +1,82 @@
 """The input, whatever its format, as a stream of entries."""
 
 from collections.abc import Callable, Iterator, Sequence
+from glob import has_magic
 from pathlib import Path
 from typing import Optional
 
-from ..text.reading import READABLE, Inputs, find_files, is_jsonl
+from ..text.reading import READABLE, Inputs, find_files
 from .columns_input import read_conll, read_tsv
 from .conllu_input import read_conllu
 from .entries import Entry
 from .making import DocMaker
+from .parquet_input import read_parquet
+from .pieces import Piece, Source, is_url, reading
 from .spacy_input import read_docbin
 from .text_input import read_records, read_text
 from .workplace import Workplace
 
 CONLLU, DOCBIN = (".conllu", ".conllu.gz"), ".spacy"
+PARQUET = ".parquet"
+JSONL = (".jsonl", ".jsonl.gz")
 CONLL, TSV = (".conll", ".conll.gz"), (".tsv", ".tsv.gz")
 INPUTS = (*READABLE, *CONLLU, *CONLL, DOCBIN)
 
 
-def find_inputs(inputs: Inputs, output: Path, column: Optional[str] = None) -> list[Path]:
+def find_inputs(inputs: Inputs, output: Path, column: Optional[str] = None) -> list[Source]:
     """Find the files to read.
 
-    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, and URLs of
+        them as `fsspec` reads them.
     output (Path): What is in it, or in `OUTPUT.part`, is no input.
     column (Optional[str]): What is to be read of `.tsv` files, which are no input without.
-    RETURNS (List[Path]): The files, each once.
+    RETURNS (List[Union[Path, Piece]]): The files, each once; those of URLs as pieces. Parquet
+        is found where a name or glob ends so.
     RAISES (ValueError): One is missing, or of an unknown format, or there is none with columns.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if column is None and (tables := [name for name in given if str(name).endswith(TSV)]):
         raise ValueError(f"{tables[0]}: which column holds the text? --column NAME or NUMBER")
-    ours = {output.resolve(), Workplace(output).folder.resolve()}
-    files = dict.fromkeys(find_files(given, INPUTS if column is None else (*INPUTS, *TSV)))
+    readable = INPUTS if column is None else (*INPUTS, *TSV)
+    if any(str(name).endswith(PARQUET) for name in given):
+        readable = (*readable, PARQUET)
+    files: dict[Source, None] = {}
+    for name in given:
+        found = _find_urls(str(name), readable) if is_url(name) else find_files(name, readable)
+        files.update(dict.fromkeys(found))
     if column is not None and not any(file.name.endswith((*TSV, *CONLL)) for file in files):
         raise ValueError(f"--column {column}: no {', '.join((*TSV, *CONLL))} file is given")
-    return [file for file in files if ours.isdisjoint([file.resolve(), *file.resolve().parents])]
+    ours = {output.resolve(), Workplace(output).folder.resolve()}
+    return [file for file in files if isinstance(file, Piece) or not _is_in(file.resolve(), ours)]
+
+
+def _find_urls(given: str, readable: tuple[str, ...]) -> list[Piece]:
+    """As `find_files`, of a URL."""
+    from fsspec.core import url_to_fs
+
+    with reading(given):
+        file_system, path = url_to_fs(given)
+        if has_magic(path):
+            paths = sorted(found for found in file_system.glob(path) if file_system.isfile(found))
+        elif file_system.isdir(path):
+            paths = sorted(name for name in file_system.find(path) if name.endswith(readable))
+        else:
+            paths = [path] if file_system.exists(path) else []
+        urls = [str(file_system.unstrip_protocol(found)) for found in paths]
+    if not urls:
+        raise ValueError(f"no {', '.join(readable)} file at '{given}'")
+    for url in urls:
+        if not url.endswith(readable):
+            raise ValueError(f"{url}: unknown format; readable are {', '.join(readable)}")
+    return [Piece(url) for url in urls]
+
+
+def _is_in(file: Path, places: set[Path]) -> bool:
+    return not places.isdisjoint([file, *file.parents])
 
 
 def read_entries(
-    files: Sequence[Path],
+    files: Sequence[Source],
     maker: DocMaker,
     *,
     tokenize: bool,
@@ -49,7 +87,7 @@ def read_entries(
     """Read the entries of files: of `.txt`, `.conllu` and `.conll` a sentence, of `.jsonl` and
     `.tsv` a line, of `.spacy` a Doc.
 
-    files (Sequence[Path]): What `find_inputs` found.
+    files (Sequence[Union[Path, Piece]]): What `find_inputs` found, or parts of it.
     maker (DocMaker): Makes Docs of text.
     tokenize (bool): Whether text files hold running text, rather than a sentence a
         line, its tokens separated by spaces.
@@ -62,13 +100,16 @@ def read_entries(
     for file in files:
         if file.name.endswith(DOCBIN):
             entries = read_docbin(file, maker, progress)
+        elif file.name.endswith(PARQUET):
+            entries = read_parquet(file, maker, progress)
         elif file.name.endswith(CONLLU):
             entries = read_conllu(file, progress)
         elif file.name.endswith(CONLL):
             entries = read_conll(file, column, progress)
         elif file.name.endswith(TSV) and column is not None:
-            entries = read_tsv(file, column, maker, progress, tokenize=tokenize)
-        elif is_jsonl(file):
+            place = (isinstance(file, Piece) and file.column) or column
+            entries = read_tsv(file, place, maker, progress, tokenize=tokenize)
+        elif file.name.endswith(JSONL):
             entries = read_records(file, maker, progress)
         else:
             entries = read_text(file, maker if tokenize else None, progress)

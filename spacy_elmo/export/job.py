@@ -3,32 +3,24 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-from spacy.language import Language
-
-from .. import __version__
-from ..bilm.precision import resolve_precision
 from ..embedding.batches import by_tokens
-from ..embedding.segmenters import segmenter_config
 from ..files import checksum, full_disk, progress_bar
-from ..pipeline.elmo import Elmo
-from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..text.manifest import stamp
 from ..text.reading import Inputs
-from .embedder import DTYPES, Embedder
+from .embedder import Embedder
 from .entries import Entry
 from .inputs import find_inputs, read_entries
-from .layers import choose_layers
-from .making import DocMaker
 from .outputs import OUTPUTS, check_format, check_room
-from .workplace import Workplace
+from .pieces import Piece
+from .workplace import Workplace, check_settings
 
-CHUNK_BATCHES = 4  # of which sequences of about the same length run together
 MAX_TOKENS = 10_000
+ADVICE_ANEW = "--force without --resume to begin anew"
 ADVICE = "run the same with --resume: it goes on from here"
 
 
@@ -94,15 +86,22 @@ def embed_files(
     RAISES (OSError): The disk is full, or another process writes the same output.
     """
     format = check_format(output, format)
-    if dtype not in DTYPES:
-        raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
-    if max_tokens < 1:
-        raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
-    if sentence_keys and format != "hdf5":
-        raise ValueError(f"--use-sentence-keys is for HDF5, not for {format}")
-    if sentence_marks and format == "spacy":
-        raise ValueError("--sentence-marks: a Doc has no token for a mark; write another format")
-    files = find_inputs(inputs, output, column)
+    embedder = Embedder(
+        model,
+        layers=layers,
+        dtype=dtype,
+        precision=precision,
+        initial_state=initial_state,
+        batch_tokens=batch_tokens,
+        lang=lang,
+        sentence_marks=sentence_marks,
+    )
+    check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
+    files = []
+    for file in find_inputs(inputs, output, column):
+        if isinstance(file, Piece):
+            raise ValueError(f"{file}: URLs are read with --shards, or copied here before")
+        files.append(file)
     workplace = Workplace(output)
     if not resume:
         check_room(output, format, force)
@@ -111,23 +110,14 @@ def embed_files(
                 f"{workplace.folder} holds an interrupted run: --resume goes on with it, --force "
                 f"throws it away"
             )
-    nlp, pipe = _read_model(model, lang)
-    if sentence_marks and not pipe.bilm.config.sentence_marks:
-        raise ValueError(f"--sentence-marks: '{model}' reads sentences without marks")
-    wanted: dict[str, Any] = {
-        "precision": precision,
-        "initial_state": initial_state,
-        "max_batch_tokens": batch_tokens,
-    }
-    given = {name: value for name, value in wanted.items() if value is not None}
-    pipe.settings = replace(pipe.settings, **given)
-    choose, chosen = choose_layers(layers, nlp)
     settings = {
-        **_describe(pipe, nlp.lang, files),
+        **embedder.describe(),
+        "inputs": [
+            {"name": file.name, "size": file.stat().st_size, "sha256": checksum(file)}
+            for file in files
+        ],
         "format": format,
-        "dtype": dtype,
         "tokenize": tokenize,
-        **chosen,
     }
     # Those that earlier versions did not write stand there where they are set alone.
     later = {"column": column, "sentence_marks": sentence_marks or None}
@@ -142,7 +132,7 @@ def embed_files(
     try:
         with full_disk(output, ADVICE), workplace.held():
             _prepare(workplace, settings, resume=resume, force=force)
-            maker = DocMaker(nlp, pipe, keep_docs=format == "spacy")
+            maker = embedder.maker(keep_docs=format == "spacy")
             read = partial(
                 read_entries,
                 files,
@@ -151,7 +141,6 @@ def embed_files(
                 column=column,
                 max_tokens=max_tokens,
             )
-            embedder = Embedder(pipe, choose, dtype, sentence_marks)
             n_chunks, counts = _write_chunks(workplace, embedder, files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
             more = {"sentence_keys": True} if sentence_keys else {}
@@ -166,33 +155,14 @@ def embed_files(
     return counts
 
 
-def _read_model(model: str, lang: Optional[str]) -> tuple[Language, Elmo]:
-    """The pipeline, or a new one with these weights, that cuts text into sentences."""
-    nlp = read_pipeline(model, lang or "en")
-    if lang not in (None, nlp.lang):
-        raise ValueError(f"the pipeline '{model}' is of the language '{nlp.lang}', not '{lang}'")
-    if not is_pipeline(model):
-        nlp.add_pipe("sentencizer", first=True)
-    return nlp, elmo_pipe(nlp)
-
-
-def _describe(pipe: Elmo, lang: str, files: Sequence[Path]) -> dict[str, Any]:
-    """What the vectors depend on, as JSON."""
-    bilm, pipe_settings = pipe.bilm, pipe.settings
-    settings = {
-        "spacy_elmo": __version__,
-        "model": bilm.checksum(),
-        "precision": resolve_precision(bilm.precision, bilm.device),
-        "initial_state": pipe_settings.initial_state,
-        "batch_tokens": pipe_settings.max_batch_tokens,
-        "segmenter": segmenter_config(pipe_settings.segmenter),
-        "lang": lang,
-        "inputs": [
-            {"name": file.name, "size": file.stat().st_size, "sha256": checksum(file)}
-            for file in files
-        ],
-    }
-    return json.loads(json.dumps(settings))
+def check_wanted(embedder: Embedder, format: str, *, max_tokens: int, sentence_keys: bool) -> None:
+    """RAISES (ValueError): Arguments of `embed_files` are impossible, or do not go together."""
+    if max_tokens < 1:
+        raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
+    if sentence_keys and format != "hdf5":
+        raise ValueError(f"--use-sentence-keys is for HDF5, not for {format}")
+    if embedder.sentence_marks and format == "spacy":
+        raise ValueError("--sentence-marks: a Doc has no token for a mark; write another format")
 
 
 def _prepare(workplace: Workplace, settings: dict[str, Any], *, resume: bool, force: bool) -> None:
@@ -200,17 +170,7 @@ def _prepare(workplace: Workplace, settings: dict[str, Any], *, resume: bool, fo
     if not (resume and workplace.is_begun):
         workplace.begin({"force": force, "settings": settings})
         return
-    known = workplace.read_manifest()["settings"]
-    different = [
-        f"{name} is {settings.get(name)!r}, and was {known.get(name)!r}"
-        for name in {**known, **settings}
-        if known.get(name) != settings.get(name)
-    ]
-    if different:
-        raise ValueError(
-            f"{workplace.folder} was begun with other settings: {'; '.join(different)}. Give the "
-            f"same, or --force without --resume to begin anew"
-        )
+    check_settings(workplace.folder, workplace.read_manifest()["settings"], settings, ADVICE_ANEW)
 
 
 def _write_chunks(
@@ -221,15 +181,15 @@ def _write_chunks(
 ) -> tuple[int, Counts]:
     """Embed what is not embedded yet. Where chunks end depends on the input alone."""
     stamps = [stamp(file) for file in files]
+    group_embedder, max_tokens = embedder.group_embedder(), embedder.group_tokens
     number = n_entries = n_tokens = 0
     with progress_bar(sum(about["size"] for about in stamps), "Embedding", "B") as bar:
-        max_tokens = CHUNK_BATCHES * embedder.settings.max_batch_tokens
         groups = by_tokens(read(progress=bar.update), max_tokens, max_tokens)
         for number, group in enumerate(groups, 1):
-            embedder.encode(group)
+            group_embedder.encode(group)
             digest = _digest(group)
             if not workplace.find_chunk(number - 1, digest):
-                workplace.write_chunk(number - 1, digest, embedder.embed(group))
+                workplace.write_chunk(number - 1, digest, group_embedder.embed(group))
             n_entries += len(group)
             n_tokens += sum(map(len, group))
     names = ", ".join(map(str, files[:5]))

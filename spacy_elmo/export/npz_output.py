@@ -18,7 +18,12 @@ IS_FOLDER = False
 
 
 def write(
-    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], *, index: bool
+    path: Path,
+    entries: Iterable[Embedded],
+    settings: dict[str, Any],
+    *,
+    index: bool,
+    first: int = 0,
 ) -> None:
     """Write a file: an array an entry, named by its number, and `sentence_to_index`, a
     JSON object, as an array of one string. Some 340 bytes an entry are held in memory, by
@@ -28,6 +33,7 @@ def write(
     entries (Iterable[Embedded]): The entries.
     settings (dict): What they were made by; the comment of the zip archive, if it fits.
     index (bool): Whether to write `sentence_to_index`.
+    first (int): Number of the first entry.
     """
     with (
         SentenceIndex(path.parent) if index else nullcontext() as sentences,
@@ -35,7 +41,7 @@ def write(
     ):
         comment = json.dumps(settings).encode("ascii")
         archive.comment = comment if len(comment) <= zipfile.ZIP_MAX_COMMENT else b""
-        for i, entry in enumerate(entries):
+        for i, entry in enumerate(entries, first):
             with _member(archive, str(i)) as file:
                 np.lib.format.write_array(file, entry.vectors, allow_pickle=False)
             if sentences is not None:

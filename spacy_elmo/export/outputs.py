@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Optional
 
 from . import hdf5_output, npz_output, parquet_output, spacy_output
+from .tables import check_pyarrow
 
 OUTPUTS: dict[str, ModuleType] = {
     "hdf5": hdf5_output,
@@ -34,7 +35,7 @@ def check_format(output: Path, format: Optional[str]) -> str:
     if format not in OUTPUTS:
         raise ValueError(f"the format must be one of {', '.join(OUTPUTS)}, got '{format}'")
     if format == "parquet":
-        parquet_output.check()
+        check_pyarrow()
     return format
 
 

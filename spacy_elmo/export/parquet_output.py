@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Iterable
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
 from ..embedding.batches import by_tokens
 from .entries import Embedded
+from .tables import columns_of, layer_names
 from .workplace import read_json
 
 SUFFIXES = (".parquet",)
@@ -19,19 +21,14 @@ ROW_GROUP_BYTES = 1 << 23  # of vectors; readers hold a row group at a time
 ROW_GROUP_ROWS = 10_000
 
 
-def check() -> None:
-    """RAISES (ImportError): pyarrow is not installed."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"Parquet is written by pyarrow, which cannot be imported ({error}): "
-            f'pip install "spacy-elmo[parquet]"'
-        ) from error
-
-
 def write(
-    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], *, index: bool
+    path: Path,
+    entries: Iterable[Embedded],
+    settings: dict[str, Any],
+    *,
+    index: bool,
+    first: int = 0,
+    empty: Optional[Embedded] = None,
 ) -> None:
     """Write a file, a row an entry: `index`, `text`, `tokens`, and `vectors` or, of all
     layers, `layer_0`, `layer_1` and so on: a list of vectors, one a token.
@@ -40,21 +37,22 @@ def write(
     entries (Iterable[Embedded]): The entries.
     settings (dict): What they were made by; metadata of the file.
     index (bool): Whether to write the texts.
+    first (int): Number of the first entry.
+    empty (Optional[Embedded]): An empty entry, whose columns there are where there is no entry.
     """
     import pyarrow.parquet
 
-    writer, first, schema = None, 0, None
-    try:
-        size = attrgetter("vectors.nbytes")
-        for rows in by_tokens(entries, ROW_GROUP_BYTES, ROW_GROUP_ROWS, size):
-            if writer is None:
-                schema = _schema(rows[0].vectors, index, settings)
-                writer = pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=False)
+    size = attrgetter("vectors.nbytes")
+    groups = by_tokens(entries, ROW_GROUP_BYTES, ROW_GROUP_ROWS, size)
+    first_rows = next(groups, [])
+    like = first_rows[0] if first_rows else empty
+    if like is None:
+        return
+    schema = _schema(like.vectors, index, settings)
+    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=False) as writer:
+        for rows in chain([first_rows] if first_rows else [], groups):
             writer.write_batch(_batch(rows, first, schema))
             first += len(rows)
-    finally:
-        if writer is not None:
-            writer.close()
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -69,17 +67,13 @@ def read_settings(path: Path) -> dict[str, Any]:
     return read_json(metadata.get(SETTINGS))
 
 
-def _names(vectors: np.ndarray) -> list[str]:
-    return ["vectors"] if vectors.ndim == 2 else [f"layer_{i}" for i in range(len(vectors))]
-
-
 def _schema(vectors: np.ndarray, index: bool, settings: dict[str, Any]) -> Any:
     import pyarrow as pa
 
     vector = pa.list_(pa.from_numpy_dtype(vectors.dtype), vectors.shape[-1])
     texts = [("text", pa.string())] if index else []
     tokens = ("tokens", pa.list_(pa.string()))
-    columns = [(name, pa.list_(vector)) for name in _names(vectors)]
+    columns = [(name, pa.list_(vector)) for name in layer_names(vectors)]
     schema = pa.schema([("index", pa.int64()), *texts, tokens, *columns])
     return schema.with_metadata({SETTINGS: json.dumps(settings)})
 
@@ -87,17 +81,9 @@ def _schema(vectors: np.ndarray, index: bool, settings: dict[str, Any]) -> Any:
 def _batch(rows: list[Embedded], first: int, schema: Any) -> Any:
     import pyarrow as pa
 
-    lengths = [len(row.words) for row in rows]
-    offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
-    words = pa.array([word for row in rows for word in row.words], pa.string())
     columns = {
         "index": pa.array(range(first, first + len(rows)), pa.int64()),
         "text": pa.array([row.text for row in rows], pa.string()),
-        "tokens": pa.ListArray.from_arrays(offsets, words),
+        **columns_of(rows),
     }
-    for i, name in enumerate(_names(rows[0].vectors)):
-        parts = [row.vectors if row.vectors.ndim == 2 else row.vectors[i] for row in rows]
-        flat = pa.array(np.concatenate(parts).reshape(-1))
-        vectors = pa.FixedSizeListArray.from_arrays(flat, parts[0].shape[-1])
-        columns[name] = pa.ListArray.from_arrays(offsets, vectors)
     return pa.record_batch([columns[name] for name in schema.names], schema=schema)

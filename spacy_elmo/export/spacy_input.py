@@ -2,32 +2,33 @@
 
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from spacy.tokens import DocBin
 
 from .entries import Entry
 from .making import DocMaker
+from .pieces import Source
 from .text_input import Progress
 
 _BROKEN = ValueError, KeyError, TypeError, IndexError
 
 
-def read_docbin(file: Path, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+def read_docbin(file: Source, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
     """Read the Docs of a `.spacy` file, which spaCy holds in memory as a whole. The
     sequences are those that the pipe cuts a Doc into.
 
-    file (Path): The file.
+    file (Union[Path, Piece]): The file, or a part of it.
     maker (DocMaker): Cuts the Docs.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): A Doc.
     RAISES (ValueError): It is no such file, or broken.
     """
     try:
-        docs = DocBin().from_disk(file)
+        data = file.read_bytes()
+        docs = DocBin().from_bytes(data)
     except (*_BROKEN, zlib.error) as error:
         raise ValueError(f"{file} is no .spacy file, or broken: {error}") from error
-    reached, size = 0, file.stat().st_size
+    reached, size = 0, len(data)
     stream = docs.get_docs(maker.nlp.vocab)
     with maker.nlp.memory_zone():  # one for all Docs: their strings come with the first
         for number in range(1, len(docs) + 1):

@@ -24,7 +24,12 @@ TOKEN_BYTES = 128  # without its vector
 
 
 def write(
-    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], *, index: bool
+    path: Path,
+    entries: Iterable[Embedded],
+    settings: dict[str, Any],
+    *,
+    index: bool,
+    first: int = 0,
 ) -> None:
     """Write a folder of `.spacy` files, `00000000.spacy` and so on, and `meta.json`.
 
@@ -32,6 +37,7 @@ def write(
     entries (Iterable[Embedded]): The entries.
     settings (dict): What they were made by.
     index (bool): Docs always hold their texts.
+    first (int): They have no numbers.
     """
     path.mkdir()
     for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):
@@ -53,13 +59,15 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     `.similarity` of Docs, spans and tokens. If all layers were kept, they are in
     `doc._.elmo`, and the tensor is their average.
 
-    path (Union[str, Path]): The folder, or one of its `.spacy` files.
+    path (Union[str, Path]): The folder, also of shards, or one of its `.spacy` files.
     vocab (Vocab): The vocab of the Docs.
     YIELDS (Doc): A Doc.
     RAISES (ValueError): There are none, or they have no vectors.
     """
     path = Path(path)
-    files = sorted(path.glob("*.spacy")) if path.is_dir() else [path]
+    files = (
+        sorted([*path.glob("*.spacy"), *path.glob("part-*/*.spacy")]) if path.is_dir() else [path]
+    )
     files = [file for file in files if file.is_file()]
     if not files:
         raise ValueError(f"no .spacy file at '{path}'")

@@ -3,29 +3,30 @@
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import Optional
 
 from ..text.chunks import Chunk, ChunkReader
 from ..text.reading import has_half_a_pair, read_record, refuse, sentences_of_lines
 from .entries import Entry, sentence
 from .making import DocMaker
+from .pieces import Piece, Source
 
 CHUNK_SIZE = 1 << 17  # bytes that are read at a time
 
 Progress = Callable[[int], object]
 
 
-def chunks_of(file: Path, progress: Progress, *, by_paragraph: bool) -> Iterator[Chunk]:
+def chunks_of(file: Source, progress: Progress, *, by_paragraph: bool) -> Iterator[Chunk]:
     """Read a file, gzipped or not, in pieces that end with a line.
 
-    file (Path): The file.
+    file (Union[Path, Piece]): The file, or a part of it.
     progress (Callable[[int], object]): Told how many bytes more were read.
     by_paragraph (bool): Whether to cut at empty lines, where there are some.
     YIELDS (Chunk): Some lines.
     RAISES (ValueError): It holds nothing, or cannot be read to its end.
     """
-    for chunk in ChunkReader([file], CHUNK_SIZE, [by_paragraph]):
+    first_line = file.first_line if isinstance(file, Piece) else None
+    for chunk in ChunkReader([file], CHUNK_SIZE, [by_paragraph], first_line):
         yield chunk
         progress(chunk.n_read)
         if chunk.problem is not None:
@@ -38,12 +39,12 @@ def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
     return enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
 
 
-def read_text(file: Path, maker: Optional[DocMaker], progress: Progress) -> Iterator[Entry]:
+def read_text(file: Source, maker: Optional[DocMaker], progress: Progress) -> Iterator[Entry]:
     """Read a text file. A line is an entry, its tokens separated by spaces, an empty
     line as well: numbers of entries are numbers of lines. Of running text a sentence
     is an entry.
 
-    file (Path): The file.
+    file (Union[Path, Piece]): The file, or a part of it.
     maker (Optional[DocMaker]): Splits running text; None if there is none.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): An entry.
@@ -60,11 +61,11 @@ def read_text(file: Path, maker: Optional[DocMaker], progress: Progress) -> Iter
             yield from entries
 
 
-def read_records(file: Path, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+def read_records(file: Source, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
     """Read a `.jsonl` file. A line is an entry: its `tokens` one sentence, its `text` a
     Doc as the pipeline reads it.
 
-    file (Path): The file.
+    file (Union[Path, Piece]): The file, or a part of it.
     maker (DocMaker): Makes the Docs.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): An entry.
@@ -80,7 +81,7 @@ def read_records(file: Path, maker: DocMaker, progress: Progress) -> Iterator[En
         yield from entries
 
 
-def _record(file: Path, number: int, line: bytes, maker: DocMaker) -> Entry:
+def _record(file: Source, number: int, line: bytes, maker: DocMaker) -> Entry:
     try:
         content = read_record(line.decode("utf8"))
         if isinstance(content, str):

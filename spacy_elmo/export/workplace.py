@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Optional
 
 import numpy as np
 
-from ..files import atomic_stream, atomic_write, by_its_name, lock
+from ..files import atomic_stream, atomic_write, by_its_name, lock, put_on_disk
 from .entries import Embedded
 
 
@@ -129,9 +129,7 @@ class Workplace:
 
     def publish(self) -> None:
         """Give the whole output its name; what had it before is replaced."""
-        for file in self.whole.iterdir() if self.whole.is_dir() else [self.whole]:
-            with file.open("rb+") as opened:
-                os.fsync(opened.fileno())
+        put_on_disk(self.whole)
         if self.output.is_dir():
             previous = self.folder / "previous"
             _delete(previous)
@@ -146,6 +144,29 @@ class Workplace:
 
     def _path(self, number: int) -> Path:
         return self._chunks / f"{number:08}"
+
+
+def check_settings(
+    folder: Path, known: dict[str, Any], settings: dict[str, Any], advice: str
+) -> None:
+    """Check that a run goes on with what it was begun with.
+
+    folder (Path): What it writes to.
+    known (dict): The settings that it was begun with.
+    settings (dict): The settings now.
+    advice (str): What to do where they differ.
+    RAISES (ValueError): They differ.
+    """
+    different = [
+        f"{name} is {settings.get(name)!r}, and was {known.get(name)!r}"
+        for name in {**known, **settings}
+        if known.get(name) != settings.get(name)
+    ]
+    if different:
+        raise ValueError(
+            f"{folder} was begun with other settings: {'; '.join(different)}. Give the "
+            f"same, or {advice}"
+        )
 
 
 def _delete(path: Path) -> None:

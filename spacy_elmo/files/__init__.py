@@ -1,6 +1,6 @@
 """Files and folders that are whole or as they were; checksums, locks, full disks, progress."""
 
-from .atomic import atomic_folder, atomic_stream, atomic_write, by_its_name
+from .atomic import atomic_folder, atomic_stream, atomic_write, by_its_name, put_on_disk
 from .checksum import checksum
 from .full_disk import full_disk
 from .lock import lock
@@ -17,4 +17,5 @@ __all__ = [
     "full_disk",
     "lock",
     "progress_bar",
+    "put_on_disk",
 ]

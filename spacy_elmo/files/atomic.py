@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import BinaryIO, Union
 
 
-def atomic_write(path: Path, content: Union[str, bytes]) -> None:
+def atomic_write(path: Path, content: Union[str, bytes], *, suffix: str = ".part") -> None:
     """Write a file so that it is whole, or as it was.
 
     path (Path): The file; its folder is made if need be.
     content (Union[str, bytes]): What it is to hold; text as UTF-8.
+    suffix (str): As of `atomic_stream`.
     """
-    with atomic_stream(path) as file:
+    with atomic_stream(path, suffix=suffix) as file:
         file.write(content.encode("utf8") if isinstance(content, str) else content)
 
 
@@ -82,3 +83,13 @@ def by_its_name(path: Path) -> Iterator[None]:
         if error.filename is not None and Path(error.filename).parent == path.parent:
             error.filename = str(path)
         raise
+
+
+def put_on_disk(path: Path) -> None:
+    """Wait until a file, or the files of a folder, are on the disk.
+
+    path (Path): The file or folder.
+    """
+    for file in path.iterdir() if path.is_dir() else [path]:
+        with file.open("rb+") as opened:
+            os.fsync(opened.fileno())

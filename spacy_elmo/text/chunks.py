@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Optional
 
 BLOCK = 1 << 20  # bytes read at a time
@@ -38,13 +37,23 @@ class Chunk:
 class ChunkReader:
     """Reads files in chunks, and takes their checksums on the way.
 
-    files (Sequence[Path]): The files; those that end with `.gz` are unpacked.
+    files (Sequence[Path]): The files, or what opens like them; those that end with `.gz` are
+        unpacked.
     chunk_size (int): Bytes of a chunk; a longer line is longer.
     by_paragraph (Sequence[bool]): Whether a file is cut at empty lines, where it has some.
+    first_line (Optional[int]): Where each is a part of a file, the number of its first line; a
+        part may hold no text.
     """
 
-    def __init__(self, files: Sequence[Path], chunk_size: int, by_paragraph: Sequence[bool]):
+    def __init__(
+        self,
+        files: Sequence[Any],
+        chunk_size: int,
+        by_paragraph: Sequence[bool],
+        first_line: Optional[int] = None,
+    ):
         self.files = files
+        self.first_line = first_line
         self.chunk_size = chunk_size
         self.by_paragraph = by_paragraph
         self.checksums: list[str] = []
@@ -59,7 +68,8 @@ class ChunkReader:
                 continue
             with file:
                 raw = _Counted(file)
-                cutter = _Cutter(number, self.chunk_size, self.by_paragraph[number], raw)
+                by_paragraph = self.by_paragraph[number]
+                cutter = _Cutter(number, self.chunk_size, by_paragraph, raw, self.first_line)
                 with gzip.open(raw) if path.suffix == ".gz" else nullcontext(raw) as stream:
                     yield from cutter.chunks(stream)
                 with suppress(OSError):
@@ -92,13 +102,21 @@ class _Counted(io.RawIOBase):
 class _Cutter:
     """Cuts one file. Where it is cut depends on its content alone."""
 
-    def __init__(self, number: int, chunk_size: int, by_paragraph: bool, raw: _Counted):
+    def __init__(
+        self,
+        number: int,
+        chunk_size: int,
+        by_paragraph: bool,
+        raw: _Counted,
+        first_line: Optional[int],
+    ):
         self.number = number
         self.chunk_size = chunk_size
         self.max_line = max(MAX_LINE, chunk_size)
         self.by_paragraph = by_paragraph
         self.raw = raw
-        self.line = 1
+        self.line = first_line or 1
+        self.may_be_blank = first_line is not None
         self.n_given = 0
 
     def chunks(self, stream: Any) -> Iterator[Chunk]:
@@ -118,7 +136,7 @@ class _Cutter:
             is_disk = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
             what = "cannot be read" if is_disk else "not a whole gzip file"
             problem = f"{what}, from after line {line}: {error}"
-        if problem is None and is_blank:
+        if problem is None and is_blank and not self.may_be_blank:
             problem = "holds no text"
         if len(buffer) > self.max_line and buffer.find(b"\n", 0, self.max_line) < 0:
             yield self._too_long_line(buffer)

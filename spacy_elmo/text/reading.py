@@ -148,7 +148,7 @@ def splitter_of(lang: str) -> Callable[[], "Language"]:
     return cache(partial(_splitter, lang))
 
 
-def refuse(file: Path, line: Optional[int], reason: str) -> NoReturn:
+def refuse(file: object, line: Optional[int], reason: str) -> NoReturn:
     """RAISES (ValueError): Always; the message names file and line."""
     raise ValueError(f"{file}{'' if line is None else f', line {line}'}: {reason}")
 

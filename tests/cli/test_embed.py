@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import h5py
 import pytest
 
@@ -45,3 +47,31 @@ def test_stopped(run, monkeypatch):
     monkeypatch.setattr(job, "_put_together", lambda *_, **__: stop())
     assert "--resume goes on from here" in run("text.txt", "out.hdf5", status=130)
     monkeypatch.undo()
+
+
+def test_shards(run):
+    assert "2 entries, 7 tokens" in run("text.txt", "out", "--shards", "2")
+    assert "0 entries, 0 tokens" in run("text.txt", "out", "--shards", "2", "--worker", "2/2")
+    names = ["_manifest.json", "part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
+    assert sorted(path.name for path in Path("out").iterdir()) == names
+
+
+def test_several_inputs(run):
+    """In one file, each once."""
+    Path("more.txt").write_text("More .\n")
+    assert "3 entries, 9 tokens" in run("text.txt", "*.txt", "out.hdf5", "--forget-sentences")
+    with h5py.File("out.hdf5") as file:
+        assert file["2"].shape == (2, 12)
+
+
+def test_errors_of_shards(run):
+    text = Path("text.txt")
+    run("text.txt", "out", "--shards", "2", "--worker", "1/2")
+    text.write_bytes(text.read_bytes()[:-2] + b"?\n")
+    message = run("text.txt", "out", "--shards", "2", status=1)
+    assert "1 of 2 shards could not be made; the others are there part-00001" in message
+    assert "text.txt has changed since" in message
+    assert "begun with other settings" in run("text.txt", "out", "--shards", "3", status=1)
+    assert "how many? --shards N" in run("text.txt", "b", "--workers", "2", status=2)
+    assert "--force is not for --shards" in run("a", "b", "--shards", "2", "-F", status=2)
+    assert sorted(path.name for path in Path().iterdir()) == ["out", "text.txt"]

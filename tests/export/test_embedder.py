@@ -1,80 +1,87 @@
-"""How often the token encoder runs, the part of the work that is done once a string."""
+"""Tables of Arrow get vectors, in any process."""
 
-from collections import Counter
-from pathlib import Path
+import pickle
 
+import numpy as np
+import pyarrow as pa
 import pytest
-from prepared import random_text
 
-import spacy_elmo.export.job as job
-from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.export import Embedder
 from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.workplace import Workplace
-from spacy_elmo.pipeline.load import elmo_pipe
+
+from written_vectors import SENTENCES, TEXT, read
+
+
+def vectors_of(table, name="vectors"):
+    return [np.array(cell).reshape(-1, 12) for cell in table[name].to_pylist()]
 
 
 @pytest.fixture
-def encoded(monkeypatch):
-    """How often each string was encoded."""
-    counts, encode = Counter(), BiLM._encode
-
-    def count(bilm, tokens, *rest):
-        counts.update(tokens)
-        return encode(bilm, tokens, *rest)
-
-    monkeypatch.setattr(BiLM, "_encode", count)
-    return counts
+def table():
+    return pa.table({"id": range(len(SENTENCES)), "tokens": SENTENCES})
 
 
-@pytest.fixture
-def embed(folder, tiny_weights, monkeypatch):
-    """Embeds 300 sentences in many chunks, with room for so many strings."""
-    monkeypatch.setattr(job, "CHUNK_BATCHES", 1)
-    (folder / "text.txt").write_text(random_text(300), "utf8")
-
-    def run(cache, **settings):
-        def find(nlp):
-            pipe = elmo_pipe(nlp)
-            pipe.bilm.cache.capacity = cache
-            return pipe
-
-        monkeypatch.setattr(job, "elmo_pipe", find)
-        settings = {"batch_tokens": 50, "layers": "all", **settings}
-        embed_files(str(tiny_weights), "text.txt", folder / "out.npz", **settings)
-        return (folder / "out.npz").read_bytes()
-
-    return run
+def test_vectors_of_embed(folder, tiny_weights, table):
+    """Whatever the cut of the table; the second time with all words known."""
+    embed_files(str(tiny_weights), "text.txt", folder / "out.npz", layers="all")
+    expected = read("npz", folder / "out.npz")
+    embedder = Embedder(str(tiny_weights), layers="all")
+    for size in (6, 2):
+        parts = [embedder(table.slice(i, size)) for i in range(0, 6, size)]
+        found = pa.concat_tables(parts)
+        assert found.column_names == ["id", "tokens", "layer_0", "layer_1", "layer_2"]
+        assert found["id"].to_pylist() == list(range(6))
+        for number in range(3):
+            for ours, theirs in zip(vectors_of(found, f"layer_{number}"), expected, strict=True):
+                np.testing.assert_allclose(ours, theirs[number], rtol=0, atol=2e-5)
 
 
-def test_every_string_once(embed, encoded):
-    embed(cache=20_000)
-    assert set(encoded) == {"<S>", "</S>", *Path("text.txt").read_text("utf8").split()}
-    assert set(encoded.values()) == {1}
+def test_text(make_nlp, tmp_path, monkeypatch):
+    """As the pipeline reads it; tables of other types stay what they are."""
+    monkeypatch.chdir(tmp_path)
+    nlp = make_nlp()
+    nlp.to_disk("pipeline")
+    embedder = Embedder("pipeline", dtype="float16", batch_tokens=5)
+    batch = pa.record_batch({"text": pa.array(["It's late", None, TEXT], pa.large_string())})
+    found = embedder(batch)
+    assert isinstance(found, pa.RecordBatch)
+    assert found.schema.field("vectors").type == pa.list_(pa.list_(pa.float16(), 12))
+    assert found["tokens"].to_pylist() == [["It", "'s", "late"], [], TEXT.split()]
+    expected = nlp(TEXT).tensor
+    np.testing.assert_allclose(vectors_of(found)[2], expected, rtol=0, atol=1e-3)
+    nothing = embedder(pa.table({"text": pa.array([], pa.string())}))
+    assert (nothing.num_rows, nothing.column_names) == (0, ["text", "tokens", "vectors"])
+    assert nothing.schema.field("vectors").type == found.schema.field("vectors").type
 
 
-def test_every_string_once_a_chunk_without_room(embed, encoded, monkeypatch):
-    n_chunks, write = [], Workplace.write_chunk
-    monkeypatch.setattr(Workplace, "write_chunk", lambda *rest: (n_chunks.append(1), write(*rest)))
-    embed(cache=0)
-    marks = encoded.pop("<S>"), encoded.pop("</S>")
-    assert max(encoded.values()) <= len(n_chunks) <= min(marks)  # which precede the first, too
+def test_pickled_as_its_arguments(tiny_weights, table):
+    embedder = Embedder(str(tiny_weights), layers="top", sentence_marks=True)
+    expected = embedder(table)
+    assert expected["tokens"][0].as_py() == ["<S>", *SENTENCES[0], "</S>"]
+    assert expected["tokens"][1].as_py() == []
+    pickled = pickle.dumps(embedder)
+    assert len(pickled) < 1000
+    assert pickle.loads(pickled) == embedder
+    for ours, theirs in zip(vectors_of(pickle.loads(pickled)(table)), vectors_of(expected)):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("cache", [0, 5, 40])
-def test_same_bytes_whatever_was_there_already(embed, cache, monkeypatch):
-    """Also where strings are forgotten and encoded again."""
-    expected = embed(cache)
-    Path("out.npz").unlink()
-    write, stops = Workplace.write_chunk, [2, 7]
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"word": ["a"]}, "no column 'tokens' or 'text', but word"),
+        ({"text": [3]}, "the column 'text' must hold strings, not int64"),
+        ({"tokens": ["a b"]}, "the column 'tokens' must hold lists of strings, not string"),
+        ({"tokens": [["a", None]]}, "the column 'tokens' must hold lists of strings"),
+    ],
+)
+def test_tables_that_are_refused(tiny_weights, columns, message):
+    with pytest.raises(ValueError, match=message):
+        Embedder(str(tiny_weights))(pa.table(columns))
 
-    def stop(workplace, number, *rest):
-        if number in stops:
-            stops.remove(number)
-            raise InterruptedError
-        write(workplace, number, *rest)
 
-    monkeypatch.setattr(Workplace, "write_chunk", stop)
-    for _ in range(2):
-        with pytest.raises(InterruptedError):
-            embed(cache, resume=True)
-    assert embed(cache, resume=True) == expected
+def test_settings_that_are_refused(table):
+    with pytest.raises(ValueError, match="the dtype must be one of float32, float16, got 'int8'"):
+        Embedder("en_small", dtype="int8")
+    with pytest.raises(ValueError, match=r"layers must be .*, got 'none'"):
+        Embedder("en_small", layers="none")(table)

@@ -13,9 +13,10 @@ from written_vectors import FORMATS, read
 SCRIPT = """
 import json, resource, signal, sys
 from pathlib import Path
+import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
 
-job.CHUNK_BATCHES = 1
+embedder.CHUNK_BATCHES = 1
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 settings = json.loads(sys.argv[1])
 for format in sys.argv[2:]:

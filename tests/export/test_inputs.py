@@ -218,9 +218,9 @@ def test_language_of_a_pipeline(folder, make_nlp):
 
 
 def test_too_large_for_half_precision(folder, tiny_weights, monkeypatch):
-    from spacy_elmo.export import embedder
+    from spacy_elmo.export import group_embedder
 
-    monkeypatch.setattr(embedder, "embed_words", lambda *_, words=None, **__: huge(folder))
+    monkeypatch.setattr(group_embedder, "embed_words", lambda *_, words=None, **__: huge(folder))
     with pytest.raises(ValueError, match="up to 70000, too large for float16"):
         embed_files(str(tiny_weights), "text.txt", folder / "out.npz", dtype="float16")
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from prepared import content, random_text
 
+import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.workplace import Workplace
@@ -66,7 +67,7 @@ class Stop(Exception):
 @pytest.fixture
 def embed(folder, tiny_weights, monkeypatch):
     """Embeds `text.txt` to `out.npz`, a chunk a sentence."""
-    monkeypatch.setattr(job, "CHUNK_BATCHES", 1)
+    monkeypatch.setattr(embedder, "CHUNK_BATCHES", 1)
 
     def run(inputs="text.txt", **settings):
         settings = {"batch_tokens": 1, **settings}

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from stopping import SIGNALS, listen
 
+import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
 
-job.CHUNK_BATCHES = 1
+embedder.CHUNK_BATCHES = 1
 
 
 def start(settings, output):

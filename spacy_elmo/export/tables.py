@@ -1,0 +1,85 @@
+"""Tables of Arrow: their rows as entries, and vectors as their columns."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .entries import Embedded, Entry, sentence
+from .making import DocMaker
+
+
+def check_pyarrow() -> None:
+    """RAISES (ImportError): pyarrow is not installed."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"Parquet is read and written by pyarrow, which cannot be imported ({error}): "
+            f'pip install "spacy-elmo[parquet]"'
+        ) from error
+
+
+def text_column(names: Sequence[str]) -> str:
+    """RETURNS (str): Which column of a table holds text.
+    RAISES (ValueError): None does."""
+    for name in ("tokens", "text"):
+        if name in names:
+            return name
+    raise ValueError(f"no column 'tokens' or 'text', but {', '.join(names) or 'none'}")
+
+
+def table_entries(table: Any, maker: DocMaker) -> Iterator[Entry]:
+    """Read the rows of a table.
+
+    table (Union[pyarrow.Table, pyarrow.RecordBatch]): It has a column `tokens`, of lists of
+        strings, a sentence each; or else `text`, which the pipeline reads. A null is empty.
+    maker (DocMaker): Makes the Docs.
+    YIELDS (Entry): A row.
+    RAISES (ValueError): It has neither.
+    """
+    name = text_column(table.column_names)
+    for cell in table.column(name):
+        value: Any = cell.as_py() or ("" if name == "text" else [])
+        if name == "text" and isinstance(value, str):
+            yield maker.entry(maker.nlp(value))
+        elif isinstance(value, list) and all(isinstance(token, str) for token in value):
+            yield sentence(value)
+        else:
+            kind = "strings" if name == "text" else "lists of strings"
+            raise ValueError(f"the column '{name}' must hold {kind}, not {cell.type}")
+
+
+def layer_names(vectors: np.ndarray) -> list[str]:
+    """RETURNS (List[str]): The columns of an entry's vectors."""
+    return ["vectors"] if vectors.ndim == 2 else [f"layer_{i}" for i in range(len(vectors))]
+
+
+def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
+    """Make columns of entries.
+
+    rows (Sequence[Embedded]): Entries, at least one.
+    RETURNS (Dict[str, pyarrow.Array]): `tokens`, and a column each of `layer_names`.
+    """
+    import pyarrow as pa
+
+    offsets = pa.array(np.cumsum([0, *(len(row.words) for row in rows)]), pa.int32())
+    words = pa.array([word for row in rows for word in row.words], pa.string())
+    columns = {"tokens": pa.ListArray.from_arrays(offsets, words)}
+    for i, name in enumerate(layer_names(rows[0].vectors)):
+        parts = [row.vectors if row.vectors.ndim == 2 else row.vectors[i] for row in rows]
+        flat = pa.array(np.concatenate(parts).reshape(-1))
+        vectors = pa.FixedSizeListArray.from_arrays(flat, parts[0].shape[-1])
+        columns[name] = pa.ListArray.from_arrays(offsets, vectors)
+    return columns
+
+
+def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
+    """Put tokens and vectors into a table.
+
+    table (Union[pyarrow.Table, pyarrow.RecordBatch]): The table.
+    rows (Sequence[Embedded]): Its rows; an empty one where it has none.
+    RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the columns.
+    """
+    new = {name: column[: table.num_rows] for name, column in columns_of(rows).items()}
+    return type(table).from_pydict({**dict(zip(table.column_names, table.columns)), **new})

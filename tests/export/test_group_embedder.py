@@ -1,0 +1,80 @@
+"""How often the token encoder runs, the part of the work that is done once a string."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from prepared import random_text
+
+import spacy_elmo.export.embedder as embedder
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.workplace import Workplace
+from spacy_elmo.pipeline.load import elmo_pipe
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """How often each string was encoded."""
+    counts, encode = Counter(), BiLM._encode
+
+    def count(bilm, tokens, *rest):
+        counts.update(tokens)
+        return encode(bilm, tokens, *rest)
+
+    monkeypatch.setattr(BiLM, "_encode", count)
+    return counts
+
+
+@pytest.fixture
+def embed(folder, tiny_weights, monkeypatch):
+    """Embeds 300 sentences in many chunks, with room for so many strings."""
+    monkeypatch.setattr(embedder, "CHUNK_BATCHES", 1)
+    (folder / "text.txt").write_text(random_text(300), "utf8")
+
+    def run(cache, **settings):
+        def find(nlp):
+            pipe = elmo_pipe(nlp)
+            pipe.bilm.cache.capacity = cache
+            return pipe
+
+        monkeypatch.setattr(embedder, "elmo_pipe", find)
+        settings = {"batch_tokens": 50, "layers": "all", **settings}
+        embed_files(str(tiny_weights), "text.txt", folder / "out.npz", **settings)
+        return (folder / "out.npz").read_bytes()
+
+    return run
+
+
+def test_every_string_once(embed, encoded):
+    embed(cache=20_000)
+    assert set(encoded) == {"<S>", "</S>", *Path("text.txt").read_text("utf8").split()}
+    assert set(encoded.values()) == {1}
+
+
+def test_every_string_once_a_chunk_without_room(embed, encoded, monkeypatch):
+    n_chunks, write = [], Workplace.write_chunk
+    monkeypatch.setattr(Workplace, "write_chunk", lambda *rest: (n_chunks.append(1), write(*rest)))
+    embed(cache=0)
+    marks = encoded.pop("<S>"), encoded.pop("</S>")
+    assert max(encoded.values()) <= len(n_chunks) <= min(marks)  # which precede the first, too
+
+
+@pytest.mark.parametrize("cache", [0, 5, 40])
+def test_same_bytes_whatever_was_there_already(embed, cache, monkeypatch):
+    """Also where strings are forgotten and encoded again."""
+    expected = embed(cache)
+    Path("out.npz").unlink()
+    write, stops = Workplace.write_chunk, [2, 7]
+
+    def stop(workplace, number, *rest):
+        if number in stops:
+            stops.remove(number)
+            raise InterruptedError
+        write(workplace, number, *rest)
+
+    monkeypatch.setattr(Workplace, "write_chunk", stop)
+    for _ in range(2):
+        with pytest.raises(InterruptedError):
+            embed(cache, resume=True)
+    assert embed(cache, resume=True) == expected

@@ -1,0 +1,364 @@
+"""Shards, whoever makes them: the vectors of one run, in order, nothing twice, nothing missing."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import fsspec
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from prepared import content, random_text
+
+import spacy_elmo.export.plan as planning
+import spacy_elmo.export.sharding as sharding
+from spacy_elmo.export import load_docs
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.pieces import Piece
+from spacy_elmo.export.plan import make_plan
+from spacy_elmo.export.sharding import embed_shards
+
+from models import tiny_bilm
+from written_vectors import CONLLU, TEXT
+
+ATOL = 2e-5
+HELPERS = Path(__file__).resolve().parents[1] / "helpers"
+
+
+def shards_of(folder):
+    return sorted(path for path in Path(folder).iterdir() if path.name.startswith("part-"))
+
+
+def table_of(folder):
+    return pa.concat_tables(pq.read_table(path) for path in shards_of(folder))
+
+
+def vectors_of(table):
+    return [np.array(cell, "float32").reshape(-1, 12) for cell in table["vectors"].to_pylist()]
+
+
+@pytest.fixture
+def shard(folder, tiny_weights):
+    """Makes shards of `text.txt`, 300 lines, some of them empty."""
+    (folder / "text.txt").write_text(random_text(300), "utf8")
+
+    def run(inputs="text.txt", output="out", **settings):
+        settings = {"shards": 7, "batch_tokens": 100, **settings}
+        return embed_shards(str(tiny_weights), inputs, folder / output, **settings)
+
+    return run
+
+
+@pytest.fixture
+def expected(folder, tiny_weights):
+    """The tokens and vectors of one run."""
+
+    def run(inputs, **settings):
+        path = folder / "whole.parquet"
+        embed_files(str(tiny_weights), inputs, path, batch_tokens=100, force=True, **settings)
+        return pq.read_table(path)
+
+    return run
+
+
+def assert_same(found, wanted, numbered=True):
+    assert found["tokens"].to_pylist() == wanted["tokens"].to_pylist()
+    assert found["text"].to_pylist() == wanted["text"].to_pylist()
+    assert not numbered or found["index"].to_pylist() == list(range(len(wanted)))
+    for ours, theirs in zip(vectors_of(found), vectors_of(wanted), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=ATOL)
+
+
+def test_vectors_of_one_run(shard, expected):
+    counts = shard()
+    wanted = expected("text.txt")
+    assert len(shards_of("out")) == 7
+    assert_same(table_of("out"), wanted)
+    assert (counts.entries, counts.tokens) == (300, sum(map(len, wanted["tokens"].to_pylist())))
+    sizes = [len(pq.read_table(path)) for path in shards_of("out")]
+    assert max(sizes) < 2 * min(sizes)
+    assert_same(pq.read_table("out"), wanted)  # as others read a folder
+    before = content(Path("out"))
+    assert shard() == type(counts)(0, 0)  # all are there
+    assert content(Path("out")) == before
+
+
+def write_inputs(folder):
+    """Inputs of each kind with a name, made of some dozens of sentences."""
+    lines = [line.split() for line in random_text(60, seed=1).splitlines()]
+    full = [words for words in lines if words]
+    tables = "id\ttext\n" + "".join(f"{i}\t{' '.join(words)}\n" for i, words in enumerate(lines))
+    columns = "\n\n".join("\n".join(f"{word}\tX" for word in words) for words in full) + "\n"
+    rows = (enumerate(words, 1) for words in full)
+    conllu = "\n\n".join("\n".join(f"{i}\t{w}" + 8 * "\t_" for i, w in row) for row in rows)
+    records = [{"tokens": words} if i % 3 else {"text": TEXT} for i, words in enumerate(lines)]
+    inputs = {
+        "x.txt": "\ufeff" + "\n".join(" ".join(words) for words in lines),
+        "x.tsv": tables.replace("\n", "\r\n"),
+        "x.conll": columns,
+        "x.conllu": conllu + "\n\n",
+        "x.jsonl": "\n\n".join(map(json.dumps, records)),
+    }
+    for name, text in inputs.items():
+        (folder / name).write_bytes(text.encode("utf8"))
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.tsv", "x.conll", "x.conllu", "x.jsonl"])
+def test_every_format(shard, folder, expected, name):
+    numbered = "conll" not in name  # a line is an entry
+    write_inputs(folder)
+    settings = {"column": "text"} if name == "x.tsv" else {}
+    wanted = expected(name, **settings)
+    shard(name, shards=5, **settings)
+    assert len(shards_of("out")) == 5
+    assert_same(table_of("out"), wanted, numbered)
+    if not numbered:  # from 0 in each
+        assert [pq.read_table(path)["index"][0].as_py() for path in shards_of("out")] == [0] * 5
+
+
+def test_running_text_is_cut_at_paragraphs(shard, folder, expected, monkeypatch):
+    paragraph = TEXT.replace(" . ", " .\n") + "\n"
+    (folder / "x.txt").write_text("\n".join([paragraph] * 30))
+    wanted = expected("x.txt", tokenize=True)
+    shard("x.txt", tokenize=True)
+    assert len(shards_of("out")) == 7
+    assert_same(table_of("out"), wanted, numbered=False)
+    (folder / "y.txt").write_text(paragraph * 30)  # no empty line
+    shard("y.txt", "one", tokenize=True)
+    assert len(shards_of("one")) == 1
+    monkeypatch.setattr(planning, "MAX_UNCUT", 200)
+    shard("y.txt", "several", tokenize=True)
+    assert len(shards_of("several")) == 7
+
+
+def test_several_inputs(shard, folder, inputs, expected):
+    """Files that are cut, and others that are not; blank ones at the start of a shard."""
+    (folder / "blank.txt").write_text("\n" * 200 + "The end\n")
+    write_inputs(folder)
+    given = ["text.txt.gz", "blank.txt", "x.txt", "x.jsonl"]
+    wanted = expected(given)
+    shard(given, shards=20)
+    assert 10 < len(shards_of("out")) <= 20
+    assert_same(table_of("out"), wanted)
+    assert vectors_of(table_of("out"))[300 + 200].shape == (2, 12)
+
+
+def test_docs(shard, folder, inputs):
+    """Docs with vectors, of shards; a shard without a sentence is there, too."""
+    import spacy
+
+    shard("x.spacy", "docs", format="spacy")
+    shutil.copy("x.conllu", "y.conllu")
+    (folder / "y.conllu").write_text("# a\n\n# b\n\n" + CONLLU)
+    shard("y.conllu", shards=40)
+    tables = [pq.read_table(path) for path in shards_of("out")]
+    assert 0 in map(len, tables)
+    assert all(table.schema.equals(tables[0].schema) for table in tables)
+    assert table_of("out")["text"].to_pylist() == ["de le", "Fin ."]
+    docs = list(load_docs("docs", spacy.blank("en").vocab))
+    assert [doc.text for doc in docs] == [TEXT, "", "Maria lends money"]
+    assert docs[0][0].vector.shape == (12,)
+
+
+@pytest.mark.parametrize("format", ["hdf5", "npz"])
+def test_numbers_in_other_formats(shard, expected, format):
+    wanted = vectors_of(expected("text.txt"))
+    shard(output=f"out.{format}")
+    found = {}
+    for path in shards_of(f"out.{format}"):
+        assert path.suffix == f".{format}"
+        opened = h5py.File(path) if format == "hdf5" else np.load(path)
+        with opened as file:
+            arrays = {name: file[name][()] for name in file if name != "sentence_to_index"}
+            assert found.keys().isdisjoint(arrays)
+            found.update(arrays)
+    for i, vectors in enumerate(wanted):
+        np.testing.assert_allclose(found[str(i)], vectors, rtol=0, atol=ATOL)
+
+
+@pytest.mark.parametrize("column", ["text", "tokens"])
+def test_parquet(shard, expected, column):
+    texts = ["The cat sat .", None, "One more", ""] * 5
+    words = [None if text is None else text.split() for text in texts]
+    cells = texts if column == "text" else words
+    payload = [np.random.default_rng(i).bytes(1000) for i in range(20)]
+    table = pa.table({"payload": payload, column: cells})
+    pq.write_table(table, "x.parquet", row_group_size=3)
+    shard("*.parquet", shards=4)
+    assert len(shards_of("out")) == 3  # what stands at a file's end counts, too
+    table = table_of("out")
+    assert table["tokens"].to_pylist() == [cell or [] for cell in words]
+    assert table["index"].to_pylist() == list(range(20))
+    Path("in").mkdir()
+    shutil.move("x.parquet", "in/x.parquet")
+    assert_same(table, expected("in/*.parquet"))
+
+
+def test_urls(shard, folder, expected):
+    memory = fsspec.filesystem("memory")
+    lines = (folder / "text.txt").read_bytes()
+    memory.pipe({"/in/a.txt": lines, "/in/b.txt.gz": gzip.compress(lines), "/in/c.csv": b"no"})
+    try:
+        shard("memory://in", "a")
+        shard(["memory://in/a.txt", "memory://in/b*.gz"], "b")
+        with pytest.raises(ValueError, match=r"no \.txt.* file at 'memory://nowhere'"):
+            shard("memory://nowhere", "c")
+        with pytest.raises(ValueError, match=r"memory://.*csv: unknown format"):
+            shard("memory://in/c.csv", "c")
+        with pytest.raises(ValueError, match="URLs are read with --shards"):
+            expected("memory://in/a.txt")
+    finally:
+        memory.rm("/in", recursive=True)
+    shutil.copy("text.txt", "copy.txt")
+    wanted = expected(["text.txt", "copy.txt"])
+    assert_same(table_of("a"), wanted)
+    assert_same(table_of("b"), wanted)
+    shard((folder / "text.txt").as_uri(), "d")
+    assert_same(table_of("d"), expected("text.txt"))
+
+
+def test_array_of_jobs(shard, expected):
+    """Two that begin at once, then the last; the output and the input stand elsewhere then."""
+    shard(worker="2/3")
+    assert [path.name[:10] for path in shards_of("out")] == ["part-00001", "part-00004"]
+    shard(worker="1/3")
+    shutil.move("out", "moved")
+    Path("elsewhere").mkdir()
+    shutil.move("text.txt", "elsewhere/text.txt")
+    shard("elsewhere", "moved", worker="3/3")
+    assert_same(table_of("moved"), expected("elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layers": "top"}, "layers is 'top', and was 'average'"),
+        ({"shards": 8}, "shards is 8, and was 7"),
+        ({"format": "hdf5"}, "format is 'hdf5', and was 'parquet'"),
+        ({"batch_tokens": 99}, "batch_tokens is 99, and was 100"),
+        ({"inputs": "other.txt"}, "begun with text.txt of .* bytes, and other.txt has 6"),
+        ({"inputs": ["text.txt", "other.txt"]}, "begun with 1 input files, not with 2"),
+        ({"inputs": "nowhere.txt"}, "no .txt.* file at 'nowhere.txt'"),
+        ({"worker": "8/7"}, "--worker is K/N"),
+        ({"worker": "one"}, "--worker is K/N"),
+        ({"shards": 0}, "--shards and --workers must be 1 or more, got 0"),
+        ({"output": "text.txt"}, "text.txt is a file: shards stand in a folder"),
+        ({"output": "."}, "holds something else than shards"),
+    ],
+)
+def test_other_settings(shard, folder, settings, message):
+    (folder / "other.txt").write_text("other\n")
+    shard(worker="1/7")
+    before = content(Path("out"))
+    with pytest.raises(ValueError, match=message):
+        shard(**settings)
+    assert content(Path("out")) == before
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format_version": 2}', '{"format_version": 1}'])
+def test_broken_manifest(shard, text):
+    shard(worker="1/7")
+    Path("out/_manifest.json").write_text(text)
+    with pytest.raises(ValueError, match=r"_manifest\.json is no manifest of shards|version 1"):
+        shard()
+
+
+def test_another_model(shard, folder):
+    from spacy_elmo.weights import safetensors_file
+
+    shard(worker="1/7")
+    safetensors_file.write(tiny_bilm(), folder / "x.safetensors")
+    with pytest.raises(ValueError, match="model is"):
+        embed_shards("x.safetensors", "text.txt", folder / "out", shards=7, batch_tokens=100)
+
+
+def test_input_that_changes(shard, folder, expected):
+    """What can be read still is made, then the error names the file; put right, the rest comes."""
+    shutil.copy("text.txt", "other.txt")
+    given = ["text.txt", "other.txt"]
+    wanted = expected(given)
+    shard(given, worker="1/7")
+    text = Path("other.txt").read_bytes()
+    Path("other.txt").write_bytes(text[:-20] + b"\xff" + text[-19:])
+    with pytest.raises(ValueError, match=r"1 of 7 shards .*\npart-00006.*other\.txt has changed"):
+        shard(given)
+    assert len(shards_of("out")) == 6
+    Path("other.txt").write_bytes(text)
+    shard(given)
+    assert_same(table_of("out"), wanted)
+
+
+def test_line_that_cannot_be_read(shard, folder):
+    lines = (folder / "text.txt").read_bytes().split(b"\n")
+    lines[199] = b"\xff"
+    (folder / "text.txt").write_bytes(b"\n".join(lines))
+    with pytest.raises(ValueError, match=r"1 of 7 .*\npart-.*: text\.txt, line 200: not UTF-8"):
+        shard()
+    assert len(shards_of("out")) == 6
+    assert not list(Path("out").glob("*.tmp"))
+
+
+def test_input_that_goes(folder):
+    """After it was planned."""
+    (folder / "x.txt").write_text("The end\n")
+    [[(number, piece)]] = make_plan([Piece("x.txt")], 3, tokenize=False, column=None)
+    assert (number, piece.stop, piece.entries, piece.read_bytes()) == (0, 8, 1, b"The end\n")
+    (folder / "x.txt").unlink()
+    with pytest.raises(ValueError, match=r"x\.txt cannot be read: .*No such file"):
+        piece.open()
+
+
+def check_killed(folder, weights, n_sentences, n_kills):
+    (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
+    settings = {"model": str(weights), "inputs": "text.txt", "shards": 20, "batch_tokens": 100}
+    run = subprocess.run(
+        [sys.executable, HELPERS / "killed_sharding.py", json.dumps(settings), str(n_kills), "out"],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert any(0 < n < 20 for n in json.loads(run.stdout.splitlines()[-1])), run.stdout
+    assert content(folder / "out") == content(folder / "out-alone")
+    assert len(table_of(folder / "out")) == n_sentences
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
+def test_killed(folder, tiny_weights):
+    check_killed(folder, tiny_weights, n_sentences=300, n_kills=4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
+def test_killed_often(folder, tiny_weights):
+    check_killed(folder, tiny_weights, n_sentences=2000, n_kills=20)
+
+
+def test_local_workers(shard, monkeypatch):
+    """The same bytes as of one process; one that is killed ends the run, which goes on."""
+    shard(output="one")
+    shard(workers=2)
+    assert content(Path("out")) == content(Path("one"))
+    with monkeypatch.context() as patched:
+        patched.setattr(sharding, "_make_shard", killed_at_third)
+        with pytest.raises(ChildProcessError, match="a worker process was ended from outside"):
+            shard(output="two", workers=2)
+    assert 0 < len(shards_of("two")) < 7
+    shard(output="two")
+    assert content(Path("two")) == content(Path("one"))
+
+
+def killed_at_third(job, path, *rest):
+    """In a worker process: as if there were no memory left."""
+    if path.name.startswith("part-00002"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sharding._make_shard(job, path, *rest)
