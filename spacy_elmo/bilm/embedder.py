@@ -1,7 +1,5 @@
 """Tokenized sentences through a biLM: what belongs to weights that stay as they are."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, Optional, cast
@@ -12,11 +10,12 @@ from torch import Tensor, nn
 
 from .cache import TokenVectorCache
 from .config import BiLMConfig, check_precision
+from .digest import digest
 from .engine import Engine
 from .indexers import TokenIds
 from .lstm import ProjectedLSTM
 from .offload import OffloadedModule, exclusively, return_freed_memory
-from .packing import pack
+from .packing import pack, without_ends
 from .precision import resolve_precision
 from .state import BiLMState, State
 from .threads import one_thread, side_by_side
@@ -155,7 +154,7 @@ class Embedder(OffloadedModule):
         started = start if is_opened else start.rows(packed.order)
         outputs, after = self._run(vectors, rows, packed.batch_sizes, started)
         lengths = [len(sentence) for sentence in marked]
-        kept = _without_marks(lengths) if drops_marks else np.arange(sum(lengths))
+        kept = without_ends(lengths) if drops_marks else np.arange(sum(lengths))
         backs = self._to_device(packed.inverse()[:, kept])
         first = vectors.index_select(0, self._to_device(flat[kept]))
         layers = [torch.cat([first] * self.config.n_directions, dim=1)]
@@ -212,7 +211,7 @@ class Embedder(OffloadedModule):
         """
         self._drop_stale()
         if self._checksum is None or (again and not self.is_offloaded):
-            found = _digest(self.with_weights())
+            found = digest(self.config, self.with_weights(), self.indexer.vocabularies)
             if found != self._checksum:
                 with exclusively():
                     self._forget()
@@ -394,24 +393,3 @@ class Embedder(OffloadedModule):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_packed": None}
-
-
-def _digest(bilm: Embedder) -> str:
-    digest = hashlib.sha256(json.dumps(bilm.config.to_dict(), sort_keys=True).encode())
-    for name, weight in bilm.state_dict().items():
-        values = weight.detach().cpu().contiguous()
-        digest.update(f"{name} {values.dtype} {tuple(values.shape)} ".encode())
-        digest.update(values.reshape(-1).view(torch.uint8).numpy().tobytes())
-    for name, vocabulary in bilm.indexer.vocabularies._asdict().items():
-        if vocabulary is not None:
-            digest.update(f"{name} ".encode() + vocabulary.to_bytes())
-    return digest.hexdigest()
-
-
-def _without_marks(lengths: Sequence[int]) -> np.ndarray:
-    """The positions in concatenated sequences that are no first or last item."""
-    kept = np.ones(sum(lengths), dtype=bool)
-    ends = np.cumsum(lengths)
-    kept[ends - 1] = False
-    kept[ends - np.asarray(lengths)] = False
-    return np.flatnonzero(kept)

@@ -69,6 +69,20 @@ def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
     return mirrored
 
 
+def without_ends(lengths: Sequence[int]) -> np.ndarray:
+    """Find what stands between the marks of sentences.
+
+    lengths (Sequence[int]): Items of each sequence, two or more.
+    RETURNS (numpy.ndarray): The positions in the concatenated sequences that are no first or
+        last item.
+    """
+    kept = np.ones(sum(lengths), dtype=bool)
+    ends = np.cumsum(lengths)
+    kept[ends - 1] = False
+    kept[ends - np.asarray(lengths)] = False
+    return np.flatnonzero(kept)
+
+
 def windows(batch_sizes: Sequence[int], max_items: int) -> Iterator[tuple[slice, slice]]:
     """Cut the steps into windows of at most `max_items` packed items, or of one step.
 
