@@ -145,12 +145,13 @@ def print_rows(args: argparse.Namespace, size: str) -> None:
             vectors = run(models[variant], forward, batches[-1:])
             expected = expected or vectors
             largest, mean, cosine = compare(vectors, expected)
+            peak = 0.0 if args.no_memory else peak_memory(args, size, batch_size, variant)
             beside = rates[args.variants[0]]
             ratio = statistics.median(a / b for a, b in zip(rates[variant], beside))
             print(
                 f"{'file' if args.weights else size:8s} {batch_size:5d}  {variant:10s} "
                 f"{statistics.median(rates[variant]):9,.0f} {ratio:6.2f} "
-                f"{peak_memory(args, size, batch_size, variant):8,.0f} "
+                f"{peak:8,.0f} "
                 f"{largest:10.1e} {mean:10.1e}  {cosine:.6f}",
                 flush=True,
             )
@@ -168,6 +169,7 @@ def main() -> None:
     parser.add_argument("--paragraphs", action="store_true", help="lines as they are")
     parser.add_argument("--variants", choices=VARIANTS, nargs="+", default=list(VARIANTS))
     parser.add_argument("--busy", type=int, default=0, help="other programs that never rest")
+    parser.add_argument("--no-memory", action="store_true", help="leave out the peaks")
     parser.add_argument("--memory", choices=VARIANTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

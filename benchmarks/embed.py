@@ -1,0 +1,80 @@
+"""What share of the model's own speed `python -m spacy elmo embed` reaches, by format.
+
+    python benchmarks/embed.py TEXT --weights en_small --sentences 3000 --rounds 3
+
+The model alone reads the same sentences in the same groups, and keeps nothing. All take turns;
+processor time, so that other work on the machine says little. What `embed` takes for one
+sentence (start, reading the weights) is subtracted.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import torch
+from language_models import read_sentences
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.embedding.batches import by_tokens
+from spacy_elmo.export.embedder import CHUNK_BATCHES
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.weights import read_weights
+
+BATCH_TOKENS = 4096
+FORMATS = (".hdf5", ".parquet", ".spacy")
+
+
+def timed(function: Callable[[], None]) -> float:
+    """Seconds of processor time."""
+    started = time.process_time()
+    function()
+    return time.process_time() - started
+
+
+@torch.no_grad()
+def model_alone(bilm: BiLM, sentences: list[list[str]]) -> None:
+    """Groups and batches as those of the command."""
+    bilm.cache.clear()
+    size = CHUNK_BATCHES * BATCH_TOKENS
+    for group in by_tokens(sentences, size, size):
+        ordered = sorted(group, key=len, reverse=True)
+        for batch in by_tokens(ordered, BATCH_TOKENS, len(ordered)):
+            bilm.embed(batch, "warm")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--weights", default="en_small")
+    parser.add_argument("--sentences", type=int, default=3000)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    sentences = list(islice(read_sentences(args.text), args.sentences))
+    bilm = read_weights(args.weights)
+    shares: dict[str, list[float]] = {suffix: [] for suffix in FORMATS}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, lines in (("all.txt", sentences), ("one.txt", sentences[:1])):
+            (folder / file).write_text("".join(" ".join(words) + "\n" for words in lines), "utf8")
+
+        def embed(file: str, suffix: str) -> None:
+            embed_files(args.weights, folder / file, folder / f"out{suffix}", force=True)
+
+        for number in range(args.rounds + 1):
+            alone = timed(lambda: model_alone(bilm, sentences))
+            for suffix, values in shares.items():
+                start = timed(lambda suffix=suffix: embed("one.txt", suffix))
+                whole = timed(lambda suffix=suffix: embed("all.txt", suffix))
+                if number:  # the first round warms up
+                    values.append(alone / (whole - start))
+    for suffix, values in shares.items():
+        print(f"{suffix:9s} {statistics.median(values):.2f} of the model's own speed {values}")
+
+
+if __name__ == "__main__":
+    main()
