@@ -1,6 +1,5 @@
 """Documents with clusters of mentions, from `.jsonl` and `.spacy` files."""
 
-import gzip
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from spacy.vocab import Vocab
 from ..registry import registry
 from .coref_clusters import read_clusters, write_clusters
 from .coref_spans import Cluster
+from .sentences import read_lines
 
 EXPECTED = '{"words": [...], "sentence_starts": [0, 9, ...], "clusters": [[[0, 1], [4, 6]], ...]}'
 
@@ -50,15 +50,7 @@ def read_coref(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     if path.suffix == ".spacy":
         yield from DocBin().from_disk(path).get_docs(vocab)
         return
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                yield make_doc(vocab, **_checked_line(line))
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
+    yield from read_lines(path, lambda line: make_doc(vocab, **_checked_line(line)))
 
 
 def make_doc(

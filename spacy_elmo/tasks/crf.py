@@ -15,6 +15,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from ..embedding.batches import by_tokens
 from .bio import BILUOTags, BIOTags, LabeledSpan
 from .crf_gold import gold_spans, reference_spans
+from .labels import SpanLabels
 from .linear_chain import PARAMS, Chains, log_partition
 from .srl_frames import name_of
 from .viterbi import viterbi
@@ -66,7 +67,7 @@ def make_crf(
     )
 
 
-class CRFTagger(TrainablePipe):
+class CRFTagger(SpanLabels, TrainablePipe):
     """Finds labeled spans that do not overlap: the most probable tags of a linear-chain CRF,
     among those in a valid order. A Doc is one chain.
 
@@ -106,31 +107,6 @@ class CRFTagger(TrainablePipe):
         self.scorer = scorer
         self.cfg: dict[str, Any] = {"labels": []}
         self._known_tags = BIOTags(())
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """RETURNS (Tuple[str]): The labels of the spans."""
-        return tuple(self.cfg["labels"])
-
-    @property
-    def label_data(self) -> list[str]:
-        """RETURNS (List[str]): What `initialize` takes in place of the examples' labels."""
-        return list(self.labels)
-
-    def add_label(self, label: str) -> int:
-        """Add a label, before the model is initialized.
-
-        label (str): The label.
-        RETURNS (int): 1, or 0 if it is there already.
-        RAISES (ValueError): The model is initialized.
-        """
-        if label in self.labels:
-            return 0
-        if self.model.has_dim("nO"):
-            raise ValueError(f"'{self.name}' is initialized: it can take no label {label!r} more")
-        self.cfg["labels"].append(label)
-        self.vocab.strings.add(label)
-        return 1
 
     @property
     def _tags(self) -> BIOTags:

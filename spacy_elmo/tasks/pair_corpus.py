@@ -1,6 +1,5 @@
 """Pairs of texts from files."""
 
-import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from spacy.training import Example
 
 from ..registry import registry
 from .pairs import ENTAILMENT, copy_pair, make_pair
+from .sentences import read_lines
 
 Reader = Callable[[Language], Iterator[Example]]
 
@@ -85,20 +85,15 @@ def copy_examples(path: Path, docs: Iterable[Doc], groups: Sequence[str]) -> Ite
 def _parsed(
     path: Path, nlp: Language, groups: Sequence[str], parse: Callable, expected: str
 ) -> Iterator[Doc]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                entry = json.loads(line)
-                check_texts(entry, groups)
-                yield parse(nlp, entry)
-            except (json.JSONDecodeError, KeyError, TypeError):
-                found = line.strip()[:80]
-                raise ValueError(f"{path}:{number}: expected {expected}, found {found}") from None
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
+    def make(line: str) -> Doc:
+        try:
+            entry = json.loads(line)
+            check_texts(entry, groups)
+            return parse(nlp, entry)
+        except (json.JSONDecodeError, KeyError, TypeError):
+            raise ValueError(f"expected {expected}, found {line.strip()[:80]}") from None
+
+    return read_lines(path, make)
 
 
 def check_texts(entry: dict[str, Any], groups: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
+from .labels import SpanLabels
 from .srl_frames import (
     KEY,
     PREDICATE,
@@ -87,7 +88,7 @@ def make_srl(
     )
 
 
-class SemanticRoleLabeler(TrainablePipe):
+class SemanticRoleLabeler(SpanLabels, TrainablePipe):
     """Finds who did what to whom: predicates and the spans of their roles, in
     `doc.spans["srl"]`. A span's `id` is the token of its predicate.
 
@@ -128,31 +129,6 @@ class SemanticRoleLabeler(TrainablePipe):
         self.scorer = scorer
         self.cfg: dict[str, Any] = {"labels": []}
         self._known_tags = SRLTags(())
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """RETURNS (Tuple[str]): The labels of the spans, V among them."""
-        return tuple(self.cfg["labels"])
-
-    @property
-    def label_data(self) -> list[str]:
-        """RETURNS (List[str]): What `initialize` takes in place of the examples' labels."""
-        return list(self.labels)
-
-    def add_label(self, label: str) -> int:
-        """Add a label, before the model is initialized.
-
-        label (str): The label.
-        RETURNS (int): 1, or 0 if it is there already.
-        RAISES (ValueError): The model is initialized.
-        """
-        if label in self.labels:
-            return 0
-        if self.model.has_dim("nO"):
-            raise ValueError(f"'{self.name}' is initialized: it can take no label {label!r} more")
-        self.cfg["labels"].append(label)
-        self.vocab.strings.add(label)
-        return 1
 
     # Applying
 
