@@ -31,6 +31,8 @@ class ElmoSettings:
         the state after the Doc's sequence before).
     segmenter (Callable[[Doc], List[Segment]]): How Docs are cut into sequences.
     frozen (bool): Whether the weights stay as they are in training.
+    learn_rate_factor (float): Multiplies the optimizer's rate, and its weight decay, where the
+        weights are fine-tuned.
     store_layers (Union[bool, str]): Whether to set `doc._.elmo`, a float32 array
         of shape `(L + 1, n_tokens, 2P)`; "auto" if anything listens.
     set_vectors (bool): Whether to set `doc.tensor` and the hooks that make
@@ -53,6 +55,7 @@ class ElmoSettings:
     initial_state: str = "warm"
     segmenter: Segmenter = field(default_factory=SentencesOrWindows)
     frozen: bool = True
+    learn_rate_factor: float = 1.0
     store_layers: Union[bool, str] = "auto"
     set_vectors: bool = True
     max_batch_tokens: int = 4096
@@ -74,6 +77,8 @@ class ElmoSettings:
             raise ValueError(f"max_batch_tokens must be at least 1, got {self.max_batch_tokens}")
         if self.cache < 0:
             raise ValueError(f"cache must be at least 0, got {self.cache}")
+        if self.learn_rate_factor <= 0:
+            raise ValueError(f"learn_rate_factor must be above 0, got {self.learn_rate_factor}")
         check_precision(self.precision)
         check_mix(self.mix)
 
@@ -87,9 +92,9 @@ class ElmoSettings:
         """RETURNS (dict): The settings of a Tok2VecElmo, which finds its weights with its
         component's, as they stand in a config.
         RAISES (ValueError): The segmenter does not say how it is made."""
-        names = ("initial_state", "frozen", "max_batch_tokens", "cache", "precision")
+        names = ("initial_state", "frozen", "learn_rate_factor", "max_batch_tokens", "cache")
         return {
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in (*names, "precision")},
             "weights": None,
             "segmenter": segmenter_config(self.segmenter),
             "features": None if self.features is None else self.features.config(),

@@ -160,11 +160,13 @@ class BiLMShim(Shim):
             return
         import torch
 
+        factor = self.settings.learn_rate_factor
         with torch.no_grad():
             for name, weight in self._model.named_parameters():
                 if weight.grad is None:
                     continue
-                value, _ = optimizer((self.id, name), torch2xp(weight), torch2xp(weight.grad))
+                arrays = torch2xp(weight), torch2xp(weight.grad)
+                value, _ = optimizer((self.id, name), *arrays, lr_scale=factor)
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None
         self._version += 1

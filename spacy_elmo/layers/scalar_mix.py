@@ -22,6 +22,7 @@ def ScalarMix(
     l2: float = 0.0,
     initial: Optional[list[float]] = None,
     trainable: bool = True,
+    learn_rate_factor: float = 1.0,
 ) -> Model[Layers, Vectors]:
     """A task's mix of the layers, `gamma * sum_j softmax(w)_j h_j` (Peters et al. 2018,
     equation 1).
@@ -34,6 +35,8 @@ def ScalarMix(
         3.3): the larger, the closer the mix stays to the plain average.
     initial (Optional[List[float]]): Weights to start from, which sum to 1.
     trainable (bool): Whether weights and gamma are learned.
+    learn_rate_factor (float): How many times faster than other parameters Adam moves the raw
+        weights: what it learns is multiplied by this. Above 1 if the mix hardly moves.
     RETURNS (Model[List[Floats3d], List[Floats2d]]): From `(L + 1, n_tokens, 2P)` to
         `(n_tokens, 2P)` a Doc.
     RAISES (ValueError): A value is impossible.
@@ -45,6 +48,10 @@ def ScalarMix(
         raise ValueError(f"ScalarMix: dropout must be at least 0 and below 1, got {dropout}")
     if l2 < 0.0:
         raise ValueError(f"ScalarMix: l2 must be at least 0, got {l2}")
+    if learn_rate_factor <= 0.0:
+        raise ValueError(
+            f"ScalarMix: learn_rate_factor must be above 0, got {learn_rate_factor}"
+        )
     model: Model[Layers, Vectors] = Model(
         "elmo_scalar_mix",
         forward,
@@ -56,11 +63,12 @@ def ScalarMix(
             "dropout": dropout,
             "l2": l2,
             "trainable": trainable,
+            "learn_rate_factor": learn_rate_factor,
             "place": "alone",
         },
     )
     if weights is not None:
-        model.set_param("weights", model.ops.asarray1f(weights))
+        model.set_param("weights", model.ops.asarray1f(weights) / learn_rate_factor)
     model.set_param("gamma", model.ops.asarray1f(np.ones(1, dtype="float32")))
     return model
 
@@ -139,9 +147,14 @@ def set_place(model: Model, place: str) -> None:
 
 def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
     """The weights that the layers are mixed with, which sum to 1."""
-    raw = model.get_param("weights")
+    raw = _raw_weights(model)
     shifted = model.ops.xp.exp(raw - raw.max())
     return shifted / shifted.sum()
+
+
+def _raw_weights(model: Model[Layers, Vectors]) -> Floats1d:
+    raw: Floats1d = model.attrs["learn_rate_factor"] * model.get_param("weights")
+    return raw
 
 
 def _accumulate(
@@ -156,7 +169,8 @@ def _accumulate(
         d_weights += gamma * (layers * d[None]).sum(axis=(1, 2))
     d_raw = weights * (d_weights - (weights * d_weights).sum())
     model.inc_grad("gamma", xp.asarray([d_gamma], dtype="float32"))
-    model.inc_grad("weights", d_raw + 2.0 * model.attrs["l2"] * model.get_param("weights"))
+    d_raw += 2.0 * model.attrs["l2"] * _raw_weights(model)
+    model.inc_grad("weights", model.attrs["learn_rate_factor"] * d_raw)
 
 
 def _layer_norm(xp, layers: Floats3d) -> tuple[Floats3d, Floats3d]:  # type: ignore[no-untyped-def]

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from thinc.api import Linear, chain
+from thinc.api import Adam, Linear, chain
 
 from spacy_elmo.layers.scalar_mix import ScalarMix, mix_weights, mixes_of
 
@@ -48,12 +48,13 @@ def test_one_layer_alone_and_a_token_without_variance():
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
-@pytest.mark.parametrize("l2", [0.0, 0.3])
-def test_gradients(layer_norm, l2):
-    mix, X, dY = make(layer_norm, l2=l2)
+@pytest.mark.parametrize(("l2", "factor"), [(0.0, 1.0), (0.3, 1.0), (0.3, 4.0)])
+def test_gradients(layer_norm, l2, factor):
+    mix, X, dY = make(layer_norm, l2=l2, learn_rate_factor=factor)
     _, backprop = mix(X, is_train=True)
     dX = backprop(dY)
     raw, gamma = (mix.get_param(name).astype("float64") for name in ("weights", "gamma"))
+    raw = factor * raw
 
     def loss(X, raw, gamma):
         outputs = formula(X, raw, gamma, layer_norm)
@@ -63,7 +64,7 @@ def test_gradients(layer_norm, l2):
     for i in range(3):
         shift = step * np.eye(3)[i]
         slope = (loss(X, raw + shift, gamma) - loss(X, raw - shift, gamma)) / (2 * step)
-        assert mix.get_grad("weights")[i] == pytest.approx(slope, rel=1e-3, abs=1e-4)
+        assert mix.get_grad("weights")[i] == pytest.approx(factor * slope, rel=1e-3, abs=1e-4)
     slope = (loss(X, raw, gamma + step) - loss(X, raw, gamma - step)) / (2 * step)
     assert mix.get_grad("gamma")[0] == pytest.approx(slope.item(), rel=1e-3)
     for place in [(0, 1, 2), (2, 3, 4)]:
@@ -81,6 +82,19 @@ def test_initial_weights_are_normalised_ones():
     np.testing.assert_allclose(mix_weights(ScalarMix(2, initial=[0.0, 1.0])), [0, 1], atol=1e-6)
     np.testing.assert_allclose(mix_weights(ScalarMix(4)), [0.25] * 4)
     np.testing.assert_allclose(mix_weights(ScalarMix(initial=[0.0, 1.0])), [0, 1], atol=1e-6)
+
+
+def test_adam_moves_the_weights_by_the_factor():
+    """From the same start Adam's first step has the length of the rate, whatever the gradient."""
+    start = np.array([0.5, 0.3, 0.2], "f")
+    for factor in (1.0, 10.0):
+        mix = ScalarMix(initial=start.tolist(), learn_rate_factor=factor)
+        np.testing.assert_allclose(mix_weights(mix), start, rtol=1e-5)
+        _, X, dY = make()
+        mix(X, is_train=True)[1](dY)
+        mix.finish_update(Adam(0.001, eps=1e-12, L2=0.0))
+        moved = np.log(mix_weights(mix)) - np.log(start)
+        np.testing.assert_allclose(np.abs(moved - moved[0]).max(), 0.002 * factor, rtol=1e-2)
 
 
 def test_number_of_layers_follows_the_input():
@@ -133,6 +147,7 @@ def test_serialisation():
         ({"initial": [1.0, 1.0, 1.0]}, "initial"),
         ({"dropout": 1.0}, "dropout"),
         ({"l2": -1.0}, "l2"),
+        ({"learn_rate_factor": 0.0}, "learn_rate_factor"),
         ({"n_layers": 0}, "n_layers"),
     ],
 )

@@ -240,3 +240,21 @@ def test_gradient_of_an_earlier_part_is_applied(make_nlp):
     nlp.update(batch, sgd=False, exclude=["tagger"])
     elmo.finish_update(util.registry.optimizers.get("SGD.v1")(0.1))
     assert not torch.equal(elmo.bilm.stacks[0][0].bias, before)
+
+
+def test_learn_rate_factor(make_nlp):
+    """A factor of a tenth is a tenth of the rate, for the language model alone."""
+    steps = []
+    for rate, factor in ((0.01, 1.0), (0.1, 0.1)):
+        nlp, batch = build(make_nlp, SETUPS["one listener"], learn_rate_factor=factor)
+        bias = nlp.get_pipe("elmo").bilm.stacks[0][0].bias
+        before = bias.detach().clone()
+        nlp.update(batch, sgd=util.registry.optimizers.get("SGD.v1")(rate), drop=0.0)
+        steps.append(bias.detach() - before)
+    assert steps[0].abs().max() > 0
+    torch.testing.assert_close(steps[1], steps[0], rtol=1e-3, atol=1e-8)
+
+
+def test_impossible_learn_rate_factor(make_nlp):
+    with pytest.raises(ValueError, match="learn_rate_factor must be above 0"):
+        make_nlp(learn_rate_factor=0.0)
