@@ -49,9 +49,7 @@ def ScalarMix(
     if l2 < 0.0:
         raise ValueError(f"ScalarMix: l2 must be at least 0, got {l2}")
     if learn_rate_factor <= 0.0:
-        raise ValueError(
-            f"ScalarMix: learn_rate_factor must be above 0, got {learn_rate_factor}"
-        )
+        raise ValueError(f"ScalarMix: learn_rate_factor must be above 0, got {learn_rate_factor}")
     model: Model[Layers, Vectors] = Model(
         "elmo_scalar_mix",
         forward,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,12 +16,13 @@ from spacy.util import load_model_from_config
 from spacy_elmo.layers.scalar_mix import mix_weights
 from spacy_elmo.tasks.coref_clusters import write_clusters
 from spacy_elmo.tasks.srl_frames import write_frames
+from spacy_elmo.weights import read_weights
 
 from project_scripts import VOCAB, call, command, environment
 from scripts.experiments import run_trial, trials
 from scripts.experiments.heads import LIMITS
 from scripts.experiments.runs import read_runs
-from scripts.experiments.trial_config import COMPONENTS, build_config
+from scripts.experiments.trial_config import COMPONENTS, PLACES, Inputs, build_config
 
 KEYS = {
     *("experiment", "data", "variant", "seed", "share", "scores", "dev_scores"),
@@ -220,6 +222,49 @@ def test_it_ends_in_time(try_it):
     assert 3.0 <= result["seconds"] < 30.0
 
 
+def test_what_a_trial_begins_with(try_it, no_training, corpus, tiny_weights, tmp_path):
+    """Static vectors, a `tok2vec` and a language model of its own: each another trial if it is
+    another, and the one-line error says which is missing."""
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("bank", np.ones(4, "f"))
+    nlp.to_disk(tmp_path / "vectors")
+    shutil.copytree(tiny_weights.parent, tmp_path / "models" / "domain")
+    text = tmp_path / "text.txt"
+    text.write_text("The bank lent money .\n" * 20)
+    call("experiments.pretrain_tok2vec", text, tmp_path / "tok2vec", "--minutes", 0.02)
+    made = {
+        ("ner", "static"): ("--vectors", tmp_path / "vectors"),
+        ("two_hours", "pretrained"): ("--tok2vec", tmp_path / "tok2vec" / "model0.bin"),
+        ("domain", "domain"): ("--models", tmp_path / "models"),
+    }
+    for (name, variant), given in made.items():
+        assert try_it(name, "wnut17", variant, *SHORT, *given)["scores"]
+        options = ("--corpus", corpus, "--runs", tmp_path / "none", given[0], tmp_path / "nowhere")
+        output = call("experiments.run_trial", name, "wnut17", variant, *options, fails=True)
+        assert "nowhere" in output
+    no_training()
+    nlp.vocab.set_vector("bank", np.zeros(4, "f"))
+    nlp.to_disk(tmp_path / "vectors")
+    with pytest.raises(AssertionError, match="is trained"):
+        try_it("ner", "wnut17", "static", *SHORT, "--vectors", tmp_path / "vectors")
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_half_of_a_model(tiny_weights, tmp_path, direction):
+    """The LSTMs of the other direction give zeros; the one that stays gives what it gave."""
+    path = tmp_path / "half.safetensors"
+    call("experiments.half_model", tiny_weights, direction, path)
+    whole, half = (read_weights(one) for one in (str(tiny_weights), str(path)))
+    width = whole.config.projection_dim
+    at = slice(0, width) if direction == "forward" else slice(width, None)
+    silent = slice(width, None) if direction == "forward" else slice(0, width)
+    sentences = [["The", "bank", "lent", "money"]]
+    before, after = (model.embed(sentences)[0][0] for model in (whole, half))
+    np.testing.assert_array_equal(after[..., at], before[..., at])
+    assert not after[1:, :, silent].any()
+    assert before[1:, :, silent].any()
+
+
 @pytest.mark.parametrize(
     ("args", "named"),
     [
@@ -236,34 +281,45 @@ def test_errors_say_what_is_wrong(corpus, tmp_path, args, named):
     assert not (tmp_path / "runs").exists()
 
 
+def load_trial(corpus, trial, inputs):
+    paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
+    return load_model_from_config(
+        build_config(trial, *paths, inputs, LIMITS["ner"]), auto_fill=True
+    )
+
+
 @pytest.mark.parametrize("variant", trials.VARIANTS)
 def test_variants(corpus, tiny_weights, variant):
     """Where the listeners stand, and how each mixes."""
     trial = trials.Trial("ner", "wnut17", variant)
-    has_elmo = variant not in ("tok2vec", "bilstm")
-    model = run_trial.describe_model(str(tiny_weights)) if has_elmo else None
-    paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
-    nlp = load_model_from_config(build_config(trial, *paths, model, LIMITS["ner"]), auto_fill=True)
+    has_elmo = variant not in ("tok2vec", "bilstm", "static", "pretrained")
+    assert bool(PLACES[variant]) == has_elmo
+    inputs = Inputs(run_trial.describe_model(str(tiny_weights)) if has_elmo else None)
+    nlp = load_trial(corpus, trial, inputs)
     component = "elmo_crf" if variant in ("crf_input", "taglm") else "ner"
-    assert nlp.pipe_names == (["elmo", component] if has_elmo else [component])
+    before = {"pretrained": ["tok2vec"]}.get(variant, ["elmo"] if has_elmo else [])
+    assert nlp.pipe_names == [*before, component]
     tok2vec = nlp.get_pipe(component).model.get_ref("tok2vec")
+    has_static = any(node.name == "static_vectors" for node in tok2vec.walk())
+    assert has_static == (variant in ("static", "static_input"))
     mixes = [node for node in tok2vec.walk() if node.name == "elmo_scalar_mix"]
     assert len(mixes) == (2 if variant == "input_output" else has_elmo)
     lambdas = {"lambda_1": 1.0}
+    alone = {"top": 2, "taglm": 2, "layer_1": 1, "layer_0": 0}
     for mix in mixes:
         assert mix.attrs["l2"] == lambdas.get(variant, 0.001 if mix.attrs["trainable"] else 0.0)
-        assert mix.attrs["trainable"] == (variant not in ("top", "average", "taglm"))
-        expected = [0, 0, 1] if variant in ("top", "taglm") else [1 / 3] * 3
+        assert mix.attrs["trainable"] == (variant not in ("average", *alone))
+        assert mix.attrs["dropout"] == (0.5 if variant == "dropout_0.5" else 0.0)
+        assert mix.attrs["learn_rate_factor"] == (10.0 if variant == "rate_10" else 1.0)
+        expected = np.eye(3)[alone[variant]] if variant in alone else [1 / 3] * 3
         np.testing.assert_allclose(mix_weights(mix), expected, atol=1e-6)
     if has_elmo:
-        assert nlp.config["components"]["elmo"]["frozen"]
+        assert nlp.config["components"]["elmo"]["frozen"] == (variant != "fine_tuned")
 
 
 def test_mixes_begin_at_the_input(corpus, tiny_weights):
     trial = trials.Trial("ner", "wnut17", "input_output")
-    paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
-    model = run_trial.describe_model(str(tiny_weights))
-    nlp = load_model_from_config(build_config(trial, *paths, model, LIMITS["ner"]), auto_fill=True)
+    nlp = load_trial(corpus, trial, Inputs(run_trial.describe_model(str(tiny_weights))))
     whole = nlp.get_pipe("ner").model.get_ref("tok2vec").layers[0]
     inner, output = whole.layers if whole.name == "elmo_concat" else whole.layers[0].layers
     assert output.name == "elmo_listener"

@@ -57,10 +57,11 @@ ELMO_HEADS = {
     "qa": Head(width=128, learn_rate=0.002, batch_words=2000),
     "coref": Head(width=128),
 }
+WITHOUT_ELMO = ("tok2vec", "static", "pretrained")
 LIMITS = {
-    "ner": Limits(max_steps=1500, max_minutes=0, patience=600, eval_frequency=200),
-    "textcat": Limits(max_steps=1200, max_minutes=0, patience=600, eval_frequency=200),
-    "tagger": Limits(max_steps=1000, max_minutes=0, patience=600, eval_frequency=200),
+    "ner": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=200),
+    "textcat": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=200),
+    "tagger": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=200),
     "srl": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=500),
     "crf": Limits(max_steps=6000, max_minutes=25, patience=2000, eval_frequency=250),
     "bcn": Limits(max_steps=4000, max_minutes=25, patience=1500, eval_frequency=200),
@@ -74,4 +75,4 @@ def head_of(trial: Trial) -> Head:
     """RETURNS (Head): What was chosen for a task and a variant."""
     if trial.variant == "bilstm":
         return BILSTM_HEADS[trial.task]
-    return (HEADS if trial.variant == "tok2vec" else ELMO_HEADS)[trial.task]
+    return (HEADS if trial.variant in WITHOUT_ELMO else ELMO_HEADS)[trial.task]

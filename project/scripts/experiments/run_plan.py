@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Optional
 
@@ -17,7 +17,7 @@ from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
 
-from .run_trial import prepare
+from .run_trial import Places, prepare
 from .trials import EXPERIMENTS, PLANS, Trial
 
 PROJECT = Path(__file__).parents[2]
@@ -114,8 +114,11 @@ def main(
     plan: str = typer.Option("full", help="full, or quick: every experiment in minutes"),
     experiment: Optional[list[str]] = typer.Option(None, help="Only this one; can be repeated"),
     jobs: int = typer.Option(1, min=1, help="Trials side by side, one processor core each"),
-    corpus: Path = typer.Option(Path("corpus"), help="Folder of DATA-train.spacy and so on"),
-    model: str = typer.Option("pretraining/model-best", help="Language model"),
+    corpus: Path = typer.Option(Places.corpus, help="Folder of DATA-train.spacy and so on"),
+    model: str = typer.Option(Places.model, help="Language model"),
+    models: Path = typer.Option(Places.models, help="Folder of language models to compare"),
+    vectors: Path = typer.Option(Places.vectors, help="Pipeline with static vectors"),
+    tok2vec: Path = typer.Option(Places.tok2vec, help="What spacy pretrain wrote"),
     runs: Optional[Path] = typer.Option(
         None, help="Folder for the results: by default metrics/runs, or metrics/quick"
     ),
@@ -129,13 +132,14 @@ def main(
         msg.fail(f"No experiment '{unknown[0]}': expected one of {', '.join(EXPERIMENTS)}", exits=1)
     chosen = [trial for trial in PLANS[plan]() if not experiment or trial.experiment in experiment]
     folder, changed = runs or RUNS[plan], LIMITS[plan]
-    options = ["--corpus", str(corpus), "--model", model, "--runs", str(folder)]
+    places = Places(corpus, model, models, vectors, tok2vec, folder)
+    options = [part for name, at in asdict(places).items() for part in (f"--{name}", str(at))]
     for name, value in changed.items():
         options += [f"--{name.replace('_', '-')}", str(value)]
 
     def is_done(trial: Trial) -> bool:
         """Also where an equal trial of another experiment has been done."""
-        job = prepare(trial, corpus, model, folder, changed)
+        job = prepare(trial, places, changed)
         result = job.find_result()
         if result is not None:
             job.write(result)

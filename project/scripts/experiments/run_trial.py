@@ -29,11 +29,12 @@ from spacy_elmo.weights import read_weights
 from .evaluate import evaluate
 from .heads import LIMITS, Limits
 from .runs import Run, read_runs, write_runs
-from .trial_config import PLACES, LanguageModel, build_config
-from .trials import SCORES, Trial, check_trial
+from .trial_config import PLACES, STATIC, Inputs, LanguageModel, build_config
+from .trials import LANGUAGE_MODELS, SCORES, Trial, check_trial
 
 LOGGER = "spacy-elmo-project.progress.v1"
 SPLITS = ("train", "dev", "test")
+VECTORS = Path("vocab") / "vectors"  # of a pipeline's folder
 
 
 class TimeIsUp(Exception):
@@ -102,7 +103,7 @@ class Job:
 
     trial: Trial
     limits: Limits
-    model: Optional[LanguageModel]
+    inputs: Inputs
     config: Config
     corpus: dict[str, Path]
     folder: Path
@@ -116,48 +117,83 @@ class Job:
 
     def write(self, result: dict[str, Any]) -> None:
         """Write a line of the experiment's file."""
-        model = self.model and {n: getattr(self.model, n) for n in ("checksum", "perplexity")}
-        own = {**asdict(self.trial), "model": model or {}, "settings": self.settings}
+        model = self.inputs.model
+        shown = {n: getattr(model, n) for n in ("checksum", "perplexity")} if model else {}
+        own = {**asdict(self.trial), "model": shown, "settings": self.settings}
         write_runs([Run.model_validate({**result, **own})], self.folder)
 
 
-def prepare(trial: Trial, corpus: Path, weights: str, folder: Path, changed: dict[str, Any]) -> Job:
+@dataclass(frozen=True)
+class Places:
+    """Where trials find things, each looked at only by those that need it.
+
+    corpus (Path): Folder of DATA-train.spacy and so on.
+    model (str): The language model.
+    models (Path): Folder of the language models of `trials.LANGUAGE_MODELS`.
+    vectors (Path): Static vectors: a pipeline's folder.
+    tok2vec (Path): What `spacy pretrain` wrote.
+    runs (Path): Folder for the results.
+    """
+
+    corpus: Path = Path("corpus")
+    model: str = "pretraining/model-best"
+    models: Path = Path("pretraining/compared")
+    vectors: Path = Path("corpus/static_vectors")
+    tok2vec: Path = Path("pretraining/tok2vec/model0.bin")
+    runs: Path = Path("metrics/runs")
+
+    def inputs(self, trial: Trial) -> Inputs:
+        """RETURNS (Inputs): What a trial begins with.
+        RAISES (ValueError): It is missing, or cannot be read."""
+        own = trial.variant in LANGUAGE_MODELS
+        weights = str(self.models / trial.variant) if own else self.model
+        inputs = Inputs(
+            model=describe_model(weights) if PLACES[trial.variant] else None,
+            vectors=self.vectors if trial.variant in STATIC else None,
+            tok2vec=self.tok2vec if trial.variant == "pretrained" else None,
+        )
+        for path in filter(None, (inputs.vectors, inputs.tok2vec)):
+            if not path.exists():
+                raise ValueError(f"{path} is missing: make it first")
+        return inputs
+
+
+def prepare(trial: Trial, places: Places, changed: dict[str, Any]) -> Job:
     """Build a trial's config.
 
     trial (Trial): The trial.
-    corpus (Path): Folder of DATA-train.spacy and so on.
-    weights (str): The language model; trials without ELMo do not look at it.
-    folder (Path): Of the results.
+    places (Places): Where everything is.
     changed (dict): Limits other than those of heads.py.
     RAISES (ValueError): The trial is impossible; corpus or language model cannot be read.
     """
     check_trial(trial)
-    files = {split: corpus / f"{trial.data}-{split}.spacy" for split in SPLITS}
+    files = {split: places.corpus / f"{trial.data}-{split}.spacy" for split in SPLITS}
     for path in files.values():
         if not path.is_file():
             raise ValueError(f"{path} is missing: convert the corpora first")
     limits = replace(LIMITS[trial.task], **changed)
-    model = describe_model(weights) if PLACES[trial.variant] else None
-    config = build_config(trial, files["train"], files["dev"], model, limits)
-    settings = checksum(config, files, model, limits)
-    return Job(trial, limits, model, config, files, folder, settings)
+    inputs = places.inputs(trial)
+    config = build_config(trial, files["train"], files["dev"], inputs, limits)
+    settings = checksum(config, files, inputs, limits)
+    return Job(trial, limits, inputs, config, files, places.runs, settings)
 
 
-def checksum(
-    config: Config, files: dict[str, Path], model: Optional[LanguageModel], limits: Limits
-) -> str:
+def checksum(config: Config, files: dict[str, Path], inputs: Inputs, limits: Limits) -> str:
     """RETURNS (str): Of all that a result depends on."""
     placeless = config.copy()
     placeless["corpora"]["train"]["path"] = placeless["paths"]["dev"] = None
-    if model is not None:
+    placeless["paths"]["vectors"] = placeless["paths"]["init_tok2vec"] = None
+    if inputs.model is not None:
         elmo = placeless["components"]["elmo"]
-        elmo["weights"] = model.checksum
+        elmo["weights"] = inputs.model.checksum
         if elmo.get("align") is None:  # runs from before there was this setting are equal
             elmo.pop("align", None)
     digest = hashlib.sha256(placeless.to_str(interpolate=False).encode())
     digest.update(f"{limits.max_minutes:g}".encode())
     for split in SPLITS:
         digest.update(files[split].read_bytes())
+    for path in filter(None, (inputs.vectors and inputs.vectors / VECTORS, inputs.tok2vec)):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -208,9 +244,12 @@ def main(
     variant: str = typer.Argument(..., help="The component's tok2vec, such as tok2vec or input"),
     seed: int = typer.Option(0, help="Of weights, order and choice of training sentences"),
     share: float = typer.Option(1.0, min=0.0, max=1.0, help="Of the training sentences"),
-    corpus: Path = typer.Option(Path("corpus"), help="Folder of DATA-train.spacy and so on"),
-    model: str = typer.Option("pretraining/model-best", help="Language model"),
-    runs: Path = typer.Option(Path("metrics/runs"), help="Folder for the results"),
+    corpus: Path = typer.Option(Places.corpus, help="Folder of DATA-train.spacy and so on"),
+    model: str = typer.Option(Places.model, help="Language model"),
+    models: Path = typer.Option(Places.models, help="Folder of language models to compare"),
+    vectors: Path = typer.Option(Places.vectors, help="Pipeline with static vectors"),
+    tok2vec: Path = typer.Option(Places.tok2vec, help="What spacy pretrain wrote"),
+    runs: Path = typer.Option(Places.runs, help="Folder for the results"),
     max_steps: Optional[int] = typer.Option(None, min=0, help="0 is no limit"),
     max_minutes: Optional[float] = typer.Option(None, min=0.0, help="Processor time; 0: no limit"),
     patience: Optional[int] = typer.Option(None, min=0, help="Steps without a better dev score"),
@@ -230,7 +269,7 @@ def main(
     with no_traceback():
         trial = Trial(experiment, data, variant, seed, share)
         changed = {name: value for name, value in given.items() if value is not None}
-        job = prepare(trial, corpus, model, runs, changed)
+        job = prepare(trial, Places(corpus, model, models, vectors, tok2vec, runs), changed)
         result = None if force else job.find_result()
         if result is None:
             result = do(job)

@@ -26,6 +26,10 @@ Experiment = Literal[
     "sample_efficiency",
     "mix",
     "place",
+    "tuning",
+    "two_hours",
+    "domain",
+    "language_models",
     "probe",
     "senses",
 ]

@@ -8,13 +8,13 @@ from random import Random
 from typing import Any, Optional
 
 import spacy
-from spacy.language import Language
+from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH, Language
 from spacy.training import Example
 from thinc.api import Config
 
 from .corpora import CORPUS, open_corpus
 from .heads import Head, Limits, head_of
-from .trials import Trial
+from .trials import LANGUAGE_MODELS, Trial
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
 # Where the encoder is.
@@ -37,9 +37,13 @@ MIXES: dict[str, Callable[[int], dict[str, Any]]] = {
     **dict.fromkeys(
         ("top", "taglm"), lambda n: {"initial": [0.0] * (n - 1) + [1.0], "trainable": False}
     ),
+    "layer_0": lambda n: {"initial": [1.0] + [0.0] * (n - 1), "trainable": False},
+    "layer_1": lambda n: {"initial": [0.0, 1.0] + [0.0] * (n - 2), "trainable": False},
     "average": lambda n: {"trainable": False},
     "lambda_1": lambda n: {"l2": 1.0},
     "lambda_0.001": lambda n: {"l2": 0.001},
+    "rate_10": lambda n: {"l2": 0.001, "learn_rate_factor": 10.0},
+    "dropout_0.5": lambda n: {"l2": 0.001, "dropout": 0.5},
 }
 # Where ELMo stands: beside the embeddings, beside the encoder's output, between its layers, or
 # alone.
@@ -51,9 +55,15 @@ PLACES = {
     "input_output": ("input", "output"),
     "elmo": ("alone",),
     "crf_input": ("input",),
-    **dict.fromkeys(MIXES, ("input",)),
+    "static": (),
+    "static_input": ("input",),
+    "pretrained": (),
+    "fine_tuned": ("input",),
+    **dict.fromkeys((*MIXES, *LANGUAGE_MODELS), ("input",)),
     "taglm": ("between",),
 }
+STATIC = ("static", "static_input")  # beside static vectors
+FINE_TUNED = {"frozen": False, "learn_rate_factor": 0.1, "features": None}
 FEATURES = {"@feature_caches": "spacy-elmo.memory.v1", "dtype": "float16"}
 Block = dict[str, Any]
 
@@ -69,6 +79,16 @@ class LanguageModel:
     width: int
     checksum: str
     perplexity: Optional[float]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a trial begins with, as far as it needs it: a language model, static vectors (a
+    pipeline's folder), a `tok2vec` that `spacy pretrain` wrote."""
+
+    model: Optional[LanguageModel] = None
+    vectors: Optional[Path] = None
+    tok2vec: Optional[Path] = None
 
 
 @spacy.registry.readers("spacy-elmo-project.share.v1")
@@ -96,21 +116,19 @@ def choose(n_examples: int, share: float, seed: int) -> list[int]:
     return sorted(order[: max(1, round(share * n_examples))])
 
 
-def build_config(
-    trial: Trial, train: Path, dev: Path, model: Optional[LanguageModel], limits: Limits
-) -> Config:
+def build_config(trial: Trial, train: Path, dev: Path, inputs: Inputs, limits: Limits) -> Config:
     """Build the config of a trial.
 
     trial (Trial): What is trained.
     train (Path): The training data, of which the trial may take a share.
     dev (Path): The data that choose the best model.
-    model (Optional[LanguageModel]): The language model; trials without ELMo need none.
+    inputs (Inputs): What it begins with.
     limits (Limits): When training ends.
     RETURNS (Config): For `spacy.training.initialize.init_nlp`.
     """
     head = head_of(trial)
     config = Config().from_disk(CONFIGS / f"{trial.task}.cfg", interpolate=False)
-    config["components"] = _components(trial, config["components"], head, model)
+    config["components"] = _components(trial, config["components"], head, inputs.model)
     pipeline = list(config["components"])
     config["nlp"]["pipeline"] = pipeline
     reader = config["corpora"]["train"]
@@ -124,6 +142,10 @@ def build_config(
         **own,
     }
     config["paths"]["dev"] = str(dev)
+    config["paths"]["vectors"] = inputs.vectors and str(inputs.vectors)
+    config["paths"]["init_tok2vec"] = inputs.tok2vec and str(inputs.tok2vec)
+    if inputs.tok2vec:
+        config["pretraining"] = pretraining_block()
     config["system"]["seed"] = trial.seed
     training = config["training"]
     training["dropout"] = head.dropout
@@ -136,6 +158,12 @@ def build_config(
     return config
 
 
+def pretraining_block() -> Block:
+    """RETURNS (dict): spaCy's defaults for `spacy pretrain` of the component `tok2vec`."""
+    block: Block = Config().from_disk(DEFAULT_CONFIG_PRETRAIN_PATH)["pretraining"]
+    return {**block, "max_epochs": 1}
+
+
 def _components(trial: Trial, plain: Block, head: Head, model: Optional[LanguageModel]) -> Block:
     """The components of a plain config with another encoder, behind an `elmo` pipe if need be."""
     components = dict(plain)
@@ -146,6 +174,11 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
         del components["tok2vec"]
         for name in components:
             components[name]["model"]["tok2vec"] = _listener(trial, head, model)
+    elif trial.variant == "pretrained":  # as `spacy pretrain` wants it, apart
+        listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": head.width}
+        components[COMPONENTS[trial.task]]["model"]["tok2vec"] = listener
+        tok2vec = {"factory": "tok2vec", "model": _tok2vec(trial, head, model)}
+        components = {"tok2vec": tok2vec, **components}
     elif trial.task == "tagger":
         components["tok2vec"]["model"] = _tok2vec(trial, head, model)
         for name in ("tagger", "morphologizer"):
@@ -170,6 +203,8 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
     if model is None:
         return components
     elmo = _elmo(model)
+    if trial.variant == "fine_tuned":
+        elmo |= FINE_TUNED
     if trial.task in PAIRS:  # these corpora are large
         elmo["features"] = {**FEATURES, "size": 4096.0}
     return {"elmo": elmo, **components}
@@ -217,7 +252,7 @@ def _embed(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
         "width": head.width,
         "attrs": list(ROWS),
         "rows": list(ROWS.values()),
-        "include_static_vectors": False,
+        "include_static_vectors": trial.variant in STATIC,
     }
     if model is not None and "input" in PLACES[trial.variant]:
         embed = {

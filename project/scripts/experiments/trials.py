@@ -1,7 +1,7 @@
 """This module says what is run in the experiments: one `Trial` is one training, the plans are lists
 of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 TASKS = {
@@ -27,16 +27,53 @@ SCORES = {
     "qa": ("qa_f1", "qa_exact"),
     "coref": ("coref_f",),
 }
-# Models of their own for data that another task has, too: by experiment, or by variant.
+# Components of their own for data that another task has, too: by experiment, or by variant.
 MODELS = {"crf": "crf", "bcn": "bcn", "crf_input": "crf", "taglm": "crf"}
+# Variants with a language model of their own, a folder of that name; ELMo stands at the input.
+LANGUAGE_MODELS = (
+    *("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),
+    *("two_hours", "domain"),
+)
 VARIANTS = (
     *("tok2vec", "bilstm", "elmo", "input", "output", "input_output", "crf_input", "taglm"),
-    *("top", "average", "lambda_1", "lambda_0.001"),
+    *("top", "average", "layer_0", "layer_1", "lambda_1", "lambda_0.001", "rate_10"),
+    *("static", "static_input", "pretrained", "fine_tuned", "dropout_0.5"),
+    *LANGUAGE_MODELS,
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
-GAINS = ("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "textpair", "qa")
-DETAILS = ("sample_efficiency", "place", "mix")
-EXPERIMENTS = GAINS + DETAILS
+Rows = tuple[tuple[str, ...], tuple[str, ...]]
+# Corpora and variants of each table: first what ELMo gains, then the rest.
+GAINS: dict[str, Rows] = {
+    "ner": (
+        ("wnut17", "uner_ewt"),
+        ("tok2vec", "input", "static", "static_input", "bilstm", "input_output", "elmo"),
+    ),
+    "textcat": (("sst5", "trec"), ("tok2vec", "input", "static", "static_input")),
+    "tagger": (("ud_ewt",), ("tok2vec", "input", "static", "static_input", "elmo")),
+    "srl": (("ewt_srl",), ("tok2vec", "input")),
+    "crf": (("wnut17", "uner_ewt"), ("tok2vec", "input", "taglm")),
+    "bcn": (("sst5",), ("tok2vec", "input", "input_output")),
+    "coref": (("litbank_coref", "ontogum_coref"), ("tok2vec", "input")),
+    "textpair": (("snli",), ("tok2vec", "input", "output", "input_output")),
+    "qa": (("new_wiki",), ("tok2vec", "input", "input_output")),
+}
+DETAILS: dict[str, Rows] = {
+    "sample_efficiency": (("uner_ewt", "ud_ewt"), ("tok2vec", "input")),
+    "place": (("wnut17",), ("input", "output", "input_output", "crf_input", "taglm")),
+    "mix": (
+        ("wnut17", "sst5"),
+        ("lambda_0.001", "lambda_1", "rate_10", "average", "layer_0", "layer_1", "top"),
+    ),
+    "tuning": (("wnut17",), ("input", "fine_tuned", "dropout_0.5")),
+    "two_hours": (("wnut17",), ("tok2vec", "pretrained", "two_hours")),
+    "domain": (("wnut17",), ("input", "domain")),
+    "language_models": (
+        ("wnut17",),
+        ("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),
+    ),
+}
+ROWS = {**GAINS, **DETAILS}
+EXPERIMENTS = tuple(ROWS)
 SEEDS = (0, 1, 2)
 
 
@@ -112,48 +149,22 @@ PLANS = {"full": full_plan, "quick": quick_plan}
 
 
 def trials(experiment: str, seed: int) -> Iterator[Trial]:
-    """Yield the runs of an experiment with one seed."""
-    if experiment == "ner":
-        variants = ("tok2vec", "input", "bilstm", "input_output", "elmo")
-        yield from _cross(experiment, ("wnut17", "uner_ewt"), variants, seed)
-    elif experiment == "textcat":
-        yield from _cross(experiment, ("sst5", "trec"), ("tok2vec", "input"), seed)
-    elif experiment == "tagger":
-        yield from _cross(experiment, ("ud_ewt",), ("tok2vec", "input", "elmo"), seed)
-    elif experiment == "srl":
-        yield from _cross(experiment, ("ewt_srl",), ("tok2vec", "input"), seed)
-    elif experiment == "crf":
-        variants = ("tok2vec", "input", "taglm")
-        yield from _cross(experiment, ("wnut17", "uner_ewt"), variants, seed)
-    elif experiment == "bcn":
-        yield from _cross(experiment, ("sst5",), ("tok2vec", "input", "input_output"), seed)
-    elif experiment == "textpair":
-        variants = ("tok2vec", "input", "output", "input_output")
-        yield from _cross(experiment, ("snli",), variants, seed)
-    elif experiment == "qa":
-        yield from _cross(experiment, ("new_wiki",), ("tok2vec", "input", "input_output"), seed)
-    elif experiment == "coref":
-        yield from _cross(
-            experiment, ("litbank_coref", "ontogum_coref"), ("tok2vec", "input"), seed
-        )
-    elif experiment == "sample_efficiency":
-        # The tagger needs no half: that one is for what NER is to reach with a tenth.
-        for data, shares in (("uner_ewt", (*SHARES, 0.5)), ("ud_ewt", SHARES)):
-            for share in sorted(shares, reverse=True):
-                yield from _cross(experiment, (data,), ("tok2vec", "input"), seed, share)
-    elif experiment == "mix":
-        variants = ("lambda_0.001", "lambda_1", "average", "top")
-        yield from _cross(experiment, ("wnut17", "sst5"), variants, seed)
-    elif experiment == "place":
-        variants = ("input", "output", "input_output", "crf_input", "taglm")
-        yield from _cross(experiment, ("wnut17",), variants, seed)
-    else:
+    """Yield the runs of an experiment with one seed.
+
+    RAISES (ValueError): There is no such experiment.
+    """
+    if experiment not in ROWS:
         raise ValueError(f"no experiment '{experiment}': expected one of {', '.join(EXPERIMENTS)}")
+    corpora, variants = ROWS[experiment]
+    for data in corpora:
+        for share in _shares(experiment, data):
+            for variant in variants:
+                yield Trial(experiment, data, variant, seed, share)
 
 
-def _cross(
-    experiment: str, data: Sequence[str], variants: Sequence[str], seed: int, share: float = 1.0
-) -> Iterator[Trial]:
-    for name in data:
-        for variant in variants:
-            yield Trial(experiment, name, variant, seed, share)
+def _shares(experiment: str, data: str) -> list[float]:
+    """The shares of the training data, the largest first."""
+    if experiment != "sample_efficiency":
+        return [1.0]
+    # The tagger needs no half: that one is for what NER is to reach with a tenth.
+    return sorted((*SHARES, 0.5) if data == "uner_ewt" else SHARES, reverse=True)

@@ -1,0 +1,51 @@
+"""This script trains static vectors on a language model's text: floret's, fastText vectors in a
+small table of hashed subwords, which `spacy init vectors --mode floret` reads."""
+
+import tempfile
+from pathlib import Path
+
+import typer
+from tqdm import tqdm
+from wasabi import msg
+
+from spacy_elmo.cli.errors import no_traceback
+from spacy_elmo.text.reading import find_files, read_sentences
+
+
+def main(
+    output: Path = typer.Argument(..., help="File to write, .floret", dir_okay=False),
+    inputs: list[str] = typer.Argument(..., help="A sentence a line, tokens separated by spaces"),
+    dim: int = typer.Option(300, min=1, help="Width"),
+    epochs: int = typer.Option(5, min=1, help="Passes over the text"),
+    threads: int = typer.Option(1, min=1, help="Threads; more than 1 give other vectors each time"),
+) -> None:
+    """Train with the settings that spaCy's documentation gives for English."""
+    with no_traceback():
+        try:
+            import floret
+        except ImportError:
+            raise ValueError("floret is missing: pip install floret") from None
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf8", suffix=".txt") as text:
+            for tokens in tqdm(read_sentences(find_files(inputs)), unit=" sentences"):
+                if tokens:
+                    text.write(" ".join(tokens) + "\n")
+            text.flush()
+            model = floret.train_unsupervised(
+                text.name,
+                model="cbow",
+                mode="floret",
+                hashCount=2,
+                bucket=50_000,
+                minn=5,
+                maxn=6,
+                dim=dim,
+                epoch=epochs,
+                thread=threads,
+            )
+        model.save_floret_vectors(str(output))
+    msg.good(f"Wrote {output}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
