@@ -5,22 +5,29 @@
     python benchmarks/settings.py TRAIN DEV --minutes 10 \
         --variant model.lstm_dim=512 --variant model.lstm_dim=1024,learn_rate=0.001
 
+    python benchmarks/settings.py TRAIN DEV --minutes 10 --cpu-time --output MODELS \
+        --variant both: --variant forward:model.bidirectional=false
+
 Every variant sees the same tokens in the same order, from the same initial weights
 where sizes are the same; the seconds are those of its training steps alone. With
 `--minutes` each trains for the same time instead. The steps are taken in short turns,
-so that what else runs on the machine disturbs all alike.
+so that what else runs on the machine disturbs all alike; `--cpu-time` counts the processor's time,
+for one thread on a busy machine. A variant may begin with its name and a colon; with `--output`
+each model is written to a folder of that name.
 """
 
 import argparse
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from thinc.api import Config
 
+from spacy_elmo.language_model.model import save_model
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.trainer import Trainer
@@ -30,10 +37,16 @@ from spacy_elmo.text.prepare import is_prepared, open_corpus
 TURN = 10  # steps
 
 
+def split_name(text: str) -> tuple[str, str]:
+    """The name of a variant, and what it sets: `NAME:SETTINGS`, or settings that are the name."""
+    name, colon, settings = text.partition(":")
+    return (name, settings) if colon and "=" not in name else (text, text)
+
+
 def parse_variant(text: str) -> dict[str, dict[str, Any]]:
     """Read `name=value,model.name=value`, the values as in a config."""
     sections: dict[str, dict[str, Any]] = {"training": {}, "model": {}}
-    for pair in re.split(r",(?=[a-z_.]+=)", text):
+    for pair in filter(None, re.split(r",(?=[a-z_.]+=)", text)):
         name, value = pair.split("=", 1)
         section, _, name = name.rpartition(".")
         sections[section or "training"][name] = Config().from_str(f"[x]\ny = {_quoted(value)}")[
@@ -60,14 +73,14 @@ def make_trainer(
     return Trainer(config, *texts)
 
 
-def take_turn(trainer: Trainer) -> None:
+def take_turn(trainer: Trainer, clock: Callable[[], float]) -> None:
     """Some steps, timed."""
     for _ in range(TURN):
         if trainer.is_over:
             return
-        started = time.perf_counter()
+        started = clock()
         trainer.step()
-        trainer.progress.seconds += time.perf_counter() - started
+        trainer.progress.seconds += clock() - started
         trainer.progress.elapsed = trainer.progress.seconds
 
 
@@ -80,21 +93,30 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     texts = (read(args.train), read(args.dev))
-    trainers = {text: make_trainer(parse_variant(text), args, texts) for text in args.variants}
+    variants = dict(split_name(text) for text in args.variants)
+    trainers = {
+        name: make_trainer(parse_variant(text), args, texts) for name, text in variants.items()
+    }
+    clock = time.process_time if args.cpu_time else time.perf_counter
     while any(not trainer.is_over for trainer in trainers.values()):
         for trainer in trainers.values():
-            take_turn(trainer)
+            take_turn(trainer, clock)
     print(f"{'perplexity':>10} {'tokens':>12} {'seconds':>8} {'tokens/s':>9}  variant")
-    for text, trainer in trainers.items():
+    for name, trainer in trainers.items():
         figures, progress = perplexity(trainer.model, texts[1], n_streams=64), trainer.progress
         print(
             f"{figures.mean:10.2f} {progress.tokens:12,} {progress.seconds:8.1f} "
-            f"{progress.tokens_per_second:9,.0f}  {text}",
+            f"{progress.tokens_per_second:9,.0f}  {name}",
             flush=True,
         )
+        if args.output:
+            report = trainer.report(figures)
+            save_model(trainer.model, args.output / name, lang="en", provenance=report)
 
 
 def read(path: Path) -> Corpus:
