@@ -115,6 +115,7 @@ def main() -> None:
             flush=True,
         )
         if args.output:
+            args.output.mkdir(parents=True, exist_ok=True)
             report = trainer.report(figures)
             save_model(trainer.model, args.output / name, lang="en", provenance=report)
 
