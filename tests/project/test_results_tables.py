@@ -1,7 +1,7 @@
 import pytest
 
 from scripts.experiments.runs import Run, write_runs
-from scripts.figures.results_tables import fill, gain_table, main, table_of
+from scripts.figures.results_tables import fill, gain_table, main, table_of, updates_table
 
 NER = {"experiment": "ner", "data": "wnut17"}
 NOTE = "\n\nIn percent; mean and standard deviation over the seeds."
@@ -75,12 +75,44 @@ def test_gain_names_the_model_of_a_corpus_that_has_two():
         Run(experiment=name, data="wnut17", variant=variant, seed=0, scores={"ents_f": score})
         for name, variant, score in (
             *(("ner", "tok2vec", 0.1), ("ner", "input", 0.3)),
-            *(("crf", "tok2vec", 0.2), ("crf", "input", 0.35), ("crf", "taglm", 0.9)),
+            *(("crf", "tok2vec", 0.2), ("crf", "input", 0.36), ("crf", "taglm", 0.9)),
         )
     ]
     assert gain_table(runs).splitlines()[2:4] == [
-        "| WNUT17 | entity F | 10.0 | 30.0 | +20.0 | 1 |",
-        "| WNUT17, CRF | entity F | 20.0 | 35.0 | +15.0 | 1 |",
+        "| WNUT17 | entity F | 10.0 | 30.0 | +20.0 | 22.2 % | 1 |",
+        "| WNUT17, CRF | entity F | 20.0 | 36.0 | +16.0 | 20.0 % | 1 |",
+    ]
+
+
+def test_updates():
+    """Seeds that both have; of equal best scores the first; passed means more, not as much."""
+    histories = {
+        ("tok2vec", 0): [(0, 0.0), (200, 0.4), (400, 0.4)],
+        ("tok2vec", 1): [(0, 0.0), (200, 0.3), (400, 0.5)],
+        ("tok2vec", 2): [(0, 0.9)],
+        ("input", 0): [(0, 0.0), (200, 0.4), (400, 0.6)],
+        ("input", 1): [(0, 0.0), (200, 0.6)],
+    }
+    runs = [
+        Run(**NER, variant=variant, seed=seed, scores={"ents_f": 0.5}, history=history)
+        for (variant, seed), history in histories.items()
+    ]
+    row = "| WNUT17 | 45.0 | 300 | 300 | 2 to 3 |"
+    assert updates_table(runs).splitlines()[2] == row
+    runs[-1].history = [(0, 0.0), (200, 0.5)]
+    assert updates_table(runs).splitlines()[2] == row.replace("| 300 | 2", "| never | 2")
+    assert updates_table([Run(**NER, variant="input", seed=0, scores={})]).count("\n") == 3
+
+
+def test_perplexity_of_models_that_are_compared():
+    compared = {"experiment": "domain", "data": "wnut17", "seed": 0, "scores": {"ents_f": 0.5}}
+    runs = [
+        Run(**compared, variant=variant, model={"perplexity": perplexity})
+        for variant, perplexity in (("input", 84.62), ("domain", None))
+    ]
+    assert table_of(runs).splitlines()[2:4] == [
+        "| WNUT17 | ELMo at the input | 84.6 | 50.0 | 1 |",
+        "| WNUT17 | ELMo continued on the domain's text | - | 50.0 | 1 |",
     ]
 
 

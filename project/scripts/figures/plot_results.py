@@ -9,11 +9,14 @@ import typer
 from wasabi import msg
 
 from ..experiments.runs import Run
+from ..experiments.trials import GAINS
 from .plot_learning_curve import draw_learning_curve
 from .plotting import TEXT, Axes, looks, picture, ticker
 from .results import (
+    COMPARED,
     SCORES,
     Summary,
+    compared,
     distinct,
     group,
     load,
@@ -23,8 +26,8 @@ from .results import (
     summary,
 )
 
-TASKS = ("ner", "textcat", "tagger")
-FIXED = ("average", "top")  # mixes that learn nothing
+FIXED = ("average", "top", "layer_0", "layer_1")  # mixes that learn nothing
+PLAIN = ("ner", "textcat", "tagger")  # whose corpus says what the task is
 MIXED = ("average", "concat")  # what else than layers a probe reads
 
 
@@ -46,6 +49,35 @@ def draw_sample_efficiency(runs: list[Run], output: Path) -> None:
             axes.set_ylabel(SCORES[score])
             axes.set_title(spoken(data))
             axes.legend()
+
+
+def draw_updates(runs: list[Run], output: Path) -> None:
+    """The dev score over the steps of training without and with ELMo, a panel a corpus, a line a
+    seed (section 5.4 of the paper)."""
+    panels = [
+        (name, pair)
+        for name, pair in compared(runs)
+        if all(any(run.history for run in found) for found in pair)
+    ]
+    if not panels:
+        msg.info("updates: no corpus has histories both without ELMo and with it")
+        return
+    n_columns = min(len(panels), 3)
+    n_rows = -(-len(panels) // n_columns)
+    with picture(output, 3.8 * n_columns, 3.2 * n_rows) as figure:
+        all_axes = figure.subplots(n_rows, n_columns, squeeze=False).flat
+        for axes, (name, pair) in zip(all_axes, panels):
+            for variant, found, look in zip(COMPARED, pair, looks()):
+                for number, run in enumerate(run for run in found if run.history):
+                    steps, scores = zip(*run.history)
+                    label = None if number else spoken(variant)
+                    axes.plot(steps, scores, label=label, **{**look.of_line, "marker": ""})
+            axes.set_xlabel("steps")
+            axes.set_ylabel(f"{SCORES[shown_scores(pair[0])[0]]}, dev")
+            axes.set_title(name)
+            axes.legend(fontsize="small")
+        for axes in all_axes[len(panels) :]:
+            axes.set_visible(False)
 
 
 def draw_layer_weights(runs: list[Run], output: Path) -> None:
@@ -150,7 +182,7 @@ def _learned_weights(runs: list[Run]) -> dict[str, list[list[float]]]:
         for component, mixes in run.mixes.items():
             for number, mix in enumerate(mixes):
                 place = ("input", "output")[number] if len(mixes) == 2 else ""
-                experiment = "" if run.experiment in TASKS else run.experiment
+                experiment = "" if run.experiment in PLAIN else run.experiment
                 several = component if len(run.mixes) > 1 else ""
                 above = _title(experiment, run.data, several)
                 below = ": ".join(filter(None, (spoken(run.variant), place)))
@@ -166,6 +198,10 @@ PICTURES = {
     "sample_efficiency": (
         draw_sample_efficiency,
         lambda run: run.experiment == "sample_efficiency",
+    ),
+    "updates": (
+        draw_updates,
+        lambda run: run.experiment in GAINS and run.variant in COMPARED and run.history,
     ),
     "layer_weights": (
         draw_layer_weights,

@@ -1,11 +1,12 @@
 """This module puts the figures of the project's runs together, and knows how they are called."""
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Optional
 
 from ..experiments.runs import Run, read_runs
+from ..experiments.trials import GAINS, MODELS
 
 # The scores that are shown, the first that there is as the one that counts.
 SCORES = {
@@ -46,10 +47,28 @@ NAMES = {
     "input_output": "ELMo at input and output",
     "crf_input": "ELMo at the input, with a CRF",
     "taglm": "TagLM",
+    "static": "static vectors, without ELMo",
+    "static_input": "static vectors and ELMo",
+    "pretrained": "`spacy pretrain`, without ELMo",
+    "two_hours": "ELMo of two hours",
+    "domain": "ELMo continued on the domain's text",
+    "fine_tuned": "ELMo fine-tuned",
+    "dropout_0.5": "ELMo with dropout 0.5",
+    "both": "both directions, characters, residual connections",
+    "forward": "forward alone",
+    "forward_half": "forward half of both",
+    "backward_half": "backward half of both",
+    "words": "words in place of characters",
+    "highway": "highway connections",
+    "none": "no connections",
+    "layer_0": "layer 0",
+    "layer_1": "layer 1",
     "top": "top layer",
     "lambda_0.001": "learned, lambda 0.001",
     "lambda_1": "learned, lambda 1",
+    "rate_10": "learned, rate times 10",
 }
+COMPARED = ("tok2vec", "input")  # without ELMo and with it
 
 
 class Summary(NamedTuple):
@@ -86,6 +105,47 @@ def distinct(runs: Iterable[Run]) -> list[Run]:
     for run in runs:
         found.setdefault(run.settings or run.name, run)
     return list(found.values())
+
+
+def compared(runs: Iterable[Run]) -> Iterator[tuple[str, tuple[list[Run], list[Run]]]]:
+    """Yield the name of each corpus of the tasks that ELMo is tried on, and its runs without ELMo
+    and with it, where there are both."""
+    tried = [run for run in runs if run.experiment in GAINS]
+    for (experiment, data), found in group(tried, "experiment", "data").items():
+        variants = dict(group(found, "variant"))
+        without, elmo = (variants.get((name,), []) for name in COMPARED)
+        own = f", {spoken(experiment)}" if experiment in MODELS else ""
+        if without and elmo:
+            yield spoken(data) + own, (without, elmo)
+
+
+class Updates(NamedTuple):
+    """The best dev score without ELMo, after how many steps it is reached, and after how many
+    with ELMo it is passed (None: not by every seed)."""
+
+    best: float
+    reached: float
+    passed: Optional[float]
+
+
+def updates(without: list[Run], elmo: list[Run]) -> Optional[Updates]:
+    """Means over the seeds that both have, None where no run has kept its history."""
+    with_elmo = {run.seed: run.history for run in elmo if run.history}
+    rows = []
+    for run in without:
+        if run.history and run.seed in with_elmo:
+            best = max(score for _, score in run.history)
+            reached = next(step for step, score in run.history if score == best)
+            rows.append((best, reached, _first_above(best, with_elmo[run.seed])))
+    if not rows:
+        return None
+    best, reached, passed = zip(*rows)
+    steps = None if None in passed else statistics.fmean(passed)
+    return Updates(statistics.fmean(best), statistics.fmean(reached), steps)
+
+
+def _first_above(score: float, history: list[tuple[int, float]]) -> Optional[int]:
+    return next((step for step, found in history if found > score), None)
 
 
 def summarize(runs: Iterable[Run], score: str) -> Optional[Summary]:

@@ -1,6 +1,6 @@
 """This script writes the project's results as Markdown tables into a page, between
 `<!-- results:NAME -->` and `<!-- /results:NAME -->`, where NAME is an experiment, or "gain": what
-ELMo gains on each task."""
+ELMo gains on each task, or "updates": after how many steps it is ahead."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,24 +13,26 @@ from wasabi import msg
 from spacy_elmo.files import atomic_write
 
 from ..experiments.runs import Experiment, Run
-from ..experiments.trials import MODELS
 from .results import (
+    COMPARED,
     SCORES,
+    compared,
     group,
     in_percent,
     load,
     shown_scores,
     spoken,
     summarize,
+    updates,
 )
 
 # What stands across the top; of other experiments all scores that are shown.
 ACROSS = {"sample_efficiency": "share", "mix": "variant", "probe": "variant"}
 HEADERS = {"senses": {"task": "method", "variant": "reads"}}
-# What "gain" compares, and on which experiments.
-GAIN = "gain"
-COMPARED = ("tok2vec", "input")
-TASKS = ("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "textpair", "qa")
+# Of several experiments: those of GAINS, the first two variants of COMPARED.
+GAIN, UPDATES = "gain", "updates"
+# Whose language models are compared.
+BY_MODEL = ("two_hours", "domain", "language_models")
 MARK = re.compile(r"<!-- (/?)results:(\S+) -->")
 
 
@@ -49,13 +51,26 @@ def _by_score(runs: list[Run]) -> str:
     """A row a variant, a column a score."""
     fields = _fields(runs, "data", "task", "variant")
     scores = shown_scores(runs)
+    shows_perplexity = runs[0].experiment in BY_MODEL
     rows = [
-        [*names, *(in_percent(summarize(found, score)) for score in scores), _seeds([found])]
+        [
+            *names,
+            *([_perplexity(found)] if shows_perplexity else []),
+            *(in_percent(summarize(found, score)) for score in scores),
+            _seeds([found]),
+        ]
         for names, found in group(runs, *fields).items()
     ]
     headers = HEADERS.get(runs[0].experiment, {})
     left = [headers.get(name, name) for name in fields]
-    return _table(left, [*(SCORES[score] for score in scores), "seeds"], rows)
+    right = [*(["perplexity"] if shows_perplexity else []), *(SCORES[score] for score in scores)]
+    return _table(left, [*right, "seeds"], rows)
+
+
+def _perplexity(runs: list[Run]) -> str:
+    """Of their language model, as its training says."""
+    found = runs[0].model.get("perplexity")
+    return f"{found:.1f}" if found else "-"
 
 
 def _by_field(runs: list[Run], field: str) -> str:
@@ -75,30 +90,40 @@ def _by_field(runs: list[Run], field: str) -> str:
 
 
 def gain_table(runs: list[Run]) -> str:
-    """A row a corpus: the score that counts without ELMo and with it, and the difference."""
+    """A row a corpus: the score that counts without ELMo and with it, the difference, and by how
+    much it makes the error smaller, as in the paper's table 1."""
     rows = []
-    for (experiment, data), found in group(
-        (run for run in runs if run.experiment in TASKS), "experiment", "data"
-    ).items():
-        variants = dict(group(found, "variant"))
-        score = shown_scores(found)[0]
-        pair = [summarize(variants.get((name,), []), score) for name in COMPARED]
-        if None in pair:
-            continue
-        without, elmo = pair
-        gain = f"{100 * (elmo.mean - without.mean):+.1f}"
-        cells = [in_percent(without), in_percent(elmo), gain]
-        own = f", {spoken(experiment)}" if experiment in MODELS else ""
-        seeds = _seeds(variants[name,] for name in COMPARED)
-        rows.append([spoken(data) + own, SCORES[score], *cells, seeds])
-    table = _table(["data", "score"], [*map(spoken, COMPARED), "gain", "seeds"], rows)
+    for name, pair in compared(runs):
+        score = shown_scores(pair[0])[0]
+        without, elmo = (summarize(found, score) for found in pair)
+        gain = elmo.mean - without.mean
+        relative = f"{100 * gain / (1 - without.mean):.1f} %" if without.mean < 1 else "-"
+        cells = [in_percent(without), in_percent(elmo), f"{100 * gain:+.1f}", relative]
+        rows.append([name, SCORES[score], *cells, _seeds(pair)])
+    right = [*map(spoken, COMPARED), "gain", "error reduction", "seeds"]
+    table = _table(["data", "score"], right, rows)
     return f"{table}\n\nIn percent; mean and standard deviation over the seeds."
+
+
+def updates_table(runs: list[Run]) -> str:
+    """A row a corpus: the best dev score without ELMo, after how many steps it is reached, and
+    after how many steps with ELMo it is passed (section 5.4)."""
+    rows = []
+    for name, (without, elmo) in compared(runs):
+        found = updates(without, elmo)
+        if found is None:
+            continue
+        passed = "never" if found.passed is None else f"{found.passed:,.0f}"
+        cells = [f"{100 * found.best:.1f}", f"{found.reached:,.0f}", passed]
+        rows.append([name, *cells, _seeds([without, elmo])])
+    right = ["best dev score without ELMo", "steps to it", "steps with ELMo to pass it", "seeds"]
+    return f"{_table(['data'], right, rows)}\n\nMeans over the seeds."
 
 
 def tables_of(runs: list[Run]) -> dict[str, str]:
     """All tables, by their names."""
     tables = {name: table_of(found) for (name,), found in group(runs, "experiment").items()}
-    return {**tables, GAIN: gain_table(runs)}
+    return {**tables, GAIN: gain_table(runs), UPDATES: updates_table(runs)}
 
 
 def _fields(runs: list[Run], *names: str) -> list[str]:
@@ -125,7 +150,7 @@ def fill(text: str, tables: dict[str, str]) -> str:
     RAISES (ValueError): A mark is unknown, or one of a pair is missing.
     """
     marks = list(MARK.finditer(text))
-    known = (*get_args(Experiment), GAIN)
+    known = (*get_args(Experiment), GAIN, UPDATES)
     for mark in marks:
         if mark[2] not in known:
             raise ValueError(
