@@ -101,7 +101,7 @@ def test_updates():
     assert updates_table(runs).splitlines()[2] == row
     runs[-1].history = [(0, 0.0), (200, 0.5)]
     assert updates_table(runs).splitlines()[2] == row.replace("| 300 | 2", "| never | 2")
-    assert updates_table([Run(**NER, variant="input", seed=0, scores={})]).count("\n") == 3
+    assert updates_table([Run(**NER, variant="input", seed=0, scores={})]) is None
 
 
 def test_perplexity_of_models_that_are_compared():

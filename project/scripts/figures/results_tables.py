@@ -5,7 +5,7 @@ ELMo gains on each task, or "updates": after how many steps it is ahead."""
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Optional, get_args
 
 import typer
 from wasabi import msg
@@ -105,9 +105,9 @@ def gain_table(runs: list[Run]) -> str:
     return f"{table}\n\nIn percent; mean and standard deviation over the seeds."
 
 
-def updates_table(runs: list[Run]) -> str:
+def updates_table(runs: list[Run]) -> Optional[str]:
     """A row a corpus: the best dev score without ELMo, after how many steps it is reached, and
-    after how many steps with ELMo it is passed (section 5.4)."""
+    after how many steps with ELMo it is passed (section 5.4). None without histories."""
     rows = []
     for name, (without, elmo) in compared(runs):
         found = updates(without, elmo)
@@ -116,6 +116,8 @@ def updates_table(runs: list[Run]) -> str:
         passed = "never" if found.passed is None else f"{found.passed:,.0f}"
         cells = [f"{100 * found.best:.1f}", f"{found.reached:,.0f}", passed]
         rows.append([name, *cells, _seeds([without, elmo])])
+    if not rows:
+        return None
     right = ["best dev score without ELMo", "steps to it", "steps with ELMo to pass it", "seeds"]
     return f"{_table(['data'], right, rows)}\n\nMeans over the seeds."
 
@@ -123,7 +125,8 @@ def updates_table(runs: list[Run]) -> str:
 def tables_of(runs: list[Run]) -> dict[str, str]:
     """All tables, by their names."""
     tables = {name: table_of(found) for (name,), found in group(runs, "experiment").items()}
-    return {**tables, GAIN: gain_table(runs), UPDATES: updates_table(runs)}
+    by_step = updates_table(runs)
+    return {**tables, GAIN: gain_table(runs), **({UPDATES: by_step} if by_step else {})}
 
 
 def _fields(runs: list[Run], *names: str) -> list[str]:
