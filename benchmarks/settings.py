@@ -13,7 +13,7 @@ where sizes are the same; the seconds are those of its training steps alone. Wit
 `--minutes` each trains for the same time instead. The steps are taken in short turns,
 so that what else runs on the machine disturbs all alike; `--cpu-time` counts the processor's time,
 for one thread on a busy machine. A variant may begin with its name and a colon; with `--output`
-each model is written to a folder of that name.
+each model is written to `model-best` in a folder of that name.
 """
 
 import argparse
@@ -115,9 +115,10 @@ def main() -> None:
             flush=True,
         )
         if args.output:
-            args.output.mkdir(parents=True, exist_ok=True)
+            folder = args.output / name
+            folder.mkdir(parents=True, exist_ok=True)
             report = trainer.report(figures)
-            save_model(trainer.model, args.output / name, lang="en", provenance=report)
+            save_model(trainer.model, folder / "model-best", lang="en", provenance=report)
 
 
 def read(path: Path) -> Corpus:

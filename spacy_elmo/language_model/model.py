@@ -15,7 +15,8 @@ from ..bilm.vocabulary import Vocabulary
 from ..text.corpus import END_ID, START_ID
 from ..weights.bundle import ModelBundle
 from ..weights.formats import read_model
-from ..weights.pipeline_folder import SOFTMAX_FILE, PipelineFolder
+from ..weights.pipeline_folder import PipelineFolder
+from ..weights.softmax_file import SOFTMAX_FILE
 from ..weights.vocabulary_files import VOCABULARY_FILE
 from .windows import Window
 

@@ -1,22 +1,21 @@
 """Models as spaCy pipelines on disk, the softmax and its words beside the pipe `elmo`."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 
 from ..bilm.config import shortened
-from ..bilm.softmax import Softmax, make_softmax
-from ..bilm.vocabulary import Vocabulary
+from ..bilm.softmax import Softmax
 from ..files import atomic_folder
 from .archives import File, read_bytes, read_object
 from .attribution import license_of
 from .bundle import ModelBundle, Prediction
 from .limits import LARGEST_CONFIG, MAX_SECTIONS
-from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one, read_file
+from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
+from .softmax_file import SOFTMAX_FILE, make_prediction, read_tensors, write_softmax
 from .vocabulary_files import VOCABULARY_FILE, read_lines
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 PIPE = "elmo"
 DESCRIPTION = "An ELMo language model for spacy-elmo"
 CONFIG_FILE = "config.cfg"
-SOFTMAX_FILE = "softmax.safetensors"
 # What spaCy writes into meta.json in some way where nobody named a pipeline.
 _NAMES = ("name", "version", "author", "email", "url", "license")
 
@@ -52,7 +50,7 @@ class PipelineFolder(SafetensorsFile):
         return None if file is None else cls(path, file)
 
     def read(self, *, weights_only: bool = False) -> ModelBundle:
-        bundle = super().read()
+        bundle = super().read(weights_only=True)
         if weights_only:
             return bundle
         absent = [file.name for file in self.others if not file.is_file()]
@@ -88,7 +86,11 @@ class PipelineFolder(SafetensorsFile):
             if bundle.prediction is not None:
                 _write_softmax(bundle.prediction, folder)
             if dtype != torch.float32:
-                super().write(bundle, folder / PIPE / MODEL_FILE, dtype)
+                super().write(replace(bundle, prediction=None), folder / PIPE / MODEL_FILE, dtype)
+
+    @classmethod
+    def targets(cls, target: Path) -> list[Path]:
+        return [target]
 
 
 def _pipeline(bundle: ModelBundle) -> "Language":
@@ -107,35 +109,16 @@ def _pipeline(bundle: ModelBundle) -> "Language":
 
 
 def _write_softmax(prediction: Prediction, folder: Path) -> None:
-    softmax, vocabulary = prediction
-    weights = {name: value.contiguous() for name, value in softmax.state_dict().items()}
-    # Not by `save_file`: its errors are no OSError, and others may not read its file.
-    (folder / SOFTMAX_FILE).write_bytes(save(weights))
-    vocabulary.to_disk(folder / VOCABULARY_FILE)
+    write_softmax(prediction, folder / SOFTMAX_FILE, words=False)
+    prediction[1].to_disk(folder / VOCABULARY_FILE)
 
 
 def _read_softmax(folder: Path, width: int) -> Prediction:
-    data = read_file(folder / SOFTMAX_FILE)
-    try:
-        weights = load(data)
-    except SafetensorError as error:
-        raise ValueError(f"{folder / SOFTMAX_FILE}: {error}") from error
+    path = folder / SOFTMAX_FILE
+    tensors = read_tensors(path)
     # Of each word there is a number at least, of two bytes.
-    words = read_lines(folder / VOCABULARY_FILE, len(data) // 2)
-    try:
-        vocabulary = Vocabulary(words)
-    except ValueError as error:
-        raise ValueError(f"{folder / VOCABULARY_FILE}: {error}") from error
-    try:
-        kind = "full" if "weight" in weights else "adaptive"
-        softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
-        softmax.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(
-            f"{folder / SOFTMAX_FILE}: does not fit the {len(vocabulary)} words of "
-            f"{VOCABULARY_FILE} and projection_dim {width}: {error}"
-        ) from error
-    return softmax, vocabulary
+    words = read_lines(folder / VOCABULARY_FILE, path.stat().st_size // 2)
+    return make_prediction(tensors, words, width, path, VOCABULARY_FILE)
 
 
 def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional[str], list[str]]:

@@ -2,7 +2,7 @@
 vocabularies as tensors of bytes."""
 
 from pathlib import Path
-from typing import Any, ClassVar, Optional, Union
+from typing import Any, ClassVar, Optional
 
 import numpy as np
 import srsly
@@ -13,16 +13,18 @@ from safetensors.torch import load, save
 from ..bilm.config import BiLMConfig
 from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
+from ..bilm.softmax import Softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
-from ..files import OpenedFile, atomic_write
-from .archives import File, opened
+from ..files import atomic_write
+from .archives import File
 from .attribution import take_attribution
 from .bundle import ModelBundle
 from .format import Format
 from .layout import plain, read_parameters
-from .limits import LARGEST_JSON
 from .offloading import offload, open_files
+from .softmax_file import SOFTMAX_FILE, read_softmax, write_softmax
 from .state_dict_file import StateDict
+from .tensor_file import N_SIZE, cast, header_size, read_file
 from .vocabulary_files import largest_text
 
 FORMAT = "spacy-elmo"
@@ -31,12 +33,12 @@ MODEL_FILE = "model.safetensors"
 # A header could not hold the longest ones.
 VOCABULARY = "vocabulary."
 ALIGNMENT = "alignment"
-_N_SIZE = 8  # bytes that say how long the header is
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
 
 
 class SafetensorsFile(Format):
-    """A `.safetensors` file: given, or the one of a folder."""
+    """A `.safetensors` file: given, or the one of a folder. The softmax, if there is one, stands in
+    a file beside it, `NAME.softmax.safetensors`."""
 
     name = "safetensors"
     suffixes: ClassVar[tuple[str, ...]] = (SUFFIX,)
@@ -49,17 +51,20 @@ class SafetensorsFile(Format):
     def find(cls, path: File) -> Optional["SafetensorsFile"]:
         if not isinstance(path, Path) or path.is_file():
             return cls(path) if isinstance(path, Path) and path.suffix == SUFFIX else None
-        file = find_one(path, f"*{SUFFIX}")
+        file = find_one(path, f"*{SUFFIX}", besides=f".{SOFTMAX_FILE}")
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False) -> ModelBundle:
         bilm = read_offloaded(self.file)
         take_attribution(bilm.provenance, self.file)
-        lang = bilm.provenance.get("lang")
-        return ModelBundle(bilm, lang=lang, provenance=bilm.provenance)
+        bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"), provenance=bilm.provenance)
+        softmax = softmax_of(self.file)
+        if softmax.is_file() and not weights_only:
+            bundle.prediction = read_softmax(softmax, bilm.config.projection_dim)
+        return bundle
 
     def files(self) -> list[Path]:
-        return [self.file]
+        return [file for file in self.targets(self.file) if file.is_file()]
 
     def dtype(self) -> Optional[str]:
         with safe_open(self.file, framework="numpy") as file:
@@ -69,6 +74,22 @@ class SafetensorsFile(Format):
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
         atomic_write(target, to_bytes(bundle.bilm, dtype, bundle.provenance))
+        softmax_of(target).unlink(missing_ok=True)  # of the model that stood there
+        if bundle.prediction is not None:
+            write_softmax(bundle.prediction, softmax_of(target), dtype)
+
+    @classmethod
+    def targets(cls, target: Path) -> list[Path]:
+        return [target, softmax_of(target)]
+
+    @classmethod
+    def has_room(cls, softmax: Softmax) -> bool:
+        return True
+
+
+def softmax_of(file: Path) -> Path:
+    """RETURNS (Path): Where the softmax of a model's file stands."""
+    return file.with_name(f"{file.stem}.{SOFTMAX_FILE}")
 
 
 def read_offloaded(file: Path) -> BiLM:
@@ -84,37 +105,18 @@ def read_offloaded(file: Path) -> BiLM:
     return bilm
 
 
-def read_file(file: Union[Path, OpenedFile]) -> bytes:
-    """Read a `.safetensors` file.
-
-    file (Union[Path, OpenedFile]): The file.
-    RETURNS (bytes): Its content.
-    RAISES (ValueError): It is none, or its header larger than any model's.
-    """
-    with opened(file) as stream:
-        start = stream.read(_N_SIZE)
-        size = _header_size(start)
-        if size > LARGEST_JSON:
-            raise ValueError(
-                f"{file}: not a readable .safetensors file: its header claims {size:,} bytes, "
-                f"there may be {LARGEST_JSON:,}"
-            )
-        return start + stream.read()
-
-
-def _header_size(data: bytes) -> int:
-    return int.from_bytes(data[:_N_SIZE], "little")
-
-
-def find_one(folder: Path, pattern: str) -> Optional[Path]:
+def find_one(folder: Path, pattern: str, besides: Optional[str] = None) -> Optional[Path]:
     """Find the one file of a folder that can be meant.
 
     folder (Path): The folder.
     pattern (str): Its files that could be.
+    besides (Optional[str]): How the names of those end that cannot.
     RETURNS (Optional[Path]): The file, or None if there is none.
     RAISES (ValueError): There are several.
     """
     found = sorted(folder.glob(pattern))
+    if besides is not None:
+        found = [file for file in found if not file.name.endswith(besides)]
     if len(found) > 1:
         names = ", ".join(str(file.relative_to(folder)) for file in found)
         raise ValueError(f"{folder} holds several models: {names}. Give the path of one of them.")
@@ -143,22 +145,12 @@ def to_bytes(
         "provenance": srsly.json_dumps(bilm.provenance if provenance is None else provenance),
     }
     weights = bilm.with_weights().state_dict()
-    state = {name: _cast(name, value, dtype) for name, value in weights.items()}
+    state = {name: cast(name, value, dtype) for name, value in weights.items()}
     for name, vocabulary in bilm.indexer.vocabularies._asdict().items():
         if vocabulary is not None:
             array = np.frombuffer(vocabulary.to_bytes(), dtype="uint8")
             state[VOCABULARY + name] = torch.from_numpy(array.copy())
     return save(state, metadata=metadata)
-
-
-def _cast(name: str, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    cast = value.to(dtype).contiguous()
-    if dtype != value.dtype and (cast.isinf() & value.isfinite()).any():
-        raise ValueError(
-            f"'{name}' holds {value.abs().max():.3g}, which is too large for {dtype}: "
-            f"use bfloat16 or float32"
-        )
-    return cast
 
 
 def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
@@ -217,5 +209,5 @@ def _take_vocabularies(tensors: dict[str, torch.Tensor], config: BiLMConfig) -> 
 
 
 def _metadata(data: bytes) -> dict[str, Any]:
-    header = data[_N_SIZE : _N_SIZE + _header_size(data)].decode("utf8")
+    header = data[N_SIZE : N_SIZE + header_size(data)].decode("utf8")
     return srsly.json_loads(header)["__metadata__"]

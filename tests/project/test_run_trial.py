@@ -228,7 +228,7 @@ def test_what_a_trial_begins_with(try_it, no_training, corpus, tiny_weights, tmp
     nlp = spacy.blank("en")
     nlp.vocab.set_vector("bank", np.ones(4, "f"))
     nlp.to_disk(tmp_path / "vectors")
-    shutil.copytree(tiny_weights.parent, tmp_path / "models" / "domain")
+    shutil.copytree(tiny_weights.parent, tmp_path / "models" / "domain" / "model-best")
     text = tmp_path / "text.txt"
     text.write_text("The bank lent money .\n" * 20)
     call("experiments.pretrain_tok2vec", text, tmp_path / "tok2vec", "--minutes", 0.02)

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 import spacy
 import srsly
+import torch
+from safetensors.torch import save
 
-from spacy_elmo.bilm.softmax import AdaptiveSoftmax
+from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax
 from spacy_elmo.language_model.model import read_language_model, save_model
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.formats import read_bundle
+from spacy_elmo.weights.manylangs import ManyLangs
 from spacy_elmo.weights.named import NAMED, NamedModel
 from spacy_elmo.weights.remote_file import RemoteFile
 
@@ -39,10 +42,47 @@ def stops(message, source, target, **settings):
     return lost[0]
 
 
-def test_softmax_has_no_room_in_safetensors(tmp_path, source):
-    stops("the softmax and its vocabulary of 6 words", source, tmp_path / "a.safetensors")
-    _, lost = convert(source, tmp_path / "b.safetensors", keep_softmax=False)
+def test_softmax_has_no_room_in_manylangs(source):
+    lost = ManyLangs.losses(read_bundle(source), "float32")
+    assert lost[0].startswith("the softmax and its vocabulary of 6 words")
+
+
+@pytest.mark.parametrize("kind", [LanguageModelSoftmax, AdaptiveSoftmax])
+def test_softmax_beside_safetensors(tmp_path, kind):
+    """In a file of its own, which stands for one model: gone with it, and out of the way."""
+    save_model(make_model(kind=kind), tmp_path / "x", lang="en", provenance={})
+    target, beside = tmp_path / "y" / "a.safetensors", tmp_path / "y" / "a.softmax.safetensors"
+    convert(tmp_path / "x", target)
+    before, after = read_language_model(tmp_path / "x"), read_language_model(tmp_path / "y")
+    assert after.vocabulary.words == before.vocabulary.words
+    assert str(after.softmax.state_dict()) == str(before.softmax.state_dict())
+    with pytest.raises(ValueError, match=r"a.safetensors exists already"):
+        convert(tmp_path / "x", target)
+    convert(tmp_path / "x", target, dtype="float16", allow_loss=True, force=True)
+    rounded = read_language_model(target).softmax.state_dict()
+    for name, weight in before.softmax.state_dict().items():
+        np.testing.assert_array_equal(rounded[name], weight.half().float())
+    _, lost = convert(tmp_path / "x", target, keep_softmax=False, force=True)
     assert not lost
+    assert not beside.exists()
+    with pytest.raises(ValueError, match="holds no softmax"):
+        read_language_model(target)
+
+
+def test_softmax_beside_safetensors_that_is_broken(tmp_path, source):
+    target, beside = tmp_path / "a.safetensors", tmp_path / "a.softmax.safetensors"
+    convert(source, target)
+    whole = beside.read_bytes()
+    for content, message in (
+        (whole[:-3], r"a.softmax.safetensors: "),
+        (save({"weight": torch.zeros(2)}), "there is no tensor 'words'"),
+        (whole.replace("ï".encode(), b"\xff\xff"), "no UTF-8"),
+        (whole.replace("\n日".encode(), "_日".encode()), "does not fit the 5 words"),
+    ):
+        beside.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            read_language_model(target)
+        read_weights(target)  # which asks for no softmax
 
 
 def test_adaptive_softmax_has_no_room_in_hdf5(tmp_path):

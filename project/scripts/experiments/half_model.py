@@ -26,6 +26,7 @@ def main(
         bilm = read_weights(model)
         if not bilm.config.bidirectional:
             raise ValueError(f"{model} has one direction")
+        output.parent.mkdir(parents=True, exist_ok=True)
         with torch.no_grad():
             for lstm in bilm.stacks[1 - DIRECTIONS.index(direction)]:
                 lstm.projection.zero_()

@@ -129,7 +129,7 @@ class Places:
 
     corpus (Path): Folder of DATA-train.spacy and so on.
     model (str): The language model.
-    models (Path): Folder of the language models of `trials.LANGUAGE_MODELS`.
+    models (Path): Folder of `NAME/model-best`, the language models of `trials.LANGUAGE_MODELS`.
     vectors (Path): Static vectors: a pipeline's folder.
     tok2vec (Path): What `spacy pretrain` wrote.
     runs (Path): Folder for the results.
@@ -146,7 +146,7 @@ class Places:
         """RETURNS (Inputs): What a trial begins with.
         RAISES (ValueError): It is missing, or cannot be read."""
         own = trial.variant in LANGUAGE_MODELS
-        weights = str(self.models / trial.variant) if own else self.model
+        weights = str(self.models / trial.variant / "model-best") if own else self.model
         inputs = Inputs(
             model=describe_model(weights) if PLACES[trial.variant] else None,
             vectors=self.vectors if trial.variant in STATIC else None,

@@ -1,0 +1,96 @@
+"""A language model's softmax and its words, in files of their own: they are read when asked for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from ..bilm.softmax import make_softmax
+from ..bilm.vocabulary import Vocabulary
+from ..files import atomic_write
+from .bundle import Prediction
+from .tensor_file import cast, read_file
+
+SOFTMAX_FILE = "softmax.safetensors"
+WORDS = "words"
+
+
+def write_softmax(
+    prediction: Prediction, path: Path, dtype: torch.dtype = torch.float32, *, words: bool = True
+) -> None:
+    """Write a softmax, whole or not at all.
+
+    prediction (Tuple[Softmax, Vocabulary]): The softmax, and its words.
+    path (Path): The file to write.
+    dtype (torch.dtype): Type of the weights on disk; they are read as float32.
+    words (bool): Whether the words stand in the file, too.
+    RAISES (ValueError): A weight is too large for the type.
+    """
+    softmax, vocabulary = prediction
+    tensors = {name: cast(name, value, dtype) for name, value in softmax.state_dict().items()}
+    if words:
+        text = "\n".join(vocabulary.words).encode()
+        tensors[WORDS] = torch.from_numpy(np.frombuffer(text, dtype="uint8").copy())
+    # Not by `save_file`: its errors are no OSError, and others may not read its file.
+    atomic_write(path, save(tensors))
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """RETURNS (Dict[str, Tensor]): The tensors of a file.
+    RAISES (ValueError): It is broken."""
+    try:
+        return load(read_file(path))
+    except SafetensorError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def read_softmax(path: Path, width: int) -> Prediction:
+    """Read a softmax whose words stand in its file.
+
+    path (Path): The file.
+    width (int): `projection_dim` of the model that it belongs to.
+    RETURNS (Tuple[Softmax, Vocabulary]): The softmax in float32, and its words.
+    RAISES (ValueError): The file is broken, or they do not fit one another.
+    """
+    tensors = read_tensors(path)
+    text = tensors.pop(WORDS, None)
+    if text is None or text.dtype != torch.uint8:
+        raise ValueError(f"{path}: there is no tensor '{WORDS}' of bytes in it")
+    try:
+        words = text.numpy().tobytes().decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: its words are no UTF-8: {error}") from error
+    return make_prediction(tensors, words, width, path, path.name)
+
+
+def make_prediction(
+    tensors: Mapping[str, Tensor], words: list[str], width: int, path: Path, words_of: str
+) -> Prediction:
+    """Put a softmax and its words together.
+
+    tensors (Mapping[str, Tensor]): The softmax's weights, of any floating-point type.
+    words (List[str]): The words.
+    width (int): `projection_dim` of the model that they belong to.
+    path (Path): The file of the weights, for the message.
+    words_of (str): That of the words.
+    RETURNS (Tuple[Softmax, Vocabulary]): The softmax in float32, and its words.
+    RAISES (ValueError): They do not fit one another.
+    """
+    try:
+        vocabulary = Vocabulary(words)
+    except ValueError as error:
+        raise ValueError(f"{path.with_name(words_of)}: {error}") from error
+    try:
+        kind = "full" if "weight" in tensors else "adaptive"
+        softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
+        softmax.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        raise ValueError(
+            f"{path}: does not fit the {len(vocabulary)} words of {words_of} and projection_dim "
+            f"{width}: {error}"
+        ) from error
+    return softmax, vocabulary
