@@ -1,6 +1,7 @@
 """`python -m spacy elmo corpus`"""
 
 from pathlib import Path
+from typing import Optional
 
 import typer
 from wasabi import msg
@@ -15,7 +16,14 @@ def corpus_cli(
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
     min_count: int = typer.Option(2, help="Least count of a word of the vocabulary"),
     max_size: int = typer.Option(30_000, help="Most words of the vocabulary"),
-    n_process: int = typer.Option(-1, "--n-process", "-n", help="Processes; -1 is one a core"),
+    n_process: int = typer.Option(
+        -1, "--workers", "--n-process", "-n", help="Processes on this machine; -1 is one a core"
+    ),
+    worker: Optional[str] = typer.Option(
+        None,
+        help="K/N: read the K-th of N shares of the text, as one of N in an array of jobs. When "
+        "all have, the same without --worker writes the corpus",
+    ),
     on_error: str = typer.Option(
         "skip", help="What cannot be read: 'skip' it, or 'refuse' to go on"
     ),
@@ -30,7 +38,7 @@ def corpus_cli(
     from ..text.prepare import prepare
 
     try:
-        prepare(
+        corpus = prepare(
             inputs,
             output,
             format=format,
@@ -40,10 +48,16 @@ def corpus_cli(
             n_process=n_process,
             on_error=on_error,
             max_sentence=max_sentence,
+            worker=worker,
         )
     except KeyboardInterrupt:
         msg.warn("Stopped; the same command goes on from here")
         raise typer.Exit(130) from None
+    if corpus is None:
+        msg.good(
+            f"Read share {worker}; when all are read, the same without --worker writes {output}"
+        )
+        return
     manifest = read_manifest(output) or {}
     counts = manifest["counts"]
     skipped = sum(manifest["skipped"]["by_file"].values())

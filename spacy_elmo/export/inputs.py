@@ -5,13 +5,14 @@ from glob import has_magic
 from pathlib import Path
 from typing import Optional
 
+from ..files.remote import is_url, reading
 from ..text.reading import READABLE, Inputs, find_files
 from .columns_input import read_conll, read_tsv
 from .conllu_input import read_conllu
 from .entries import Entry
 from .making import DocMaker
 from .parquet_input import read_parquet
-from .pieces import Piece, Source, is_url, reading
+from .pieces import Piece, Source
 from .spacy_input import read_docbin
 from .text_input import read_records, read_text
 from .workplace import Workplace

@@ -3,17 +3,12 @@
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Optional, Union
 
 from ..files.checksum import BLOCK
-
-
-def is_url(given: object) -> bool:
-    """RETURNS (bool): Whether this is a URL that `fsspec` opens, not a path."""
-    return "://" in str(given)
+from ..files.remote import RemoteFile, is_url, reading
 
 
 @dataclass(frozen=True)
@@ -56,23 +51,18 @@ class Piece:
     def size(self) -> int:
         """RETURNS (int): Bytes of the whole file.
         RAISES (ValueError): It cannot be read."""
+        if is_url(self.source):
+            return RemoteFile(self.source).size()
         with reading(self.source):
-            if not is_url(self.source):
-                return Path(self.source).stat().st_size
-            from fsspec.core import url_to_fs
-
-            file_system, path = url_to_fs(self.source)
-            return int(file_system.size(path))
+            return Path(self.source).stat().st_size
 
     def open_file(self) -> BinaryIO:
         """RETURNS (BinaryIO): The whole file.
         RAISES (ValueError): It cannot be read."""
+        if is_url(self.source):
+            return RemoteFile(self.source).open()
         with reading(self.source):
-            if not is_url(self.source):
-                return Path(self.source).open("rb")
-            import fsspec
-
-            return fsspec.open(self.source, "rb").open()
+            return Path(self.source).open("rb")
 
     def open(self, *_: Any, **__: Any) -> BinaryIO:
         """Open what is to be read; of a part a copy on this machine, which goes when it is closed.
@@ -119,18 +109,3 @@ class Piece:
 
 
 Source = Union[Path, Piece]
-
-
-@contextmanager
-def reading(source: str) -> Iterator[None]:
-    """Name what cannot be read.
-
-    source (str): Path or URL.
-    RAISES (ValueError): It cannot be read.
-    """
-    try:
-        yield
-    except (MemoryError, ImportError):
-        raise
-    except Exception as error:  # what is elsewhere fails in each library's own way
-        raise ValueError(f"{source} cannot be read: {error or type(error).__name__}") from error

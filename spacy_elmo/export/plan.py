@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Optional
 
 from ..files import progress_bar
+from ..files.remote import reading
 from ..text.chunks import BLOCK, Chunk, ChunkReader
 from ..text.reading import refuse
 from .columns_input import column_number
 from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV
 from .parquet_input import group_bytes
-from .pieces import Piece, reading
+from .pieces import Piece
 from .tables import check_pyarrow
 from .text_input import Progress, lines_of
 

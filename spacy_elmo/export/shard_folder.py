@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Optional
 
-from ..files import atomic_write, by_its_name, put_on_disk
+from ..files import atomic_write, by_its_name, process_name, put_on_disk
 from .pieces import Piece
 from .plan import Plan
 from .workplace import check_settings
@@ -70,7 +69,7 @@ def write_shard(path: Path) -> Iterator[Path]:
     path (Path): The shard.
     YIELDS (Path): Where to write it.
     """
-    place = path.with_name(f".{path.name}.{_process()}{UNFINISHED}")
+    place = path.with_name(f".{path.name}.{process_name()}{UNFINISHED}")
     shutil.rmtree(place, ignore_errors=True)
     try:
         with by_its_name(path):
@@ -133,7 +132,7 @@ def _write_manifest(
     }
     text = json.dumps(content, indent=1) + "\n"
     with suppress(FileNotFoundError):  # another process has written the same, and swept
-        atomic_write(folder / MANIFEST, text, suffix=f".{_process()}{UNFINISHED}")
+        atomic_write(folder / MANIFEST, text, suffix=f".{process_name()}{UNFINISHED}")
 
 
 def _read_plan(folder: Path, settings: dict[str, Any], sources: Sequence[Piece]) -> Plan:
@@ -178,8 +177,3 @@ def _from_json(about: dict[str, Any], sources: Sequence[Piece]) -> Piece:
     if "row_groups" in values:
         values["row_groups"] = tuple(values["row_groups"])
     return Piece(source=sources[about["input"]].source, **values)
-
-
-def _process() -> str:
-    """RETURNS (str): A name that no other process has at the same time."""
-    return f"{socket.gethostname()}-{os.getpid()}"

@@ -1,6 +1,13 @@
 """Files and folders that are whole or as they were; checksums, locks, full disks, progress."""
 
-from .atomic import atomic_folder, atomic_stream, atomic_write, by_its_name, put_on_disk
+from .atomic import (
+    atomic_folder,
+    atomic_stream,
+    atomic_write,
+    by_its_name,
+    process_name,
+    put_on_disk,
+)
 from .checksum import checksum
 from .full_disk import full_disk
 from .lock import lock
@@ -16,6 +23,7 @@ __all__ = [
     "checksum",
     "full_disk",
     "lock",
+    "process_name",
     "progress_bar",
     "put_on_disk",
 ]

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -93,3 +94,9 @@ def put_on_disk(path: Path) -> None:
     for file in path.iterdir() if path.is_dir() else [path]:
         with file.open("rb+") as opened:
             os.fsync(opened.fileno())
+
+
+def process_name() -> str:
+    """RETURNS (str): A name for files that no other process has at the same time, here or on
+    another machine."""
+    return f"{socket.gethostname()}-{os.getpid()}"

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from array import array
 from collections import defaultdict
 from contextlib import suppress
@@ -15,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
-from ..files import atomic_stream
+from ..files import atomic_stream, process_name
 from .corpus import END_ID, START_ID
 from .reading import sentences_of_lines, splitter_of
 from .shards import TypeTable, spell
@@ -154,7 +153,7 @@ def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:
 
 
 def _write(path: Path, part: Part, summary: Summary) -> None:
-    with atomic_stream(path, suffix=f".{os.getpid()}") as file:  # equal chunks have one name
+    with atomic_stream(path, suffix=f".{process_name()}") as file:  # equal chunks have one name
         np.savez(
             file,
             ids=part.ids,

@@ -5,6 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -24,7 +25,7 @@ from .manifest import (
 from .merge import merge_parts, read_arrays
 from .parts import MAX_NAMED, Reading, Summary, make_part
 from .reading import NOT_UTF8, Inputs, check_format, find_files, is_jsonl
-from .workers import map_in_order, n_processes
+from .workers import map_in_order, n_processes, parse_worker
 
 CHUNK_SIZE = 1 << 22  # bytes of text that a process works on at a time
 SHARD_SIZE = 1 << 26  # tokens of a file
@@ -44,9 +45,10 @@ def prepare(
     on_error: str = "skip",
     max_sentence: int = 10_000,
     ignore: Optional[Path] = None,
+    worker: Optional[str] = None,
     chunk_size: int = CHUNK_SIZE,
     shard_size: int = SHARD_SIZE,
-) -> Corpus:
+) -> Optional[Corpus]:
     """Write text of any size as a corpus that is read from disk. Memory holds the
     token types, not the text. A run that was interrupted, in any way, goes on where
     it was when the same is called again; where the corpus is there, it is opened.
@@ -63,9 +65,12 @@ def prepare(
         and a line in the manifest, or 'refuse' to go on.
     max_sentence (int): Most tokens of a sentence; a longer one cannot be read.
     ignore (Optional[Path]): A folder whose files are no inputs, beside `output`.
+    worker (Optional[str]): "K/N": this is the K-th of N calls, perhaps on as many machines, each
+        of which reads its share of the text. When all have, the call without it writes the
+        corpus; it reads what they have not.
     chunk_size (int): Bytes of text that a process works on at a time.
     shard_size (int): Tokens of a file.
-    RETURNS (Corpus): The corpus, as `open_corpus` reads it.
+    RETURNS (Optional[Corpus]): The corpus, as `open_corpus` reads it; None after a share.
     RAISES (ValueError): A setting is impossible, an input cannot be read, there is no
         sentence, or the folder holds something else.
     RAISES (OSError): The disk is full, or another process writes to the folder.
@@ -80,19 +85,25 @@ def prepare(
         "max_sentence": max_sentence,
     }
     _check(settings)
-    n_process = n_processes(n_process)
+    n_process, share = n_processes(n_process), parse_worker(worker)
     output = Path(output)
     # What an earlier run has written into a folder of inputs is none of them.
     ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
     files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
     if not _is_there(output, files, settings):
         _make_room(output)
-        with full_disk(output), lock(output / UNFINISHED / "lock"):
-            # Another process may have finished it since.
+        if worker is not None:
+            with full_disk(output):
+                _Run(files, output, settings, chunk_size).write_parts(n_process, share)
             if not _is_there(output, files, settings):
-                run = _Run(files, output, settings, chunk_size)
-                run.write_parts(n_process)
-                run.merge(shard_size)
+                return None
+        else:
+            with full_disk(output), lock(output / UNFINISHED / "lock"):
+                # Another process may have finished it since.
+                if not _is_there(output, files, settings):
+                    run = _Run(files, output, settings, chunk_size)
+                    run.write_parts(n_process)
+                    run.merge(shard_size)
     shutil.rmtree(output / UNFINISHED, ignore_errors=True)
     return open_corpus(output)
 
@@ -146,7 +157,8 @@ def _make_room(output: Path) -> None:
     if output.exists() and not output.is_dir():
         raise ValueError(f"{output} is a file; the corpus needs a folder")
     unfinished = output / UNFINISHED
-    if output.is_dir() and not unfinished.is_dir() and any(output.iterdir()):
+    # In this order: another process may be making it.
+    if output.is_dir() and any(output.iterdir()) and not unfinished.is_dir():
         raise ValueError(f"{output} holds other files: give a new or an empty folder")
     unfinished.mkdir(parents=True, exist_ok=True)
 
@@ -174,14 +186,19 @@ class _Run:
         self.skipped = _Skipped(files, refuse=settings["on_error"] == "refuse")
         self.parts: list[tuple[int, Summary]] = []
 
-    def write_parts(self, n_process: int) -> None:
-        """Read the text into parts, those that are there left as they are."""
+    def write_parts(self, n_process: int, share: tuple[int, int] = (0, 1)) -> None:
+        """Read the text into parts, those that are there left as they are.
+
+        n_process (int): Processes that read.
+        share (Tuple[int, int]): The first chunk to read, from 0, and the step to the next.
+        """
         n_bytes = sum(about["size"] for about in self.stamps)
-        n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size)
+        n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size // share[1])
         folder = str(self.unfinished)
-        tasks = ((part, (part.data, self.readings[part.file], folder)) for part in self.reader)
+        chunks = islice(self.reader, share[0], None, share[1])
+        tasks = ((part, (part.data, self.readings[part.file], folder)) for part in chunks)
         results = map_in_order(make_part, tasks, n_process)
-        with closing(results), progress_bar(n_bytes, "Reading", "B") as bar:
+        with closing(results), progress_bar(n_bytes // share[1], "Reading", "B") as bar:
             for chunk, summary in results:
                 for line, reason in summary.skipped:
                     self.skipped.add(chunk.file, chunk.first_line + line, reason)

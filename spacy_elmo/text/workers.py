@@ -2,13 +2,14 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from typing import Optional, TypeVar
 
 Label = TypeVar("Label")
 Result = TypeVar("Result")
@@ -27,6 +28,19 @@ def n_processes(wanted: int) -> int:
     if wanted < 1:
         raise ValueError(f"n_process must be 1 or more, or -1 for all cores, got {wanted}")
     return wanted
+
+
+def parse_worker(worker: Optional[str]) -> tuple[int, int]:
+    """Read the option `--worker`.
+
+    worker (Optional[str]): "K/N", the K-th of N; None is the only one.
+    RETURNS (Tuple[int, int]): The number of its first task, from 0, and the step to the next.
+    RAISES (ValueError): It is not that.
+    """
+    numbers = re.fullmatch(r"(\d+)/(\d+)", worker or "1/1")
+    if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
+        raise ValueError(f"--worker is K/N, the K-th of N from 1/N to N/N, not '{worker}'")
+    return int(numbers[1]) - 1, int(numbers[2])
 
 
 def map_in_order(

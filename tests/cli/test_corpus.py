@@ -53,3 +53,16 @@ def test_stopped(tmp_path, monkeypatch):
     result = run(tmp_path / "a.txt", tmp_path / "out")
     assert result.exit_code == 130
     assert "the same command" in result.output
+
+
+def test_shares(tmp_path):
+    (tmp_path / "a.txt").write_text("a b\nb c\n", "utf8")
+    command = (tmp_path / "a.txt", tmp_path / "out", "--workers", "1")
+    for worker in ("1/2", "2/2"):
+        result = run(*command, "--worker", worker)
+        assert result.exit_code == 0
+        assert f"Read share {worker}" in result.output
+        assert "without --worker" in " ".join(result.output.split())
+    assert "tokens" in run(*command).output
+    assert open_corpus(tmp_path / "out").n_words == 4
+    assert run(*command, "--worker", "3/2").exit_code == 1

@@ -1,0 +1,72 @@
+"""Files that are elsewhere, as `fsspec` reads them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Optional
+
+
+def is_url(given: object) -> bool:
+    """RETURNS (bool): Whether this is a URL that `fsspec` opens, not a path."""
+    return "://" in str(given)
+
+
+@contextmanager
+def reading(source: str) -> Iterator[None]:
+    """Name what cannot be read.
+
+    source (str): Path or URL.
+    RAISES (ValueError): It cannot be read.
+    """
+    try:
+        yield
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:  # what is elsewhere fails in each library's own way
+        raise ValueError(f"{source} cannot be read: {error or type(error).__name__}") from error
+
+
+class RemoteFile:
+    """A file that is elsewhere. Each call reads it anew; what it raises names the URL.
+
+    url (str): Where.
+    """
+
+    def __init__(self, url: str):
+        from fsspec.core import url_to_fs
+
+        self.url = url
+        with reading(url):
+            self._file_system, self._path = url_to_fs(url)
+
+    def __str__(self) -> str:
+        return self.url
+
+    def exists(self) -> bool:
+        """RETURNS (bool): Whether it is there.
+        RAISES (ValueError): Nobody knows."""
+        with reading(self.url):
+            return bool(self._file_system.exists(self._path))
+
+    def size(self) -> int:
+        """RETURNS (int): Its bytes.
+        RAISES (ValueError): It cannot be read."""
+        with reading(self.url):
+            return int(self._file_system.size(self._path))
+
+    def open(self) -> BinaryIO:
+        """RETURNS (BinaryIO): The file.
+        RAISES (ValueError): It cannot be read."""
+        with reading(self.url):
+            opened: Any = self._file_system.open(self._path, "rb")
+            return opened
+
+    def read(self, start: int = 0, stop: Optional[int] = None) -> bytes:
+        """Read a stretch of it, in one request.
+
+        start (int): Where it begins, in bytes.
+        stop (Optional[int]): Where it ends; by default with the file.
+        RETURNS (bytes): The stretch.
+        RAISES (ValueError): It cannot be read.
+        """
+        with reading(self.url):
+            return bytes(self._file_system.cat_file(self._path, start=start, end=stop))
