@@ -1,15 +1,16 @@
 """`python -m spacy elmo corpus`"""
 
-from pathlib import Path
 from typing import Optional
 
 import typer
 from wasabi import msg
 
+from .errors import CommandLineError
+
 
 def corpus_cli(
     inputs: list[str] = typer.Argument(..., help="Text: files, folders or globs"),
-    output: Path = typer.Argument(..., help="Folder for the corpus"),
+    output: str = typer.Argument(..., help="Folder for the corpus"),
     format: str = typer.Option(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
@@ -34,9 +35,12 @@ def corpus_cli(
 
     Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
     """
+    from ..files.remote import is_url
     from ..text.manifest import read_manifest
     from ..text.prepare import prepare
 
+    if is_url(output):
+        raise CommandLineError(f"{output}: a corpus is written to a disk, and copied afterwards")
     try:
         corpus = prepare(
             inputs,

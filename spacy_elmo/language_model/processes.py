@@ -1,15 +1,20 @@
 """The processes of a run: one, or several that `torchrun` started."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Optional
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-# Another process may prepare a corpus, or write a model, while the others wait.
+# Another process may prepare a corpus while the others wait.
 PATIENCE = timedelta(hours=12)
+# Between two steps it writes models at most; a machine that was switched off never answers.
+STEP_PATIENCE = timedelta(minutes=30)
 CPU = torch.device("cpu")
 
 
@@ -20,11 +25,13 @@ class Processes:
     rank (int): Its number, from 0; only 0 writes.
     size (int): How many there are.
     device (torch.device): Where it computes.
+    waiting (Optional[dist.ProcessGroup]): All of them, where they wait for each other long.
     """
 
     rank: int = 0
     size: int = 1
     device: torch.device = CPU
+    waiting: Optional[dist.ProcessGroup] = None
 
     @classmethod
     def join(cls) -> "Processes":
@@ -40,8 +47,10 @@ class Processes:
             device = CPU
         if int(os.environ.get("WORLD_SIZE", 1)) == 1:
             return cls(device=device)
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
-        return cls(dist.get_rank(), dist.get_world_size(), device)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, timeout=STEP_PATIENCE)
+        waiting = dist.new_group(timeout=PATIENCE)
+        return cls(dist.get_rank(), dist.get_world_size(), device, waiting)
 
     @property
     def is_first(self) -> bool:
@@ -49,15 +58,30 @@ class Processes:
         return self.rank == 0
 
     def wait(self) -> None:
-        """Wait for the others.
+        """Wait for the others, for hours if need be.
 
         RAISES (ConnectionError): One of them has ended.
         """
         if self.size > 1:
-            try:
-                dist.barrier()
-            except RuntimeError:
-                raise ConnectionError("another process of the run ended, and says why") from None
+            with self.together():
+                dist.barrier(self.waiting)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Name what happens where another process, or its machine, is lost.
+
+        RAISES (ConnectionError): It is.
+        """
+        try:
+            yield
+        except RuntimeError as error:
+            is_lost = isinstance(error, dist.DistError) or "gloo" in str(error)
+            if self.size == 1 or not is_lost:
+                raise
+            raise ConnectionError(
+                "another process of the run ended, and says why, or its machine is lost; with "
+                "--resume the same command goes on from the last checkpoint"
+            ) from None
 
     def mean_(self, *tensors: Tensor) -> None:
         """Replace tensors by their mean over the processes."""

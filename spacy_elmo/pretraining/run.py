@@ -1,18 +1,18 @@
 """A pretraining from text files to a model on disk."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Union
 
 from wasabi import msg
 
 from ..files import lock
+from ..files.remote import is_url
 from ..language_model.processes import Processes
-from ..text.corpus import BLOCK, Corpus, load_text
+from ..text.corpus import Corpus, load_text
 from ..text.manifest import read_manifest
 from ..text.prepare import is_prepared, open_corpus, prepare
 from ..text.reading import Inputs, find_files
@@ -42,11 +42,16 @@ def pretrain(
     """
     if resume and overwrite:
         raise ValueError("--resume goes on with a run, --overwrite deletes it: give one of them")
-    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)):
-        resume, overwrite = True, False
+    if overwrite and int(os.environ.get("GROUP_WORLD_SIZE", 1)) > 1:
+        raise ValueError(
+            f"--overwrite is not for several machines: their processes start anew whenever one "
+            f"joins, and would delete their own run. Delete {output}, and give --resume"
+        )
     processes = Processes.join()
     try:
-        with _alone(output, processes):
+        if _is_restarted(processes):
+            resume, overwrite = True, False
+        with processes.together(), _alone(output, processes):
             if processes.is_first:
                 _make_room(config, output, resume=resume, overwrite=overwrite)
             train, dev = _texts(config, output, processes)
@@ -63,7 +68,7 @@ def _train(
     processes: Processes,
     resume: bool,
 ) -> bool:
-    checksum = corpus_checksum(train)
+    checksum = train.checksum()
     content = read_checkpoint(output / "checkpoints") if resume else None
     model = None
     if content is not None:
@@ -85,6 +90,12 @@ def _train(
     return not trainer.stopped
 
 
+def _is_restarted(processes: Processes) -> bool:
+    """Whether `torchrun` has started the processes again after one of them failed: only on that
+    machine does it count so."""
+    return sum(processes.sum([float(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))])) > 0
+
+
 @contextmanager
 def _alone(output: Path, processes: Processes) -> Iterator[None]:
     """Two runs that write to one folder would destroy one another."""
@@ -95,16 +106,6 @@ def _alone(output: Path, processes: Processes) -> Iterator[None]:
     (output / "checkpoints").mkdir(exist_ok=True)
     with lock(output / "checkpoints" / "lock"):
         yield
-
-
-def corpus_checksum(corpus: Corpus) -> str:
-    """RETURNS (str): SHA-256 of types and tokens, in hexadecimal."""
-    digest = hashlib.sha256()
-    for token in corpus.types:
-        digest.update(token.encode("utf8", "surrogatepass") + b"\n")
-    for start in range(0, len(corpus.tokens), BLOCK):
-        digest.update(corpus.tokens[start : start + BLOCK].astype("<i4").tobytes())
-    return digest.hexdigest()
 
 
 def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
@@ -125,8 +126,9 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
 
 
 def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:
-    """Training text from disk, prepared by the first process; held-out text in memory."""
-    settings = config.corpus
+    """Training text from disk, prepared by the first process, or from a URL; held-out text in
+    memory, if it is not prepared."""
+    settings, training = config.corpus, config.training
     folder = _prepared(settings.train)
     if folder is None:
         folder = output / "corpus"
@@ -136,18 +138,24 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
         _compare_vocabulary(config, folder)
     dev = _prepared(settings.dev)
     for prepared in (folder, dev) if processes.is_first else ():
-        if prepared is not None:
+        if prepared is not None and not is_url(prepared):
             open_corpus(prepared, verify=True)
     processes.wait()
+    # With other text for the backward model a step reads at twice as many places.
+    n_streams = training.batch_size * (2 if training.directions == "different" else 1)
+    train = open_corpus(folder, n_streams=n_streams)
     if dev is not None:
-        return open_corpus(folder), open_corpus(dev)
-    return open_corpus(folder), load_text(settings.dev, format=settings.format, lang=config.lang)
+        return train, open_corpus(dev, n_streams=training.eval_streams)
+    return train, load_text(settings.dev, format=settings.format, lang=config.lang)
 
 
-def _prepared(inputs: Inputs) -> Optional[Path]:
-    """The folder, if it is one that `prepare` wrote."""
-    is_folder = isinstance(inputs, (str, Path)) and is_prepared(inputs)
-    return Path(str(inputs)) if is_folder else None
+def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
+    """The folder, if it is one that `prepare` wrote, or its URL: text is read from disk alone."""
+    if not isinstance(inputs, (str, Path)):
+        return None
+    if is_url(inputs):
+        return str(inputs)
+    return Path(inputs) if is_prepared(inputs) else None
 
 
 def _prepare(config: PretrainingConfig, settings: CorpusSettings, output: Path) -> None:
@@ -165,7 +173,7 @@ def _prepare(config: PretrainingConfig, settings: CorpusSettings, output: Path) 
     )
 
 
-def _compare_vocabulary(config: PretrainingConfig, folder: Path) -> None:
+def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> None:
     prepared = (read_manifest(folder) or {}).get("settings", {})
     for name, wanted in config.vocabulary.model_dump().items():
         if prepared.get(name, wanted) != wanted:

@@ -1,30 +1,41 @@
 """What a prepared corpus was made of, and what belongs to it."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from ..files import atomic_write, checksum, progress_bar
+from ..files.remote import RemoteFile, is_url
 from .reading import WRITTEN, ending
+from .remote_tokens import BLOCK_SIZE
+from .shards import read_array
 
 MANIFEST = WRITTEN[0][0]
+TOKENS = "tokens-*.npy"
 FORMAT_VERSION = 1
 ADVICE = "Copy the folder again, or delete it and prepare the corpus again."
 
 
-def read_manifest(folder: Path) -> Optional[dict[str, Any]]:
+def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
     """Read the manifest of a prepared corpus.
 
-    folder (Path): The corpus.
+    folder (Union[str, Path]): The corpus, or its URL.
     RETURNS (Optional[dict]): The manifest, if the corpus is whole.
-    RAISES (ValueError): It is no manifest, or that of a later version.
+    RAISES (ValueError): It is no manifest, or that of a later version, or the URL cannot be read.
     """
-    path = folder / MANIFEST
-    if not path.is_file():
+    path: Union[Path, RemoteFile]
+    if is_url(folder):
+        path = RemoteFile(f"{folder}/{MANIFEST}")
+        content = path.read() if path.exists() else None
+    else:
+        path = Path(folder) / MANIFEST
+        content = path.read_bytes() if path.is_file() else None
+    if content is None:
         return None
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = json.loads(content)
         found = manifest["format_version"]
         if found != FORMAT_VERSION:
             raise ValueError(f"version {found}; this package reads version {FORMAT_VERSION}")
@@ -54,6 +65,19 @@ def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, An
         name: {"size": (folder / name).stat().st_size, "sha256": checksum(folder / name)}
         for name in sorted(names)
     }
+
+
+def describe_blocks(folder: Path) -> dict[str, Any]:
+    """RETURNS (dict): What is fetched at a time where the corpus is elsewhere: where the tokens
+    begin in their files, how many a block has, and the checksums of the blocks of each file."""
+    checksums, first_byte = {}, 0
+    for path in sorted(folder.glob(TOKENS)):
+        tokens = read_array(path)
+        first_byte = path.stat().st_size - tokens.nbytes  # the same of all
+        firsts = range(0, len(tokens), BLOCK_SIZE)
+        blocks = (tokens[first : first + BLOCK_SIZE].tobytes() for first in firsts)
+        checksums[path.name] = [hashlib.sha256(block).hexdigest() for block in blocks]
+    return {"first_byte": first_byte, "size": BLOCK_SIZE, "sha256": checksums}
 
 
 def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None:

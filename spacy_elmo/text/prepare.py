@@ -11,11 +11,13 @@ from typing import Any, Optional, Union
 
 from ..bilm.vocabulary import Vocabulary
 from ..files import full_disk, lock, progress_bar
+from ..files.remote import RemoteFile, is_url
 from .chunks import ChunkReader
 from .corpus import Corpus
 from .manifest import (
     MANIFEST,
     check_files,
+    describe_blocks,
     describe_files,
     differences,
     read_manifest,
@@ -25,6 +27,7 @@ from .manifest import (
 from .merge import merge_parts, read_arrays
 from .parts import MAX_NAMED, Reading, Summary, make_part
 from .reading import NOT_UTF8, Inputs, check_format, find_files, is_jsonl
+from .remote_corpus import open_remote_corpus
 from .workers import map_in_order, n_processes, parse_worker
 
 CHUNK_SIZE = 1 << 22  # bytes of text that a process works on at a time
@@ -109,25 +112,39 @@ def prepare(
 
 
 def is_prepared(folder: Union[str, Path]) -> bool:
-    """RETURNS (bool): Whether a folder holds a whole corpus that `prepare` wrote."""
+    """folder (Union[str, Path]): A folder, or its URL.
+    RETURNS (bool): Whether it holds a whole corpus that `prepare` wrote.
+    RAISES (ValueError): The URL cannot be read."""
+    if is_url(folder):
+        return RemoteFile(f"{folder}/{MANIFEST}").exists()
     return (Path(folder) / MANIFEST).is_file()
 
 
-def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
-    """Open a corpus that `prepare` wrote; it stays on disk.
+def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: int = 128) -> Corpus:
+    """Open a corpus that `prepare` wrote; it stays where it is.
 
-    folder (Union[str, Path]): The corpus.
-    verify (bool): Whether to compare the checksums of all its files, too.
+    folder (Union[str, Path]): The corpus, or a URL of it as `fsspec` reads them.
+    verify (bool): Whether to compare the checksums of all its files, too; at a URL what is
+        fetched is compared anyway.
+    n_streams (int): At a URL, at how many places it is read side by side: up to a mebibyte of
+        memory each.
     RETURNS (Corpus): The corpus.
     RAISES (ValueError): There is none, or a file of it is missing or another one.
     """
-    folder = Path(folder)
+    folder = str(folder).rstrip("/") if is_url(folder) else Path(folder)
     manifest = read_manifest(folder)
+    if manifest is None and isinstance(folder, str):
+        raise ValueError(
+            f"{folder} holds no {MANIFEST}: there is no prepared corpus. Text is prepared on a "
+            f"disk, by `python -m spacy elmo corpus INPUT FOLDER`, and the folder copied there."
+        )
     if manifest is None:
         raise ValueError(
             f"{folder} holds no {MANIFEST}: there is no corpus, or its preparation was "
             f"interrupted. `python -m spacy elmo corpus INPUT {folder}` goes on with it."
         )
+    if isinstance(folder, str):
+        return open_remote_corpus(folder, manifest, n_streams=n_streams)
     check_files(folder, manifest, verify=verify)
     return read_arrays(folder)
 
@@ -233,7 +250,9 @@ class _Run:
                 "types": len(corpus.types),
             },
             "skipped": self.skipped.describe(),
+            "digest": corpus.checksum(),
             "files": describe_files(self.output, [*names, VOCABULARY_FILE]),
+            "blocks": describe_blocks(self.output),
         }
         write_manifest(self.output, manifest)
 

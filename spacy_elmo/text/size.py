@@ -27,8 +27,8 @@ def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
     RAISES (ValueError): A path is missing, or a file cannot be read.
     """
     inputs = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
-    prepared = [manifest for path in inputs if (manifest := read_manifest(Path(path)))]
-    others = [path for path in inputs if not read_manifest(Path(path))]
+    prepared = [manifest for path in inputs if (manifest := read_manifest(path))]
+    others = [path for path in inputs if not read_manifest(path)]
     total = float(sum(manifest["counts"]["tokens"] for manifest in prepared))
     files = [file for file in find_files(others) if file.stat().st_size]
     kinds: dict[str, list[Path]] = defaultdict(list)

@@ -36,6 +36,9 @@ def test_what_is_refused(tmp_path):
     assert result.exit_code == 1
     assert "line 2: not UTF-8" in " ".join(result.output.split())
     assert run(tmp_path / "missing.txt", tmp_path / "out").exit_code == 1
+    result = run(tmp_path / "a.txt", "memory://out")
+    assert result.exit_code == 2
+    assert "memory://out: a corpus is written to a disk" in " ".join(result.output.split())
 
 
 def test_help():

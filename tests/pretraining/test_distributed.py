@@ -1,7 +1,6 @@
 """Two processes over gloo, as `torchrun` starts them, do what one does."""
 
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text
 
-from runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
+from runs import ENVIRONMENT, arrays, free_port, metrics, run_config, run_settings, write_texts
 
 # What each process does; `observe` is the one process's, too.
 SCRIPT = """
@@ -75,12 +74,6 @@ def observe_one(folder, train, dev, processes, variant):
         "weights": [weight.detach() for weight in trainer.model.parameters()],
         "state": states["hidden"],
     }
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def on_two_processes(folder, variants):

@@ -1,0 +1,135 @@
+"""Two machines, as two agents of `torchrun` with a process each: one is lost, and the run goes on
+with the other from the last checkpoint."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_elmo.pretraining.run import pretrain
+
+from runs import ENVIRONMENT, arrays, free_port, metrics, run_config, run_settings, write_texts
+
+# `pretrain`, slowed down, which writes down the windows that it reads: a file for each process.
+SCRIPT = """
+import hashlib, os, sys, time
+from spacy.cli._util import setup_cli
+from spacy_elmo.language_model.windows import TrainingBatches
+
+read = TrainingBatches.at
+
+def read_and_note(self, step):
+    window = read(self, step)
+    digest = hashlib.sha256(window.inputs.tobytes() + window.targets.tobytes()).hexdigest()
+    size = os.environ["WORLD_SIZE"]
+    with open(f"windows/{os.environ['NODE']}-{os.getpid()}", "a") as file:
+        file.write(f"{step} {digest} {size}\\n")
+    time.sleep(0.1)
+    return window
+
+TrainingBatches.at = read_and_note
+sys.argv[0] = "spacy"
+setup_cli()
+"""
+# Short: the one that is left waits so long for others.
+RENDEZVOUS = "join_timeout=120,last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3"
+SETTINGS = {"max_steps": 40, "eval_frequency": 10, "checkpoint_minutes": 1e-9, "dropout": 0.0}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes"),
+]
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts one of the machines; the first one holds what they know of each other."""
+    write_texts(tmp_path)
+    run_config(tmp_path, **SETTINGS, state_reset=0.3).to_disk(tmp_path / "run.cfg")
+    (tmp_path / "windows").mkdir()
+    (tmp_path / "script.py").write_text(SCRIPT, "utf8")
+    port, started = free_port(), []
+
+    def start(node, *more):
+        options = ["--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "3"]
+        options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"]
+        options += ["--rdzv-conf", f"{RENDEZVOUS},is_host={node == 'first'}"]
+        options += ["--rdzv-id", "run", "--local-addr", "127.0.0.1", "script.py"]
+        arguments = ["elmo", "pretrain", "run.cfg", "--output", "out", *more]
+        with (tmp_path / f"{node}.log").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "torch.distributed.run", *options, *arguments],
+                cwd=tmp_path,
+                env={**ENVIRONMENT, "NODE": node},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        lose(process)
+
+
+def lose(process):
+    """End an agent and its process at once, as a machine that is switched off."""
+    if process.poll() is None:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        for pid in (process.pid, *map(int, children.split())):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def windows(folder, node="*"):
+    """What was read: step, digest of the window, number of processes."""
+    lines = [
+        line.split()
+        for path in (folder / "windows").glob(f"{node}-*")
+        for line in path.read_text().splitlines()
+    ]
+    return [(int(step), digest, int(size)) for step, digest, size in lines]
+
+
+def wait_for_step(folder, step, size, *processes):
+    """Until a step was begun by so many processes together."""
+    while not any(s >= step and n == size for s, _, n in windows(folder)):
+        for process in processes:
+            assert process.poll() is None
+        time.sleep(0.05)
+
+
+def assert_like_one(folder):
+    """The run of one process that nobody disturbed."""
+    pretrain(run_settings(folder, **SETTINGS, state_reset=0.3), folder / "alone")
+    for name, values in arrays(folder / "alone").items():
+        np.testing.assert_allclose(arrays(folder / "out")[name], values, rtol=0, atol=2e-3)
+    rows, expected = metrics(folder / "out"), metrics(folder / "alone")
+    assert [row["step"] for row in rows] == [row["step"] for row in expected]
+    for row, one in zip(rows, expected):
+        assert row["tokens"] == one["tokens"]
+        assert row["perplexity"] == pytest.approx(one["perplexity"], rel=1e-3)
+
+
+def test_a_machine_is_lost(tmp_path, start):
+    first, second = start("first", "--resume"), start("second", "--resume")
+    wait_for_step(tmp_path, 10, 2, first, second)
+    lose(second)
+    assert first.wait() == 0
+    output = (tmp_path / "first.log").read_text("utf8")
+    assert "another process of the run ended" in output
+    assert "Traceback" not in output
+    assert "Going on from step" in output
+    found = windows(tmp_path)
+    assert {step for step, *_ in found} == set(range(40))
+    alone = [size for step, _, size in found if step == 39]
+    assert alone == [1]
+    # Whoever reads a window, and how often: it is the same one.
+    assert len({(step, digest) for step, digest, _ in found}) == 40
+    assert_like_one(tmp_path)
