@@ -77,9 +77,15 @@ def observe_one(folder, train, dev, processes, variant):
 
 
 def on_two_processes(folder, variants):
-    """What `observe` found in each; they are killed where they wait for each other for ever."""
+    """What `observe` found in each."""
     here = str(Path(__file__).parent)
-    script = SCRIPT.format(here=here, folder=str(folder), variants=variants)
+    run_two(SCRIPT.format(here=here, folder=str(folder), variants=variants))
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+def run_two(script, statuses=(0, 0)):
+    """Run a script in two processes; they are killed where they wait for each other for ever.
+    What they print as errors."""
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     started = [
         subprocess.Popen(
@@ -90,15 +96,17 @@ def on_two_processes(folder, variants):
         )
         for rank in range(2)
     ]
+    found = []
     try:
-        for process in started:
+        for process, status in zip(started, statuses):
             _, errors = process.communicate()
-            assert process.returncode == 0, errors
+            assert process.returncode == status, errors
+            found.append(errors)
     finally:
         for process in started:
             process.kill()
             process.wait()
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+    return found
 
 
 def assert_near(found, expected, tolerance):
@@ -206,3 +214,52 @@ def test_alone_nothing_is_exchanged():
     assert processes.agree(7)
     assert processes.gather_rows(tensor, 0) is tensor
     assert processes.is_first
+
+
+RESTARTED = """
+import os
+from pathlib import Path
+from spacy_elmo.pretraining.run import pretrain
+from runs import run_settings
+
+if os.environ["RANK"] == "1":
+    os.environ["TORCHELASTIC_RESTART_COUNT"] = "1"
+folder = Path({folder!r})
+settings = run_settings(folder, max_steps=4, eval_frequency=2)
+pretrain(settings, folder / "out", overwrite=True)
+"""
+
+
+def test_restarted_after_the_other_machine_failed(tmp_path):
+    """`torchrun` counts restarts on the machine of the process that failed; the first process,
+    on another, must not begin anew."""
+    write_texts(tmp_path)
+    pretrain(run_settings(tmp_path, max_steps=2, eval_frequency=2), tmp_path / "out")
+    run_two(RESTARTED.format(folder=str(tmp_path)))
+    assert [row["step"] for row in metrics(tmp_path / "out")] == [2, 4]
+
+
+SILENT = """
+import os, sys, time
+from datetime import timedelta
+from spacy_elmo.language_model import processes as module
+
+module.STEP_PATIENCE = timedelta(seconds=2)
+processes = module.Processes.join()
+processes.wait()
+if processes.rank == 1:
+    time.sleep(600)
+try:
+    with processes.together():
+        processes.sum([1.0])
+except ConnectionError as error:
+    print(error, file=sys.stderr)
+    os._exit(3)
+"""
+
+
+def test_a_process_that_never_answers(tmp_path):
+    """As one whose machine was switched off: its connection stays open."""
+    (errors,) = run_two(SILENT, statuses=(3,))
+    assert "another process of the run ended" in errors
+    assert "--resume" in errors

@@ -16,12 +16,21 @@ from spacy_elmo.pretraining.run import pretrain
 from runs import ENVIRONMENT, arrays, free_port, metrics, run_config, run_settings, write_texts
 
 # `pretrain`, slowed down, which writes down the windows that it reads: a file for each process.
+# With `WAIT`, a process that is alone waits at this step until it is asked to stop.
 SCRIPT = """
 import hashlib, os, sys, time
+from contextlib import contextmanager
 from spacy.cli._util import setup_cli
 from spacy_elmo.language_model.windows import TrainingBatches
+from spacy_elmo.pretraining import trainer
 
-read = TrainingBatches.at
+read, stop_signals, received = TrainingBatches.at, trainer.stop_signals, []
+
+@contextmanager
+def noted_signals():
+    with stop_signals() as signals:
+        received.append(signals)
+        yield signals
 
 def read_and_note(self, step):
     window = read(self, step)
@@ -30,19 +39,24 @@ def read_and_note(self, step):
     with open(f"windows/{os.environ['NODE']}-{os.getpid()}", "a") as file:
         file.write(f"{step} {digest} {size}\\n")
     time.sleep(0.1)
+    while size == "1" and str(step) == os.environ.get("WAIT") and not received[-1]:
+        time.sleep(0.1)
     return window
 
+trainer.stop_signals = noted_signals
 TrainingBatches.at = read_and_note
 sys.argv[0] = "spacy"
 setup_cli()
 """
 # Short: the one that is left waits so long for others.
 RENDEZVOUS = "join_timeout=120,last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3"
+# Otherwise PyTorch 2.13 does not tell a machine that joins where the others are.
+OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 SETTINGS = {"max_steps": 40, "eval_frequency": 10, "checkpoint_minutes": 1e-9, "dropout": 0.0}
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes"),
 ]
 
@@ -56,17 +70,17 @@ def start(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT, "utf8")
     port, started = free_port(), []
 
-    def start(node, *more):
+    def start(node, **environment):
         options = ["--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "3"]
         options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"]
         options += ["--rdzv-conf", f"{RENDEZVOUS},is_host={node == 'first'}"]
         options += ["--rdzv-id", "run", "--local-addr", "127.0.0.1", "script.py"]
-        arguments = ["elmo", "pretrain", "run.cfg", "--output", "out", *more]
+        arguments = ["elmo", "pretrain", "run.cfg", "--output", "out", "--resume"]
         with (tmp_path / f"{node}.log").open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "torch.distributed.run", *options, *arguments],
                 cwd=tmp_path,
-                env={**ENVIRONMENT, "NODE": node},
+                env={**ENVIRONMENT, **OWN_STORE, **environment, "NODE": node},
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
@@ -118,7 +132,7 @@ def assert_like_one(folder):
 
 
 def test_a_machine_is_lost(tmp_path, start):
-    first, second = start("first", "--resume"), start("second", "--resume")
+    first, second = start("first"), start("second")
     wait_for_step(tmp_path, 10, 2, first, second)
     lose(second)
     assert first.wait() == 0
@@ -132,4 +146,18 @@ def test_a_machine_is_lost(tmp_path, start):
     assert alone == [1]
     # Whoever reads a window, and how often: it is the same one.
     assert len({(step, digest) for step, digest, _ in found}) == 40
+    assert_like_one(tmp_path)
+
+
+def test_a_machine_joins(tmp_path, start):
+    """The run is stopped as by Ctrl-C, and goes on with both from where it was."""
+    first = start("first", WAIT="7")
+    wait_for_step(tmp_path, 7, 1, first)
+    second = start("second")
+    assert (first.wait(), second.wait()) == (0, 0)
+    found = windows(tmp_path)
+    assert len({(step, digest) for step, digest, _ in found}) == 40
+    # Nothing is done again.
+    assert sorted(step for step, _, size in found if size == 1) == list(range(8))
+    assert sorted(step for step, _, size in found if size == 2) == sorted([*range(8, 40)] * 2)
     assert_like_one(tmp_path)
