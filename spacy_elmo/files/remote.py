@@ -38,6 +38,11 @@ class RemoteFile:
         with reading(url):
             self._file_system, self._path = url_to_fs(url)
 
+    @classmethod
+    def join(cls, folder: object, name: str) -> "RemoteFile":
+        """RETURNS (RemoteFile): A file of a folder that is given as a URL."""
+        return cls(f"{str(folder).rstrip('/')}/{name}")
+
     def __str__(self) -> str:
         return self.url
 

@@ -13,8 +13,7 @@ from ..files import lock
 from ..files.remote import is_url
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text
-from ..text.manifest import read_manifest
-from ..text.prepare import is_prepared, open_corpus, prepare
+from ..text.prepare import is_prepared, manifest_of, open_corpus, prepare
 from ..text.reading import Inputs, find_files
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
 from .config import CorpusSettings, PretrainingConfig
@@ -109,9 +108,12 @@ def _alone(output: Path, processes: Processes) -> Iterator[None]:
 
 
 def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
-    for inputs in (config.corpus.train, config.corpus.dev):
-        if _prepared(inputs) is None:
-            find_files(inputs)  # that it is there, before anything is deleted
+    for inputs in (config.corpus.train, config.corpus.dev):  # before anything is deleted
+        prepared = _prepared(inputs)
+        if prepared is None:
+            find_files(inputs)
+        else:
+            manifest_of(prepared)
     if overwrite:
         for path in checkpoints(output / "checkpoints"):
             path.unlink()
@@ -174,7 +176,7 @@ def _prepare(config: PretrainingConfig, settings: CorpusSettings, output: Path) 
 
 
 def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> None:
-    prepared = (read_manifest(folder) or {}).get("settings", {})
+    prepared = manifest_of(folder)["settings"]
     for name, wanted in config.vocabulary.model_dump().items():
         if prepared.get(name, wanted) != wanted:
             msg.warn(

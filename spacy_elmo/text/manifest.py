@@ -27,7 +27,7 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
     """
     path: Union[Path, RemoteFile]
     if is_url(folder):
-        path = RemoteFile(f"{folder}/{MANIFEST}")
+        path = RemoteFile.join(folder, MANIFEST)
         content = path.read() if path.exists() else None
     else:
         path = Path(folder) / MANIFEST

@@ -116,7 +116,7 @@ def is_prepared(folder: Union[str, Path]) -> bool:
     RETURNS (bool): Whether it holds a whole corpus that `prepare` wrote.
     RAISES (ValueError): The URL cannot be read."""
     if is_url(folder):
-        return RemoteFile(f"{folder}/{MANIFEST}").exists()
+        return RemoteFile.join(folder, MANIFEST).exists()
     return (Path(folder) / MANIFEST).is_file()
 
 
@@ -131,9 +131,23 @@ def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: in
     RETURNS (Corpus): The corpus.
     RAISES (ValueError): There is none, or a file of it is missing or another one.
     """
-    folder = str(folder).rstrip("/") if is_url(folder) else Path(folder)
+    manifest = manifest_of(folder)
+    if is_url(folder):
+        return open_remote_corpus(str(folder), manifest, n_streams=n_streams)
+    folder = Path(folder)
+    check_files(folder, manifest, verify=verify)
+    return read_arrays(folder)
+
+
+def manifest_of(folder: Union[str, Path]) -> dict[str, Any]:
+    """Read the manifest of a corpus that must be there.
+
+    folder (Union[str, Path]): The corpus, or its URL.
+    RETURNS (dict): Its manifest.
+    RAISES (ValueError): There is none.
+    """
     manifest = read_manifest(folder)
-    if manifest is None and isinstance(folder, str):
+    if manifest is None and is_url(folder):
         raise ValueError(
             f"{folder} holds no {MANIFEST}: there is no prepared corpus. Text is prepared on a "
             f"disk, by `python -m spacy elmo corpus INPUT FOLDER`, and the folder copied there."
@@ -143,10 +157,7 @@ def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: in
             f"{folder} holds no {MANIFEST}: there is no corpus, or its preparation was "
             f"interrupted. `python -m spacy elmo corpus INPUT {folder}` goes on with it."
         )
-    if isinstance(folder, str):
-        return open_remote_corpus(folder, manifest, n_streams=n_streams)
-    check_files(folder, manifest, verify=verify)
-    return read_arrays(folder)
+    return manifest
 
 
 def _check(settings: dict[str, Any]) -> None:

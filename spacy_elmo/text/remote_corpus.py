@@ -42,7 +42,7 @@ def open_remote_corpus(url: str, manifest: dict[str, Any], *, n_streams: int) ->
     blocks = manifest["blocks"]
     shards = [
         RemoteShard(
-            RemoteFile(f"{url}/{name}"),
+            RemoteFile.join(url, name),
             blocks["first_byte"],
             (files[name]["size"] - blocks["first_byte"]) // 4,
             blocks["size"],
@@ -53,7 +53,7 @@ def open_remote_corpus(url: str, manifest: dict[str, Any], *, n_streams: int) ->
     for shard in shards:
         shard.check_size()
     array = {
-        name: _fetch(RemoteFile(f"{url}/{name}"), files[name]["sha256"])
+        name: _fetch(RemoteFile.join(url, name), files[name]["sha256"])
         for name in (CHARACTERS, OFFSETS, STARTS, DOCUMENTS, COUNTS)
     }
     return Corpus(

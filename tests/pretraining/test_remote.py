@@ -90,8 +90,11 @@ def test_connection_that_is_lost(folder, monkeypatch):
 def test_text_at_a_url_is_not_prepared(folder):
     with fsspec.open("memory://text/a.txt", "w") as file:
         file.write("a b\n")
-    status, output = run("--output", "there", "--corpus.train", "memory://text")
+    assert run("--output", "there", "--training.max_steps", "1")[0] == 0
+    before = sorted((folder / "there").rglob("*"))
+    more = ("--overwrite", "--corpus.train", "memory://text")
+    status, output = run("--output", "there", *more)
     assert status == 1
     assert "memory://text holds no manifest.json" in output
     assert "corpus INPUT FOLDER" in output
-    assert not list((folder / "there").glob("*.jsonl"))
+    assert sorted((folder / "there").rglob("*")) == before

@@ -368,6 +368,15 @@ def test_restarted_by_torchrun_it_resumes(folder, monkeypatch):
     assert [row["step"] for row in metrics(folder / "out")] == [2, 4]
 
 
+def test_several_machines_do_not_overwrite(folder, monkeypatch):
+    """One that joins starts all processes anew, which `torchrun` does not count."""
+    pretrain(run_settings(folder, max_steps=2), folder / "out")
+    monkeypatch.setenv("GROUP_WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match=r"--overwrite is not for several machines.*--resume"):
+        pretrain(run_settings(folder, max_steps=4), folder / "out", overwrite=True)
+    assert pretrain(run_settings(folder, max_steps=4), folder / "out", resume=True)
+
+
 def test_two_runs_do_not_write_to_one_folder(folder):
     pretrain(run_settings(folder, max_steps=2), folder / "out")
     with (
