@@ -107,7 +107,7 @@ class CharacterCNN(nn.Module):
         assert self.embedding is not None
         if character_ids.is_cpu:
             character_ids = _without_padding(character_ids, self.widest_filter)
-        used, index = _different(character_ids, self.embedding.num_embeddings)
+        used, index = different(character_ids, self.embedding.num_embeddings)
         characters = self.embedding(used)
         pooled = [
             ConvolutionMaximum.apply(characters, index, convolution.weight, convolution.bias)
@@ -138,7 +138,7 @@ def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
     return character_ids[:, : end + widest]
 
 
-def _different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]:
+def different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]:
     """RETURNS (Tuple[Tensor, Tensor]): Ids that hold all that occur, and the index
     into them of each that is given."""
     if character_ids.is_cpu or n_characters > ALL_CHARACTERS:

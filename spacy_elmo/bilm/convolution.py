@@ -27,7 +27,7 @@ class ConvolutionMaximum(torch.autograd.Function):
     def forward(  # type: ignore[override]
         ctx: Any, characters: Tensor, index: Tensor, weight: Tensor, bias: Tensor
     ) -> Tensor:
-        taps = weight.permute(2, 1, 0).contiguous()
+        taps = _taps(weight)
         values = _values(torch.matmul(characters, taps), index)
         best = values[:, 0].clone()
         # As floating point numbers: several times as fast as integers.
@@ -71,27 +71,11 @@ def _values(table: Tensor, index: Tensor) -> Tensor:
     return sums.view(*windows.shape[:2], n_filters)
 
 
-def largest_of_windows(characters: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The same where no gradient is asked for, from the characters' vectors.
-
-    *Shapes:* characters `(n, T, E)`, the others as there.
-    """
-    windows = _windows(characters, weight.shape[2])
-    values = torch.mm(windows.flatten(0, 1), _as_matrix(weight).t())
-    return values.view(*windows.shape[:2], len(weight)).amax(dim=1).add_(bias)
+def largest_of_windows(characters: Tensor, index: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The same where no gradient is asked for."""
+    return _values(torch.matmul(characters, _taps(weight)), index).amax(dim=1).add_(bias)
 
 
-def _windows(characters: Tensor, width: int) -> Tensor:
-    """Every window of a token's characters, its vectors one after another.
-
-    RETURNS (Tensor): *Shape:* `(n, T - width + 1, width * E)`
-    """
-    n_tokens, n_characters, size = characters.shape
-    shape = (n_tokens, n_characters - width + 1, width * size)
-    strides = (n_characters * size, size, 1)
-    return characters.contiguous().as_strided(shape, strides).contiguous()
-
-
-def _as_matrix(weight: Tensor) -> Tensor:
-    """RETURNS (Tensor): *Shape:* `(F, width * E)`"""
-    return weight.transpose(1, 2).flatten(1)
+def _taps(weight: Tensor) -> Tensor:
+    """RETURNS (Tensor): *Shape:* `(width, E, F)`"""
+    return weight.permute(2, 1, 0).contiguous()

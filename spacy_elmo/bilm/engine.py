@@ -8,7 +8,7 @@ from typing import Optional, cast
 import torch
 from torch import Tensor, nn
 
-from .char_cnn import Highway
+from .char_cnn import Highway, different
 from .convolution import largest_of_windows
 from .indexers import TokenIds
 from .lockstep import FEW_ROWS, LockstepLSTMs
@@ -20,9 +20,9 @@ from .sequence import lstm_step
 from .threads import is_long, side_by_side
 from .token_encoder import TokenEncoder, combine
 
-# Bounds of the working memory: packed items whose different tokens are multiplied
-# at a time, and packed items of a higher layer's inputs.
-TOKEN_ITEMS = 2048
+# Bounds of the working memory: different tokens that are multiplied at a time, and packed
+# items of a higher layer's inputs.
+TOKEN_TYPES = 2048
 LAYER_ITEMS = 256
 
 
@@ -267,9 +267,12 @@ class PackedEncoder:
 
     def _of_characters(self, character_ids: Tensor) -> Tensor:
         assert self.embedding is not None
-        characters = self.embedding(character_ids)
+        used, index = different(character_ids, self.embedding.num_embeddings)
+        characters = self.embedding(used)
         pooled = [
-            largest_of_windows(characters, convolution.weight, cast(Tensor, convolution.bias))
+            largest_of_windows(
+                characters, index, convolution.weight, cast(Tensor, convolution.bias)
+            )
             for convolution in self.convolutions
         ]
         vectors: Tensor = self.activation(torch.cat(pooled, dim=1))

@@ -74,8 +74,8 @@ def test_all_characters_or_those_that_occur(monkeypatch):
     encoder = CharacterCNN(BiLMConfig(filters=((1, 4), (3, 5)))).double()
     ids = torch.from_numpy(character_ids(TOKENS, widest_filter=3))
     found = []
-    for different in (char_cnn._different, lambda ids, n: (torch.arange(n), ids.long())):
-        monkeypatch.setattr(char_cnn, "_different", different)
+    for different in (char_cnn.different, lambda ids, n: (torch.arange(n), ids.long())):
+        monkeypatch.setattr(char_cnn, "different", different)
         vectors = encoder.of_characters(ids)
         weights = torch.arange(vectors.numel(), dtype=torch.float64).view(vectors.shape).cos()
         asked = list(encoder.parameters())
@@ -93,13 +93,13 @@ def test_tokens_in_parts(monkeypatch):
     )
     whole = encoder.of_characters(ids)
     widths = []
-    original = char_cnn._different
+    original = char_cnn.different
 
     def different(ids, n_characters):
         widths.append(ids.shape[1])
         return original(ids, n_characters)
 
-    monkeypatch.setattr(char_cnn, "_different", different)
+    monkeypatch.setattr(char_cnn, "different", different)
     monkeypatch.setattr(char_cnn, "CONVOLVED_TOKENS", 4)
     torch.testing.assert_close(encoder.of_characters(ids), whole, rtol=1e-13, atol=1e-14)
     assert widths == sorted(widths) and widths[0] < widths[-1]
