@@ -155,14 +155,14 @@ class Embedder(OffloadedModule):
         outputs, after = self._run(vectors, rows, packed.batch_sizes, started)
         lengths = [len(sentence) for sentence in marked]
         kept = without_ends(lengths) if drops_marks else np.arange(sum(lengths))
-        backs = self._to_device(packed.inverse()[:, kept])
-        first = vectors.index_select(0, self._to_device(flat[kept]))
-        layers = [torch.cat([first] * self.config.n_directions, dim=1)]
-        for each_direction in zip(*outputs):
-            aligned = [output.index_select(0, back) for output, back in zip(each_direction, backs)]
-            layers.append(torch.cat(aligned, dim=1))
+        # A token's rows in all directions stand side by side.
+        n_directions, n_items = self.config.n_directions, rows.shape[1]
+        backs = packed.inverse()[:n_directions, kept] + n_items * np.arange(n_directions)[:, None]
+        back = self._to_device(backs.T.ravel())
+        first = vectors.index_select(0, self._to_device(flat[kept].repeat(n_directions)))
+        layers = [first, *(output.flatten(0, 1).index_select(0, back) for output in outputs)]
         lengths = list(map(len, sentences if drops_marks else marked))
-        stacked = torch.stack(layers)
+        stacked = torch.stack(layers).view(len(layers), len(kept), self.config.width)
         if self.alignment is not None:
             stacked = stacked @ self.alignment.T
         each = stacked.split(lengths, dim=1)
@@ -268,16 +268,17 @@ class Embedder(OffloadedModule):
 
     def _run(
         self, vectors: Tensor, rows: Tensor, batch_sizes: list[int], state: BiLMState
-    ) -> tuple[list[list[Tensor]], BiLMState]:
-        """As `forward`, by the engine where no gradient is asked for."""
+    ) -> tuple[list[Tensor], BiLMState]:
+        """As `forward`, by the engine where no gradient is asked for; a tensor a layer, of
+        all directions."""
         needs_graph = state.hidden.requires_grad or state.cell.requires_grad
         engine = None if needs_graph and torch.is_grad_enabled() else self._engine()
         if engine is None:
             dtype = self._product_dtype()
             outputs, after = self(vectors, rows, batch_sizes, state, product_dtype=dtype)
-            return outputs, after
+            return [torch.stack(each) for each in zip(*outputs)], after
         layers, hidden, cell = engine.run(vectors, rows, batch_sizes, state.hidden, state.cell)
-        return [list(each) for each in zip(*layers)], BiLMState(hidden, cell)
+        return layers, BiLMState(hidden, cell)
 
     def _engine(self) -> Optional[Engine]:
         """The engine for the weights as they are; None where it is not for them."""
