@@ -163,11 +163,13 @@ class PackedLSTM:
         batch_sizes (List[int]): Sequences running at each step.
         YIELDS (Tensor): `W x + b` of each step. *Shape:* `(batch_sizes[step], 4D)`
         """
-        for steps, items in windows(batch_sizes, TOKEN_ITEMS):
+        are_few = len(vectors) <= TOKEN_TYPES
+        for steps, items in windows(batch_sizes, len(rows) if are_few else TOKEN_TYPES):
             used, places = torch.unique(rows[items], return_inverse=True)
             products = self.of_inputs(vectors.index_select(0, used))
+            gates = products.new_empty(batch_sizes[steps.start], products.shape[1])
             for place in places.split(batch_sizes[steps]):
-                yield products.index_select(0, place)
+                yield torch.index_select(products, 0, place, out=gates[: len(place)])
             del products  # before the next are made
 
     def gates_of_layer(self, inputs: Tensor, batch_sizes: list[int]) -> Iterator[Tensor]:
@@ -198,7 +200,9 @@ class PackedLSTM:
             if self.project is None:
                 output.copy_(gated)
             else:
-                output.copy_(_clip(self.project(gated), self.proj_clip))
+                self.project.write_to(output, gated)
+                if self.proj_clip is not None:
+                    output.clamp_(-self.proj_clip, self.proj_clip)
             hidden[:size] = output
 
 
@@ -283,8 +287,3 @@ class PackedEncoder:
 
 def _unchanged(vectors: Tensor) -> Tensor:
     return vectors
-
-
-def _clip(values: Tensor, clip: Optional[float]) -> Tensor:
-    """In place."""
-    return values if clip is None else values.clamp_(-clip, clip)

@@ -1,7 +1,7 @@
 """Matrix products with weights that never change, laid out for them beforehand."""
 
 from functools import cache
-from typing import Any, Optional, Protocol
+from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +10,12 @@ from torch import Tensor
 # Unsigned, for that is what processors multiply fast with the signed weights.
 _ZERO_POINT = 128
 _LARGEST = 127.0
+# Matrices of so many weights are in the processor's caches, and a layout of oneDNN's gains
+# less than the copies of its results cost.
+MAX_PLAIN_WEIGHTS = 2**20
 
 
-class Product(Protocol):
+class Product:
     """`W x + b` for the rows of a float32 matrix."""
 
     def __call__(self, inputs: Tensor) -> Tensor:
@@ -20,13 +23,23 @@ class Product(Protocol):
         inputs (Tensor): *Shape:* `(n, n_inputs)`
         RETURNS (Tensor): A new tensor. *Shape:* `(n, n_outputs)`
         """
+        raise NotImplementedError
+
+    def write_to(self, outputs: Tensor, inputs: Tensor) -> None:
+        """Put the product where it is wanted.
+
+        outputs (Tensor): Overwritten. *Shape:* `(n, n_outputs)`
+        inputs (Tensor): *Shape:* `(n, n_inputs)`
+        """
+        outputs.copy_(self(inputs))
 
     def add_to(self, sums: Tensor, inputs: Tensor) -> None:
-        """Add the product to what is there.
+        """Add the product, without b, to what is there.
 
         sums (Tensor): Changed in place. *Shape:* `(n, n_outputs)`
         inputs (Tensor): *Shape:* `(n, n_inputs)`
         """
+        raise NotImplementedError
 
 
 def make_product(weight: Tensor, bias: Optional[Tensor], precision: str) -> Product:
@@ -43,10 +56,31 @@ def make_product(weight: Tensor, bias: Optional[Tensor], precision: str) -> Prod
         return _Int8Product(weight, bias)
     if precision == "bfloat16":
         return _BFloat16Product(weight, bias)
+    if weight.numel() <= MAX_PLAIN_WEIGHTS:
+        return _PlainProduct(weight, bias)
     return _Float32Product(weight, bias)
 
 
-class _Float32Product:
+class _PlainProduct(Product):
+    """PyTorch's own product: it writes where it is wanted."""
+
+    def __init__(self, weight: Tensor, bias: Optional[Tensor]):
+        self.weight = weight.t().contiguous()
+        self.bias = bias
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        if self.bias is None:
+            return torch.mm(inputs, self.weight)
+        return torch.addmm(self.bias, inputs, self.weight)
+
+    def write_to(self, outputs: Tensor, inputs: Tensor) -> None:
+        torch.mm(inputs, self.weight, out=outputs)
+
+    def add_to(self, sums: Tensor, inputs: Tensor) -> None:
+        sums.addmm_(inputs, self.weight)
+
+
+class _Float32Product(Product):
     def __init__(self, weight: Tensor, bias: Optional[Tensor]):
         self.linear = _make_linear(weight)
         self.bias = bias
@@ -58,7 +92,7 @@ class _Float32Product:
         sums.add_(self.linear(inputs, None))
 
 
-class _BFloat16Product:
+class _BFloat16Product(Product):
     """Weights and inputs in bfloat16, everything else in float32."""
 
     def __init__(self, weight: Tensor, bias: Optional[Tensor]):
@@ -73,7 +107,7 @@ class _BFloat16Product:
         sums.add_(self.linear(inputs.to(torch.bfloat16), None))
 
 
-class _Int8Product:
+class _Int8Product(Product):
     """Integers of 8 bits: a scale for every output of the weight, and one for
     every row of the inputs, found anew each time. So a row's result depends on no
     other row."""

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -133,7 +134,9 @@ def test_a_row_of_integers_is_its_own():
         assert torch.equal(product(rows[i : i + 1])[0], together[i])
 
 
-def test_products(kind):
+@pytest.mark.parametrize("most", [0, prepacked.MAX_PLAIN_WEIGHTS])
+def test_products(monkeypatch, kind, most):
+    monkeypatch.setattr(prepacked, "MAX_PLAIN_WEIGHTS", most)
     torch.manual_seed(0)
     weight, bias, inputs = torch.randn(40, 30), torch.randn(40), torch.randn(7, 30)
     weight[3] = 0.0
@@ -142,11 +145,13 @@ def test_products(kind):
     product = prepacked.make_product(weight, None, kind)
     with_bias = prepacked.make_product(weight, bias, kind)
     weight.zero_()  # it holds a copy
-    sums = torch.ones(7, 40)
+    sums, written = torch.ones(7, 40), torch.full((7, 40), math.nan)
     product.add_to(sums, inputs)
+    product.write_to(written, inputs)
     atol = PRODUCT_ATOL[kind]
     torch.testing.assert_close(product(inputs), expected, rtol=0, atol=atol)
     torch.testing.assert_close(sums - 1, expected, rtol=0, atol=atol)
+    assert torch.equal(written, product(inputs))
     torch.testing.assert_close(with_bias(inputs) - bias, expected, rtol=0, atol=atol)
     assert torch.equal(product(inputs)[2], torch.zeros(40))
 
@@ -167,6 +172,7 @@ def test_few_numbers_of_rows(monkeypatch, kind):
         return padded
 
     monkeypatch.setattr(prepacked, "pad_rows", counted)
+    monkeypatch.setattr(prepacked, "MAX_PLAIN_WEIGHTS", 0)
     torch.manual_seed(0)
     weight, inputs = torch.randn(4, 3), torch.randn(4200, 3)
     product, expected = prepacked.make_product(weight, None, kind), inputs @ weight.t()
@@ -176,7 +182,8 @@ def test_few_numbers_of_rows(monkeypatch, kind):
     assert 10 < len(seen) < 70
 
 
-def test_both_ways_are_taken(operations):
+def test_both_ways_are_taken(monkeypatch, operations):
+    monkeypatch.setattr(prepacked, "MAX_PLAIN_WEIGHTS", 0)
     product = prepacked.make_product(torch.randn(4, 3), None, "float32")
     is_private = isinstance(product.linear, prepacked._PackedLinear)
     assert is_private == (operations != "public")

@@ -145,7 +145,7 @@ def test_windows_change_nothing(monkeypatch, module, size):
     data = reference.random_datasets(options)
     _, start = reference.layers(options, data, SENTENCES)
     expected, after = reference.layers(options, data, SENTENCES, start)
-    names = ("TOKEN_ITEMS", "LAYER_ITEMS") if module is engine else ("WINDOW_ITEMS",)
+    names = ("TOKEN_TYPES", "LAYER_ITEMS") if module is engine else ("WINDOW_ITEMS",)
     for name in names:
         monkeypatch.setattr(module, name, size)
     monkeypatch.setattr(embedder, "ENCODER_TOKENS", size)
