@@ -12,6 +12,7 @@ from .cache import TokenVectorCache
 from .config import BiLMConfig, check_precision
 from .digest import digest
 from .engine import Engine
+from .gather import gather
 from .indexers import TokenIds
 from .lstm import ProjectedLSTM
 from .offload import OffloadedModule, exclusively, return_freed_memory
@@ -159,10 +160,10 @@ class Embedder(OffloadedModule):
         n_directions, n_items = self.config.n_directions, rows.shape[1]
         backs = packed.inverse()[:n_directions, kept] + n_items * np.arange(n_directions)[:, None]
         back = self._to_device(backs.T.ravel())
-        first = vectors.index_select(0, self._to_device(flat[kept].repeat(n_directions)))
-        layers = [first, *(output.flatten(0, 1).index_select(0, back) for output in outputs)]
+        first = self._to_device(flat[kept].repeat(n_directions))
+        read = [(vectors, first), *((output.flatten(0, 1), back) for output in outputs)]
         lengths = list(map(len, sentences if drops_marks else marked))
-        stacked = torch.stack(layers).view(len(layers), len(kept), self.config.width)
+        stacked = gather(read).view(len(read), len(kept), self.config.width)
         if self.alignment is not None:
             stacked = stacked @ self.alignment.T
         each = stacked.split(lengths, dim=1)
