@@ -138,20 +138,28 @@ class BILUOTags(BIOTags):
         return allowed
 
 
+class TagError(ValueError):
+    """A tag is none, or stands where it cannot; `token` is its place."""
+
+    def __init__(self, token: int, fault: str):
+        super().__init__(f"token {token}: {fault}")
+        self.token = token
+
+
 def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
     """RETURNS (List[Tuple[int, int, str]]): The spans of BIO tags.
-    RAISES (ValueError): A tag is none, or I follows neither B nor I of its label."""
+    RAISES (TagError): A tag is none, or I follows neither B nor I of its label."""
     spans: list[LabeledSpan] = []
     previous = "O"
     for i, tag in enumerate(tags):
         prefix, _, label = tag.partition("-")
         if tag != "O" and (prefix not in ("B", "I") or not label):
-            raise ValueError(f"expected the tag O, B-... or I-..., found {tag!r}")
+            raise TagError(i, f"expected the tag O, B-... or I-..., found {tag!r}")
         if prefix == "B":
             spans.append((i, i + 1, label))
         elif prefix == "I":
             if previous not in (f"B-{label}", tag):
-                raise ValueError(f"{tag} follows {previous}, no span of its label")
+                raise TagError(i, f"{tag} follows {previous}, no span of its label")
             spans[-1] = (spans[-1][0], i + 1, label)
         previous = tag
     return spans

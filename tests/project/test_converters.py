@@ -29,7 +29,8 @@ def test_convert_wnut17(tmp_path):
 def test_convert_wnut17_names_a_bad_line(tmp_path):
     source = tmp_path / "train.conll"
     source.write_text("In\tO\nNew\tX-location\n", "utf8")
-    assert "2" in call("data.convert_wnut17", source, tmp_path / "train.spacy", fails=True)
+    printed = call("data.convert_wnut17", source, tmp_path / "train.spacy", fails=True)
+    assert "train.conll:2: token 1: expected the tag O" in " ".join(printed.split())
 
 
 def test_convert_sst5(tmp_path):
@@ -215,7 +216,7 @@ def test_convert_srl_names_a_bad_line(tmp_path):
     (tmp_path / "roles.jsonl").write_text(ROLES.replace("B-V", "I-V"), "utf8")
     where = (tmp_path / "roles.jsonl", tmp_path / "roles.spacy")
     printed = call("data.convert_srl", *where, fails=True)
-    assert "roles.jsonl:1: I-V follows B-ARG0" in printed
+    assert "roles.jsonl:1: token 1: I-V follows B-ARG0" in printed
     assert not (tmp_path / "roles.spacy").exists()
 
 

@@ -60,7 +60,7 @@ def changed(**frame):
         (changed(pred=4), '"pred".*0 to 3, got 4'),
         (changed(pred="1"), '"pred".*got 1'),
         (changed(tags=["O"]), "4 words, but 1 tags of token 1"),
-        (changed(tags=["O", "B-V", "I-ARG0", "O"]), "I-ARG0 follows B-V"),
+        (changed(tags=["O", "B-V", "I-ARG0", "O"]), "token 2: I-ARG0 follows B-V"),
         (changed(tags=["O", "B-V", "S-ARG0", "O"]), "'S-ARG0'"),
         (changed(tags=["O", "B-V", "B-", "O"]), "'B-'"),
         (

@@ -8,6 +8,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 from wasabi import msg
 
+from spacy_elmo.tasks.bio import TagError, parse_bio
+
 Sentence = list[tuple[int, str, str]]  # (line number, token, tag) each
 
 
@@ -18,19 +20,10 @@ def make_doc(vocab: Vocab, sentence: Sentence, path: Path) -> Doc:
     tokens of the corpus, not on those of spaCy's tokenizer.
     """
     doc = Doc(vocab, words=[token for _, token, _ in sentence])
-    spans: list[tuple[int, int, str]] = []
-    previous = "O"
-    for i, (number, _, tag) in enumerate(sentence):
-        prefix, _, label = tag.partition("-")
-        if tag != "O" and (prefix not in ("B", "I") or not label):
-            raise ValueError(f"{path}:{number}: expected the tag O, B-... or I-..., found {tag!r}")
-        if prefix == "B":
-            spans.append((i, i + 1, label))
-        elif prefix == "I":
-            if previous not in (f"B-{label}", f"I-{label}"):
-                raise ValueError(f"{path}:{number}: {tag} follows {previous}, no entity")
-            spans[-1] = (spans[-1][0], i + 1, label)
-        previous = tag
+    try:
+        spans = parse_bio([tag for _, _, tag in sentence])
+    except TagError as error:
+        raise ValueError(f"{path}:{sentence[error.token][0]}: {error}") from None
     doc.ents = [Span(doc, start, end, label) for start, end, label in spans]
     return doc
 
