@@ -5,7 +5,7 @@ from typing import Optional
 import typer
 from wasabi import msg
 
-from .errors import CommandLineError
+from .errors import CommandLineError, stopped
 
 
 def corpus_cli(
@@ -41,7 +41,7 @@ def corpus_cli(
 
     if is_url(output):
         raise CommandLineError(f"{output}: a corpus is written to a disk, and copied afterwards")
-    try:
+    with stopped("Stopped; the same command goes on from here"):
         corpus = prepare(
             inputs,
             output,
@@ -54,9 +54,6 @@ def corpus_cli(
             max_sentence=max_sentence,
             worker=worker,
         )
-    except KeyboardInterrupt:
-        msg.warn("Stopped; the same command goes on from here")
-        raise typer.Exit(130) from None
     if corpus is None:
         msg.good(
             f"Read share {worker}; when all are read, the same without --worker writes {output}"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Optional
 import typer
 from wasabi import msg
 
+from .errors import stopped
 from .tables import print_table
 
 if TYPE_CHECKING:
@@ -37,11 +38,8 @@ def download_cli(
 
             for file, path in zip(model.files, model.paths):
                 check(file, path)
-        try:
+        with stopped("Stopped; the same command goes on from here"):
             path = obtain(model, force=force)
-        except KeyboardInterrupt:
-            msg.warn("Stopped; the same command goes on from here")
-            raise typer.Exit(130) from None
         msg.good(f"{model.name}: {path}", f"Licence: {model.licence or 'unknown'}")
 
 

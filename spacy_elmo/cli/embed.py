@@ -7,7 +7,7 @@ from typing import Any, Optional
 import typer
 from wasabi import msg
 
-from .errors import CommandLineError
+from .errors import CommandLineError, stopped
 
 
 def embed_cli(
@@ -97,11 +97,8 @@ def embed_cli(
         "sentence_keys": use_sentence_keys,
     }
     embed, more, again = _choose(shards, workers, worker, resume=resume, force=force)
-    try:
+    with stopped(f"Stopped; the same command{again} goes on from here"):
         counts = embed(model, inputs, output, **options, **more)
-    except KeyboardInterrupt:
-        msg.warn(f"Stopped; the same command{again} goes on from here")
-        raise typer.Exit(130) from None
     msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")
 
 

@@ -58,13 +58,24 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def no_traceback() -> Iterator[None]:
     """Say what is wrong, and exit with the error's own status, or 1."""
     try:
-        yield
+        with stopped("Stopped"):
+            yield
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
         if _verbose.get():
             raise
         msg.fail(_line(error), exits=getattr(error, "exit_code", 1))
+
+
+@contextmanager
+def stopped(message: str) -> Iterator[None]:
+    """Say on Ctrl-C how to go on, and exit with its status.
+
+    message (str): What is said.
+    """
+    try:
+        yield
     except KeyboardInterrupt:
-        msg.warn("Stopped")
+        msg.warn(message)
         raise typer.Exit(130) from None
 
 

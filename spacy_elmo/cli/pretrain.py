@@ -7,9 +7,8 @@ from typing import Any, Optional
 
 import typer
 from spacy.cli._util import parse_config_overrides
-from wasabi import msg
 
-from .errors import CommandLineError
+from .errors import CommandLineError, stopped
 
 
 def pretrain_cli(
@@ -46,11 +45,8 @@ def pretrain_cli(
         flags = [*["--resume"] * resume, *["--overwrite"] * overwrite]
         arguments = [str(config_path), "--output", str(output), *flags, *ctx.args]
         raise typer.Exit(launch(arguments, len(chosen)))
-    try:
+    with stopped("Stopped: the same command, with --resume, goes on"):
         finished = pretrain(config, output, resume=resume, overwrite=overwrite)
-    except KeyboardInterrupt:
-        msg.warn("Stopped: the same command, with --resume, goes on")
-        raise typer.Exit(130) from None
     if not finished:
         raise typer.Exit(130)
 

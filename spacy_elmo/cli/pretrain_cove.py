@@ -6,6 +6,7 @@ import typer
 from wasabi import msg
 
 from ..files import full_disk
+from .errors import stopped
 
 
 def pretrain_cove_cli(
@@ -35,11 +36,8 @@ def pretrain_cove_cli(
     settings = TranslationSettings(minutes, batch_size, learn_rate, seed=seed)
     with full_disk(output, "run the same again"):
         output.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with stopped(f"Stopped: {output} holds the best encoder so far, if a pass was finished"):
             train_cove(
                 read_pairs(pairs), read_pairs(dev), read_word_vectors(vectors), output, settings
             )
-        except KeyboardInterrupt:
-            msg.warn(f"Stopped: {output} holds the best encoder so far, if a pass was finished")
-            raise typer.Exit(130) from None
     msg.good(f"Wrote {output}: give it to 'elmo' as its weights")

@@ -15,7 +15,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_elmo.cli.errors import no_traceback
+from spacy_elmo.cli.errors import no_traceback, stopped
 
 from .run_trial import Places, prepare
 from .trials import EXPERIMENTS, PLANS, Trial
@@ -146,12 +146,8 @@ def main(
         return result is not None
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a kill ends the trials, too
-    try:
-        with no_traceback():
-            failed = do_all(chosen, is_done, options, logs, jobs)
-    except KeyboardInterrupt:
-        msg.warn("Stopped. The same command goes on where it was.")
-        raise typer.Exit(130) from None
+    with no_traceback(), stopped("Stopped. The same command goes on where it was."):
+        failed = do_all(chosen, is_done, options, logs, jobs)
     if failed:
         msg.fail(f"{len(failed)} of {len(chosen)} trials failed", exits=1)
     msg.good(f"{len(chosen)} trials done: {folder}")
