@@ -6,11 +6,10 @@ from typing import Any, Optional
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.api import Model
 from thinc.types import Floats1d, Floats2d
 
 from ..embedding.segmenters import Segment, Segmenter
@@ -18,8 +17,8 @@ from .coref_clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .coref_loss import antecedent_loss, gold_pairs, mention_loss
 from .coref_model import DocRanker, Ranking
 from .coref_spans import Cluster, make_clusters
+from .pipe import TaskPipe
 
-N_SAMPLES = 10  # Docs from which sizes are inferred
 DEFAULTS = {
     "model": {
         "@architectures": "spacy-elmo.Coref.v1",
@@ -73,9 +72,10 @@ def make_coref(
     )
 
 
-class CoreferenceResolver(TrainablePipe):
+class CoreferenceResolver(TaskPipe):
     """Finds what is one thing: the clusters of mentions, in `doc.spans["coref_clusters_1"]`,
-    `doc.spans["coref_clusters_2"]` and so on, in order of their first mentions.
+    `doc.spans["coref_clusters_2"]` and so on, in order of their first mentions. A Doc with none
+    of them counts as not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], DocRanker]): The model.
@@ -177,47 +177,22 @@ class CoreferenceResolver(TrainablePipe):
         nlp (Optional[Language]): The pipeline.
         RAISES (ValueError): There are no clusters, or one of them is impossible.
         """
-        samples: list[Example] = []
-        n_clusters = 0
-        for example in get_examples():
-            if len(samples) < N_SAMPLES:
-                samples.append(example)
-            n_clusters += len(read_clusters(example.reference, self.span_cluster_prefix) or ())
-        validate_get_examples(lambda: samples, "CoreferenceResolver.initialize")
-        if not n_clusters:
+        docs, found = self._samples(get_examples, self._sizes_of_clusters)
+        if not found:
             raise ValueError(
                 f"'{self.name}' finds no doc.spans['{self.span_cluster_prefix}_1'] and so on in "
                 f"the training examples"
             )
-        self.model.initialize(X=[example.predicted for example in samples])
+        self.model.initialize(X=docs)
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[dict[str, float]] = None,
-    ) -> dict[str, float]:
-        """Learn from the gold clusters of a batch. Docs without `doc.spans["coref_clusters_1"]`
-        or another count as not annotated.
+    def _sizes_of_clusters(self, doc: Doc) -> list[int]:
+        return [len(cluster) for cluster in read_clusters(doc, self.span_cluster_prefix) or ()]
 
-        examples (Iterable[Example]): The batch.
-        drop (float): The dropout rate of the layers that have no rate of their own.
-        sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): The losses by pipe.
-        RETURNS (Dict[str, float]): The losses; ours is the sum over spans of the negative
-            log-likelihood, in nats.
-        RAISES (ValueError): A mention stands twice, or has no tokens.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "CoreferenceResolver.update")
+    def _learn(self, examples: list[Example]) -> Optional[float]:
         gold = [self._gold(example) for example in examples]
         if all(clusters is None for clusters in gold):
-            return losses
-        set_dropout_rate(self.model, drop)
+            return None
+        total = 0.0
         rank, backprop = self.model.begin_update([example.predicted for example in examples])
         for number, (example, clusters) in enumerate(zip(examples, gold)):
             segments = self._training_segments(example.predicted)
@@ -226,11 +201,9 @@ class CoreferenceResolver(TrainablePipe):
             ranking, backprop_ranking = rank(number, segments)
             loss, gradients = self._loss(ranking, clusters)
             backprop_ranking(*gradients)
-            losses[self.name] += loss
+            total += loss
         backprop(rank)
-        if sgd is not None:
-            self.finish_update(sgd)
-        return losses
+        return total
 
     def get_loss(
         self, examples: Iterable[Example], scores: Sequence[Ranking]
@@ -240,8 +213,9 @@ class CoreferenceResolver(TrainablePipe):
         examples (Iterable[Example]): The examples.
         scores (Sequence[Ranking]): What the model found in each.
         RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The sum over spans of the negative
-            log-likelihood, and its gradients with respect to the scores of mentions and pairs.
-        RAISES (ValueError): As `update`.
+            log-likelihood, in nats, and its gradients with respect to the scores of mentions and
+            pairs.
+        RAISES (ValueError): A mention stands twice, or has no tokens.
         """
         pairs = zip(examples, scores)
         found = [self._loss(ranking, self._gold(example) or []) for example, ranking in pairs]

@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from .coref_spans import Cluster, Mention
-from .srl_frames import name_of
+from .naming import name_of
 
 PREFIX = "coref_clusters"
 

@@ -6,22 +6,20 @@ from typing import Any, Optional
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.api import Model
 
 from ..embedding.batches import by_tokens
 from .bio import BILUOTags, BIOTags, LabeledSpan
 from .crf_gold import gold_spans, reference_spans
-from .labels import SpanLabels
+from .labels import SpanPipe
 from .linear_chain import PARAMS, Chains, log_partition
-from .srl_frames import name_of
+from .naming import name_of
 from .viterbi import viterbi
 
 SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
-N_SAMPLES = 10  # Docs from which sizes are inferred
 ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
 DEFAULTS = {
     "model": {
@@ -67,7 +65,7 @@ def make_crf(
     )
 
 
-class CRFTagger(SpanLabels, TrainablePipe):
+class CRFTagger(SpanPipe[BIOTags]):
     """Finds labeled spans that do not overlap: the most probable tags of a linear-chain CRF,
     among those in a valid order. A Doc is one chain.
 
@@ -106,13 +104,6 @@ class CRFTagger(SpanLabels, TrainablePipe):
         self.max_batch_tokens = max_batch_tokens
         self.scorer = scorer
         self.cfg: dict[str, Any] = {"labels": []}
-        self._known_tags = BIOTags(())
-
-    @property
-    def _tags(self) -> BIOTags:
-        if self._known_tags.labels != self.labels:
-            self._known_tags = SCHEMES[self.scheme](self.labels)
-        return self._known_tags
 
     # Applying
 
@@ -172,85 +163,33 @@ class CRFTagger(SpanLabels, TrainablePipe):
 
     # Training
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
-        labels: Optional[list[str]] = None,
-    ) -> None:
-        """Prepare the model for training.
-
-        get_examples (Callable[[], Iterable[Example]]): The examples, whose labels are added.
-        nlp (Optional[Language]): The pipeline.
-        labels (Optional[List[str]]): The labels, as `spacy init labels` writes them, in place
-            of the examples'.
-        RAISES (ValueError): There are no labels.
-        """
-        samples: list[Example] = []
-        found = set(labels or ())
-        for example in get_examples():
-            if len(samples) < N_SAMPLES:
-                samples.append(example)
-            if not labels:
-                found |= {span.label_ for span in reference_spans(example.y, self.spans_key)}
-        validate_get_examples(lambda: samples, "CRFTagger.initialize")
-        if not found and not self.labels:
-            raise ValueError(
-                f"'{self.name}' finds no spans in {self._place} of the training examples, and no "
-                f"labels are given"
-            )
-        for label in labels or sorted(found):
-            self.add_label(label)
-        self.model.set_dim("nO", len(self._tags))
-        self.model.initialize(X=[example.predicted for example in samples])
-
     @property
     def _place(self) -> str:
         return "doc.ents" if self.spans_key is None else f"doc.spans[{self.spans_key!r}]"
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[dict[str, float]] = None,
-    ) -> dict[str, float]:
-        """Learn from the gold spans of a batch. Docs without annotation teach nothing; of
-        tokens without annotation all tags are summed over.
+    def _labels_in(self, doc: Doc) -> Iterable[str]:
+        return (span.label_ for span in reference_spans(doc, self.spans_key))
 
-        examples (Iterable[Example]): The batch.
-        drop (float): The dropout rate.
-        sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): The losses by pipe.
-        RETURNS (Dict[str, float]): The losses; ours is the negative log-likelihood of the
-            batch, in nats.
-        RAISES (ValueError): Spans overlap, or a label is not known.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "CRFTagger.update")
+    def _make_tags(self) -> BIOTags:
+        return SCHEMES[self.scheme](self.labels)
+
+    def _learn(self, examples: list[Example]) -> Optional[float]:
         allowed = [self._allowed(example) for example in examples]
         if all(tags is None for tags in allowed):
-            return losses
-        set_dropout_rate(self.model, drop)
+            return None
         chains, backprop = self.model.begin_update([example.predicted for example in examples])
         loss, gradient = self._loss(allowed, chains)
         backprop(gradient)
-        losses[self.name] += loss
-        if sgd is not None:
-            self.finish_update(sgd)
-        return losses
+        return loss
 
     def get_loss(self, examples: Iterable[Example], scores: Chains) -> tuple[float, Chains]:
         """Find the loss and its gradient.
 
         examples (Iterable[Example]): The examples.
         scores (Chains): What the model returned for them.
-        RETURNS (Tuple[float, Chains]): The negative log-likelihood, and its gradient.
-        RAISES (ValueError): As `update`.
+        RETURNS (Tuple[float, Chains]): The negative log-likelihood of the batch, in nats, and its
+            gradient. Of tokens without annotation all tags are summed over.
+        RAISES (ValueError): Spans overlap, or a label is not known.
         """
         return self._loss([self._allowed(example) for example in examples], scores)
 

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from .bio import LabeledSpan
-from .srl_frames import name_of
+from .naming import name_of
 
 
 class Gold(NamedTuple):

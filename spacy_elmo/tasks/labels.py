@@ -1,18 +1,24 @@
-"""The labels of a component that finds spans."""
+"""A component that finds labeled spans."""
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Optional, TypeVar
 
-from spacy.vocab import Vocab
-from thinc.api import Model
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from .bio import BIOTags
+from .pipe import TaskPipe
+
+Tags = TypeVar("Tags", bound=BIOTags)
 
 
-class SpanLabels:
+class SpanPipe(TaskPipe, Generic[Tags]):
     """Keeps labels in `cfg["labels"]`, to which none can be added once the model has a size."""
 
-    vocab: Vocab
-    model: Model
-    name: str
     cfg: dict[str, Any]
+    own_labels: tuple[str, ...] = ()  # which it has whatever the examples have
+    _known_tags: Optional[Tags] = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -38,3 +44,50 @@ class SpanLabels:
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
         return 1
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        labels: Optional[list[str]] = None,
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples, whose labels are added.
+        nlp (Optional[Language]): The pipeline.
+        labels (Optional[List[str]]): The labels, as `spacy init labels` writes them, in place
+            of the examples'.
+        RAISES (ValueError): There are no labels.
+        """
+        docs, found = self._samples(get_examples, self._labels_in)
+        if not (labels or found or self.labels):
+            raise ValueError(
+                f"'{self.name}' finds no spans in {self._place} of the training examples, and no "
+                f"labels are given"
+            )
+        for label in [*(labels or sorted(found)), *self.own_labels]:
+            self.add_label(label)
+        self.model.set_dim("nO", len(self._tags))
+        self.model.initialize(X=docs)
+
+    @property
+    def _tags(self) -> Tags:
+        if self._known_tags is None or self._known_tags.labels != self.labels:
+            self._known_tags = self._make_tags()
+        return self._known_tags
+
+    # What each component says for itself
+
+    @property
+    def _place(self) -> str:
+        """Where its spans stand, for errors."""
+        raise NotImplementedError
+
+    def _labels_in(self, doc: Doc) -> Iterable[str]:
+        """Those of a reference's spans."""
+        raise NotImplementedError
+
+    def _make_tags(self) -> Tags:
+        """The tags of the labels."""
+        raise NotImplementedError

@@ -7,7 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from .srl_frames import name_of
+from .naming import name_of
 
 ENTAILMENT = ("premise", "hypothesis")
 QUESTION = ("question", "context")

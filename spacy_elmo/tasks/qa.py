@@ -1,25 +1,22 @@
 """The component `elmo_qa`: the answer to a question, as a span of its context."""
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc, SpanGroup
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
 from .bidaf import AnswerModel
+from .naming import name_of
 from .pairs import read_halves
+from .pipe import TaskPipe
 from .qa_scorer import KEY
-from .srl_frames import name_of
 
-N_SAMPLES = 10  # Docs from which sizes are inferred
 MAX_DOCS = 256  # that are predicted at a time
 TINY = 1e-30
 DEFAULTS = {
@@ -62,9 +59,9 @@ def make_qa(
     )
 
 
-class QuestionAnswerer(TrainablePipe):
+class QuestionAnswerer(TaskPipe):
     """Finds the answer to the question of a Doc in its context, and sets
-    `doc.spans["answer"]`.
+    `doc.spans["answer"]`. A Doc without a span there counts as not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats2d]]): The model.
@@ -127,55 +124,14 @@ class QuestionAnswerer(TrainablePipe):
 
     # Training
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
-    ) -> None:
-        """Prepare the model for training.
-
-        get_examples (Callable[[], Iterable[Example]]): The examples.
-        nlp (Optional[Language]): The pipeline.
-        """
-        samples = list(islice(get_examples(), N_SAMPLES))
-        validate_get_examples(lambda: samples, "QuestionAnswerer.initialize")
-        self.model.initialize(X=[example.predicted for example in samples])
-
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[dict[str, float]] = None,
-    ) -> dict[str, float]:
-        """Learn from the gold answers of a batch. Docs without a span in
-        `doc.spans["answer"]` count as not annotated.
-
-        examples (Iterable[Example]): The batch.
-        drop (float): The dropout rate of the layers that have no rate of their own.
-        sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): The losses by pipe.
-        RETURNS (Dict[str, float]): The losses; ours is the sum over Docs of the negative
-            log-likelihood, in nats.
-        RAISES (ValueError): An answer is not in the context.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "QuestionAnswerer.update")
+    def _learn(self, examples: list[Example]) -> Optional[float]:
         examples = [example for example in examples if self._gold(example)]
         if not examples:
-            return losses
-        set_dropout_rate(self.model, drop)
+            return None
         scores, backprop = self.model.begin_update([example.predicted for example in examples])
         loss, d_scores = self.get_loss(examples, scores)
         backprop(d_scores)
-        losses[self.name] += loss
-        if sgd is not None:
-            self.finish_update(sgd)
-        return losses
+        return loss
 
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
@@ -185,8 +141,8 @@ class QuestionAnswerer(TrainablePipe):
 
         examples (Iterable[Example]): The examples.
         scores (List[Floats2d]): What the model returned for them.
-        RETURNS (Tuple[float, List[Floats2d]]): The loss, and its gradient with respect to the
-            scores.
+        RETURNS (Tuple[float, List[Floats2d]]): The loss, in nats, and its gradient with respect
+            to the scores.
         RAISES (ValueError): An answer is not in the context.
         """
         loss, gradients = 0.0, []

@@ -5,16 +5,16 @@ from typing import Any, Optional
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
-from .labels import SpanLabels
+from .labels import SpanPipe
+from .naming import name_of
 from .srl_frames import (
     KEY,
     PREDICATE,
@@ -22,7 +22,6 @@ from .srl_frames import (
     SRLTags,
     checked_frames,
     gold_frames,
-    name_of,
     read_frames,
     write_frames,
 )
@@ -35,7 +34,6 @@ from .srl_model import (
 )
 
 PREDICATES = ("model", "verbs", "gold")
-N_SAMPLES = 10  # Docs from which sizes are inferred
 TINY = 1e-30
 VERBS = ("VERB", "AUX")
 DEFAULTS = {
@@ -88,9 +86,10 @@ def make_srl(
     )
 
 
-class SemanticRoleLabeler(SpanLabels, TrainablePipe):
+class SemanticRoleLabeler(SpanPipe[SRLTags]):
     """Finds who did what to whom: predicates and the spans of their roles, in
-    `doc.spans["srl"]`. A span's `id` is the token of its predicate.
+    `doc.spans["srl"]`. A span's `id` is the token of its predicate. A Doc without that group counts
+    as not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], InstanceScorer]): The model.
@@ -104,6 +103,8 @@ class SemanticRoleLabeler(SpanLabels, TrainablePipe):
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """
+
+    own_labels = (PREDICATE,)
 
     def __init__(
         self,
@@ -128,7 +129,6 @@ class SemanticRoleLabeler(SpanLabels, TrainablePipe):
         self.max_batch_tokens = max_batch_tokens
         self.scorer = scorer
         self.cfg: dict[str, Any] = {"labels": []}
-        self._known_tags = SRLTags(())
 
     # Applying
 
@@ -206,12 +206,6 @@ class SemanticRoleLabeler(SpanLabels, TrainablePipe):
         ordered = sorted(instances, key=len, reverse=True)
         return by_tokens(ordered, self.max_batch_tokens, max(1, len(ordered)))
 
-    @property
-    def _tags(self) -> SRLTags:
-        if self._known_tags.labels != self.labels:
-            self._known_tags = SRLTags(self.labels)
-        return self._known_tags
-
     def set_annotations(self, docs: Iterable[Doc], scores: list[Optional[Frames]]) -> None:
         """Set `doc.spans["srl"]`.
 
@@ -224,79 +218,30 @@ class SemanticRoleLabeler(SpanLabels, TrainablePipe):
 
     # Training
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
-        labels: Optional[list[str]] = None,
-    ) -> None:
-        """Prepare the model for training.
+    @property
+    def _place(self) -> str:
+        return f"doc.spans[{KEY!r}]"
 
-        get_examples (Callable[[], Iterable[Example]]): The examples, whose labels are added.
-        nlp (Optional[Language]): The pipeline.
-        labels (Optional[List[str]]): The labels, as `spacy init labels` writes them, in place
-            of the examples'.
-        RAISES (ValueError): There are no labels.
-        """
-        samples: list[Example] = []
-        found = set(labels or ())
-        for example in get_examples():
-            if len(samples) < N_SAMPLES:
-                samples.append(example)
-            if not labels:
-                found |= {span.label_ for span in example.reference.spans.get(KEY, ())}
-        validate_get_examples(lambda: samples, "SemanticRoleLabeler.initialize")
-        if not found:
-            raise ValueError(
-                f"'{self.name}' finds no spans in doc.spans['srl'] of the training examples, and "
-                f"no labels are given"
-            )
-        for label in labels or sorted(found):
-            self.add_label(label)
-        self.add_label(PREDICATE)
-        self.model.set_dim("nO", len(self._tags))
-        self.model.initialize(X=[example.predicted for example in samples])
+    def _labels_in(self, doc: Doc) -> Iterable[str]:
+        return (span.label_ for span in doc.spans.get(KEY, ()))
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[dict[str, float]] = None,
-    ) -> dict[str, float]:
-        """Learn from the gold roles of a batch. Docs without `doc.spans["srl"]` count as
-        not annotated.
+    def _make_tags(self) -> SRLTags:
+        return SRLTags(self.labels)
 
-        examples (Iterable[Example]): The batch.
-        drop (float): The dropout rate of the layers that have no rate of their own.
-        sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): The losses by pipe.
-        RETURNS (Dict[str, float]): The losses; ours is the sum over tokens of the negative
-            log-likelihood, in nats.
-        RAISES (ValueError): Roles of one predicate overlap or reach out of its sentence, or
-            a label is not known.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "SemanticRoleLabeler.update")
+    def _learn(self, examples: list[Example]) -> Optional[float]:
         gold = [self._gold(example) for example in examples]
         instances = self._training_instances(examples, gold)
         if not instances:
-            return losses
-        set_dropout_rate(self.model, drop)
+            return None
+        total = 0.0
         score, backprop = self.model.begin_update([example.predicted for example in examples])
         for batch in self._batches(instances):
             scores, backprop_batch = score(batch)
             loss, d_scores = self._loss(gold, batch, scores)
             backprop_batch(d_scores)
-            losses[self.name] += loss
+            total += loss
         backprop(score)
-        if sgd is not None:
-            self.finish_update(sgd)
-        return losses
+        return total
 
     def get_loss(
         self, examples: Iterable[Example], scores: tuple[list[Instance], list[Floats2d]]
@@ -307,8 +252,9 @@ class SemanticRoleLabeler(SpanLabels, TrainablePipe):
         scores (Tuple[List[Instance], List[Floats2d]]): Instances of their Docs, and the
             probabilities of their tags.
         RETURNS (Tuple[float, List[Floats2d]]): The sum over tokens of the negative
-            log-likelihood, and its gradient with respect to the logits.
-        RAISES (ValueError): As `update`.
+            log-likelihood, in nats, and its gradient with respect to the logits.
+        RAISES (ValueError): Roles of one predicate overlap or reach out of its sentence, or
+            a label is not known.
         """
         return self._loss([self._gold(example) for example in examples], *scores)
 

@@ -10,6 +10,7 @@ from spacy.training import Example
 
 from ..embedding.segmenters import Segment, Segmenter
 from .bio import BIOTags, LabeledSpan
+from .naming import name_of
 
 KEY = "srl"
 PREDICATE = "V"  # label of the predicate itself
@@ -173,8 +174,3 @@ def _fault(
 def _show(role: LabeledSpan) -> str:
     start, end, label = role
     return f"the span {label} ({start}, {end})"
-
-
-def name_of(doc: Doc) -> str:
-    """RETURNS (str): Its first words, by which an error names a Doc."""
-    return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))

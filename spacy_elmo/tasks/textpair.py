@@ -12,7 +12,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..registry import registry
-from .srl_frames import name_of
+from .naming import name_of
 
 DEFAULTS = {
     "model": {

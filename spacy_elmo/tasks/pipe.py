@@ -1,0 +1,82 @@
+"""What the components here share: how they are prepared and how they learn."""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Optional, TypeVar
+
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from thinc.api import Optimizer, set_dropout_rate
+
+N_SAMPLES = 10  # Docs from which sizes are inferred
+Found = TypeVar("Found")
+
+
+class TaskPipe(TrainablePipe):
+    """A component that learns from the annotated examples of a batch."""
+
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples.
+        nlp (Optional[Language]): The pipeline.
+        """
+        docs, _ = self._samples(lambda: islice(get_examples(), N_SAMPLES))
+        self.model.initialize(X=docs)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[dict[str, float]] = None,
+    ) -> dict[str, float]:
+        """Learn from the gold annotation of a batch. Examples without any teach nothing.
+
+        examples (Iterable[Example]): The batch.
+        drop (float): The dropout rate of the layers that have no rate of their own.
+        sgd (Optional[Optimizer]): The optimizer.
+        losses (Optional[Dict[str, float]]): The losses by pipe.
+        RETURNS (Dict[str, float]): The losses; ours is that of `get_loss`.
+        RAISES (ValueError): The annotation of an example is wrong.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        set_dropout_rate(self.model, drop)
+        loss = self._learn(examples)
+        if loss is None:
+            return losses
+        losses[self.name] += loss
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def _learn(self, examples: list[Example]) -> Optional[float]:
+        """Add to the gradients of the model.
+
+        RETURNS (Optional[float]): The loss; None where nothing is annotated.
+        """
+        raise NotImplementedError
+
+    def _samples(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        read: Callable[[Doc], Iterable[Found]] = lambda doc: (),
+    ) -> tuple[list[Doc], set[Found]]:
+        """RETURNS (Tuple[List[Doc], Set]): The first Docs, from which sizes are inferred, and
+        what `read` finds in all references."""
+        samples: list[Example] = []
+        found: set[Found] = set()
+        for example in get_examples():
+            if len(samples) < N_SAMPLES:
+                samples.append(example)
+            found.update(read(example.reference))
+        validate_get_examples(lambda: samples, f"{type(self).__name__}.initialize")
+        return [example.predicted for example in samples], found
