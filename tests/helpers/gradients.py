@@ -37,7 +37,9 @@ def check_gradients(model, loss, *, step=1e-3, rel=0.1, noise=0.01):
     """
     torch.manual_seed(1)
     n_seen = n_checked = 0
-    for name, values, gradient in list(parameters(model)):
+    # Some losses add to the gradients.
+    places = [(name, values, gradient.clone()) for name, values, gradient in parameters(model)]
+    for name, values, gradient in places:
         kept, direction = values.clone(), torch.randn(values.shape)
         around = []
         for change in (step, -step):

@@ -15,6 +15,8 @@ from spacy_elmo.tasks.recurrent import pad
 from spacy_elmo.tasks.torch_module import get_module_shim
 
 from components import embed, listener
+from gradients import softmax
+from recurrent import linear, run
 
 LENGTHS = (4, 0, 2)
 SMALL = {"hidden_width": 8, "maxout_widths": [12, 6], "dropout": 0.0}
@@ -24,11 +26,6 @@ TEXTS = [
     ("moving !", "GOOD"),
     ("dull .", "BAD"),
 ]
-
-
-def softmax(scores):
-    exponents = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return exponents / exponents.sum(axis=-1, keepdims=True)
 
 
 def attend(values):
@@ -43,10 +40,6 @@ def test_biattention():
         np.testing.assert_allclose(got[: len(values)], attend(values), atol=1e-12)
 
 
-def linear(layer, values):
-    return values @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
-
-
 def by_formula(module, sequences, joined):
     """Of one sequence at a time, without padding; the LSTMs are PyTorch's own."""
     for x, other in zip(sequences, joined):
@@ -54,19 +47,15 @@ def by_formula(module, sequences, joined):
             pooled = np.zeros(4 * (16 + other.shape[1]))
         else:
             relu = np.maximum(linear(module.relu, x), 0)
-            h = rnn(module.encoder, relu)
+            h = run(module.encoder, torch.from_numpy(relu))
             a = attend(h)
-            y = rnn(module.integrator, np.concatenate([h, h - a, h * a], axis=1))
+            y = run(module.integrator, torch.from_numpy(np.concatenate([h, h - a, h * a], axis=1)))
             y = np.concatenate([y, other], axis=1)
             weights = softmax(linear(module.attention, y).T).T
             pooled = np.concatenate([y.max(0), y.mean(0), y.min(0), (weights * y).sum(0)])
         for layer in module.layers:
             pooled = linear(layer, pooled).reshape(-1, 3).max(axis=1)
         yield pooled
-
-
-def rnn(layer, values):
-    return layer.rnn(torch.from_numpy(values)[None])[0][0].detach().numpy()
 
 
 @pytest.mark.parametrize("nE", [0, 5])

@@ -10,15 +10,14 @@ from spacy.training import Example
 from spacy_elmo.tasks.coref_clusters import gold_clusters, write_clusters
 from spacy_elmo.tasks.coref_corpus import make_doc
 
-from coref_docs import WITHOUT_ELMO, coref, examples
+from tasks import COREF, cluster_examples
 
 
 @pytest.fixture
 def initialized():
     """A pipeline without ELMo, before its first step."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo_coref", config=coref(WITHOUT_ELMO))
-    nlp.initialize(lambda: examples(nlp))
+    nlp = COREF.add(spacy.blank("en"))
+    nlp.initialize(lambda: cluster_examples(nlp))
     return nlp
 
 
@@ -63,10 +62,8 @@ def test_mentions_out_of_reach_are_no_error(initialized):
 
 def test_docs_without_annotation_teach_nothing(initialized):
     plain = Example(initialized.make_doc("Tom ran ."), initialized.make_doc("Tom ran ."))
-    assert initialized.update([plain])["elmo_coref"] == 0.0
-    assert initialized.evaluate([plain])["coref_f"] is None
     empty = Example(initialized.make_doc(""), make_doc(initialized.vocab, [], []))
-    assert initialized.update([empty, *examples(initialized)])["elmo_coref"] > 0.0
+    assert initialized.update([empty, *cluster_examples(initialized)])["elmo_coref"] > 0.0
     with pytest.raises(ValueError, match="finds no doc.spans"):
         initialized.get_pipe("elmo_coref").initialize(lambda: [plain])
 
@@ -78,23 +75,3 @@ def test_other_tokens_than_the_reference():
     write_clusters(reference, [[(0, 1), (4, 5), (1, 2)], [(2, 3)]])
     predicted = Doc(nlp.vocab, words=["He", "cannot", "see", "it"], spaces=[1, 1, 1, 0])
     assert gold_clusters(Example(predicted, reference)) == [[(0, 1), (3, 4)]]
-
-
-# Settings
-
-
-@pytest.mark.parametrize(
-    ("setting", "named"),
-    [
-        ({"span_cluster_prefix": ""}, "must not be empty"),
-        ({"max_training_sentences": -1}, "got -1"),
-        ({"mention_loss": -1.0}, "got -1"),
-        ({"mention_loss": 0.0}, "with singletons, got 0"),
-        ({"model": {"max_span_width": 0}}, "max_span_width.*got 0"),
-        ({"model": {"encoder_width": 7}}, "got 7, odd"),
-    ],
-)
-def test_impossible_settings(setting, named):
-    nlp = spacy.blank("en")
-    with pytest.raises(ValueError, match=named):
-        nlp.add_pipe("elmo_coref", config={"singletons": True, **setting})
