@@ -28,7 +28,7 @@ from test_distributed import observe
 
 processes = Processes.join()
 try:
-    found = observe(Path({folder!r}), processes, {variants!r})
+    found = [observe(Path(folder), processes, variants) for folder, variants in {jobs!r}]
     torch.save(found, Path({folder!r}) / f"{{processes.rank}}.pt")
 finally:
     processes.leave()
@@ -40,6 +40,7 @@ VARIANTS = [
     {"softmax": "adaptive"},
     {"softmax": "sampled", "optimizer": "muon"},
 ]
+ADAPTIVE = [{"softmax": "adaptive"}]
 
 
 def observe(folder, processes, variants):
@@ -76,11 +77,11 @@ def observe_one(folder, train, dev, processes, variant):
     }
 
 
-def on_two_processes(folder, variants):
-    """What `observe` found in each."""
+def on_two_processes(folder, jobs):
+    """What `observe` found in each, for each folder of texts with variants."""
     here = str(Path(__file__).parent)
-    run_two(SCRIPT.format(here=here, folder=str(folder), variants=variants))
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+    run_two(SCRIPT.format(here=here, folder=str(folder), jobs=jobs))
+    return zip(*(torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)))
 
 
 def run_two(script, statuses=(0, 0)):
@@ -109,16 +110,36 @@ def run_two(script, statuses=(0, 0)):
     return found
 
 
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A folder of texts, and one where the first half of the text, the first process's, has no
+    rare word."""
+    usual, uneven = tmp_path_factory.mktemp("usual"), tmp_path_factory.mktemp("uneven")
+    write_texts(usual)
+    common = [f"c{i}" for i in range(8)]
+    lines = [" ".join(common)] * 30
+    lines += [" ".join([f"r{i}", f"r{i + 1}", *common[:6]]) for i in range(30)]
+    (uneven / "train.txt").write_text("".join(line + "\n" for line in lines), "utf8")
+    (uneven / "dev.txt").write_text("c1 c2 r3\nc4 c5 r5\n", "utf8")
+    return usual, uneven
+
+
+@pytest.fixture(scope="module")
+def found_by_two(texts, tmp_path_factory):
+    """What each of two processes found in each folder."""
+    jobs = [(str(folder), variants) for folder, variants in zip(texts, (VARIANTS, ADAPTIVE))]
+    return list(on_two_processes(tmp_path_factory.mktemp("found"), jobs))
+
+
 def assert_near(found, expected, tolerance):
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected):
         assert (ours - theirs).norm() <= tolerance * theirs.norm() + 1e-9
 
 
-def test_two_processes_compute_what_one_does(tmp_path):
-    write_texts(tmp_path)
-    both = on_two_processes(tmp_path, VARIANTS)
-    alone = observe(tmp_path, Processes(), VARIANTS)
+def test_two_processes_compute_what_one_does(texts, found_by_two):
+    both = found_by_two[0]
+    alone = observe(texts[0], Processes(), VARIANTS)
     for variant, *found, one in zip(VARIANTS, *both, alone):
         for two in found:
             assert_near(two["gradients"][0], one["gradients"][0], 1e-5)
@@ -141,18 +162,10 @@ def test_two_processes_compute_what_one_does(tmp_path):
             assert mean == pytest.approx(one["losses"][step], rel=1e-4)
 
 
-def test_cluster_that_only_one_process_meets(tmp_path):
-    """The first half of the text, the first process's, has no rare word: its tail of the
-    adaptive softmax gets no gradient there."""
-    common = [f"c{i}" for i in range(8)]
-    lines = [" ".join(common)] * 30
-    lines += [" ".join([f"r{i}", f"r{i + 1}", *common[:6]]) for i in range(30)]
-    (tmp_path / "train.txt").write_text("".join(line + "\n" for line in lines), "utf8")
-    (tmp_path / "dev.txt").write_text("c1 c2 r3\nc4 c5 r5\n", "utf8")
-    variants = [{"softmax": "adaptive"}]
-    both = on_two_processes(tmp_path, variants)
-    (alone,) = observe(tmp_path, Processes(), variants)
-    for (two,) in both:
+def test_cluster_that_only_one_process_meets(texts, found_by_two):
+    """The tail of the adaptive softmax gets no gradient in the first."""
+    (alone,) = observe(texts[1], Processes(), ADAPTIVE)
+    for (two,) in found_by_two[1]:
         assert_near(two["gradients"][0], alone["gradients"][0], 1e-5)
 
 

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -42,10 +43,17 @@ def gradients_of(trainer):
     return loss, found
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
-def test_learns_a_repeating_text_by_heart(optimizer):
-    rate = {"adam": 0.03, "adagrad": 1.0}[optimizer]
-    trainer = make(optimizer=optimizer, learn_rate=rate, max_steps=200, n_negatives=64)
+@pytest.mark.parametrize(
+    ("optimizer", "learn_rate", "precision"),
+    [
+        ("adam", 0.03, "float32"),
+        ("adam", 0.03, "bf16"),
+        pytest.param("adagrad", 1.0, "float32", marks=pytest.mark.slow),
+    ],
+)
+def test_learns_a_repeating_text_by_heart(optimizer, learn_rate, precision):
+    settings = {"optimizer": optimizer, "learn_rate": learn_rate, "precision": precision}
+    trainer = make(**settings, max_steps=200, n_negatives=64)
     before, _ = trainer.evaluate()
     run(trainer)
     figures, _ = trainer.evaluate()
@@ -54,6 +62,8 @@ def test_learns_a_repeating_text_by_heart(optimizer):
     assert figures.forward < 1.6  # nothing but the first sentence is left to guess
     assert figures.backward < 1.6
     assert trainer.progress.best == pytest.approx(figures.mean)
+    assert trainer.state.cell.dtype == torch.float32
+    assert all(weight.dtype == torch.float32 for weight in trainer.model.parameters())
 
 
 def test_same_seed_same_weights():
@@ -138,14 +148,6 @@ def test_bfloat16_is_near_float32():
         error = (low[1][name] - gradient).norm() / gradient.norm()
         assert 0 < error < 0.05, name
         assert low[1][name].dtype == torch.float32
-
-
-def test_bfloat16_learns():
-    trainer = make(precision="bf16", learn_rate=0.03, max_steps=200, n_negatives=64)
-    run(trainer)
-    assert trainer.progress.best < 1.6
-    assert trainer.state.cell.dtype == torch.float32
-    assert all(weight.dtype == torch.float32 for weight in trainer.model.parameters())
 
 
 def test_report():
@@ -266,8 +268,17 @@ and so the wind had to confess that the sun was the stronger of the two .
 this old tale shows that a warm word often does more than a hard blow ."""
 
 
-@pytest.mark.parametrize("optimizer", RATES)
-@pytest.mark.parametrize("kind", KINDS)
+# Each kind and each optimizer; the others take a minute.
+FAST = [("sampled", "adagrad"), ("sampled", "muon"), ("full", "adamw"), ("adaptive", "adam")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "optimizer"),
+    [
+        pytest.param(*both, marks=[] if both in FAST else pytest.mark.slow)
+        for both in itertools.product(KINDS, RATES)
+    ],
+)
 def test_learns_a_tiny_text_by_heart(kind, optimizer):
     """134 words, 50 times."""
     corpus = read_corpus([line.split() for line in TALE.splitlines()])
