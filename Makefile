@@ -17,8 +17,10 @@ demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
 	@echo "project/demo/senses.html is a page to look at, in any browser"
 
+# A file of tests is one process's; WORKERS=0 is one process for all.
+WORKERS ?= auto
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
 
 # Before a commit: what takes under 90 s on one quiet core.
 QUICK := tests/bilm tests/layers tests/weights --ignore-glob "tests/weights/test_convert*" \
