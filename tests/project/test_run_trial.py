@@ -217,9 +217,9 @@ def test_other_data_or_language_model_is_another_trial(try_it, no_training, corp
 
 
 def test_it_ends_in_time(try_it):
-    options = ("--max-steps", 0, "--patience", 0, "--eval-frequency", 3, "--max-minutes", 0.05)
+    options = ("--max-steps", 0, "--patience", 0, "--eval-frequency", 3, "--max-minutes", 0.02)
     result = try_it("ner", "wnut17", "tok2vec", *options)
-    assert 3.0 <= result["seconds"] < 30.0
+    assert 1.2 <= result["seconds"] < 30.0
 
 
 def test_what_a_trial_begins_with(try_it, no_training, corpus, tiny_weights, tmp_path):
@@ -374,7 +374,7 @@ def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
 @pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
 def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_training):
     """Ended by a signal, its trials end, too; then the rest is done, and nothing twice."""
-    options = ("--plan", "quick", "--experiment", "place", "--jobs", 2, "--model", tiny_weights)
+    options = ("--plan", "quick", "--experiment", "tagger", "--jobs", 2, "--model", tiny_weights)
     folders = ("--corpus", corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
     process = start("experiments.run_plan", *options, *folders)
     try:
@@ -387,11 +387,11 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
             os.killpg(process.pid, 0)
     finally:
         process.kill()
-    names = {trial.name for trial in trials.quick_plan() if trial.experiment == "place"}
+    names = {trial.name for trial in trials.quick_plan() if trial.experiment == "tagger"}
     done = {run.name: run for run in read_runs(tmp_path / "runs")}
-    assert 0 < len(done) < len(names) == 5
+    assert 0 < len(done) < len(names) == 3
     printed = call("experiments.run_plan", *options, *folders)
-    assert "5 trials done" in printed
+    assert "3 trials done" in printed
     found = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert set(found) == names
     assert done.items() <= found.items()
