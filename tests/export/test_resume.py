@@ -27,9 +27,19 @@ def bytes_of(path):
     return content(path) if path.is_dir() else path.read_bytes()
 
 
-def check_killed(folder, weights, n_sentences, n_kills):
+@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
+@pytest.mark.parametrize(
+    ("n_sentences", "n_kills"),
+    [(300, 1), pytest.param(2000, 20, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
+)
+def test_killed(folder, tiny_weights, n_sentences, n_kills):
     (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
-    settings = {"model": str(weights), "inputs": "text.txt", "layers": "all", "batch_tokens": 200}
+    settings = {
+        "model": str(tiny_weights),
+        "inputs": "text.txt",
+        "layers": "all",
+        "batch_tokens": 200,
+    }
     script = [str(HELPERS / "killed_embedding.py"), json.dumps(settings), str(n_kills), *FORMATS]
     run = subprocess.run(
         [sys.executable, *script],
@@ -46,18 +56,6 @@ def check_killed(folder, weights, n_sentences, n_kills):
         assert bytes_of(killed) == bytes_of(alone)
         assert len(read(format, killed)) == n_sentences
     assert len(list(folder.iterdir())) == 1 + 2 * len(FORMATS)  # nothing is left over
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
-def test_killed(folder, tiny_weights):
-    check_killed(folder, tiny_weights, n_sentences=300, n_kills=1)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
-def test_killed_often(folder, tiny_weights):
-    check_killed(folder, tiny_weights, n_sentences=2000, n_kills=20)
 
 
 class Stop(Exception):

@@ -315,9 +315,14 @@ def test_input_that_goes(folder):
         piece.open()
 
 
-def check_killed(folder, weights, n_sentences, n_kills):
+@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
+@pytest.mark.parametrize(
+    ("n_sentences", "n_kills"),
+    [(300, 4), pytest.param(2000, 20, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
+)
+def test_killed(folder, tiny_weights, n_sentences, n_kills):
     (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
-    settings = {"model": str(weights), "inputs": "text.txt", "shards": 20, "batch_tokens": 100}
+    settings = {"model": str(tiny_weights), "inputs": "text.txt", "shards": 20, "batch_tokens": 100}
     run = subprocess.run(
         [sys.executable, HELPERS / "killed_sharding.py", json.dumps(settings), str(n_kills), "out"],
         cwd=folder,
@@ -329,18 +334,6 @@ def check_killed(folder, weights, n_sentences, n_kills):
     assert any(0 < n < 20 for n in json.loads(run.stdout.splitlines()[-1])), run.stdout
     assert content(folder / "out") == content(folder / "out-alone")
     assert len(table_of(folder / "out")) == n_sentences
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
-def test_killed(folder, tiny_weights):
-    check_killed(folder, tiny_weights, n_sentences=300, n_kills=4)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
-def test_killed_often(folder, tiny_weights):
-    check_killed(folder, tiny_weights, n_sentences=2000, n_kills=20)
 
 
 def test_local_workers(shard, monkeypatch):

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from stopping import SIGNALS, listen
+from stopping import SIGNALS, in_child, wait_for
 
 import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
@@ -20,24 +20,7 @@ embedder.CHUNK_BATCHES = 1
 
 def start(settings, output):
     """A child that embeds."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    listen()
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        job.embed_files(output=Path(output), resume=True, **settings)
-        status = 0
-    except BaseException as error:
-        print(repr(error), flush=True)
-    finally:
-        os._exit(status)
-
-
-def finish(settings, output):
-    """Run to the end."""
-    assert os.waitpid(start(settings, output), 0)[1] == 0
+    return in_child(lambda: job.embed_files(output=Path(output), resume=True, **settings))
 
 
 def phase(output):
@@ -59,7 +42,7 @@ def main(settings, n_kills, formats):
         found = Counter()
         for wanted in ["embedding", "writing", *[None] * n_kills]:
             found[killed_in(settings, output, wanted, rng, whole)] += 1
-        finish(settings, output)
+        wait_for(start(settings, output))
         print(json.dumps(found), flush=True)
 
 

@@ -9,31 +9,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from stopping import SIGNALS, listen
+from stopping import SIGNALS, in_child, wait_for
 
 from spacy_elmo.export.sharding import embed_shards
 
 
 def start(settings, output):
     """A child that makes shards."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    listen()
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        embed_shards(output=Path(output), **settings)
-        status = 0
-    except BaseException as error:
-        print(repr(error), flush=True)
-    finally:
-        os._exit(status)
-
-
-def finish(settings, output):
-    """Run to the end."""
-    assert os.waitpid(start(settings, output), 0)[1] == 0
+    return in_child(lambda: embed_shards(output=Path(output), **settings))
 
 
 def main(settings, n_kills, output):
@@ -51,7 +34,7 @@ def main(settings, n_kills, output):
             found.append(len(list(Path(output).glob("part-*.parquet"))))
     children = [start(settings, output) for _ in range(2)]
     for child in children:
-        assert os.waitpid(child, 0)[1] == 0
+        wait_for(child)
     print(json.dumps(found))
 
 
