@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacy_elmo.embedding import features_file
 from spacy_elmo.embedding.features import MemoryFeatures, make_memory
 from spacy_elmo.embedding.features_file import DiskFeatures, make_disk
 
@@ -164,6 +165,41 @@ def test_a_file_without_checksums_is_filled_anew(tmp_path, caplog):
     with sqlite3.connect(other) as connection:
         assert connection.execute("SELECT count(*) FROM features").fetchone() == (1,)
     connection.close()
+
+
+def test_a_file_is_filled_up_to_its_size(tmp_path):
+    """Entry by entry, and by the next run, too."""
+    keys, layers = random_layers(60)
+    for half in (slice(0, 30), slice(30, 60)):
+        cache = DiskFeatures(tmp_path / "features", 0.02, "float32")
+        for key, values in zip(keys[half], layers[half]):
+            cache.add([key], [values])
+        found = [values is not None for values in cache.get(keys, shapes(layers))]
+        cache.close()
+    # Each holds 48 bytes a token and 4 more; the first that finds no room ends the keeping.
+    n_kept = max(n for n in range(60) if sum(48 * i + 4 for i in range(n)) <= 0.02 * 1024**2)
+    assert 0 < n_kept < 30
+    assert found == [i < n_kept for i in range(60)]
+
+
+def test_layers_beyond_the_limit_of_sqlite_are_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(features_file, "LARGEST_BLOB", 100)
+    keys, layers = random_layers()
+    cache = DiskFeatures(tmp_path / "features", 10, "float32")
+    cache.add(keys, layers)
+    found = cache.get(keys, shapes(layers))
+    assert [values is not None for values in found] == [True, True, True, False, False]
+
+
+def test_a_table_that_another_process_made_first_stays(tmp_path):
+    """Both found none; the other has written since."""
+    keys, layers = random_layers()
+    cache = DiskFeatures(tmp_path / "features", 10, "float32")
+    cache.add(keys, layers)
+    with sqlite3.connect(cache.path) as connection:
+        features_file._make_table(connection, cache.path)
+    connection.close()
+    assert all(values is not None for values in cache.get(keys, shapes(layers)))
 
 
 def test_full_file_and_full_disk(tmp_path, caplog):

@@ -46,6 +46,9 @@ def test_reads_the_layers_of_the_pipe(trained):
 def test_disabled_upstream_warns_once(trained):
     """Design, fact 14."""
     with trained.select_pipes(disable=["elmo"]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # nothing is predicted from zeros
+            trained.get_pipe("tagger").model.get_ref("tok2vec").predict([trained.make_doc("")])
         with pytest.warns(UserWarning, match="disabled") as caught:
             trained("a b")
             trained("a b")
@@ -189,8 +192,9 @@ def test_frozen_and_annotating_components(make_nlp, annotating, frozen_component
 
 
 @pytest.mark.parametrize("order", [["tok2vec", "elmo"], ["elmo", "tok2vec"]])
-def test_beside_spacy_s_tok2vec(make_nlp, tiny_weights, order):
-    """Design, fact 4: one pipeline, two upstreams, each component reads its own."""
+def test_beside_spacy_s_tok2vec(make_nlp, tiny_weights, order, caplog):
+    """Design, fact 4: one pipeline, two upstreams, each component reads its own; that leaves
+    doc.tensor to spaCy's, which is said once."""
     nlp = spacy.blank("en")
     for name in order:
         config = {"weights": str(tiny_weights)} if name == "elmo" else {}
@@ -210,6 +214,7 @@ def test_beside_spacy_s_tok2vec(make_nlp, tiny_weights, order):
     assert doc._.elmo.shape == (3, 5, 12)
     assert doc[0].tag_
     assert doc.cats
+    assert sum("leaves doc.tensor alone" in record.message for record in caplog.records) == 1
 
 
 def test_component_disabled_at_load_and_enabled_later(trained, tmp_path):
@@ -318,6 +323,16 @@ def test_store_layers_off_with_a_listener(make_nlp):
     nlp = make_nlp(store_layers=False)
     with pytest.raises(ValueError, match="store_layers"):
         nlp.add_pipe("tagger", config=tagger(listener()))
+
+
+def test_a_listener_that_is_removed_has_no_pipe(trained):
+    pipe = trained.get_pipe("elmo")
+    (node,) = pipe.listeners
+    assert pipe.remove_listener(node, "tagger")
+    assert node.upstream is None
+    assert pipe.listening_components == []
+    assert not pipe.remove_listener(node, "tagger")
+    assert not pipe._stores_layers  # as "auto" says where none listens
 
 
 def test_copies_of_a_component_share_the_language_model(trained):
