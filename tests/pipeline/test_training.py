@@ -20,6 +20,7 @@ from thinc.api import Config
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pretraining.config import read_config
 
+from commands import run_elmo
 from components import concat_input, examples, listener, ner, textcat
 
 ROOT = Path(__file__).parents[2]
@@ -81,11 +82,11 @@ def test_frozen_language_model_is_bit_identical(trained, tiny_weights):
 
 
 def test_mix_command(trained):
-    rows = srsly.json_loads(run("elmo", "mix", trained / "training" / "model-best", "--json"))
+    rows = srsly.json_loads(run_elmo("mix", trained / "training" / "model-best", "--json").stdout)
     assert [row["component"] for row in rows] == ["ner", "textcat"]
     assert all(abs(sum(row["weights"]) - 1) < 1e-5 for row in rows)
     assert any(abs(row["gamma"] - 1) > 1e-4 for row in rows)
-    table = run("elmo", "mix", trained / "training" / "model-best")
+    table = run_elmo("mix", trained / "training" / "model-best").output
     assert [line.split()[:2] for line in table.splitlines()[3:5]] == [
         ["ner", "input"],
         ["textcat", "alone"],
