@@ -374,7 +374,7 @@ def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
 @pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
 def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_training):
     """Ended by a signal, its trials end, too; then the rest is done, and nothing twice."""
-    options = ("--plan", "quick", "--experiment", "tagger", "--jobs", 2, "--model", tiny_weights)
+    options = ("--plan", "quick", "--experiment", "tuning", "--jobs", 2, "--model", tiny_weights)
     folders = ("--corpus", corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
     process = start("experiments.run_plan", *options, *folders)
     try:
@@ -387,7 +387,7 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
             os.killpg(process.pid, 0)
     finally:
         process.kill()
-    names = {trial.name for trial in trials.quick_plan() if trial.experiment == "tagger"}
+    names = {trial.name for trial in trials.quick_plan() if trial.experiment == "tuning"}
     done = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert 0 < len(done) < len(names) == 3
     printed = call("experiments.run_plan", *options, *folders)
