@@ -119,4 +119,5 @@ def test_copies_have_optimizer_keys_of_their_own(make_nlp):
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
     for node in nlp.get_pipe("tagger").model.walk():
         ids.extend(shim.id for shim in node.shims)
+        assert not {"replace_listener", "replace_listener_cfg"} & set(node.attrs)  # the pipe's
     assert len(set(ids)) == 2

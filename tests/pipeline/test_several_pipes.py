@@ -184,6 +184,17 @@ def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors
     np.testing.assert_allclose(doc[4].vector, expected[4], atol=1e-6)
 
 
+def test_a_pipe_whose_listeners_found_a_nearer_one_stores_nothing(make_nlp, narrow_weights):
+    nlp = make_nlp()
+    nlp.add_pipe("textcat", config=textcat({"@architectures": LISTENER}))
+    pipe = nlp.get_pipe("elmo")
+    assert get_layers(pipe(nlp.make_doc("a b")), "elmo") is not None
+    nlp.add_pipe(
+        "elmo", name="elmo_news", config={"weights": str(narrow_weights)}, before="textcat"
+    )
+    assert get_layers(pipe(nlp.make_doc("a b")), "elmo") is None
+
+
 def test_any_is_the_nearest_pipe_before(make_nlp, narrow_weights):
     nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger({"@architectures": LISTENER}))
