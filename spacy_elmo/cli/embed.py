@@ -7,7 +7,7 @@ from typing import Any, Optional
 import typer
 from wasabi import msg
 
-from .errors import CommandLineError, stopped
+from .errors import CommandLineError
 
 
 def embed_cli(
@@ -20,7 +20,7 @@ def embed_cli(
         help="Text: .txt, .jsonl, .tsv, .conllu, .conll, .parquet, .spacy; files, folders or "
         "globs, with --shards also URLs",
     ),
-    output: Path = typer.Argument(..., help="What to write; with --shards, a folder"),
+    output: str = typer.Argument(..., help="What to write; with --shards, a folder or URL"),
     layers: str = typer.Option(
         "average",
         help="'all', 'top', 'average', the number of a layer, or 'mix:PIPE', the mix that a "
@@ -67,12 +67,18 @@ def embed_cli(
     shards: Optional[int] = typer.Option(
         None, help="Write a folder of so many files; the same again goes on where it was stopped"
     ),
-    workers: int = typer.Option(
-        1, help="Processes that make shards on this machine; several have one thread each"
+    workers: str = typer.Option(
+        "1",
+        help="Processes that make shards on this machine; several have one thread each. 'ray': "
+        "those of a Ray cluster",
     ),
     worker: Optional[str] = typer.Option(
         None, help="K/N: make every N-th shard from the K-th on, as one of N in an array of jobs"
     ),
+    address: Optional[str] = typer.Option(
+        None, help="Of the Ray cluster; default: RAY_ADDRESS, or one that is started here"
+    ),
+    gpus_per_worker: float = typer.Option(0, help="GPUs of each of Ray's workers, 0.5 for a half"),
     resume: bool = typer.Option(False, "--resume", help="Go on with what was interrupted"),
     force: bool = typer.Option(False, "--force", "-F", help="Replace an existing output"),
 ) -> None:
@@ -96,19 +102,31 @@ def embed_cli(
         "sentence_index": not forget_sentences,
         "sentence_keys": use_sentence_keys,
     }
-    embed, more, again = _choose(shards, workers, worker, resume=resume, force=force)
-    with stopped(f"Stopped; the same command{again} goes on from here"):
-        counts = embed(model, inputs, output, **options, **more)
+    how: dict[str, Any] = {
+        "workers": int(workers) if workers.isdecimal() else workers,
+        "worker": worker,
+        "address": address,
+        "gpus_per_worker": gpus_per_worker,
+    }
+    embed, more, again = _choose(output, shards, how, resume=resume, force=force)
+    path = output if "://" in output else Path(output)
+    try:
+        counts = embed(model, inputs, path, **options, **more)
+    except KeyboardInterrupt:
+        msg.warn(f"Stopped; the same command{again} goes on from here")
+        raise typer.Exit(130) from None
     msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")
 
 
 def _choose(
-    shards: Optional[int], workers: int, worker: Optional[str], *, resume: bool, force: bool
+    output: str, shards: Optional[int], how: dict[str, Any], *, resume: bool, force: bool
 ) -> tuple[Callable[..., Any], dict[str, Any], str]:
     """What embeds, its options, and how it goes on when it was stopped."""
     if shards is None:
-        if workers != 1 or worker is not None:
+        if how["workers"] != 1 or any(how[name] for name in how if name != "workers"):
             raise CommandLineError("--workers and --worker make shards: how many? --shards N")
+        if "://" in output:
+            raise CommandLineError(f"{output}: URLs are for shards: how many? --shards N")
         from ..export.job import embed_files
 
         return embed_files, {"resume": resume, "force": force}, " with --resume"
@@ -116,4 +134,4 @@ def _choose(
         raise CommandLineError("--force is not for --shards: give another folder, or delete it")
     from ..export.sharding import embed_shards
 
-    return embed_shards, {"shards": shards, "workers": workers, "worker": worker}, ""
+    return embed_shards, {"shards": shards, **how}, ""

@@ -49,6 +49,8 @@ class Embedder:
     lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline; by
         default "en".
     sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
+    device (Optional[str]): Where the model computes, as PyTorch names it; by default where the
+        pipeline has it.
     RAISES (ValueError): There is no such dtype; when it is called, a setting is impossible or
         the model cannot be read.
     """
@@ -61,6 +63,7 @@ class Embedder:
     batch_tokens: Optional[int] = None
     lang: Optional[str] = None
     sentence_marks: bool = False
+    device: Optional[str] = None
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -159,6 +162,8 @@ class Embedder:
         }
         given = {name: value for name, value in wanted.items() if value is not None}
         pipe.settings = replace(pipe.settings, **given)
+        if self.device is not None:
+            pipe.bilm.to(self.device)
         return _Loaded(nlp, pipe, *choose_layers(self.layers, nlp), pipe.bilm.cache)
 
     @cached_property

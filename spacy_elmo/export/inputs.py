@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from glob import has_magic
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Union
 
 from ..files.remote import is_url, reading
 from ..text.reading import READABLE, Inputs, find_files
@@ -24,12 +24,14 @@ CONLL, TSV = (".conll", ".conll.gz"), (".tsv", ".tsv.gz")
 INPUTS = (*READABLE, *CONLLU, *CONLL, DOCBIN)
 
 
-def find_inputs(inputs: Inputs, output: Path, column: Optional[str] = None) -> list[Source]:
+def find_inputs(
+    inputs: Inputs, output: Union[str, Path], column: Optional[str] = None
+) -> list[Source]:
     """Find the files to read.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, and URLs of
         them as `fsspec` reads them.
-    output (Path): What is in it, or in `OUTPUT.part`, is no input.
+    output (Union[str, Path]): What is in it, or in `OUTPUT.part`, is no input.
     column (Optional[str]): What is to be read of `.tsv` files, which are no input without.
     RETURNS (List[Union[Path, Piece]]): The files, each once; those of URLs as pieces. Parquet
         is found where a name or glob ends so.
@@ -47,7 +49,9 @@ def find_inputs(inputs: Inputs, output: Path, column: Optional[str] = None) -> l
         files.update(dict.fromkeys(found))
     if column is not None and not any(file.name.endswith((*TSV, *CONLL)) for file in files):
         raise ValueError(f"--column {column}: no {', '.join((*TSV, *CONLL))} file is given")
-    ours = {output.resolve(), Workplace(output).folder.resolve()}
+    if is_url(output):
+        return [file for file in files if not str(file).startswith(f"{output}/")]
+    ours = {Path(output).resolve(), Workplace(Path(output)).folder.resolve()}
     return [file for file in files if isinstance(file, Piece) or not _is_in(file.resolve(), ours)]
 
 

@@ -1,16 +1,12 @@
 """A folder of shards: what is to be made, and what is there."""
 
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, Optional
 
-from ..files import atomic_write, by_its_name, process_name, put_on_disk
+from .folders import UNFINISHED, Folder
 from .pieces import Piece
 from .plan import Plan
 from .workplace import check_settings
@@ -18,27 +14,26 @@ from .workplace import check_settings
 # Readers of folders of Parquet pass over names that begin so, or with a dot.
 MANIFEST = "_manifest.json"
 FORMAT_VERSION = 1
-UNFINISHED = ".tmp"
 ADVICE = "another folder"
 
 
 @dataclass(frozen=True)
 class ShardFolder:
     """The shards, and `_manifest.json`: the plan, and what it was made for. A shard is done when
-    it has its name; until then it stands in a folder of the process that makes it.
+    it has its name.
 
-    folder (Path): The folder.
+    folder (Folder): The folder.
     suffix (str): What the names of shards end in.
     plan (List[List[Tuple[int, Piece]]]): As `make_plan` makes it.
     """
 
-    folder: Path
+    folder: Folder
     suffix: str
     plan: Plan
 
-    def path(self, number: int) -> Path:
-        """RETURNS (Path): A shard, by its number from 0."""
-        return self.folder / f"part-{number:05}-of-{len(self.plan):05}{self.suffix}"
+    def name(self, number: int) -> str:
+        """RETURNS (str): Name of a shard, by its number from 0."""
+        return f"part-{number:05}-of-{len(self.plan):05}{self.suffix}"
 
     def pieces(self, number: int) -> list[Piece]:
         """RETURNS (List[Piece]): The parts of the input that are a shard."""
@@ -54,38 +49,16 @@ class ShardFolder:
 
     def sweep(self) -> None:
         """Delete what killed processes have left of what is done now."""
-        for path in self.folder.glob(f"*{UNFINISHED}"):
-            if path.name.startswith(MANIFEST):
-                path.unlink(missing_ok=True)
-            elif path.with_name(path.name[1:][: len(self.path(0).name)]).exists():
-                shutil.rmtree(path, ignore_errors=True)
-
-
-@contextmanager
-def write_shard(path: Path) -> Iterator[Path]:
-    """Make a shard, which gets its name when it is on the disk. Where two processes make the same
-    one, the work of one is for nothing.
-
-    path (Path): The shard.
-    YIELDS (Path): Where to write it.
-    """
-    place = path.with_name(f".{path.name}.{process_name()}{UNFINISHED}")
-    shutil.rmtree(place, ignore_errors=True)
-    try:
-        with by_its_name(path):
-            place.mkdir()
-            yield place / "whole"
-            put_on_disk(place / "whole")
-            os.replace(place / "whole", path)
-    except OSError:
-        if not path.exists():  # else another process has made it, and may have swept
-            raise
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+        names = self.folder.names()
+        for name in names:
+            if name.endswith(UNFINISHED):
+                shard = name[1:][: len(self.name(0))]
+                if shard in names or MANIFEST in name:
+                    self.folder.delete(name)
 
 
 def open_shards(
-    folder: Path,
+    folder: Folder,
     suffix: str,
     settings: dict[str, Any],
     sources: Sequence[Piece],
@@ -93,7 +66,7 @@ def open_shards(
 ) -> ShardFolder:
     """Read the plan of a folder, or make one where nothing is there.
 
-    folder (Path): The folder.
+    folder (Folder): The folder.
     suffix (str): What the names of shards end in.
     settings (dict): What the shards depend on beside the input, as JSON.
     sources (Sequence[Piece]): The input, whole files.
@@ -110,19 +83,16 @@ def open_shards(
     return ShardFolder(folder, suffix, _read_plan(folder, settings, sources))
 
 
-def _is_begun(folder: Path) -> bool:
+def _is_begun(folder: Folder) -> bool:
     """Whether the manifest is there; without, there may be nothing else."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: shards stand in a folder")
-    names = os.listdir(folder) if folder.exists() else []
-    is_foreign = any(not name.endswith(UNFINISHED) for name in names)
-    if is_foreign and not (folder / MANIFEST).exists():
+    names = {name for name in folder.names() if not name.endswith(UNFINISHED)}
+    if names and MANIFEST not in names:
         raise ValueError(f"{folder} holds something else than shards: give {ADVICE}")
-    return is_foreign
+    return bool(names)
 
 
 def _write_manifest(
-    folder: Path, settings: dict[str, Any], sources: Sequence[Piece], plan: Plan
+    folder: Folder, settings: dict[str, Any], sources: Sequence[Piece], plan: Plan
 ) -> None:
     content = {
         "format_version": FORMAT_VERSION,
@@ -130,16 +100,13 @@ def _write_manifest(
         "inputs": [{"name": source.name, "size": source.size()} for source in sources],
         "shards": [[{"input": i, **_to_json(piece)} for i, piece in shard] for shard in plan],
     }
-    text = json.dumps(content, indent=1) + "\n"
-    with suppress(FileNotFoundError):  # another process has written the same, and swept
-        atomic_write(folder / MANIFEST, text, suffix=f".{process_name()}{UNFINISHED}")
+    folder.write(MANIFEST, json.dumps(content, indent=1) + "\n")
 
 
-def _read_plan(folder: Path, settings: dict[str, Any], sources: Sequence[Piece]) -> Plan:
+def _read_plan(folder: Folder, settings: dict[str, Any], sources: Sequence[Piece]) -> Plan:
     """The plan, of the same input, which may stand elsewhere now."""
-    path = folder / MANIFEST
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(folder.read(MANIFEST))
         if content["format_version"] != FORMAT_VERSION:
             raise ValueError(f"not of version {FORMAT_VERSION}, which this package reads")
         check_settings(folder, dict(content["settings"]), settings, ADVICE)
@@ -150,10 +117,12 @@ def _read_plan(folder: Path, settings: dict[str, Any], sources: Sequence[Piece])
             for shard in content["shards"]
         ]
     except (KeyError, TypeError, AttributeError, IndexError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is no manifest of shards: {error!r}. Give {ADVICE}") from error
+        raise ValueError(
+            f"{folder}/{MANIFEST} is no manifest of shards: {error!r}. Give {ADVICE}"
+        ) from error
 
 
-def _check_inputs(folder: Path, known: list[tuple[str, int]], sources: Sequence[Piece]) -> None:
+def _check_inputs(folder: Folder, known: list[tuple[str, int]], sources: Sequence[Piece]) -> None:
     if len(known) != len(sources):
         raise ValueError(
             f"{folder} was begun with {len(known)} input files, not with {len(sources)}: give the "

@@ -1,7 +1,8 @@
 """From a model and text of any size to a folder of shards, by as many processes as there are."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -10,15 +11,18 @@ import torch
 
 from ..files import full_disk, progress_bar
 from ..text.reading import Inputs
-from ..text.workers import map_in_order, parse_worker
+from ..text.workers import map_in_order
 from .embedder import Embedder
 from .entries import Entry
+from .folders import Folder, RemoteFolder, open_folder
 from .inputs import find_inputs, read_entries
 from .job import MAX_TOKENS, Counts, check_wanted
 from .outputs import OUTPUTS, check_format
-from .pieces import Piece
+from .pieces import Piece, is_url
 from .plan import make_plan
-from .shard_folder import open_shards, write_shard
+from .ray_workers import map_with_ray
+from .shard_folder import open_shards
+from .workplace import check_settings
 
 SHOWN = 20  # shards that could not be made
 
@@ -27,6 +31,7 @@ SHOWN = 20  # shards that could not be made
 class _Job:
     """What is the same for all shards."""
 
+    folder: Folder
     embedder: Embedder
     settings: dict[str, Any]
     max_tokens: int
@@ -36,11 +41,13 @@ class _Job:
 def embed_shards(
     model: str,
     inputs: Inputs,
-    output: Path,
+    output: Union[str, Path],
     *,
     shards: int,
-    workers: int = 1,
+    workers: Union[int, str] = 1,
     worker: Optional[str] = None,
+    address: Optional[str] = None,
+    gpus_per_worker: float = 0,
     format: Optional[str] = None,
     tokenize: bool = False,
     column: Optional[str] = None,
@@ -56,11 +63,15 @@ def embed_shards(
     model (str): As of `embed_files`.
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): As of `embed_files`; and URLs, as
         `fsspec` reads them.
-    output (Path): The folder, on this machine.
+    output (Union[str, Path]): The folder, or a URL as `fsspec` writes to it.
     shards (int): Most shards.
-    workers (int): Processes on this machine; more than one have a thread each.
+    workers (Union[int, str]): Processes on this machine; more than one have a thread each. "ray":
+        the actors of a Ray cluster, a thread each, which reach model, input and output under the
+        same names.
     worker (Optional[str]): "K/N": this is the K-th of N calls, each of which makes every N-th
         shard.
+    address (Optional[str]): Of the Ray cluster, as `ray.init` takes it.
+    gpus_per_worker (float): GPUs that an actor of Ray has to itself; then the model is there.
     format (Optional[str]): As of `embed_files`; by default what the folder's name ends in, or
         "parquet".
     tokenize (bool): As of `embed_files`, and so are the rest.
@@ -69,15 +80,25 @@ def embed_shards(
     RAISES (ValueError): A setting is impossible, the model cannot be read, the folder is not
         ours or was begun with other settings; or, after all other shards were made, some input
         could not be read or has changed.
+    RAISES (ImportError): Ray is wanted, and not installed.
     RAISES (OSError): The disk is full, or a process was ended from outside.
     """
-    format = check_format(output, format or _format_of(output))
-    if shards < 1 or workers < 1:
-        raise ValueError(f"--shards and --workers must be 1 or more, got {min(shards, workers)}")
-    first, step = parse_worker(worker)
+    if workers == "ray":  # its actors stand in folders of their own
+        output = output if is_url(output) else Path(output).absolute()
+        model = str(Path(model).absolute()) if Path(model).exists() else model
+    format = check_format(Path(output), format or _format_of(Path(output)))
+    folder = open_folder(output)
+    call = _caller(workers, address, gpus_per_worker)
+    if shards < 1:
+        raise ValueError(f"--shards must be 1 or more, got {shards}")
+    if format == "spacy" and isinstance(folder, RemoteFolder):
+        raise ValueError(f"{output}: Docs are written to folders of this machine; give --format")
+    first, step = _parse_worker(worker)
     embedder = Embedder(model, **settings)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     found = find_inputs(inputs, output, column)
+    if workers == "ray":
+        found = [file if isinstance(file, Piece) else file.absolute() for file in found]
     sources = [file if isinstance(file, Piece) else Piece(str(file)) for file in found]
     described = {
         **embedder.describe(),
@@ -89,33 +110,35 @@ def embed_shards(
         "sentence_keys": sentence_keys,
     }
     plan = partial(make_plan, sources, shards, tokenize=tokenize, column=column)
-    folder = open_shards(output, OUTPUTS[format].SUFFIXES[0], described, sources, plan)
-    job = _Job(embedder, described, max_tokens, n_threads=1 if workers > 1 else None)
-    firsts = folder.firsts()
-    mine = range(first, len(folder.plan), step)
+    all_shards = open_shards(folder, OUTPUTS[format].SUFFIXES[0], described, sources, plan)
+    firsts, done = all_shards.firsts(), folder.names()
+    mine = range(first, len(all_shards.plan), step)
+    job = _Job(folder, embedder, described, max_tokens, n_threads=None if workers == 1 else 1)
+    if workers == "ray":
+        job = replace(job, embedder=replace(embedder, device="cuda" if gpus_per_worker else None))
     tasks = [
-        (path, (job, path, folder.pieces(number), firsts[number] if firsts else None))
-        for number, path in ((number, folder.path(number)) for number in mine)
-        if not path.exists()
+        (name, (job, name, all_shards.pieces(number), firsts[number] if firsts else None))
+        for number, name in ((number, all_shards.name(number)) for number in mine)
+        if name not in done
     ]
     counts, failed = Counts(0, 0), []
     n_done = len(mine) - len(tasks)
     with (
-        full_disk(output),
+        full_disk(Path(output)),
         progress_bar(len(mine), "Shards", "shard", initial=n_done) as bar,
     ):
-        for path, result in map_in_order(_make_shard, tasks, workers):
+        for name, result in call(_make_shard, tasks):
             if isinstance(result, str):
-                failed.append(f"{path.name}: {result}")
+                failed.append(f"{name}: {result}")
             else:
                 counts = Counts(counts.entries + result.entries, counts.tokens + result.tokens)
             bar.update()
-    folder.sweep()
+    all_shards.sweep()
     if failed:
         more = f"\nand {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
         raise ValueError(
             f"{len(failed):,} of {len(mine):,} shards could not be made; the others are there\n"
-            + "\n".join(failed[:SHOWN])
+            + "\n".join(sorted(failed)[:SHOWN])
             + more
         )
     return counts
@@ -127,8 +150,29 @@ def _format_of(output: Path) -> str:
     return next((name for name, kind in OUTPUTS.items() if suffix in kind.SUFFIXES), "parquet")
 
 
+def _parse_worker(worker: Optional[str]) -> tuple[int, int]:
+    """The number of the first shard, and the step to the next."""
+    numbers = re.fullmatch(r"(\d+)/(\d+)", worker or "1/1")
+    if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
+        raise ValueError(f"--worker is K/N, the K-th of N from 1/N to N/N, not '{worker}'")
+    return int(numbers[1]) - 1, int(numbers[2])
+
+
+def _caller(
+    workers: Union[int, str], address: Optional[str], gpus_per_worker: float
+) -> Callable[..., Iterator[tuple[str, Union[Counts, str]]]]:
+    """What calls a function on all tasks."""
+    if workers == "ray":
+        return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)
+    if address is not None or gpus_per_worker:
+        raise ValueError("--address and --gpus-per-worker are for --workers ray")
+    if isinstance(workers, str) or workers < 1:
+        raise ValueError(f"--workers must be 1 or more, or 'ray', got {workers}")
+    return partial(map_in_order, n_process=workers)
+
+
 def _make_shard(
-    job: _Job, path: Path, pieces: Sequence[Piece], first: Optional[int]
+    job: _Job, name: str, pieces: Sequence[Piece], first: Optional[int]
 ) -> Union[Counts, str]:
     """Make a shard, in any process; what was embedded, or why it cannot be made."""
     embedder = job.embedder
@@ -137,8 +181,9 @@ def _make_shard(
         embedder = _loaded_once(embedder)
     settings, counted = job.settings, _Counter()
     try:
-        if not embedder.describe().items() <= settings.items():
-            raise ValueError(f"the model {embedder.model} has changed since this run was begun")
+        described = embedder.describe()
+        known = {name: settings[name] for name in described}
+        check_settings(job.folder, known, described, "the model as it was")
         maker = embedder.maker(keep_docs=settings["format"] == "spacy")
         more: dict[str, Any] = {"sentence_keys": True} if settings["sentence_keys"] else {}
         if settings["format"] == "parquet":
@@ -151,11 +196,11 @@ def _make_shard(
             max_tokens=job.max_tokens,
             progress=lambda _: None,
         )
-        with write_shard(path) as whole:
+        with job.folder.writing(name) as whole:
             OUTPUTS[settings["format"]].write(
                 whole,
                 embedder.embed(counted.count(entries)),
-                {**settings, "shard": path.name, "first": first},
+                {**settings, "shard": name, "first": first},
                 index=settings["sentence_index"],
                 first=first or 0,
                 **more,

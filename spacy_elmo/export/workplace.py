@@ -147,11 +147,11 @@ class Workplace:
 
 
 def check_settings(
-    folder: Path, known: dict[str, Any], settings: dict[str, Any], advice: str
+    folder: object, known: dict[str, Any], settings: dict[str, Any], advice: str
 ) -> None:
     """Check that a run goes on with what it was begun with.
 
-    folder (Path): What it writes to.
+    folder (object): What it writes to.
     known (dict): The settings that it was begun with.
     settings (dict): The settings now.
     advice (str): What to do where they differ.

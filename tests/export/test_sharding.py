@@ -51,7 +51,8 @@ def shard(folder, tiny_weights):
 
     def run(inputs="text.txt", output="out", **settings):
         settings = {"shards": 7, "batch_tokens": 100, **settings}
-        return embed_shards(str(tiny_weights), inputs, folder / output, **settings)
+        place = output if "://" in output else folder / output
+        return embed_shards(str(tiny_weights), inputs, place, **settings)
 
     return run
 
@@ -248,7 +249,10 @@ def test_array_of_jobs(shard, expected):
         ({"inputs": "nowhere.txt"}, "no .txt.* file at 'nowhere.txt'"),
         ({"worker": "8/7"}, "--worker is K/N"),
         ({"worker": "one"}, "--worker is K/N"),
-        ({"shards": 0}, "--shards and --workers must be 1 or more, got 0"),
+        ({"shards": 0}, "--shards must be 1 or more, got 0"),
+        ({"workers": 0}, "--workers must be 1 or more, or .ray., got 0"),
+        ({"workers": "rya"}, "--workers must be 1 or more, or .ray., got rya"),
+        ({"address": "auto"}, "--address and --gpus-per-worker are for --workers ray"),
         ({"output": "text.txt"}, "text.txt is a file: shards stand in a folder"),
         ({"output": "."}, "holds something else than shards"),
     ],
@@ -350,8 +354,63 @@ def test_local_workers(shard, monkeypatch):
     assert content(Path("two")) == content(Path("one"))
 
 
-def killed_at_third(job, path, *rest):
+def killed_at_third(job, name, *rest):
     """In a worker process: as if there were no memory left."""
-    if path.name.startswith("part-00002"):
+    if name.startswith("part-00002"):
         os.kill(os.getpid(), signal.SIGKILL)
-    return sharding._make_shard(job, path, *rest)
+    return sharding._make_shard(job, name, *rest)
+
+
+@pytest.fixture
+def memory():
+    file_system = fsspec.filesystem("memory")
+    yield file_system
+    for name in ("/out", "/in"):
+        if file_system.exists(name):
+            file_system.rm(name, recursive=True)
+
+
+@pytest.mark.parametrize("protocol", ["memory", "s3"])
+def test_url_as_output(shard, folder, memory, monkeypatch, protocol):
+    """As in a folder; stopped within a shard, it goes on; objects appear under their own names."""
+    if protocol == "s3":
+        monkeypatch.setattr(type(memory), "protocol", ("s3", "s3a"))
+        monkeypatch.setattr(memory, "mv", None)
+    shard()
+    expected = content(Path("out"))
+    shard(output="memory://out", worker="2/7")
+    memory.pipe("/out/.part-00001-of-00007.parquet.host-1.tmp", b"")
+    memory.pipe("/out/.part-00002-of-00007.parquet.host-1.tmp", b"")
+    with monkeypatch.context() as patched:
+        patched.setattr(sharding.OUTPUTS["parquet"], "write", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            shard(output="memory://out", worker="3/7")
+    with pytest.raises(ValueError, match=r"memory://out was begun with other settings: layers"):
+        shard(output="memory://out", layers="top")
+    assert shard(output="memory://out", inputs=["text.txt"]).entries < 300
+    found = {name.rsplit("/")[-1]: memory.cat(name) for name in memory.ls("/out", detail=False)}
+    assert found == expected
+
+
+def stopped(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_urls_that_are_refused(shard, memory, monkeypatch):
+    memory.pipe({"/in/file": b"", "/in/folder/other": b""})
+    with pytest.raises(ValueError, match="memory://in/file is a file"):
+        shard(output="memory://in/file")
+    with pytest.raises(ValueError, match="memory://in/folder holds something else than shards"):
+        shard(output="memory://in/folder")
+    with pytest.raises(ValueError, match="memory://out: Docs are written to folders of this"):
+        shard(output="memory://out", format="spacy")
+    with pytest.raises(ValueError, match="nothing://out cannot be read: Protocol not known"):
+        shard(output="nothing://out")
+    shard(output="memory://out", worker="1/7")
+    monkeypatch.setattr(memory, "put_file", full)
+    with pytest.raises(ValueError, match=r"6 of 7 .*\npart-00001.* memory://out/part.* be written"):
+        shard(output="memory://out")
+
+
+def full(*_, **__):
+    raise OSError("no room")

@@ -1,0 +1,116 @@
+"""The same work on one thing after another, by the actors of a Ray cluster."""
+
+import logging
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Optional, TypeVar
+
+Label = TypeVar("Label")
+Result = TypeVar("Result")
+
+# How often a task is given to an actor anew whose process was ended from outside.
+RETRIES = 3
+
+
+def map_with_ray(
+    function: Callable[..., Result],
+    tasks: Sequence[tuple[Label, tuple]],
+    *,
+    address: Optional[str] = None,
+    gpus_per_worker: float = 0,
+) -> Iterator[tuple[Label, Result]]:
+    """Call a function on each task, in as many actors as the cluster has processors, or GPUs.
+
+    function (Callable): A function of a module, which every machine of the cluster can import.
+    tasks (Sequence[Tuple[Any, tuple]]): A label and the arguments of each.
+    address (Optional[str]): Of the cluster, as `ray.init` takes it; by default the one that is
+        connected already, or that RAY_ADDRESS names, or one that is started on this machine.
+    gpus_per_worker (float): GPUs that an actor has to itself.
+    YIELDS (Tuple[Any, Any]): The labels and the results, in some order.
+    RAISES (ImportError): Ray is not installed.
+    RAISES (OSError): The cluster cannot be reached, an actor was ended from outside several times,
+        or the function raised one.
+    """
+    ray = _import_ray()
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        try:
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise OSError(f"no Ray cluster at '{address or 'auto'}': {error}") from error
+    try:
+        yield from _map(ray, function, tasks, gpus_per_worker)
+    except ray.exceptions.RayError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise ChildProcessError(f"Ray gave up a task of {RETRIES + 1} tries: {reason}") from error
+    finally:
+        if is_ours:
+            ray.shutdown()
+
+
+def _import_ray() -> Any:
+    try:
+        import ray.data
+    except ImportError as error:
+        raise ImportError(
+            f"--workers ray needs Ray, which cannot be imported ({error}): "
+            f'pip install "spacy-elmo[ray]"'
+        ) from error
+    return ray
+
+
+def _map(
+    ray: Any, function: Callable[..., Any], tasks: Sequence[tuple[Any, tuple]], n_gpus: float
+) -> Iterator[tuple[Any, Any]]:
+    if not tasks:
+        return
+    found = ray.cluster_resources()
+    n_workers = int(found.get("GPU", 0) / n_gpus if n_gpus else found.get("CPU", 1))
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    items = [{"number": i, "task": pickle.dumps(task)} for i, (_, task) in enumerate(tasks)]
+    results = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+        _Caller,
+        fn_constructor_args=(function,),
+        batch_size=1,
+        batch_format="pyarrow",
+        # The cluster may grow while it works.
+        compute=ray.data.ActorPoolStrategy(
+            min_size=1,
+            max_size=len(tasks),
+            initial_size=min(max(n_workers, 1), len(tasks)),
+            max_tasks_in_flight_per_actor=1,
+        ),
+        num_cpus=1,
+        num_gpus=n_gpus,
+        max_restarts=-1,
+        max_task_retries=RETRIES,
+    )
+    for row in results.iter_rows():
+        result = pickle.loads(row["result"])
+        if isinstance(result, Exception):
+            raise result
+        yield tasks[row["number"]][0], result
+
+
+class _Caller:
+    """Of each actor one.
+
+    function (Callable): What it calls on tasks.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+    def __call__(self, batch: Any) -> Any:
+        import pyarrow as pa
+
+        tasks = map(pickle.loads, batch["task"].to_pylist())
+        results = pa.array([pickle.dumps(self._call(*task)) for task in tasks], pa.binary())
+        return pa.table({"number": batch["number"], "result": results})
+
+    def _call(self, *arguments: Any) -> Any:
+        try:
+            return self.function(*arguments)
+        except OSError as error:  # a full disk: Ray would make an error of its own of it
+            return error

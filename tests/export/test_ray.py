@@ -1,0 +1,85 @@
+"""Shards and tables by the actors of a Ray cluster. A start takes long: there is one."""
+
+import os
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from prepared import content, random_text
+
+import spacy_elmo.export.sharding as sharding
+from spacy_elmo.export import Embedder
+from spacy_elmo.export.ray_workers import _Caller
+from spacy_elmo.export.sharding import embed_shards
+
+from killed_actor import killed_at_third
+from written_vectors import SENTENCES
+
+HELPERS = Path(__file__).resolve().parents[1] / "helpers"
+
+
+def test_without_ray(folder, tiny_weights, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray.data", None)
+    with pytest.raises(ImportError, match=r'needs Ray.*: pip install "spacy-elmo\[ray\]"'):
+        embed_shards(str(tiny_weights), "text.txt", folder / "out", shards=2, workers="ray")
+
+
+def test_error_of_the_system_arrives_as_it_is(tmp_path):
+    """A full disk, say: Ray would make an error of its own of it."""
+    task = pickle.dumps((str(tmp_path / "nowhere"),))
+    table = _Caller(open)(pa.table({"number": [3], "task": [task]}))
+    assert table["number"].to_pylist() == [3]
+    assert isinstance(pickle.loads(table["result"][0].as_py()), FileNotFoundError)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYTHONPATH", str(HELPERS), prepend=os.pathsep)  # of the actors
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.slow
+def test_shards(cluster, folder, tiny_weights, monkeypatch):
+    """Those of one process, byte by byte, though an actor is killed and an input is broken."""
+    (folder / "text.txt").write_text(random_text(100), "utf8")
+    lines = random_text(100).encode("utf8").split(b"\n")
+    (folder / "broken.txt").write_bytes(b"\n".join([*lines[:90], b"\xff", *lines[91:]]))
+    settings = {"shards": 6, "batch_tokens": 100}
+    given = ["text.txt", "broken.txt"]
+    for output in ("alone", "out"):
+        how = {"workers": "ray"} if output == "out" else {}
+        monkeypatch.setattr(
+            sharding, "_make_shard", killed_at_third if how else sharding._make_shard
+        )
+        with pytest.raises(ValueError, match=r"1 of 6 .*\npart-00005.*broken\.txt, line 91: not"):
+            embed_shards(str(tiny_weights), given, folder / output, **settings, **how)
+    assert (folder / "killed").exists()
+    assert len(content(folder / "alone")) == 6
+    assert content(folder / "out") == content(folder / "alone")
+
+
+@pytest.mark.slow
+def test_tables(cluster, tiny_weights):
+    table = pa.table({"id": range(len(SENTENCES)), "tokens": SENTENCES})
+    expected = Embedder(str(tiny_weights))(table)
+    rows = cluster.data.from_arrow(table).map_batches(
+        Embedder,
+        fn_constructor_args=[str(tiny_weights)],
+        batch_format="pyarrow",
+        batch_size=4,
+        concurrency=1,
+    )
+    found = {row["id"]: row for row in rows.iter_rows()}
+    for row in expected.to_pylist():
+        assert found[row["id"]]["tokens"] == row["tokens"]
+        ours = [np.array(vector) for vector in found[row["id"]]["vectors"]]
+        np.testing.assert_allclose(ours, row["vectors"], rtol=0, atol=2e-5)
