@@ -31,7 +31,15 @@ def embed_cli(
         help="'hdf5', 'npz', 'parquet' or 'spacy' (a folder); default: what OUTPUT's name says, "
         "of shards 'parquet'",
     ),
-    dtype: str = typer.Option("float32", help="Type of the vectors: 'float32' or 'float16'"),
+    dtype: str = typer.Option(
+        "float32", help="Type of the vectors: 'float32', 'float16', or 'int8' with scales"
+    ),
+    pool: Optional[str] = typer.Option(
+        None, help="One vector, the mean, a 'sentence', 'doc', or 'span' of --only"
+    ),
+    only: Optional[str] = typer.Option(
+        None, help="Keep tokens of 'ents', 'nouns', or of spans with these labels: PERSON,ORG"
+    ),
     tokenize: bool = typer.Option(
         False,
         "--tokenize",
@@ -91,6 +99,8 @@ def embed_cli(
         "layers": layers,
         "format": format,
         "dtype": dtype,
+        "pool": pool,
+        "only": only,
         "precision": precision,
         "initial_state": initial_state,
         "batch_tokens": batch_tokens,

@@ -39,7 +39,7 @@ def read_tsv(
                     place = _find(file, number, cells, column)
                     continue
                 text = _cell(file, number, cells, place)
-                entries.append(maker.entry(maker.nlp(text)) if tokenize else sentence(text.split()))
+                entries.append(maker.read(text) if tokenize else sentence(text.split()))
         yield from entries
 
 

@@ -17,7 +17,8 @@ from ..embedding.segmenters import segmenter_config
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from .entries import Embedded, Entry
-from .group_embedder import DTYPES, GroupEmbedder
+from .group_embedder import DTYPES, GroupEmbedder, make_embedded
+from .keeping import Keeper
 from .layers import Choose, choose_layers
 from .making import DocMaker
 
@@ -41,7 +42,11 @@ class Embedder:
         or what `spacy_elmo.weights.read_weights` reads.
     layers (str): "all", "top", "average", the number of a layer, or "mix:PIPE", the mix that a
         component learned.
-    dtype (str): Of the vectors: "float32" or "float16".
+    dtype (str): Of the vectors: "float32", "float16" or "int8", which is to be multiplied by a
+        scale of each vector.
+    pool (Optional[str]): What gets a vector: "sentence", "doc" or "span"; by default each token.
+    only (Optional[str]): Of which tokens: "ents", "nouns" or labels, with commas between them; by
+        default of all.
     precision (Optional[str]): As the pipe's; by default the pipe's own.
     initial_state (Optional[str]): As the pipe's; by default the pipe's own.
     batch_tokens (Optional[int]): Most tokens that run side by side; by default the pipe's own
@@ -58,6 +63,8 @@ class Embedder:
     model: str
     layers: str = "average"
     dtype: str = "float32"
+    pool: Optional[str] = None
+    only: Optional[str] = None
     precision: Optional[str] = None
     initial_state: Optional[str] = None
     batch_tokens: Optional[int] = None
@@ -68,6 +75,11 @@ class Embedder:
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{self.dtype}'")
+        self._keeper.check()
+        if self._is_kept and self.sentence_marks:
+            raise ValueError(
+                "--sentence-marks: marks are no tokens, which --pool and --only choose"
+            )
 
     def __call__(self, table: Any) -> Any:
         """Embed the rows of a table.
@@ -76,12 +88,15 @@ class Embedder:
             strings, a sentence each; or else `text`, which the pipeline reads. A null is an
             empty row.
         RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the columns `tokens`
-            and `vectors`, or `layer_0`, `layer_1` and so on: a list of vectors, one a token.
+            and `vectors`, or `layer_0`, `layer_1` and so on: a list of vectors, one a token; and
+            what stands beside each vector: `scales`, of int8; `starts`, `ends` and `labels`, of
+            what was chosen.
         RAISES (ValueError): It has neither column, or what `Embedder` says.
         """
         from .tables import add_columns, table_entries
 
-        entries = table_entries(table, self.maker())
+        maker = self.maker()
+        entries = map(maker.keep, table_entries(table, maker))
         rows = [row for group in self._groups(entries) for row in self._embed_group(group)]
         return add_columns(table, rows or [self.empty])
 
@@ -106,7 +121,8 @@ class Embedder:
 
     def maker(self, *, keep_docs: bool = False) -> DocMaker:
         """RETURNS (DocMaker): Makes Docs as the pipeline does, which entries hold if wanted."""
-        return DocMaker(self._loaded.nlp, self._loaded.pipe, keep_docs=keep_docs)
+        keeper = self._keeper if self._is_kept else None
+        return DocMaker(self._loaded.nlp, self._loaded.pipe, keep_docs=keep_docs, keeper=keeper)
 
     @property
     def group_tokens(self) -> int:
@@ -118,11 +134,21 @@ class Embedder:
         """RETURNS (Embedded): An entry without a token."""
         config = self._loaded.pipe.bilm.config
         layers = np.zeros((config.n_layers + 1, 0, config.width), "float32")
-        return Embedded("", [], self._loaded.choose(layers).astype(self.dtype))
+        entry = Entry("", [], [], kept=[] if self._is_kept else None)
+        return make_embedded(entry, self._loaded.choose(layers), self.dtype)
 
     def describe(self) -> dict[str, Any]:
         """RETURNS (dict): What the vectors depend on beside the text, as JSON."""
         return dict(self._description)
+
+    @property
+    def _keeper(self) -> Keeper:
+        return Keeper(self.pool, self.only)
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether something else than each token gets a vector."""
+        return any(self._keeper)
 
     @cached_property
     def _description(self) -> dict[str, Any]:
@@ -139,6 +165,7 @@ class Embedder:
             **chosen,
             # Which earlier versions did not write.
             **({"sentence_marks": True} if self.sentence_marks else {}),
+            **({"pool": self.pool, "only": self.only} if self._is_kept else {}),
         }
         return dict(json.loads(json.dumps(settings)))
 

@@ -1,11 +1,12 @@
 """What gets vectors, and what got them."""
 
-from dataclasses import dataclass
-from typing import Optional
+from dataclasses import dataclass, field
+from typing import Any, Optional
 
 import numpy as np
 
 from ..embedding.segmenters import Segment
+from .keeping import Kept
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,14 @@ class Entry:
     words (List[str]): Its tokens.
     segments (List[Segment]): The sequences that the language model reads.
     doc (Optional[bytes]): The Doc, if it has more than its tokens and is wanted.
+    kept (Optional[List[Kept]]): What gets a vector; None where each token does.
     """
 
     text: str
     words: list[str]
     segments: list[Segment]
     doc: Optional[bytes] = None
+    kept: Optional[list[Kept]] = None
 
     def __len__(self) -> int:
         return len(self.words)
@@ -32,15 +35,17 @@ class Embedded:
     """An entry with its vectors.
 
     text (str): Its text.
-    words (List[str]): Its tokens, and sentence marks where they have vectors.
-    vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`
+    words (List[str]): What has vectors: its tokens, and sentence marks; or texts of `Kept`.
+    vectors (numpy.ndarray): *Shape:* `(n_words, width)`, or `(L + 1, n_words, width)`
     doc (Optional[bytes]): As in `Entry`.
+    beside (Dict[str, List]): Columns of what stands beside each vector, by their names.
     """
 
     text: str
     words: list[str]
     vectors: np.ndarray
     doc: Optional[bytes] = None
+    beside: dict[str, Any] = field(default_factory=dict)
 
 
 def sentence(words: list[str]) -> Entry:

@@ -1,6 +1,8 @@
 """The language model over groups of entries."""
 
 from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Optional
 
 import numpy as np
 import torch
@@ -11,7 +13,8 @@ from ..pipeline.elmo import Elmo
 from .entries import Embedded, Entry
 from .layers import Choose
 
-DTYPES = "float32", "float16"
+DTYPES = "float32", "float16", "int8"
+PLACE = "start", "end", "label"  # of what is kept
 
 
 class GroupEmbedder:
@@ -66,20 +69,52 @@ class GroupEmbedder:
             self.settings,
             keep_marks=self.sentence_marks,
         )
-        marks = self.bilm.indexer.marks
+        marks = self.bilm.indexer.marks if self.sentence_marks else None
         for entry, values in zip(group, layers):
-            vectors = self._cast(self.choose(values.cpu().numpy()))
-            words = entry.words
-            if self.sentence_marks:
-                words = insert_marks(words, entry.segments, marks)
-            yield Embedded(entry.text, words, vectors, entry.doc)
+            vectors = self.choose(values.cpu().numpy())
+            yield make_embedded(entry, vectors, self.dtype, marks)
 
-    def _cast(self, vectors: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            cast = vectors.astype(self.dtype, copy=False)
-        if self.dtype != "float32" and np.isinf(cast).any():
-            raise ValueError(
-                f"the vectors hold numbers up to {np.abs(vectors).max():g}, too large for "
-                f"{self.dtype}: use float32"
-            )
-        return cast
+
+def make_embedded(
+    entry: Entry, vectors: np.ndarray, dtype: str, marks: Optional[Sequence[str]] = None
+) -> Embedded:
+    """Keep what is wanted of an entry's vectors, in the wanted type.
+
+    entry (Entry): The entry.
+    vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`
+    dtype (str): One of `DTYPES`.
+    marks (Optional[Sequence[str]]): The sentence marks, if they have vectors.
+    RETURNS (Embedded): It; of int8 with scales, by which each vector is to be multiplied.
+    RAISES (ValueError): A number is too large for the type.
+    """
+    words, beside = entry.words, {}
+    if marks is not None:
+        words = insert_marks(words, entry.segments, marks)
+    if entry.kept is not None:
+        means = [vectors[..., kept.tokens, :].mean(axis=-2) for kept in entry.kept]
+        vectors = np.stack(means, axis=-2) if means else vectors[..., :0, :]
+        words = [kept.text for kept in entry.kept]
+        beside = {f"{name}s": [getattr(kept, name) for kept in entry.kept] for name in PLACE}
+    if dtype == "int8":
+        vectors, scales = _to_int8(vectors)
+        by_layer = [("", scales)] if scales.ndim == 1 else zip(map("_{}".format, count()), scales)
+        beside |= {f"scales{layer}": values.tolist() for layer, values in by_layer}
+    return Embedded(entry.text, words, _cast(vectors, dtype), entry.doc, beside)
+
+
+def _to_int8(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Divide each vector by a scale of its own, so that its largest number is 127."""
+    scales = np.abs(vectors).max(axis=-1) / np.float32(127)
+    scales[scales == 0] = 1
+    return np.rint(vectors / scales[..., None]), scales
+
+
+def _cast(vectors: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        cast = vectors.astype(dtype, copy=False)
+    if dtype == "float16" and np.isinf(cast).any():
+        raise ValueError(
+            f"the vectors hold numbers up to {np.abs(vectors).max():g}, too large for "
+            f"{dtype}: use float32"
+        )
+    return cast

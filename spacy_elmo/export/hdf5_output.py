@@ -17,6 +17,7 @@ from .workplace import read_json
 SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
 SETTINGS = "spacy_elmo"
+BESIDE = {"starts": "int32", "ends": "int32", "labels": h5py.string_dtype()}
 OLDEST = h5py.h5f.LIBVER_V18  # groups of any number of datasets in bounded memory
 
 
@@ -29,7 +30,8 @@ def write(
     sentence_keys: bool = False,
     first: int = 0,
 ) -> None:
-    """Write a file: a dataset an entry, named by its number, and `sentence_to_index`.
+    """Write a file: a dataset an entry, named by its number, whose attributes are what stands
+    beside each vector; and `sentence_to_index`.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
@@ -50,6 +52,9 @@ def write(
                     _write_by_sentence(file, entry, i)
                 else:
                     _write_array(file, str(i), entry.vectors)
+                for name, values in entry.beside.items():
+                    kind = BESIDE.get(name, "float32")
+                    file[str(i)].attrs.create(name, np.array(values, kind), dtype=kind)
                 check()
                 if sentences is not None:
                     sentences.add(entry.text, i)

@@ -125,4 +125,4 @@ def read_entries(
                     f"0; it starts with '{entry.text[:60]}'), and its vectors have to fit into "
                     f"memory. Split it, or allow more: --max-tokens {len(entry)}"
                 )
-            yield entry
+            yield maker.keep(entry)

@@ -40,6 +40,8 @@ def embed_files(
     layers: str = "average",
     format: Optional[str] = None,
     dtype: str = "float32",
+    pool: Optional[str] = None,
+    only: Optional[str] = None,
     precision: Optional[str] = None,
     initial_state: Optional[str] = None,
     batch_tokens: Optional[int] = None,
@@ -63,7 +65,9 @@ def embed_files(
     output (Path): What to write.
     layers (str): As `choose_layers` takes it.
     format (Optional[str]): One of `OUTPUTS`; by default what the output's name says.
-    dtype (str): Of the vectors in the output: "float32" or "float16".
+    dtype (str): Of the vectors in the output: "float32", "float16" or "int8".
+    pool (Optional[str]): What gets a vector, as of `Embedder`.
+    only (Optional[str]): Of which tokens, as of `Embedder`.
     precision (Optional[str]): As the pipe's; by default the pipe's own.
     initial_state (Optional[str]): As the pipe's; by default the pipe's own.
     batch_tokens (Optional[int]): Most tokens that run side by side; by default the
@@ -90,6 +94,8 @@ def embed_files(
         model,
         layers=layers,
         dtype=dtype,
+        pool=pool,
+        only=only,
         precision=precision,
         initial_state=initial_state,
         batch_tokens=batch_tokens,
@@ -120,7 +126,7 @@ def embed_files(
         "tokenize": tokenize,
     }
     # Those that earlier versions did not write stand there where they are set alone.
-    later = {"column": column, "sentence_marks": sentence_marks or None}
+    later = {"column": column, "sentence_marks": sentence_marks or None, "pool": pool, "only": only}
     settings |= {name: value for name, value in later.items() if value is not None}
     if resume and output.exists():
         found = OUTPUTS[format].read_settings(output)
@@ -161,6 +167,9 @@ def check_wanted(embedder: Embedder, format: str, *, max_tokens: int, sentence_k
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
     if sentence_keys and format != "hdf5":
         raise ValueError(f"--use-sentence-keys is for HDF5, not for {format}")
+    is_reduced = embedder.dtype == "int8" or embedder.pool or embedder.only
+    if is_reduced and (format not in ("hdf5", "parquet") or sentence_keys):
+        raise ValueError("--pool, --only and --dtype int8 are for Parquet and numbered HDF5")
     if embedder.sentence_marks and format == "spacy":
         raise ValueError("--sentence-marks: a Doc has no token for a mark; write another format")
 
@@ -201,8 +210,13 @@ def _write_chunks(
 
 
 def _digest(group: list[Entry]) -> str:
-    content = json.dumps([[entry.words, entry.segments] for entry in group])
+    content = json.dumps([[entry.words, entry.segments, *_places(entry)] for entry in group])
     return hashlib.blake2b(content.encode("ascii"), digest_size=16).hexdigest()
+
+
+def _places(entry: Entry) -> list[tuple[int, int, str]]:
+    """Of what was chosen of it."""
+    return [(kept.start, kept.end, kept.label) for kept in entry.kept or ()]
 
 
 def _put_together(

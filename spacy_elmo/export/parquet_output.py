@@ -7,11 +7,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Optional
 
-import numpy as np
-
 from ..embedding.batches import by_tokens
 from .entries import Embedded
-from .tables import columns_of, layer_names
+from .tables import beside_type, columns_of, layer_names
 from .workplace import read_json
 
 SUFFIXES = (".parquet",)
@@ -31,7 +29,8 @@ def write(
     empty: Optional[Embedded] = None,
 ) -> None:
     """Write a file, a row an entry: `index`, `text`, `tokens`, and `vectors` or, of all
-    layers, `layer_0`, `layer_1` and so on: a list of vectors, one a token.
+    layers, `layer_0`, `layer_1` and so on: a list of vectors, one a token; and lists of what
+    stands beside each vector.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
@@ -48,8 +47,11 @@ def write(
     like = first_rows[0] if first_rows else empty
     if like is None:
         return
-    schema = _schema(like.vectors, index, settings)
-    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=False) as writer:
+    schema = _schema(like, index, settings)
+    # Parquet has no type of one byte: numbers of a dictionary take one.
+    names = layer_names(like.vectors) if like.vectors.dtype == "int8" else []
+    dictionaries = [f"{name}.list.element.list.element" for name in names]
+    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=dictionaries) as writer:
         for rows in chain([first_rows] if first_rows else [], groups):
             writer.write_batch(_batch(rows, first, schema))
             first += len(rows)
@@ -67,13 +69,15 @@ def read_settings(path: Path) -> dict[str, Any]:
     return read_json(metadata.get(SETTINGS))
 
 
-def _schema(vectors: np.ndarray, index: bool, settings: dict[str, Any]) -> Any:
+def _schema(like: Embedded, index: bool, settings: dict[str, Any]) -> Any:
     import pyarrow as pa
 
+    vectors = like.vectors
     vector = pa.list_(pa.from_numpy_dtype(vectors.dtype), vectors.shape[-1])
     texts = [("text", pa.string())] if index else []
     tokens = ("tokens", pa.list_(pa.string()))
     columns = [(name, pa.list_(vector)) for name in layer_names(vectors)]
+    columns += [(name, pa.list_(beside_type(name))) for name in like.beside]
     schema = pa.schema([("index", pa.int64()), *texts, tokens, *columns])
     return schema.with_metadata({SETTINGS: json.dumps(settings)})
 

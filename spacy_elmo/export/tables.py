@@ -42,7 +42,7 @@ def table_entries(table: Any, maker: DocMaker) -> Iterator[Entry]:
     for cell in table.column(name):
         value: Any = cell.as_py() or ("" if name == "text" else [])
         if name == "text" and isinstance(value, str):
-            yield maker.entry(maker.nlp(value))
+            yield maker.read(value)
         elif isinstance(value, list) and all(isinstance(token, str) for token in value):
             yield sentence(value)
         else:
@@ -59,7 +59,8 @@ def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
     """Make columns of entries.
 
     rows (Sequence[Embedded]): Entries, at least one.
-    RETURNS (Dict[str, pyarrow.Array]): `tokens`, and a column each of `layer_names`.
+    RETURNS (Dict[str, pyarrow.Array]): `tokens`, a column each of `layer_names`, and of what
+        stands beside each vector.
     """
     import pyarrow as pa
 
@@ -71,7 +72,17 @@ def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
         flat = pa.array(np.concatenate(parts).reshape(-1))
         vectors = pa.FixedSizeListArray.from_arrays(flat, parts[0].shape[-1])
         columns[name] = pa.ListArray.from_arrays(offsets, vectors)
+    for name in rows[0].beside:
+        values = pa.array([value for row in rows for value in row.beside[name]], beside_type(name))
+        columns[name] = pa.ListArray.from_arrays(offsets, values)
     return columns
+
+
+def beside_type(name: str) -> Any:
+    """RETURNS (pyarrow.DataType): Of one number or string beside a vector, by its column."""
+    import pyarrow as pa
+
+    return {"starts": pa.int32(), "ends": pa.int32(), "labels": pa.string()}.get(name, pa.float32())
 
 
 def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:

@@ -85,7 +85,7 @@ def _record(file: Source, number: int, line: bytes, maker: DocMaker) -> Entry:
     try:
         content = read_record(line.decode("utf8"))
         if isinstance(content, str):
-            return maker.entry(maker.nlp(content))
+            return maker.read(content)
         if any(map(has_half_a_pair, content)):
             raise ValueError("'tokens' hold half a surrogate pair, which cannot be written")
     except ValueError as error:

@@ -184,6 +184,7 @@ def _write_entry(file: BinaryIO, entry: Embedded) -> None:
     """A line of JSON, the vectors, the Doc if there is one."""
     vectors = entry.vectors
     header = {"text": entry.text, "words": entry.words, "doc": len(entry.doc or b"")}
+    header |= {"beside": entry.beside} if entry.beside else {}
     header |= {"dtype": vectors.dtype.str, "shape": vectors.shape}
     file.write(json.dumps(header).encode("ascii") + b"\n")
     file.write(vectors.tobytes())
@@ -194,7 +195,8 @@ def _read_entry(file: BinaryIO, line: bytes) -> Embedded:
     header = json.loads(line)
     dtype, shape = np.dtype(header["dtype"]), header["shape"]
     vectors = np.frombuffer(file.read(dtype.itemsize * math.prod(shape)), dtype).reshape(shape)
-    return Embedded(header["text"], header["words"], vectors, file.read(header["doc"]) or None)
+    doc = file.read(header["doc"]) or None
+    return Embedded(header["text"], header["words"], vectors, doc, header.get("beside", {}))
 
 
 def read_json(text: Optional[Any]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def test_tables_that_are_refused(tiny_weights, columns, message):
 
 
 def test_settings_that_are_refused(table):
-    with pytest.raises(ValueError, match="the dtype must be one of float32, float16, got 'int8'"):
-        Embedder("en_small", dtype="int8")
+    with pytest.raises(ValueError, match="one of float32, float16, int8, got 'int4'"):
+        Embedder("en_small", dtype="int4")
     with pytest.raises(ValueError, match=r"layers must be .*, got 'none'"):
         Embedder("en_small", layers="none")(table)

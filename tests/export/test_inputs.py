@@ -190,7 +190,7 @@ def test_refused(folder, tiny_weights, name, content, message):
     [
         ({"output": "out.csv"}, "no format ends in '.csv'"),
         ({"format": "csv"}, "the format must be one of hdf5, npz, parquet, spacy"),
-        ({"dtype": "int8"}, "the dtype must be one of float32, float16"),
+        ({"dtype": "int4"}, "the dtype must be one of float32, float16"),
         ({"layers": "3"}, "layers must be all, top, average, a number from 0 to 2 or mix:PIPE"),
         ({"layers": "mix:ner"}, "no component 'ner' with a mix of ELMo layers; none has"),
         ({"initial_state": "cold"}, "initial_state must be 'zeros'"),

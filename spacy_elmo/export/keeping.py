@@ -1,0 +1,104 @@
+"""Which vectors of an entry are kept: those of some tokens, or means of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Optional
+
+from spacy.pipeline import Sentencizer
+from spacy.tokens import Doc
+
+POOLS = "sentence", "doc", "span"
+NOUNS = "NOUN", "PROPN"
+ADVICE = "a pipeline with a component that sets them, or .spacy files that have them"
+
+Labelled = tuple[int, int, str]  # start and end of a span, its label
+
+
+class Kept(NamedTuple):
+    """What gets one vector.
+
+    start (int): Its first token.
+    end (int): The one after its last.
+    label (str): Of a span.
+    text (str): Its text.
+    tokens (Sequence[int]): The tokens of whose vectors its own is the mean.
+    """
+
+    start: int
+    end: int
+    label: str
+    text: str
+    tokens: Sequence[int]
+
+
+class Keeper(NamedTuple):
+    """Finds what gets a vector.
+
+    pool (Optional[str]): What gets one: "sentence" or "doc", or "span", which are those of `only`;
+        by default each token.
+    only (Optional[str]): Which tokens count: those of "ents", "nouns", or the spans and entities
+        with a label; several with commas between them. By default all.
+    """
+
+    pool: Optional[str]
+    only: Optional[str]
+
+    def check(self) -> None:
+        """RAISES (ValueError): There is no such pool, or it has no spans."""
+        if self.pool not in (None, *POOLS):
+            raise ValueError(f"--pool must be one of {', '.join(POOLS)}, got '{self.pool}'")
+        if self.pool == "span" and self.only is None:
+            raise ValueError("--pool span: which spans? --only ents, or their labels")
+        if self.only is not None and not all(self.only.split(",")):
+            raise ValueError(f"--only is ents, nouns or LABEL,LABEL..., got '{self.only}'")
+
+    def __call__(self, doc: Doc) -> list[Kept]:
+        """Find what gets a vector.
+
+        doc (Doc): The Doc, which gets sentences if it has none.
+        RETURNS (List[Kept]): What gets one, in order.
+        RAISES (ValueError): The Doc has not been annotated.
+        """
+        spans = sorted({*self._spans(doc)}) if self.only else []
+        if self.pool == "span":
+            return [
+                Kept(start, end, label, doc[start:end].text, range(start, end))
+                for start, end, label in spans
+            ]
+        labels = {i: label for start, end, label in spans for i in range(start, end)}
+        if self.pool is None:
+            return [Kept(i, i + 1, labels[i], doc[i].text, [i]) for i in sorted(labels)]
+        found = []
+        for whole in _sentences(doc) if self.pool == "sentence" else [doc[:]]:
+            tokens = [i for i in range(whole.start, whole.end) if not self.only or i in labels]
+            if tokens:
+                found.append(Kept(whole.start, whole.end, "", whole.text, tokens))
+        return found
+
+    def _spans(self, doc: Doc) -> Iterator[Labelled]:
+        for name in (self.only or "").split(","):
+            if name == "nouns":
+                self._check(name, doc.has_annotation("POS"), "no parts of speech")
+                yield from ((t.i, t.i + 1, t.pos_) for t in doc if t.pos_ in NOUNS)
+                continue
+            groups = [] if name == "ents" else list(doc.spans.values())
+            is_annotated = bool(groups) or doc.has_annotation("ENT_IOB")
+            self._check(name, is_annotated or not len(doc), "no entities or spans")
+            for group in (doc.ents, *groups):
+                for span in group:
+                    if name in ("ents", span.label_):
+                        yield span.start, span.end, span.label_
+
+    def _check(self, name: str, is_annotated: bool, missing: str) -> None:
+        if not is_annotated:
+            raise ValueError(f"--only {name}: the text has {missing}: it needs {ADVICE}")
+
+
+def whole(words: Sequence[str], text: str) -> list[Kept]:
+    """RETURNS (List[Kept]): A sentence, whole; nothing of an empty one."""
+    return [Kept(0, len(words), "", text, range(len(words)))] if words else []
+
+
+def _sentences(doc: Doc) -> Iterator[Doc]:
+    if not doc.has_annotation("SENT_START"):
+        Sentencizer()(doc)
+    return doc.sents

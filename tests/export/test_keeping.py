@@ -1,0 +1,212 @@
+"""Less to store: means, chosen tokens, int8; each against the vectors of all tokens."""
+
+import json
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+
+from spacy_elmo.export import Embedder
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_shards
+
+WORDS = ["Maria", "lends", "Ann", "money", ".", "It", "helps", ".", "Ann", "agrees"]
+ENTS = [(0, 1, "PER"), (2, 4, "LOAN"), (8, 9, "PER")]
+SENTENCES = [(0, 5), (5, 8), (8, 10)]
+
+
+@pytest.fixture
+def docs(folder):
+    """A Doc with everything, one without a token, one without a noun or entity."""
+    nlp = spacy.blank("en")
+    pos = ["PROPN", "VERB", "PROPN", "NOUN", "PUNCT", "PRON", "VERB", "PUNCT", "PROPN", "VERB"]
+    starts = [i in (0, 5, 8) for i in range(len(WORDS))]
+    doc = Doc(nlp.vocab, words=WORDS, pos=pos, sent_starts=starts)
+    doc.ents = [Span(doc, *ent[:2], label=ent[2]) for ent in ENTS]
+    doc.spans["roles"] = [Span(doc, 1, 3, label="ROLE"), Span(doc, 5, 7, label="ROLE")]
+    other = Doc(nlp.vocab, words=["So", "what"], pos=["ADV", "PRON"], sent_starts=[True, False])
+    other.ents = []
+    DocBin(docs=[doc, Doc(nlp.vocab), other]).to_disk(folder / "x.spacy")
+    return folder / "x.spacy"
+
+
+@pytest.fixture
+def rows(folder, docs, tiny_weights):
+    """The rows of a Parquet file, after what all tokens have."""
+
+    def run(**settings):
+        embed_files(str(tiny_weights), docs, folder / "out.parquet", force=True, **settings)
+        return pq.read_table("out.parquet").to_pylist()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected", "others"),
+    [
+        ({"pool": "doc"}, [(0, 10, "")], [(0, 2, "")]),
+        ({"pool": "sentence"}, [(*at, "") for at in SENTENCES], [(0, 2, "")]),
+        ({"pool": "span", "only": "ents"}, ENTS, []),
+        ({"only": "ents"}, [(0, 1, "PER"), (2, 3, "LOAN"), (3, 4, "LOAN"), (8, 9, "PER")], []),
+        ({"only": "PER"}, [ENTS[0], ENTS[2]], []),
+        ({"only": "nouns,LOAN"}, [(0, 1, "PROPN"), (2, 3, ...), (3, 4, ...), (8, 9, "PROPN")], []),
+        (
+            {"pool": "span", "only": "ROLE,PER"},
+            [ENTS[0], (1, 3, "ROLE"), (5, 7, "ROLE"), ENTS[2]],
+            [],
+        ),
+    ],
+)
+@pytest.mark.parametrize("layers", ["average", "all"])
+def test_means_of_all_vectors(rows, settings, layers, expected, others):
+    everything = rows(layers=layers)
+    names = [name for name in everything[0] if name.startswith(("vectors", "layer_"))]
+    assert len(names) == (3 if layers == "all" else 1)
+    found = rows(layers=layers, **settings)
+    assert [row["index"] for row in found] == [0, 1, 2]
+    for row, whole, places in zip(found, everything, [expected, [], others], strict=True):
+        spans = list(zip(row["starts"], row["ends"], row["labels"], strict=True))
+        assert [span[:2] for span in spans] == [place[:2] for place in places]
+        assert all(one[2] == two[2] for one, two in zip(spans, places) if two[2] is not ...)
+        assert row["tokens"] == [" ".join(whole["tokens"][a:b]) for a, b, _ in places]
+        for name in names:
+            wanted = [np.mean(np.array(whole[name])[a:b], axis=0) for a, b, _ in places]
+            np.testing.assert_allclose(row[name], wanted, rtol=0, atol=1e-6)
+
+
+def test_means_of_chosen_tokens(rows):
+    """Sentences without any get no vector."""
+    [whole, *_] = rows()
+    vectors = np.array(whole["vectors"])
+    [found, *_] = rows(pool="sentence", only="PER")
+    assert list(zip(found["starts"], found["ends"])) == [SENTENCES[0], SENTENCES[2]]
+    np.testing.assert_allclose(found["vectors"], vectors[[0, 8]], rtol=0, atol=1e-6)
+    [found, _, none] = rows(pool="doc", only="ents")
+    np.testing.assert_allclose(
+        found["vectors"], [vectors[[0, 2, 3, 8]].mean(axis=0)], rtol=0, atol=1e-6
+    )
+    assert none["vectors"] == []
+
+
+def test_sentences_without_docs(folder, tiny_weights):
+    embed_files(str(tiny_weights), "text.txt", folder / "all.parquet")
+    embed_files(str(tiny_weights), "text.txt", folder / "pooled.parquet", pool="sentence")
+    found = pq.read_table("pooled.parquet").to_pylist()
+    for row, whole in zip(found, pq.read_table("all.parquet").to_pylist(), strict=True):
+        assert row["tokens"] == ([whole["text"]] if whole["text"] else [])
+        if whole["tokens"]:
+            wanted = [np.mean(whole["vectors"], axis=0)]
+            np.testing.assert_allclose(row["vectors"], wanted, rtol=0, atol=1e-6)
+
+
+def test_components_behind_elmo(make_nlp, folder):
+    """They are asked for annotations, of Docs, sentences and tables; vectors stay the same."""
+    nlp = make_nlp()
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Maria"}])
+    nlp.to_disk("pipeline")
+    text = "It rains. Maria lends money."
+    (folder / "x.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    (folder / "y.txt").write_text("Maria lends\n\nmoney\n")
+    everything = nlp(text).tensor
+    embed_shards("pipeline", ["x.jsonl", "y.txt"], folder / "out", shards=1, only="PER")
+    embedder = Embedder("pipeline", only="PER")
+    tables = [
+        pq.read_table(folder / "out"),
+        embedder(pa.table({"text": [text, "Maria lends", "", "money"]})),
+    ]
+    for table in tables:
+        rows = table.to_pylist()
+        assert [row["tokens"] for row in rows] == [["Maria"], ["Maria"], [], []]
+        assert [row["starts"] for row in rows] == [[3], [0], [], []]
+        np.testing.assert_allclose(rows[0]["vectors"][0], everything[3], rtol=0, atol=1e-5)
+    nothing = embedder(pa.table({"text": pa.array([], pa.string())}))
+    assert nothing.schema.equals(tables[1].schema)
+
+
+@pytest.mark.parametrize("layers", ["average", "all"])
+def test_int8(folder, tiny_weights, layers):
+    """Within half a scale of each vector's own."""
+    settings = {"model": str(tiny_weights), "inputs": "text.txt", "layers": layers}
+    for dtype in ("float32", "int8"):
+        for format in ("hdf5", "parquet"):
+            embed_files(**settings, dtype=dtype, output=folder / f"{dtype}.{format}")
+    names = ["vectors"] if layers == "average" else [f"layer_{i}" for i in range(3)]
+    found = pq.read_table("int8.parquet").to_pylist()
+    with h5py.File("int8.hdf5") as small, h5py.File("float32.hdf5") as large:
+        for i, row in enumerate(found):
+            wanted = large[str(i)][()].reshape(len(names), -1, 12)
+            numbers = small[str(i)][()].reshape(wanted.shape)
+            assert numbers.dtype == "int8"
+            for j, name in enumerate(names):
+                suffix = name.removeprefix("vectors").removeprefix("layer")
+                scales = small[str(i)].attrs[f"scales{suffix}"]
+                assert scales.dtype == "float32"
+                assert row[f"scales{suffix}"] == scales.tolist()
+                np.testing.assert_array_equal(
+                    np.array(row[name]).reshape(numbers[j].shape), numbers[j]
+                )
+                np.testing.assert_allclose(scales, np.abs(wanted[j]).max(axis=1) / 127, rtol=1e-6)
+                error = np.abs(numbers[j] * scales[:, None] - wanted[j])
+                assert (error <= 0.501 * scales[:, None]).all()
+                assert (np.abs(numbers[j]).max(axis=1) == 127).all()
+
+
+def test_hdf5_holds_what_stands_beside(folder, docs, tiny_weights):
+    path = folder / "out.hdf5"
+    embed_files(str(tiny_weights), docs, path, only="ents", pool="span", dtype="int8")
+    with h5py.File(path) as file:
+        assert file["0"].shape == (3, 12)
+        found = [file["0"].attrs[name].tolist() for name in ("starts", "ends", "labels")]
+        assert list(zip(*found)) == ENTS
+        assert file["1"].shape == (0, 12)
+        assert [len(file["1"].attrs[name]) for name in ("starts", "labels", "scales")] == [0, 0, 0]
+
+
+def test_scales_of_a_long_doc(folder, tiny_weights):
+    """More than 64 KB of them, which HDF5 keeps elsewhere."""
+    (folder / "long.txt").write_text(" ".join(["a"] * 20_000) + "\n")
+    path = folder / "out.hdf5"
+    embed_files(str(tiny_weights), "long.txt", path, dtype="int8", max_tokens=20_000)
+    with h5py.File(path) as file:
+        assert file["0"].attrs["scales"].shape == (20_000,)
+
+
+def test_interrupted_runs_keep_what_stands_beside(folder, docs, tiny_weights, monkeypatch):
+    """Chunks hold it, too; other choices are other runs."""
+    settings = {"only": "ents", "dtype": "int8", "layers": "all"}
+    embed_files(str(tiny_weights), docs, folder / "out.parquet", **settings)
+    embed_shards(str(tiny_weights), docs, folder / "out", shards=1, **settings)
+    assert pq.read_table("out.parquet").equals(pq.read_table("out"))
+    again = {"resume": True, **settings}
+    assert embed_files(str(tiny_weights), docs, folder / "out.parquet", **again).entries == 3
+    with pytest.raises(ValueError, match="exists already"):
+        embed_files(str(tiny_weights), docs, folder / "out.parquet", **{**again, "only": "PER"})
+    with pytest.raises(ValueError, match="only is 'PER', and was 'ents'"):
+        embed_shards(
+            str(tiny_weights), docs, folder / "out", shards=1, **{**settings, "only": "PER"}
+        )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pool": "token"}, "--pool must be one of sentence, doc, span, got 'token'"),
+        ({"pool": "span"}, "--pool span: which spans"),
+        ({"only": "PER,"}, "--only is ents, nouns or LABEL,LABEL..., got 'PER,'"),
+        ({"pool": "doc", "sentence_marks": True}, "marks are no tokens"),
+        ({"pool": "doc", "format": "npz"}, "are for Parquet and numbered HDF5"),
+        ({"dtype": "int8", "format": "spacy"}, "are for Parquet and numbered HDF5"),
+        ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "numbered HDF5"),
+        ({"only": "ents"}, r"--only ents: the text has no entities .*ner|component that sets"),
+        ({"only": "nouns"}, "--only nouns: the text has no parts of speech: it needs a pipeline"),
+        ({"only": "PER"}, "--only PER: the text has no entities or spans"),
+    ],
+)
+def test_refused(folder, tiny_weights, settings, message):
+    with pytest.raises(ValueError, match=message):
+        embed_files(str(tiny_weights), "text.txt", folder / "out.parquet", **settings)
+    assert sorted(path.name for path in folder.iterdir()) == ["text.txt"]
