@@ -44,9 +44,6 @@ class Embedder:
         component learned.
     dtype (str): Of the vectors: "float32", "float16" or "int8", which is to be multiplied by a
         scale of each vector.
-    pool (Optional[str]): What gets a vector: "sentence", "doc" or "span"; by default each token.
-    only (Optional[str]): Of which tokens: "ents", "nouns" or labels, with commas between them; by
-        default of all.
     precision (Optional[str]): As the pipe's; by default the pipe's own.
     initial_state (Optional[str]): As the pipe's; by default the pipe's own.
     batch_tokens (Optional[int]): Most tokens that run side by side; by default the pipe's own
@@ -54,6 +51,9 @@ class Embedder:
     lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline; by
         default "en".
     sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
+    pool (Optional[str]): What gets a vector: "sentence", "doc" or "span"; by default each token.
+    only (Optional[str]): Of which tokens: "ents", "nouns" or labels, with commas between them; by
+        default of all.
     device (Optional[str]): Where the model computes, as PyTorch names it; by default where the
         pipeline has it.
     RAISES (ValueError): There is no such dtype; when it is called, a setting is impossible or
@@ -63,13 +63,13 @@ class Embedder:
     model: str
     layers: str = "average"
     dtype: str = "float32"
-    pool: Optional[str] = None
-    only: Optional[str] = None
     precision: Optional[str] = None
     initial_state: Optional[str] = None
     batch_tokens: Optional[int] = None
     lang: Optional[str] = None
     sentence_marks: bool = False
+    pool: Optional[str] = None
+    only: Optional[str] = None
     device: Optional[str] = None
 
     def __post_init__(self) -> None:

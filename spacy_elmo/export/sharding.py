@@ -124,7 +124,7 @@ def embed_shards(
     counts, failed = Counts(0, 0), []
     n_done = len(mine) - len(tasks)
     with (
-        full_disk(Path(output)),
+        full_disk(output),
         progress_bar(len(mine), "Shards", "shard", initial=n_done) as bar,
     ):
         for name, result in call(_make_shard, tasks):

@@ -2,12 +2,15 @@
 
 import json
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Union
 
+import srsly
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
+from srsly.msgpack import Packer
 
 from ..embedding import doc_layers  # noqa: F401  (it defines doc._.elmo)
 from ..embedding.batches import by_tokens
@@ -42,8 +45,8 @@ def write(
     path.mkdir()
     for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):
         vocab = Vocab()  # a new one, or it would hold the words of all the text in the end
-        docs = [_doc(entry, vocab) for entry in group]
-        DocBin(docs=docs, store_user_data=True).to_disk(path / f"{number:08}.spacy")
+        packed = _packed(_doc(entry, vocab) for entry in group)
+        (path / f"{number:08}.spacy").write_bytes(packed)
     (path / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf8")
 
 
@@ -78,6 +81,19 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
 
 def _n_bytes(entry: Embedded) -> int:
     return entry.vectors.nbytes + TOKEN_BYTES * (len(entry.words) + 1)
+
+
+def _packed(docs: Iterable[Doc]) -> bytes:
+    """As `DocBin(docs=docs, store_user_data=True).to_bytes()`, which looks for plug-ins of its
+    packer once for each Doc, and looks in vectors for what comes again, in vain."""
+    without, user_data, packer = DocBin(), [], Packer(use_bin_type=True)
+    for doc in docs:
+        without.add(doc)
+        user_data.append(packer.pack(doc.user_data))
+    content = srsly.msgpack_loads(zlib.decompress(without.to_bytes()))
+    compressor = zlib.compressobj(strategy=zlib.Z_RLE)
+    packed = packer.pack({**content, "user_data": user_data})
+    return compressor.compress(packed) + compressor.flush()
 
 
 def _doc(entry: Embedded, vocab: Vocab) -> Doc:

@@ -5,18 +5,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Union
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
 def full_disk(
-    output: Path, advice: str = "run the same again: it goes on from here"
+    output: Union[str, Path], advice: str = "run the same again: it goes on from here"
 ) -> Iterator[None]:
     """Say what to do where there is no more room. PyTorch raises an error of its own in
     place of the system's, which it must get from an open file to be known here.
 
-    output (Path): What is written.
+    output (Union[str, Path]): What is written.
     advice (str): What to do afterwards.
     RAISES (OSError): The disk is full.
     """

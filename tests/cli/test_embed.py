@@ -56,6 +56,16 @@ def test_shards(run):
     assert sorted(path.name for path in Path("out").iterdir()) == names
 
 
+def test_less(run):
+    run("text.txt", "out.hdf5", "--pool", "sentence", "--dtype", "int8")
+    with h5py.File("out.hdf5") as file:
+        assert (file["0"].shape, file["0"].dtype) == ((1, 12), "int8")
+        assert sorted(file["0"].attrs) == ["ends", "labels", "scales", "starts"]
+    assert "--only ents: the text has no entities" in run(
+        "text.txt", "other.hdf5", "--only", "ents", status=1
+    )
+
+
 def test_several_inputs(run):
     """In one file, each once."""
     Path("more.txt").write_text("More .\n")
@@ -73,5 +83,9 @@ def test_errors_of_shards(run):
     assert "text.txt has changed since" in message
     assert "begun with other settings" in run("text.txt", "out", "--shards", "3", status=1)
     assert "how many? --shards N" in run("text.txt", "b", "--workers", "2", status=2)
+    assert "URLs are for shards: how many?" in run("text.txt", "memory://b.hdf5", status=2)
+    assert "--workers must be 1 or more, or 'ray'" in run(
+        "a", "b", "--shards", "2", "--workers", "x", status=1
+    )
     assert "--force is not for --shards" in run("a", "b", "--shards", "2", "-F", status=2)
     assert sorted(path.name for path in Path().iterdir()) == ["out", "text.txt"]

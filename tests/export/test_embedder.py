@@ -66,6 +66,18 @@ def test_pickled_as_its_arguments(tiny_weights, table):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5)
 
 
+def test_datasets(tiny_weights, table):
+    """As of Hugging Face."""
+    datasets = pytest.importorskip("datasets")
+    embedder = Embedder(str(tiny_weights))
+    rows = datasets.Dataset(table).with_format("arrow").map(embedder, batched=True, batch_size=4)
+    found = rows.with_format(None)[:]
+    expected = embedder(table)
+    assert found["tokens"] == expected["tokens"].to_pylist()
+    for ours, theirs in zip(found["vectors"], vectors_of(expected), strict=True):
+        np.testing.assert_allclose(np.reshape(ours, (-1, 12)), theirs, rtol=0, atol=2e-5)
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

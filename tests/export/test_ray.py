@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from spacy_elmo.export import Embedder
 from spacy_elmo.export.ray_workers import _Caller
 from spacy_elmo.export.sharding import embed_shards
 
-from killed_actor import killed_at_third
+from killed_actor import killed_at_tenth
 from written_vectors import SENTENCES
 
 HELPERS = Path(__file__).resolve().parents[1] / "helpers"
@@ -49,21 +51,32 @@ def cluster():
 
 @pytest.mark.slow
 def test_shards(cluster, folder, tiny_weights, monkeypatch):
-    """Those of one process, byte by byte, though an actor is killed and an input is broken."""
+    """Those of one process, byte by byte, though the driver is killed, then actors, and an input
+    is broken."""
     (folder / "text.txt").write_text(random_text(100), "utf8")
     lines = random_text(100).encode("utf8").split(b"\n")
-    (folder / "broken.txt").write_bytes(b"\n".join([*lines[:90], b"\xff", *lines[91:]]))
-    settings = {"shards": 6, "batch_tokens": 100}
-    given = ["text.txt", "broken.txt"]
-    for output in ("alone", "out"):
-        how = {"workers": "ray"} if output == "out" else {}
-        monkeypatch.setattr(
-            sharding, "_make_shard", killed_at_third if how else sharding._make_shard
-        )
-        with pytest.raises(ValueError, match=r"1 of 6 .*\npart-00005.*broken\.txt, line 91: not"):
-            embed_shards(str(tiny_weights), given, folder / output, **settings, **how)
-    assert (folder / "killed").exists()
-    assert len(content(folder / "alone")) == 6
+    (folder / "broken.txt").write_bytes(b"\n".join([*lines[:97], b"\xff", *lines[98:]]))
+
+    def embed(output, **how):
+        inputs, settings = ["text.txt", "broken.txt"], {"shards": 40, "batch_tokens": 100}
+        with pytest.raises(ValueError, match=r"1 of 40 .*\npart-00039.*broken\.txt, line 98: not"):
+            embed_shards(str(tiny_weights), inputs, folder / output, **settings, **how)
+
+    embed("alone")
+    command = [sys.executable, "-m", "spacy", "elmo", "embed", str(tiny_weights)]
+    command += ["text.txt", "broken.txt", "out", "--shards", "40", "--batch-tokens", "100"]
+    command += ["--workers", "ray", "--address", cluster.get_runtime_context().gcs_address]
+    driver = subprocess.Popen(command)
+    while not list(folder.glob("out/part-*")):
+        assert driver.poll() is None
+        time.sleep(0.05)
+    driver.kill()
+    driver.wait()
+    assert len(content(folder / "out")) < 40
+    monkeypatch.setattr(sharding, "_make_shard", killed_at_tenth)
+    embed("out", workers="ray")
+    assert len(list(folder.glob("killed-*"))) > 1
+    assert len(content(folder / "alone")) == 40
     assert content(folder / "out") == content(folder / "alone")
 
 

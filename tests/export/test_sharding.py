@@ -319,14 +319,9 @@ def test_input_that_goes(folder):
         piece.open()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
-@pytest.mark.parametrize(
-    ("n_sentences", "n_kills"),
-    [(300, 4), pytest.param(2000, 20, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
-)
-def test_killed(folder, tiny_weights, n_sentences, n_kills):
+def check_killed(folder, weights, n_sentences, n_kills, **settings):
     (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
-    settings = {"model": str(tiny_weights), "inputs": "text.txt", "shards": 20, "batch_tokens": 100}
+    settings = {"model": str(weights), "inputs": "text.txt", "batch_tokens": 100, **settings}
     run = subprocess.run(
         [sys.executable, HELPERS / "killed_sharding.py", json.dumps(settings), str(n_kills), "out"],
         cwd=folder,
@@ -335,9 +330,27 @@ def test_killed(folder, tiny_weights, n_sentences, n_kills):
         text=True,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert any(0 < n < 20 for n in json.loads(run.stdout.splitlines()[-1])), run.stdout
+    found = json.loads(run.stdout.splitlines()[-1])
+    assert any(0 < n < settings["shards"] for n in found), run.stdout
     assert content(folder / "out") == content(folder / "out-alone")
     assert len(table_of(folder / "out")) == n_sentences
+
+
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="forks, kills, and reads /proc")
+
+
+@needs_linux
+def test_killed(folder, tiny_weights):
+    check_killed(folder, tiny_weights, n_sentences=300, n_kills=2, shards=20)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("workers", "n_kills"), [(1, 10), (2, 20)])
+@needs_linux
+def test_killed_often(folder, tiny_weights, workers, n_kills):
+    """Of two side by side each is killed ten times."""
+    check_killed(folder, tiny_weights, 2000, n_kills=n_kills, shards=1000, workers=workers)
 
 
 def test_local_workers(shard, monkeypatch):

@@ -4,37 +4,78 @@ number of kills, the output. What it prints is how many shards were there at eac
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from stopping import SIGNALS, in_child, wait_for
+from stopping import SIGNALS, listen
 
 from spacy_elmo.export.sharding import embed_shards
 
 
 def start(settings, output):
     """A child that makes shards."""
-    return in_child(lambda: embed_shards(output=Path(output), **settings))
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    listen()
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        embed_shards(output=Path(output), **settings)
+        status = 0
+    except BaseException as error:
+        print(repr(error), flush=True)
+    finally:
+        os._exit(status)
+
+
+def workers_of(process):
+    """The processes that a process has spawned to make shards."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in read(f"/proc/{child}/cmdline")]
+
+
+def read(path):
+    try:
+        return Path(path).read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+def kill(process, n_workers, rng):
+    """A process that makes shards, or one of its workers."""
+    victims = workers_of(process) if n_workers > 1 and rng.random() < 0.7 else []
+    if victims:
+        os.kill(rng.choice(victims), signal.SIGKILL)
+    else:
+        os.kill(process, rng.choice(SIGNALS))
+    os.waitpid(process, 0)
 
 
 def main(settings, n_kills, output):
-    """Two at a time, which make the same shards; one of them is killed, then the other."""
+    """Some at a time, which make the same shards, or one with workers. Each is killed at a moment
+    that some number of shards precedes."""
     rng, found = np.random.default_rng(0), []
+    n_workers = settings.get("workers", 1)
     started = time.monotonic()
-    embed_shards(output=Path(f"{output}-alone"), **settings)
-    whole = time.monotonic() - started
-    while len(found) < n_kills:
-        children = [start(settings, output) for _ in range(2)]
+    embed_shards(output=Path(f"{output}-alone"), **{**settings, "workers": 1})
+    pause = 4 * (time.monotonic() - started) / settings["shards"]
+
+    def count():
+        return len(list(Path(output).glob("part-*")))
+
+    for threshold in sorted(rng.choice(settings["shards"] - 1, n_kills, replace=False)):
+        children = [start(settings, output) for _ in range(1 if n_workers > 1 else 2)]
+        while count() < threshold:
+            time.sleep(pause / 100)
         for child in children:
-            time.sleep(rng.uniform(0, whole / 2))
-            os.kill(child, rng.choice(SIGNALS))
-            os.waitpid(child, 0)
-            found.append(len(list(Path(output).glob("part-*.parquet"))))
-    children = [start(settings, output) for _ in range(2)]
-    for child in children:
-        wait_for(child)
+            time.sleep(rng.uniform(0, pause))
+            kill(child, n_workers, rng)
+            found.append(count())
+    assert os.waitpid(start(settings, output), 0)[1] == 0
     print(json.dumps(found))
 
 

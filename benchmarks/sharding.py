@@ -1,0 +1,79 @@
+"""What `python -m spacy elmo embed --shards` costs, and what several workers gain.
+
+    python benchmarks/sharding.py TEXT --sentences 3000 --shards 4 --workers 2 ray
+
+First processor time of this process: shards beside one file, both Parquet. Then, for each of
+`--workers`, time on the clock beside one worker, which needs as many quiet cores. What the same
+takes for a line a shard (start, reading the weights, starting Ray) is subtracted.
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Union
+
+import torch
+from language_models import read_sentences
+
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_shards
+
+
+def timed(clock: Callable[[], float], function: Callable[[str], None]) -> float:
+    """Seconds of a run, less those of its start."""
+    seconds = []
+    for name in ("short.txt", "long.txt"):
+        started = clock()
+        function(name)
+        seconds.append(clock() - started)
+    return seconds[1] - seconds[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--weights", default="en_small")
+    parser.add_argument("--sentences", type=int, default=3000)
+    parser.add_argument("--shards", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", nargs="*", default=[])
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    sentences = list(islice(read_sentences(args.text), args.sentences))
+    n_tokens = sum(map(len, sentences))
+    print(f"{n_tokens:,} tokens, {args.shards} shards")
+    ratios: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, lines in (("long.txt", sentences), ("short.txt", [["A", "line"]] * args.shards)):
+            (folder / file).write_text("".join(" ".join(words) + "\n" for words in lines), "utf8")
+
+        def one_file(file: str) -> None:
+            embed_files(args.weights, folder / file, folder / "out.parquet", force=True)
+
+        def in_shards(file: str, workers: Union[int, str] = 1) -> None:
+            shutil.rmtree(folder / "out", ignore_errors=True)
+            settings = {"shards": args.shards, "workers": workers}
+            embed_shards(args.weights, folder / file, folder / "out", **settings)
+
+        for number in range(args.rounds + 1):
+            whole = timed(time.process_time, one_file)
+            found = {"processor time of shards": timed(time.process_time, in_shards) / whole}
+            alone = timed(time.monotonic, in_shards) if args.workers else 0.0
+            for given in args.workers:
+                several = partial(in_shards, workers=int(given) if given.isdecimal() else given)
+                found[f"speed of --workers {given}"] = alone / timed(time.monotonic, several)
+            for label, value in found.items() if number else ():  # the first round warms up
+                ratios.setdefault(label, []).append(value)
+    for label, values in ratios.items():
+        print(f"{label:28s} {statistics.median(values):.3f} times {[round(v, 3) for v in values]}")
+
+
+if __name__ == "__main__":
+    main()
