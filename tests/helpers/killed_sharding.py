@@ -62,15 +62,16 @@ def main(settings, n_kills, output):
     n_workers = settings.get("workers", 1)
     started = time.monotonic()
     embed_shards(output=Path(f"{output}-alone"), **{**settings, "workers": 1})
-    pause = 4 * (time.monotonic() - started) / settings["shards"]
+    n_shards = len(list(Path(f"{output}-alone").glob("part-*")))
+    pause = 4 * (time.monotonic() - started) / n_shards
 
     def count():
         return len(list(Path(output).glob("part-*")))
 
-    for threshold in sorted(rng.choice(settings["shards"] - 1, n_kills, replace=False)):
+    for threshold in sorted(rng.choice(n_shards, n_kills, replace=False)):
         children = [start(settings, output) for _ in range(1 if n_workers > 1 else 2)]
         while count() < threshold:
-            time.sleep(pause / 100)
+            time.sleep(pause / 10)
         for child in children:
             time.sleep(rng.uniform(0, pause))
             kill(child, n_workers, rng)
