@@ -7,7 +7,7 @@ from typing import Any, Optional
 import typer
 from wasabi import msg
 
-from .errors import CommandLineError
+from .errors import CommandLineError, stopped
 
 
 def embed_cli(
@@ -120,11 +120,8 @@ def embed_cli(
     }
     embed, more, again = _choose(output, shards, how, resume=resume, force=force)
     path = output if "://" in output else Path(output)
-    try:
+    with stopped(f"Stopped; the same command{again} goes on from here"):
         counts = embed(model, inputs, path, **options, **more)
-    except KeyboardInterrupt:
-        msg.warn(f"Stopped; the same command{again} goes on from here")
-        raise typer.Exit(130) from None
     msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")
 
 

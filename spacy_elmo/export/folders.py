@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Union
 
-from ..files import atomic_write, by_its_name, put_on_disk
-from .pieces import is_url
+from ..files import atomic_write, by_its_name, process_name, put_on_disk
+from ..files.remote import is_url
 
 UNFINISHED = ".tmp"
 # Their objects appear when they are whole, and cannot be renamed, only copied.
@@ -44,7 +43,7 @@ class LocalFolder:
     def write(self, name: str, content: str) -> None:
         """Write a file, which gets its name when it is whole."""
         with suppress(FileNotFoundError):  # another process has written the same, and swept
-            atomic_write(self.path / name, content, suffix=f".{_process()}{UNFINISHED}")
+            atomic_write(self.path / name, content, suffix=f".{process_name()}{UNFINISHED}")
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
@@ -182,8 +181,4 @@ def open_folder(given: Union[str, Path]) -> Folder:
 
 def unfinished_name(name: str) -> str:
     """RETURNS (str): A name that no other process writes to at the same time."""
-    return f".{name}.{_process()}{UNFINISHED}"
-
-
-def _process() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}"
+    return f".{name}.{process_name()}{UNFINISHED}"

@@ -1,6 +1,5 @@
 """From a model and text of any size to a folder of shards, by as many processes as there are."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -10,15 +9,16 @@ from typing import Any, Optional, Union
 import torch
 
 from ..files import full_disk, progress_bar
+from ..files.remote import is_url
 from ..text.reading import Inputs
-from ..text.workers import map_in_order
+from ..text.workers import map_in_order, parse_worker
 from .embedder import Embedder
 from .entries import Entry
 from .folders import Folder, RemoteFolder, open_folder
 from .inputs import find_inputs, read_entries
 from .job import MAX_TOKENS, Counts, check_wanted
 from .outputs import OUTPUTS, check_format
-from .pieces import Piece, is_url
+from .pieces import Piece
 from .plan import make_plan
 from .ray_workers import map_with_ray
 from .shard_folder import open_shards
@@ -93,7 +93,7 @@ def embed_shards(
         raise ValueError(f"--shards must be 1 or more, got {shards}")
     if format == "spacy" and isinstance(folder, RemoteFolder):
         raise ValueError(f"{output}: Docs are written to folders of this machine; give --format")
-    first, step = _parse_worker(worker)
+    first, step = parse_worker(worker)
     embedder = Embedder(model, **settings)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     found = find_inputs(inputs, output, column)
@@ -148,14 +148,6 @@ def _format_of(output: Path) -> str:
     """What the folder's name ends in, if it is a format."""
     suffix = output.suffix.lower() or ".parquet"
     return next((name for name, kind in OUTPUTS.items() if suffix in kind.SUFFIXES), "parquet")
-
-
-def _parse_worker(worker: Optional[str]) -> tuple[int, int]:
-    """The number of the first shard, and the step to the next."""
-    numbers = re.fullmatch(r"(\d+)/(\d+)", worker or "1/1")
-    if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
-        raise ValueError(f"--worker is K/N, the K-th of N from 1/N to N/N, not '{worker}'")
-    return int(numbers[1]) - 1, int(numbers[2])
 
 
 def _caller(
