@@ -10,26 +10,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from stopping import SIGNALS, listen
+from stopping import SIGNALS, in_child, wait_for
 
 from spacy_elmo.export.sharding import embed_shards
 
 
 def start(settings, output):
     """A child that makes shards."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    listen()
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        embed_shards(output=Path(output), **settings)
-        status = 0
-    except BaseException as error:
-        print(repr(error), flush=True)
-    finally:
-        os._exit(status)
+    return in_child(lambda: embed_shards(output=Path(output), **settings))
 
 
 def workers_of(process):
@@ -76,7 +64,7 @@ def main(settings, n_kills, output):
             time.sleep(rng.uniform(0, pause))
             kill(child, n_workers, rng)
             found.append(count())
-    assert os.waitpid(start(settings, output), 0)[1] == 0
+    wait_for(start(settings, output))
     print(json.dumps(found))
 
 
