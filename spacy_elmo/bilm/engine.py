@@ -17,7 +17,7 @@ from .lstm_products import doubled_candidate
 from .packing import windows
 from .prepacked import make_product
 from .sequence import lstm_step
-from .threads import is_long, side_by_side
+from .threads import is_long_task, side_by_side
 from .token_encoder import TokenEncoder, combine
 
 # Bounds of the working memory: different tokens that are multiplied at a time, and packed
@@ -126,7 +126,7 @@ class PackedLayer:
                 gates = lstm.gates_of_layer(inputs[d, :n_items], many)
             lstm.run(zip(gates, outputs[d, :n_items].split(many)), hidden[d], cell[d])
 
-        are_long = is_long(batch_sizes[0], self.n_weights)
+        are_long = is_long_task(batch_sizes[0], self.n_weights)
         side_by_side([partial(run, d) for d in range(len(self.packed))], wanted=are_long)
         if self.lockstep is not None and n_many < len(batch_sizes):
             rest = slice(n_items, None)
@@ -253,7 +253,7 @@ class PackedEncoder:
 
     def is_long(self, n_tokens: int) -> bool:
         """RETURNS (bool): Whether half of the tokens are worth a thread."""
-        return is_long(n_tokens // 2, self.n_weights)
+        return is_long_task(n_tokens // 2, self.n_weights)
 
     @torch.no_grad()
     def __call__(self, ids: TokenIds) -> Tensor:

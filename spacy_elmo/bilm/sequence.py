@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 
 from .lstm_products import BackwardProducts, ForwardProducts, chunk_items
 from .packing import windows
-from .threads import is_long, one_thread
+from .threads import is_long_product, one_thread
 
 MINUS_ONE = torch.tensor(-1.0)
 
@@ -234,7 +234,8 @@ def _through_cell(
 
 def _is_short(options: SequenceOptions, state_weight: Tensor) -> bool:
     """Whether the operations of a step gain nothing by a second thread."""
-    return state_weight.is_cpu and not is_long(options.batch_sizes[0], state_weight.numel())
+    n_rows = options.batch_sizes[0]
+    return state_weight.is_cpu and not is_long_product(n_rows, state_weight.numel())
 
 
 def _copy_or_zeros(gradient: Optional[Tensor], like: Tensor) -> Tensor:

@@ -14,7 +14,9 @@ import torch
 
 Result = TypeVar("Result")
 
-# Multiplications of a product from which on more than one thread is worth its costs.
+# Multiplications of a product from which on more than one thread is worth its costs: where each
+# task has a thread to itself, and where PyTorch's threads share out each operation.
+LONG_TASK = 2**23
 LONG_PRODUCT = 2**26
 # With fewer rows the time goes into reading the weights.
 LEAST_ROWS = 8
@@ -43,9 +45,14 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_renew_helper)
 
 
-def is_long(n_rows: int, n_weights: int) -> bool:
-    """RETURNS (bool): Whether the product of so many rows with a matrix of so many
-    weights is long."""
+def is_long_task(n_rows: int, n_weights: int) -> bool:
+    """RETURNS (bool): Whether a task whose steps are products of so many rows with a matrix of
+    so many weights is worth a thread."""
+    return max(n_rows, LEAST_ROWS) * n_weights >= LONG_TASK
+
+
+def is_long_product(n_rows: int, n_weights: int) -> bool:
+    """RETURNS (bool): Whether such a product is worth sharing out."""
     return max(n_rows, LEAST_ROWS) * n_weights >= LONG_PRODUCT
 
 

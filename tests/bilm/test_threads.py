@@ -90,7 +90,7 @@ def test_an_error_waits_for_the_other_task():
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_long_products_give_the_same_vectors(monkeypatch, mode):
     expected = tiny_bilm().embed(SENTENCES, "warm")[0]
-    monkeypatch.setattr(threads, "LONG_PRODUCT", 1)
+    monkeypatch.setattr(threads, "LONG_TASK", 1)
     with mode():
         found = tiny_bilm().embed(SENTENCES, "warm")[0]
     for ours, theirs in zip(found, expected):
