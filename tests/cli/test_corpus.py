@@ -17,7 +17,7 @@ def test_corpus(tmp_path):
     inputs = (tmp_path / "a.txt", tmp_path / "b.txt")
     result = run(*inputs, out, "--max-size", "4", "-n", "1")
     assert result.exit_code == 0
-    assert "b.txt, line 2: not UTF-8" in result.output
+    assert "b.txt, line 2: not UTF-8" in " ".join(result.output.split())
     rows = dict(line.split() for line in result.output.splitlines() if len(line.split()) == 2)
     assert (rows["tokens"], rows["sentences"], rows["documents"], rows["types"]) == (
         ("5", "3", "3", "6")

@@ -159,7 +159,7 @@ def test_sizes_outside_of_the_folder_are_not_opened(folder, tmp_path, way):
     (folder / "configs").mkdir()
     (folder / "sizes.json").rename(tmp_path / "mine.json")
     config_path(folder, way.format(tmp_path))
-    fails(folder, "published sizes", "mine.json' is not in", "copy it there")
+    fails(folder, "published sizes", "is not in", "copy it there")
     shutil.copy(tmp_path / "mine.json", folder)
     assert read_weights(folder).config.lstm_dim == 20
 
