@@ -330,7 +330,7 @@ TEXTPAIR = Task(
     learn_rate=0.01,
     steps=60,
     is_right=lambda found, gold: best(found) == best(gold),
-    is_close=lambda found, expected: found == pytest.approx(expected, abs=1e-4),
+    is_close=lambda found, expected: found == pytest.approx(expected, abs=1e-5),
 )
 
 TASKS = [CRF, SRL, COREF, QA, TEXTPAIR]
