@@ -86,11 +86,17 @@ def beside_type(name: str) -> Any:
 
 
 def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
-    """Put tokens and vectors into a table.
+    """Put tokens and vectors into a table. A vector is a list of any length, for Spark knows no
+    other.
 
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): The table.
     rows (Sequence[Embedded]): Its rows; an empty one where it has none.
     RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the columns.
     """
+    import pyarrow as pa
+
     new = {name: column[: table.num_rows] for name, column in columns_of(rows).items()}
+    for name in layer_names(rows[0].vectors):
+        number = new[name].type.value_type.value_type
+        new[name] = new[name].cast(pa.list_(pa.list_(number)))
     return type(table).from_pydict({**dict(zip(table.column_names, table.columns)), **new})
