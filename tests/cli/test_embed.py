@@ -5,7 +5,7 @@ import pytest
 
 import spacy_elmo.export.job as job
 
-from commands import run_elmo
+from commands import shown_by
 
 
 @pytest.fixture
@@ -14,9 +14,7 @@ def run(tmp_path, monkeypatch, tiny_weights):
     (tmp_path / "text.txt").write_text("The cat sat .\nIt slept .\n")
 
     def invoke(*arguments, status=0):
-        return " ".join(
-            run_elmo("embed", str(tiny_weights), *arguments, status=status).output.split()
-        )
+        return shown_by("embed", tiny_weights, *arguments, status=status)
 
     return invoke
 
@@ -33,20 +31,14 @@ def test_writes(run):
         assert (file["1"].shape, file["1"].dtype) == ((3, 12), "float16")
 
 
-def test_errors(run):
-    assert "no .txt, .txt.gz" in run("nowhere.txt", "out.hdf5", status=1)
-    run("text.txt", "out.hdf5")
-    assert "out.hdf5 exists already" in run("text.txt", "out.hdf5", status=1)
-    assert "Wrote out.hdf5" in run("text.txt", "out.hdf5", "--resume")
-
-
 def test_stopped(run, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(job, "_put_together", lambda *_, **__: stop())
-    assert "--resume goes on from here" in run("text.txt", "out.hdf5", status=130)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "_put_together", lambda *_, **__: stop())
+        assert "--resume goes on from here" in run("text.txt", "out.hdf5", status=130)
+    assert "Wrote out.hdf5" in run("text.txt", "out.hdf5", "--resume")
 
 
 def test_shards(run):
@@ -61,9 +53,7 @@ def test_less(run):
     with h5py.File("out.hdf5") as file:
         assert (file["0"].shape, file["0"].dtype) == ((1, 12), "int8")
         assert sorted(file["0"].attrs) == ["ends", "labels", "scales", "starts"]
-    assert "--only ents: the text has no entities" in run(
-        "text.txt", "other.hdf5", "--only", "ents", status=1
-    )
+    assert "the text has no entities" in run("text.txt", "b.hdf5", "--only", "ents", status=1)
 
 
 def test_several_inputs(run):
@@ -81,11 +71,6 @@ def test_errors_of_shards(run):
     message = run("text.txt", "out", "--shards", "2", status=1)
     assert "1 of 2 shards could not be made; the others are there part-00001" in message
     assert "text.txt has changed since" in message
-    assert "begun with other settings" in run("text.txt", "out", "--shards", "3", status=1)
-    assert "how many? --shards N" in run("text.txt", "b", "--workers", "2", status=2)
-    assert "URLs are for shards: how many?" in run("text.txt", "memory://b.hdf5", status=2)
-    assert "--workers must be 1 or more, or 'ray'" in run(
-        "a", "b", "--shards", "2", "--workers", "x", status=1
-    )
-    assert "--force is not for --shards" in run("a", "b", "--shards", "2", "-F", status=2)
+    more = ("--shards", "2", "--workers", "x")
+    assert "--workers must be 1 or more, or 'ray'" in run("a", "b", *more, status=1)
     assert sorted(path.name for path in Path().iterdir()) == ["out", "text.txt"]

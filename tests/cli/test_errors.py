@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import spacy_elmo.cli
 from spacy_elmo.cli.errors import command
 
+from commands import shown_by
+
 ALL = get_command(spacy_elmo.cli.elmo_cli).commands
 COMMANDS = sorted(name for name, command in ALL.items() if not command.hidden)
 
@@ -35,13 +37,18 @@ class OwnStatus(ValueError):
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(ValueError("oh"), 1), (OSError("oh"), 1), (OwnStatus("oh"), 7), (KeyboardInterrupt(), 130)],
+    [
+        *((kind("oh"), 1) for kind in (ValueError, OSError, ImportError, FloatingPointError)),
+        (OwnStatus("oh"), 7),
+        (KeyboardInterrupt(), 130),
+    ],
 )
 def test_a_line_and_a_status(error, status):
     result = CliRunner().invoke(fail(error), ["3", "--name", "y"])
     assert result.exit_code == status
     assert isinstance(result.exception, SystemExit)
     assert ("oh" in result.output) == (status != 130)
+    assert "\n" not in result.output.strip()
 
 
 def test_verbose_lets_the_error_through():
@@ -87,3 +94,50 @@ def test_earlier_names_are_hidden():
     assert "init-config" not in shown
     result = CliRunner().invoke(app, ["elmo", "init-config", "--help"])
     assert "Write a config for `spacy elmo pretrain`" in " ".join(result.output.split())
+
+
+ASKED = ("--sentence", "a b", "--token", "b")
+TWO = ("train.spacy", "test.spacy", "--task", "tag")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("convert", "nowhere", "a.safetensors"),
+        ("embed", "nowhere", "text.txt", "a.hdf5"),
+        ("info", "nowhere"),
+        ("init-training", "a.cfg", "--weights", "nowhere"),
+        ("neighbors", "nowhere", "text.txt", *ASKED),
+        ("perplexity", "nowhere", "text.txt"),
+        ("probe", "nowhere", *TWO),
+        ("senses", "nowhere", "text.txt", "--word", "a"),
+        ("substitutes", "nowhere", *ASKED),
+    ],
+)
+def test_what_functions_refuse_is_a_line(tmp_path, monkeypatch, arguments):
+    """Whatever they refuse: what that is, their own tests say."""
+    (tmp_path / "text.txt").write_text("a b\n")
+    for name in ("train.spacy", "test.spacy"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert "no weights at 'nowhere'" in shown_by(*arguments, status=1)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("corpus", "a.txt", "memory://out"), "memory://out: a corpus is written to a disk"),
+        (("embed", "a", "b", "c", "--workers", "2"), "how many? --shards N"),
+        (("embed", "a", "b", "memory://c.hdf5"), "URLs are for shards: how many?"),
+        (("embed", "a", "b", "c", "--shards", "2", "-F"), "--force is not for --shards"),
+        (("init-training", "a.cfg", "--train", "missing.spacy"), "missing.spacy"),
+        (("neighbors", "a", "b", *ASKED, "-n", "0"), "'-n'"),
+        (("neighbors", "a", "b", "--token", "1"), "--sentence"),
+        (("senses", "a", "b", "--word", "c", "--limit", "0"), "'--limit'"),
+        (("substitutes", "a", *ASKED, "-n", "0"), "'-n'"),
+        (("substitutes", "a", "--token", "1"), "--sentence"),
+    ],
+)
+def test_command_lines_that_are_wrong(arguments, message):
+    assert message in shown_by(*arguments, status=2)

@@ -117,9 +117,3 @@ def test_named_model_is_not_downloaded(folder, monkeypatch):
     assert (told["name"], told["path"]) == ("small", str(model.path))
     assert told["checksum"] == tiny_bilm().checksum()
     assert told["provenance"]["licence"] == told["licence"] == model.licence
-
-
-def test_nothing_there(folder):
-    output = " ".join(run("nowhere", status=1).split())
-    assert "no weights at 'nowhere'" in output
-    assert "Traceback" not in output

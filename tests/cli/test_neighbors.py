@@ -96,25 +96,6 @@ def test_no_neighbor(folder):
     assert "no other token" in run("model", "short.txt", *ASKED, "--same-word").output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["model", "text.txt", *ASKED, "--layer", "9"], 1, "no layer '9'"),
-        (["model", "text.txt", *ASKED, "--format", "x"], 1, "format must be"),
-        (["model", "missing.txt", *ASKED], 1, "missing.txt"),
-        (["model", "missing.spacy", *ASKED], 1, "no corpus at missing.spacy"),
-        (["nothing", "text.txt", *ASKED], 1, "no weights at 'nothing'"),
-        (["model", "text.txt", "--sentence", "a b", "--token", "c"], 1, "no token of the sentence"),
-        (["model", "text.txt", *ASKED, "-n", "0"], 2, ""),
-        (["model", "text.txt", "--token", "1"], 2, ""),
-    ],
-)
-def test_errors_have_no_traceback(folder, arguments, status, message):
-    output = " ".join(run(*arguments, status=status).output.split())
-    assert message in output
-    assert "Traceback" not in output
-
-
 def test_marked():
     tokens = [str(i) for i in range(100)]
     assert marked(tokens[:3], 1, 80) == "0 [1] 2"

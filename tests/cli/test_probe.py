@@ -4,9 +4,7 @@ from itertools import product
 
 import pytest
 import spacy
-from spacy.cli._util import app
 from spacy.tokens import Doc, DocBin, Span
-from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 
@@ -82,34 +80,6 @@ def test_limit_and_seed(folder):
     first, second, third = ([row["scores"] for row in report["rows"]] for report in reports)
     assert first == second
     assert first != third
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--task", "tags"], "no task 'tags': give tag, pos"),
-        (["--task", "pos"], "train.spacy: no token has a label for the task 'pos'"),
-        (["--task", "spans:x"], "Its span groups: senses"),
-        (["--task", "tag", "--layers", "7"], "no layer '7' to probe: this model has 0, 1, 2"),
-        (["--task", "tag", "--limit", "-2"], "at least 0, got -2"),
-        (["--task", "senses:senses", "--neighbors", "0"], "at least 1 neighbor"),
-    ],
-)
-def test_errors_have_no_traceback(folder, arguments, message):
-    shown = " ".join(run(*arguments, "--json", "no.json", fails=True).output.split())
-    assert message in shown
+    settings = ("--task", "senses:senses", "--neighbors", "0", "--json", "no.json")
+    assert "at least 1 neighbor" in run(*settings, fails=True).output
     assert not (folder / "no.json").exists()
-
-
-def test_no_such_model(folder):
-    result = CliRunner().invoke(
-        app, ["elmo", "probe", "nothing", "train.spacy", "test.spacy", "--task", "tag"]
-    )
-    assert result.exit_code == 1
-    assert "no weights at 'nothing'" in " ".join(result.output.split())
-
-
-def test_help():
-    result = CliRunner().invoke(app, ["elmo", "probe", "--help"])
-    assert result.exit_code == 0
-    assert "Example" in result.output

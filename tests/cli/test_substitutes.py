@@ -77,19 +77,3 @@ def test_models_without_a_softmax_say_what_to_do(folder):
         assert "`python -m spacy elmo pretrain` wrote" in shown
     (folder / "model" / "vocab.txt").unlink()
     assert "model holds no vocab.txt" in " ".join(run("model", *ASKED, status=1).output.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["nothing", *ASKED], 1, "no weights at 'nothing'"),
-        (["model", "--sentence", "a b", "--token", "c"], 1, "no token of the sentence"),
-        (["model", "--sentence", " ", "--token", "0"], 1, "has no token"),
-        (["model", *ASKED, "-n", "0"], 2, ""),
-        (["model", "--token", "1"], 2, ""),
-    ],
-)
-def test_errors_have_no_traceback(folder, arguments, status, message):
-    output = " ".join(run(*arguments, status=status).output.split())
-    assert message in output
-    assert "Traceback" not in output

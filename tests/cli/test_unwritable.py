@@ -1,17 +1,15 @@
-"""What the commands say where they may not write."""
+"""What the commands say where they may not write, or something is there."""
 
 import os
 import tempfile
 from pathlib import Path
 
 import pytest
-from spacy.cli._util import app
 from thinc.api import Config
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.weights import safetensors_file
 
+from commands import shown_by
 from models import pretraining_config, tiny_bilm
 
 NOBODY = 65534
@@ -34,40 +32,49 @@ def folder(monkeypatch):
         yield folder
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, ["elmo", *arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, " ".join(result.output.split())
+FILES = [
+    ("a.cfg", ["init-training", "TARGET", "--weights", "x.safetensors"]),
+    ("a.cfg", ["init-pretraining", "TARGET", *TEXTS]),
+    ("a.safetensors", ["convert", "x.safetensors", "TARGET"]),
+    ("a.hdf5", ["convert", "x.safetensors", "TARGET"]),
+    ("a.hdf5", ["embed", "x.safetensors", "text.txt", "TARGET"]),
+]
+FOLDERS = [
+    ("corpus", ["corpus", "text.txt", "TARGET"]),
+    ("out", ["pretrain", "a.cfg", "--output", "TARGET"]),
+    ("pipeline", ["convert", "x.safetensors", "TARGET", "--lang", "en"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("a.cfg", ["init-training", "TARGET", "--weights", "x.safetensors"]),
-        ("a.cfg", ["init-pretraining", "TARGET", *TEXTS]),
-        ("corpus", ["corpus", "text.txt", "TARGET"]),
-        ("out", ["pretrain", "a.cfg", "--output", "TARGET"]),
-        ("a.safetensors", ["convert", "x.safetensors", "TARGET"]),
-        ("a.hdf5", ["convert", "x.safetensors", "TARGET"]),
-        ("pipeline", ["convert", "x.safetensors", "TARGET", "--lang", "en"]),
-        ("a.hdf5", ["embed", "x.safetensors", "text.txt", "TARGET"]),
-    ],
-)
+def run(arguments, target, *more, status=0):
+    words = (target if word == "TARGET" else word for word in arguments)
+    return shown_by(*words, *more, status=status)
+
+
+TOKENS = ("a.hdf5", ["dump-token-embeddings", "x.safetensors", "text.txt", "TARGET"])
+
+
+@pytest.mark.parametrize(("name", "arguments"), [*FILES, TOKENS])
+def test_existing_file_stays_unless_forced(folder, name, arguments):
+    target = folder / "open" / name
+    target.write_text("mine")
+    message = f"{name} exists already: give another name, or --force"
+    assert message in run(arguments, target, status=1)
+    assert [path.read_text() for path in target.parent.iterdir()] == ["mine"]
+    run(arguments, target, "--force")
+    assert target.read_bytes() != b"mine"
+
+
+@pytest.mark.parametrize(("name", "arguments"), FILES + FOLDERS)
 def test_name_without_a_temporary_one(folder, name, arguments):
-    def run_into(where):
-        return run(*(f"{where}/{name}" if word == "TARGET" else word for word in arguments))
-
-    status, output = run_into("open")  # imports what it needs
-    assert status == 0, output
+    run(arguments, f"open/{name}")  # imports what it needs
     is_root = not os.geteuid()
     try:
         if is_root:  # who may write everywhere
             os.seteuid(NOBODY)
-        status, output = run_into("closed")
+        output = run(arguments, f"closed/{name}", status=1)
     finally:
         if is_root:
             os.seteuid(0)
-    assert status == 1
     assert f"closed/{name}: no permission" in output
     assert "Errno" not in output

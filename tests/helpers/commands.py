@@ -1,4 +1,9 @@
-"""The commands, in this process."""
+"""The commands, in this process, and other processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 from spacy.cli._util import app
 from typer.testing import CliRunner, Result
@@ -13,3 +18,21 @@ def run_elmo(*arguments: object, status: int = 0) -> Result:
         raise result.exception
     assert result.exit_code == status, result.output
     return result
+
+
+def shown_by(*arguments: object, status: int = 0) -> str:
+    """RETURNS (str): What the command shows, in one line: the printer breaks lines."""
+    return " ".join(run_elmo(*arguments, status=status).output.split())
+
+
+def run_python(*arguments: object, cwd: Path | None = None, **environment: str) -> str:
+    """RETURNS (str): What a new process of Python prints, after `python ARGUMENTS`."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

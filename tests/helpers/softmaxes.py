@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import reference
 from models import ONE_DIRECTION, renamed, tiny_options
 
@@ -43,3 +45,22 @@ def write_model(folder: Path, options: dict, datasets: reference.Datasets) -> Pa
 def read_words(options: dict) -> list[str] | None:
     """The words that the model reads, as `reference` takes them."""
     return None if "char_cnn" in options else WORDS
+
+
+def losses_of(
+    options: dict, datasets: reference.Datasets, sentences: list[list[str]]
+) -> list[list[float]]:
+    """RETURNS (List[List[float]]): The negative log-likelihood of each prediction of each
+    direction, in float64: sentence by sentence from a zero state, which is carried."""
+    found: list[list[float]] = []
+    for direction in range(1 if "bidirectional" in options else 2):
+        cells, losses = None, []
+        for sentence in sentences:
+            marked = ["<S>", *sentence, "</S>"][:: -1 if direction else 1]
+            predicted, cells = reference.log_probabilities(
+                options, datasets, marked[:-1], direction, cells, read_words(options)
+            )
+            ids = [WORDS.index(word) if word in WORDS else 2 for word in marked[1:]]
+            losses += (-predicted[np.arange(len(ids)), ids]).tolist()
+        found.append(losses)
+    return found

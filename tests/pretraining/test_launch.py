@@ -6,13 +6,11 @@ import time
 
 import pytest
 import torch
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 from spacy_elmo.pretraining import launch as module
 from spacy_elmo.pretraining.launch import choose_gpus
 
+from commands import shown_by
 from runs import ENVIRONMENT, run_config, write_texts
 
 START = "import sys; from spacy_elmo.pretraining.launch import launch; "
@@ -35,11 +33,8 @@ def see(monkeypatch):
     return lambda n: monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, ["elmo", "pretrain", *arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, " ".join(result.output.split())
+def run(*arguments, status):
+    return shown_by("pretrain", "a.cfg", "-o", "out", "--gpus", *arguments, status=status)
 
 
 def test_command_starts_a_process_a_gpu(folder, see, monkeypatch):
@@ -48,12 +43,11 @@ def test_command_starts_a_process_a_gpu(folder, see, monkeypatch):
     given = []
     monkeypatch.setattr(module, "launch", lambda *found: given.append(found) or 7)
     more = ["--resume", "--training.max_steps", "2"]
-    assert run("a.cfg", "-o", "out", "--gpus", "3, 0", *more)[0] == 7
+    run("3, 0", *more, status=7)
     assert given == [(["a.cfg", "--output", "out", *more], 2)]
     assert module.os.environ["CUDA_VISIBLE_DEVICES"] == "3,0"
-    status, output = run("a.cfg", "-o", "out", "--gpus", "0", "--training.batchsize", "3")
-    assert (status, len(given)) == (1, 1)  # said once, not by each process
-    assert "training.batch_size" in output
+    assert "training.batch_size" in run("0", "--training.batchsize", "3", status=1)
+    assert len(given) == 1  # said once, not by each process
 
 
 def test_gpus_among_those_that_are_visible(see, monkeypatch):
@@ -75,9 +69,7 @@ def test_gpus_among_those_that_are_visible(see, monkeypatch):
 )
 def test_gpus_that_are_not_there(folder, see, n, gpus, message):
     see(n)
-    status, output = run("a.cfg", "-o", "out", "--gpus", gpus)
-    assert status == 1
-    assert message in output
+    assert message in run(gpus, status=1)
     assert not (folder / "out").exists()
 
 

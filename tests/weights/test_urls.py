@@ -87,7 +87,6 @@ def test_options_that_are_nowhere(server, origin, tmp_path):
     del server.files["/m/options.json"]
     with pytest.raises(DownloadError, match="m/options.json cannot be fetched: HTTP status 404"):
         read_weights(url)
-    assert "options.json" in " ".join(run("info", url, status=4).split())
     assert not list(tmp_path.glob("cache/*/*.hdf5"))
 
 
@@ -132,8 +131,6 @@ def test_urls_that_are_refused_before_anything_is_fetched(server):
         ("https://example.org/", "ends in .safetensors"),
     ):
         check_refused(lambda: spacy_elmo.pretrained(url), url, message)  # noqa: B023
-        output = " ".join(run("info", url, status=1).split())
-        assert message in output
     assert not server.requests
 
 
