@@ -1,14 +1,14 @@
 """Archives and special files that would never end, or fill the memory."""
 
 import os
-import subprocess
-import sys
 import zipfile
 
 import pytest
 
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.archives import MAX_ENTRIES, opened_path, read_bytes
+
+from commands import run_python
 
 
 def archive_of(path, names):
@@ -37,10 +37,7 @@ for path in sys.argv[1:]:
 
 def errors_of(paths):
     """What reading each of them says, a line each."""
-    command = [sys.executable, "-c", SCRIPT, *map(str, paths)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = done.stdout.splitlines()
+    found = run_python("-c", SCRIPT, *paths).splitlines()
     assert len(found) == len(paths)
     return found
 

@@ -8,31 +8,21 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from prepared import content
 from safetensors.torch import load_file
 
 from spacy_elmo.bilm.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert
-from spacy_elmo.weights.format import DTYPES
-from spacy_elmo.weights.formats import read_bundle
 
 from conversions import PROVENANCE, TARGETS, WORDS, assert_same_vectors, make_model, write_source
-from golden import BILM_TF, BILM_TF_MODELS
 from models import tiny_bilm, tiny_options
 
 
 @pytest.fixture
 def source(tmp_path):
     return write_source(tmp_path / "source" / "model-best")
-
-
-def content_of(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.mark.parametrize("first", TARGETS)
@@ -57,37 +47,6 @@ def test_every_format_and_back(tmp_path, source, first, second):
         assert back.vocabulary.words == WORDS
         for name, weight in model.softmax.state_dict().items():
             assert torch.equal(weight, back.softmax.state_dict()[name])
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"n_layers": 1, "cell_clip": None},
-        {"filters": [[1, 2], [3, 3]], "n_highway": 0, "activation": "tanh"},
-        {"dim": 6, "projection_dim": 6, "use_skip_connections": False},
-    ],
-)
-def test_every_kind_of_model(tmp_path, changes):
-    safetensors_file.write(tiny_bilm(**changes), tmp_path / "x.safetensors")
-    previous = tmp_path / "x.safetensors"
-    for target in ("weights.hdf5", "folder", "y.safetensors"):
-        convert(previous, tmp_path / target, lang="en")
-        assert_same_vectors(tmp_path / target, tmp_path / "x.safetensors")
-        previous = tmp_path / target
-
-
-@pytest.mark.parametrize("name", BILM_TF_MODELS)
-def test_fixture_of_bilm_tf(tmp_path, name):
-    source = BILM_TF / name / "weights.hdf5"
-    convert(source, tmp_path / "a.safetensors", lang="en")
-    convert(tmp_path / "a.safetensors", tmp_path / "weights.hdf5")
-    with h5py.File(source) as theirs, h5py.File(tmp_path / "weights.hdf5") as ours:
-        names: list[str] = []
-        theirs.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
-        assert len(names) > 10
-        for name in names:
-            assert ours[name][()].tobytes() == theirs[name][()].tobytes(), name
-    assert read_bundle(tmp_path / "weights.hdf5").lang == "en"
 
 
 def test_softmax_in_hdf5_is_bilm_tfs(tmp_path, source):
@@ -162,11 +121,6 @@ def test_weights_too_large_for_float16(tmp_path):
     assert not (tmp_path / "b.safetensors").exists()
 
 
-def test_half_precision_is_not_for_allennlp(tmp_path, source):
-    with pytest.raises(ValueError, match="read float32 alone"):
-        convert(source, tmp_path / "weights.hdf5", dtype="float16", allow_loss=True)
-
-
 # What is there already
 
 
@@ -175,10 +129,10 @@ def test_nothing_is_overwritten_unasked(tmp_path, source, format):
     target = tmp_path / "out" / TARGETS[format]
     safetensors_file.write(tiny_bilm(9), tmp_path / "other.safetensors")
     convert(tmp_path / "other.safetensors", target, lang="en")
-    before = content_of(tmp_path / "out")
+    before = content(tmp_path / "out")
     with pytest.raises(ValueError, match="exists already.*--force"):
         convert(source, target, keep_softmax=False)
-    assert content_of(tmp_path / "out") == before
+    assert content(tmp_path / "out") == before
     convert(source, target, keep_softmax=False, force=True)
     assert_same_vectors(target, source)
 
@@ -226,7 +180,7 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
     target = tmp_path / "out" / TARGETS[format]
     safetensors_file.write(tiny_bilm(9), tmp_path / "other.safetensors")
     convert(tmp_path / "other.safetensors", target, lang="en")
-    before = content_of(tmp_path / "out")
+    before = content(tmp_path / "out")
 
     def fail(*_, **__):
         raise OSError("disk full")
@@ -239,7 +193,7 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
     monkeypatch.setattr(*place, fail)
     with pytest.raises(OSError, match="disk full"):
         convert(source, target, keep_softmax=format != "safetensors", force=True)
-    assert content_of(tmp_path / "out") == before
+    assert content(tmp_path / "out") == before
     assert len(list((tmp_path / "out").iterdir())) == (2 if format == "allennlp" else 1)
 
 
@@ -247,19 +201,21 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("target", "format", "message"),
+    ("target", "settings", "message"),
     [
-        ("a.bin", None, "no format of files ends in '.bin'"),
-        ("a.bin", "safetensors", "ends in .safetensors"),
-        ("a.safetensors", "allennlp", "ends in .hdf5 or .h5"),
-        ("a", "manylangs", "no place for a model that reads tokens as UTF-8"),
-        ("a.bin", None, "--format pipeline or --format manylangs"),
-        ("a", "pickle", "must be one of pipeline, safetensors, manylangs, allennlp"),
+        ("a.bin", {}, "no format of files ends in '.bin'"),
+        ("a.bin", {"format": "safetensors"}, "ends in .safetensors"),
+        ("a.safetensors", {"format": "allennlp"}, "ends in .hdf5 or .h5"),
+        ("a", {"format": "manylangs"}, "no place for a model that reads tokens as UTF-8"),
+        ("a.bin", {}, "--format pipeline or --format manylangs"),
+        ("a", {"format": "pickle"}, "must be one of pipeline, safetensors, manylangs, allennlp"),
+        ("weights.hdf5", {"dtype": "float16", "allow_loss": True}, "read float32 alone"),
+        ("a", {"dtype": "int8"}, "must be one of float32, float16, bfloat16"),
     ],
 )
-def test_formats_that_cannot_be(tmp_path, source, target, format, message):
+def test_what_cannot_be(tmp_path, source, target, settings, message):
     with pytest.raises(ValueError, match=message):
-        convert(source, tmp_path / target, format=format)
+        convert(source, tmp_path / target, **settings)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
@@ -268,9 +224,3 @@ def test_folders_with_dots(tmp_path, source):
     convert(source, tmp_path / "my.model", format="pipeline")
     for name in ("en_small-1.0.2", "my.model"):
         assert_same_vectors(tmp_path / name, source)
-
-
-def test_unknown_dtype(tmp_path, source):
-    assert list(DTYPES) == ["float32", "float16", "bfloat16"]
-    with pytest.raises(ValueError, match="must be one of float32, float16, bfloat16"):
-        convert(source, tmp_path / "a", dtype="int8")

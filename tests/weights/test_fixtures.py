@@ -6,7 +6,6 @@ import json
 import h5py
 import numpy as np
 import pytest
-import torch
 
 from spacy_elmo.weights import read_weights
 
@@ -58,8 +57,6 @@ def check_written_again(source, folder):
         assert names
         for name in names:
             np.testing.assert_array_equal(ours[name][:], theirs[name][:])
-    assert not any(weight.requires_grad for weight in bilm.parameters())
-    assert all(weight.dtype == torch.float32 for weight in bilm.parameters())
 
 
 def test_written_again_it_is_the_same_file(name, tmp_path):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.weights import manylangs, read_weights, safetensors_file
+from spacy_elmo.weights import manylangs, read_weights
 
 import reference_manylangs as reference
 from golden import MANYLANGS, read_manylangs
@@ -195,20 +194,6 @@ def test_zip_archive(folder, tmp_path, inside, packing):
     assert sorted(tmp_path.iterdir()) == before
 
 
-# Safetensors
-
-
-@pytest.mark.parametrize("changes", VARIANTS[:5])
-def test_kept_as_safetensors(tmp_path, changes):
-    bilm = read_weights(write(tmp_path / "m", **changes))
-    safetensors_file.write(bilm, tmp_path / "a.safetensors")
-    again = read_weights(tmp_path / "a.safetensors")
-    assert again.config == bilm.config
-    assert again.provenance == {"source": "m"}
-    expected = bilm.embed(SENTENCES)[0]
-    torch.testing.assert_close(again.embed(SENTENCES)[0], expected, rtol=0, atol=0)
-
-
 def test_checksum_knows_the_vocabulary(folder):
     before = read_weights(folder).checksum()
     assert read_weights(folder).checksum() == before
@@ -218,115 +203,7 @@ def test_checksum_knows_the_vocabulary(folder):
     assert read_weights(folder).checksum() != before
 
 
-# What does not fit
-
-
-@pytest.mark.parametrize("name", ["char.dic", "word.dic", "config.json", "encoder.pkl"])
-def test_missing_file(folder, name):
-    (folder / name).unlink()
-    fails(folder, folder, name, "missing")
-
-
-@pytest.mark.parametrize(
-    ("lines", "named"),
-    [
-        (lambda lines: lines[:-1], "21 entries, but 'char_emb_layer.embedding.weight'"),
-        (lambda lines: [*lines, "new\t22"], "23 entries, but 'char_emb_layer.embedding.weight'"),
-        (lambda lines: [*lines[:-1], "new\t22"], "line 22 has the id 22, but"),
-        (lambda lines: [*lines[:-1], "new\t3"], "line 22 has the id 3, as a line before"),
-        (lambda lines: [*lines[:-1], "new\t-1"], "line 22 is not 'token<TAB>id'"),
-        (lambda lines: [*lines[:-1], "new"], "line 22 is not 'token<TAB>id'"),
-        (lambda lines: [*lines[:-1], ""], "line 22 is not 'token<TAB>id'"),
-        (lambda lines: [*lines[:-1], "a\tb\t21"], "line 22 is not 'token<TAB>id'"),
-        (lambda lines: [*lines[:-1], f"a\t{'9' * 5000}"], "line 22 is not 'token<TAB>id'"),
-        (lambda lines: [line.replace("<oov>", "<unk>") for line in lines], "lacks <oov>"),
-        (lambda lines: [line.replace("<bow>", "<w>") for line in lines], "lacks <bow>"),
-    ],
-)
-def test_dictionary_that_does_not_fit(folder, lines, named):
-    good = [f"{entry}\t{i}" for i, entry in enumerate(reference.CHARACTERS)]
-    assert len(good) == 22
-    (folder / "char.dic").write_text("".join(f"{line}\n" for line in lines(good)), "utf8")
-    message = fails(folder, named)
-    assert str(folder) in message
-
-
-def test_dictionary_that_is_no_text(folder):
-    (folder / "word.dic").write_bytes(b"\xff\xfe\t1\n")
-    fails(folder, folder / "word.dic", "UTF-8")
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"dim": 21}, ("forward_layer_0.input_linearity.weight", (80, 6), (84, 6))),
-        ({"projection_dim": 7}, ("projection.weight", (6, 20), (7, 20))),
-        ({"n_layers": 1}, ("forward_layer_1", "has no place")),
-        ({"n_layers": 3}, ("forward_layer_2.input_linearity.weight", "is missing")),
-        ({"n_layers": 101}, ("n_layers", "101")),
-        ({"n_highway": 3}, ("highways._layers.2.weight", "is missing", (30, 15))),
-        ({"n_highway": 1}, ("highways._layers.1.weight", "has no place")),
-        ({"word_dim": 0}, ("word_emb_layer.embedding.weight", "has no place")),
-        ({"char_dim": 0}, ("char_emb_layer.embedding.weight", "has no place")),
-        ({"char_dim": 5}, ("char_emb_layer.embedding.weight", (22, 4), (22, 5))),
-        ({"filters": [[1, 4], [2, 6]]}, ("convolutions.2.weight", "has no place")),
-        ({"filters": "wide"}, ("filters", "wide")),
-        ({"dim": None}, ("lstm_dim", "None")),
-        ({"projection_dim": 20}, ("projection.weight",)),
-    ],
-)
-def test_sizes_that_do_not_fit(folder, changes, named):
-    (folder / "sizes.json").write_text(json.dumps(reference.sizes_of(**changes)), "utf8")
-    fails(folder, "sizes.json", *named)
-
-
-def test_sizes_of_another_kind(folder):
-    sizes = reference.sizes_of()
-    for section, kind in (("encoder", "lstm"), ("token_embedder", "lstm")):
-        other = {**sizes, section: {**sizes[section], "name": kind}}
-        (folder / "sizes.json").write_text(json.dumps(other), "utf8")
-        fails(folder, folder / "sizes.json", f"'{section}'", "'lstm'", "is supported")
-    del sizes["encoder"]["dim"]
-    (folder / "sizes.json").write_text(json.dumps(sizes), "utf8")
-    fails(folder, "'encoder.dim' is missing")
-
-
-@pytest.mark.parametrize("content", [b"{", b"", b"[]", b"{}", b"\xff\xfe", b"null", b"[" * 10**5])
-@pytest.mark.parametrize("name", ["config.json", "sizes.json"])
-def test_broken_json(folder, content, name):
-    (folder / name).write_bytes(content)
-    fails(folder, folder / name)
-
-
-@pytest.mark.parametrize("path", ["", None, 3, "a\0b", "x" * 5000, "/dev/zero", "\ud800"])
-def test_paths_that_lead_nowhere(folder, path):
-    config_path(folder, path)
-    fails(folder)
-
-
-def change(folder, name, **tensors):
-    state = torch.load(folder / name, weights_only=True)
-    state.update(tensors)
-    torch.save({k: v for k, v in state.items() if v is not None}, folder / name)
-
-
-@pytest.mark.parametrize(
-    ("tensor", "named"),
-    [
-        (None, "there should be a tensor"),
-        (torch.zeros(3), "(3,)"),
-        (torch.zeros(22, 4, dtype=torch.int32), "asks for"),
-        (torch.full((22, 4), torch.nan), "not finite"),
-        (torch.zeros(1).expand(22, 4), "claims to hold 352 bytes"),
-        (torch.zeros(22, 4, device="meta"), "asks for"),
-        (torch.zeros(22, 4).to_sparse(), "asks for"),
-        ([1, 2], "not a state dict"),
-    ],
-)
-def test_tensors_that_are_none(folder, tensor, named):
-    name = "char_emb_layer.embedding.weight"
-    change(folder, "token_embedder.pkl", **{name: tensor})
-    fails(folder, folder / "token_embedder.pkl", named)
+# Projections
 
 
 def without_projections(tensors, names=("state_projection",)):
@@ -355,12 +232,3 @@ def test_some_projections(tmp_path):
     ):
         tensors = without_projections(reference.random_tensors(sizes), names)
         fails(reference.write_folder(tmp_path / names[0], sizes, tensors), named)
-
-
-def test_config_of_the_fixture_s_kind_survives_json(folder):
-    config = read_weights(folder).config
-    assert config.token_encoder == "manylangs"
-    again = BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict())))
-    assert again == config
-    with pytest.raises(ValueError, match="has no place for the token encoder 'manylangs'"):
-        config.to_options()

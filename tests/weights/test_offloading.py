@@ -4,8 +4,6 @@ import copy
 import json
 import os
 import pickle
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights import read_weights, safetensors_file
 
 import reference_manylangs
+from commands import run_python
 from models import SENTENCES, check_refused, tiny_bilm, write_allennlp
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "preadv"), reason="such files are read anew")
@@ -308,10 +307,7 @@ def test_memory_at_rest(tiny_weights, tmp_path):
     larger = replace(config, lstm_dim=2048, projection_dim=512)
     path = write_safetensors(BiLM(larger), tmp_path)
     size = path.stat().st_size / 2**20
-    command = [sys.executable, "-c", SCRIPT, str(tiny_weights), str(path)]
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    at_rest, later = json.loads(run.stdout)
+    at_rest, later = json.loads(run_python("-c", SCRIPT, tiny_weights, path))
     print(f"{size:.0f} MB of weights: {at_rest:.0f} MB, {later:.0f} MB after to_bytes")
     assert size > 100
     assert 0.8 * size < at_rest < 1.25 * size

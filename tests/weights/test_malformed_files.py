@@ -1,0 +1,343 @@
+"""Files that are no model, of every format: a line says where and what is wrong."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.weights import read_weights, safetensors_file
+
+import reference
+import reference_manylangs
+from models import check_refused, tiny_bilm, tiny_options
+
+WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", ".", "日本語", "x" * 60]
+DATA = reference.random_datasets(tiny_options())
+TENSORS = reference_manylangs.random_tensors(reference_manylangs.sizes_of())
+
+
+# Whole models; what is returned is read, and the folder around it
+
+
+def write_safetensors(folder):
+    safetensors_file.write(tiny_bilm(), folder / "a.safetensors")
+    return folder / "a.safetensors"
+
+
+def write_words_alone(folder):
+    """With a vocabulary in it."""
+    sizes = {"lstm_dim": 4, "projection_dim": 2, "n_words": 5, "word_embed_dim": 2}
+    no_characters = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
+    config = BiLMConfig(token_encoder="manylangs", **sizes, **no_characters)
+    strings = ["<oov>", "<bos>", "<eos>", "a", "b"]
+    bilm = BiLM(config, Vocabularies(words=InputVocabulary(strings)))
+    safetensors_file.write(bilm, folder / "a.safetensors")
+    return folder / "a.safetensors"
+
+
+def write_allennlp(folder):
+    return reference.write_hdf5(folder, tiny_options(), DATA)
+
+
+def write_word_ids(folder):
+    options = {"lstm": tiny_options()["lstm"]}
+    data = reference.random_datasets(options, n_words=len(WORDS))
+    return reference.write_hdf5(folder, options, data, WORDS)
+
+
+def write_manylangs(folder):
+    sizes = reference_manylangs.sizes_of()
+    return reference_manylangs.write_folder(folder, sizes, TENSORS) / "encoder.pkl"
+
+
+# Damages: what they return changes the files in a folder
+
+
+def without(name):
+    return lambda folder: (folder / name).unlink()
+
+
+def content(name, data):
+    return lambda folder: (folder / name).write_bytes(data)
+
+
+def cut(name, size):
+    """To so many bytes; a fraction is a share of them."""
+
+    def change(folder):
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(
+            data[: size if isinstance(size, int) else int(size * len(data))]
+        )
+
+    return change
+
+
+def changed_json(file, *keys, **changes):
+    """In the object that stands under the keys; None takes a key away."""
+
+    def change(folder):
+        whole = json.loads((folder / file).read_text("utf8"))
+        part = whole
+        for key in keys:
+            part = part[key]
+        part.update(changes)
+        for key in [key for key, value in changes.items() if value is None]:
+            del part[key]
+        (folder / file).write_text(json.dumps(whole), "utf8")
+
+    return change
+
+
+def tensors(metadata=(), **changes):
+    """Of a safetensors file; None takes one away."""
+
+    def change(folder):
+        data = (folder / "a.safetensors").read_bytes()
+        merged = {**safetensors_file._metadata(data), **dict(metadata)}
+        kept = {
+            name: value for name, value in {**load(data), **changes}.items() if value is not None
+        }
+        (folder / "a.safetensors").write_bytes(save(kept, metadata=merged))
+
+    return change
+
+
+def vocabulary(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return tensors(**{"vocabulary.words": torch.tensor(list(data), dtype=torch.uint8)})
+
+
+def datasets(**changes):
+    """Of an HDF5 file; None takes one away."""
+
+    def change(folder):
+        with h5py.File(folder / "weights.hdf5", "a") as file:
+            for name, values in changes.items():
+                if name in file:
+                    del file[name]
+                if values is not None:
+                    file[name] = values
+
+    return change
+
+
+def one_direction(folder):
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        del file["RNN_1"]
+
+
+def sizes(**changes):
+    text = json.dumps(reference_manylangs.sizes_of(**changes))
+    return lambda folder: (folder / "sizes.json").write_text(text, "utf8")
+
+
+def words(*lines):
+    return content("vocab.txt", "".join(f"{line}\n" for line in lines).encode())
+
+
+def characters(change):
+    lines = [f"{entry}\t{i}" for i, entry in enumerate(reference_manylangs.CHARACTERS)]
+    return content("char.dic", "".join(f"{line}\n" for line in change(lines)).encode())
+
+
+def last_character(line):
+    return characters(lambda lines: [*lines[:-1], line])
+
+
+def pickled(value, name="char_emb_layer.embedding.weight"):
+    def change(folder):
+        state = torch.load(folder / "token_embedder.pkl", weights_only=True)
+        state[name] = value
+        kept = {name: tensor for name, tensor in state.items() if tensor is not None}
+        torch.save(kept, folder / "token_embedder.pkl")
+
+    return change
+
+
+BIAS = "stacks.1.0.bias"
+CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
+SAFETENSORS = [
+    *((cut("a.safetensors", size), "not a readable .safetensors") for size in (0, 4, 8, 200, 0.5)),
+    (cut("a.safetensors", -1), "not a readable .safetensors"),
+    (content("a.safetensors", b"no tensors here" * 20), "not a readable .safetensors"),
+    *(
+        (content("a.safetensors", save({"weight": torch.zeros(3)}, metadata=metadata)),)
+        + ("not written by spacy-elmo",)
+        for metadata in (None, {"format": "pt"})
+    ),
+    *((tensors({"config": text}),) for text in ("{", "[1]", "3")),
+    (tensors({"config": '{"lstm": 3}'}), "lstm"),
+    (tensors({"config": '{"lstm_dim": 0}'}), "lstm_dim"),
+    (tensors(**{BIAS: None}), f"'{BIAS}' is missing", "(48,)"),
+    (tensors(**{BIAS: torch.zeros(47)}), f"'{BIAS}'", "(47,)", "(48,)"),
+    (tensors(**{BIAS: torch.zeros(48, dtype=torch.int32)}), f"'{BIAS}'", "int32"),
+    (tensors(**{BIAS: torch.full((48,), torch.inf)}), BIAS, "not finite"),
+    (tensors(more=torch.zeros(2, 3)), "'more'", "(2, 3)"),
+    (vocabulary('["a"]'), "embeddings of 0 words, but the vocabulary given for them holds 1"),
+]
+WORDS_ALONE = [
+    (
+        tensors(**{"vocabulary.words": None}),
+        "embeddings of 5 words, but the vocabulary given for them holds 0",
+    ),
+    (vocabulary('["<oov>"]'), "holds 1"),
+    (vocabulary("[1, 2]"), "vocabulary.words': no list of strings"),
+    (vocabulary('{"a": 1}'), "no list of strings"),
+    (vocabulary('["a", "a"]'), "'a' stands twice"),
+    *((vocabulary(text), "vocabulary.words'") for text in ('["a"', b"\xff\xfe", b"[" * 10**5)),
+    (tensors(**{"vocabulary.words": torch.zeros(5)}), "holds torch.float32, not bytes"),
+    (vocabulary('["a", "b", "c", "d", null]'), "lacks <oov>"),
+]
+ALLENNLP = [
+    *((cut("weights.hdf5", size), "not a readable HDF5") for size in (0, 100, 0.5, -1)),
+    *(
+        (datasets(**{name: None}), f"'{name}' is missing", "options.json", DATA[name].shape)
+        for name in ("char_embed", "CNN/b_cnn_1", "CNN_proj/W_proj", f"{CELL}/W_P_0")
+    ),
+    *(
+        (datasets(**{name: DATA[name][:-1]}), f"'{name}'", DATA[name][:-1].shape, "options.json")
+        + (DATA[name].shape,)
+        for name in ("char_embed", "CNN/W_cnn_2", "CNN_high_0/W_carry", f"{CELL}/W_0", f"{CELL}/B")
+    ),
+    (datasets(**{"CNN_proj/W_proj": DATA["CNN_proj/W_proj"].T}), "W_proj'", (5, 18), (18, 5)),
+    *(
+        (changed_json("options.json", section, **{key: value}), named, "(", "options.json")
+        for section, key, value, named in (
+            ("lstm", "n_layers", 1, "Cell1/LSTMCell"),
+            ("lstm", "n_layers", 3, "Cell2/LSTMCell"),
+            ("lstm", "dim", 13, "LSTMCell"),
+            ("lstm", "projection_dim", 6, "CNN_proj"),
+            ("char_cnn", "n_highway", 0, "CNN_high_0"),
+            ("char_cnn", "n_highway", 2, "CNN_high_1"),
+            ("char_cnn", "filters", [[1, 4], [2, 6]], "CNN/"),
+            ("char_cnn", "filters", [[1, 4], [2, 6], [3, 8], [4, 2]], "CNN"),
+            ("char_cnn", "embedding", {"dim": 5}, "char_embed"),
+        )
+    ),
+    (
+        datasets(**{"RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B": np.zeros(48, "float32")}),
+        "'RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B' (48,)",
+        "options.json",
+    ),
+    (datasets(**{"CNN_proj/b_proj": np.zeros(5, "int32")}), "'CNN_proj/b_proj'", "int32"),
+    (datasets(**{"CNN/b_cnn_0": None, "CNN/b_cnn_0/x": np.zeros(4)}), "CNN/b_cnn_0"),
+    *(
+        (content("options.json", text), "options.json")
+        for text in (b"{", b"", b"[]", b"{}", b"\xff\xfe", b'"lstm"', b"null")
+    ),
+    (without("options.json"), "weights.hdf5", "options.json"),
+    (one_direction, "RNN_1/RNN/MultiRNNCell/Cell0", "is missing", (10, 48)),
+    (
+        changed_json("options.json", bidirectional=False),
+        "RNN_0/RNN/MultiRNNCell/Cell0",
+        "has no place",
+    ),
+]
+WORD_IDS = [
+    (words(*WORDS[:-1]), "7 words, but dataset 'embedding'"),
+    (words(*WORDS, "more"), "9 words, but dataset 'embedding'"),
+    (words("<s>", *WORDS[1:]), "lacks <S>"),
+    (words("<S>", "</S>", "<unk>", *WORDS[3:]), "lacks <UNK>"),
+    (content("vocab.txt", b"\xff\n\xfe\n"), "vocab.txt", "UTF-8"),
+    (datasets(embedding=None), "weights.hdf5", "no dataset 'embedding'", "char_cnn"),
+    (datasets(embedding=np.zeros(8)), "no dataset 'embedding' with a row a word"),
+    (datasets(embedding=np.zeros((0, 5))), "no dataset 'embedding' with a row a word"),
+    (datasets(embedding=np.zeros((8, 6))), "'embedding'", (8, 6), (8, 5)),
+    (datasets(embedding=np.full((8, 5), np.inf)), "'embedding'", "not finite"),
+]
+LINE_22 = "line 22 is not 'token<TAB>id'"
+MANYLANGS = [
+    *(
+        (without(name), name, "missing")
+        for name in ("char.dic", "word.dic", "config.json", "token_embedder.pkl")
+    ),
+    (characters(lambda lines: lines[:-1]), "21 entries, but 'char_emb_layer.embedding.weight'"),
+    (characters(lambda lines: [*lines, "new\t22"]), "23 entries, but 'char_emb_layer.embedding"),
+    (last_character("new\t22"), "line 22 has the id 22, but"),
+    (last_character("new\t3"), "line 22 has the id 3, as a line before"),
+    *(
+        (last_character(line), LINE_22)
+        for line in ("new\t-1", "new", "", "a\tb\t21", f"a\t{'9' * 5000}")
+    ),
+    (characters(lambda lines: [line.replace("<oov>", "<unk>") for line in lines]), "lacks <oov>"),
+    (characters(lambda lines: [line.replace("<bow>", "<w>") for line in lines]), "lacks <bow>"),
+    (content("word.dic", b"\xff\xfe\t1\n"), "word.dic", "UTF-8"),
+    *(
+        (sizes(**changes), "sizes.json", *named)
+        for changes, *named in (
+            ({"dim": 21}, "forward_layer_0.input_linearity.weight", (80, 6), (84, 6)),
+            ({"projection_dim": 7}, "projection.weight", (6, 20), (7, 20)),
+            ({"n_layers": 1}, "forward_layer_1", "has no place"),
+            ({"n_layers": 3}, "forward_layer_2.input_linearity.weight", "is missing"),
+            ({"n_layers": 101}, "n_layers", "101"),
+            ({"n_highway": 3}, "highways._layers.2.weight", "is missing", (30, 15)),
+            ({"n_highway": 1}, "highways._layers.1.weight", "has no place"),
+            ({"word_dim": 0}, "word_emb_layer.embedding.weight", "has no place"),
+            ({"char_dim": 0}, "char_emb_layer.embedding.weight", "has no place"),
+            ({"char_dim": 5}, "char_emb_layer.embedding.weight", (22, 4), (22, 5)),
+            ({"filters": [[1, 4], [2, 6]]}, "convolutions.2.weight", "has no place"),
+            ({"filters": "wide"}, "filters", "wide"),
+            ({"dim": None}, "lstm_dim", "None"),
+            ({"projection_dim": 20}, "projection.weight"),
+        )
+    ),
+    *(
+        (changed_json("sizes.json", section, name="lstm"), "sizes.json", f"'{section}'", "'lstm'")
+        + ("is supported",)
+        for section in ("encoder", "token_embedder")
+    ),
+    (changed_json("sizes.json", "encoder", dim=None), "'encoder.dim' is missing"),
+    *(
+        (content(name, text), name)
+        for name in ("config.json", "sizes.json")
+        for text in (b"{", b"", b"[]", b"{}", b"\xff\xfe", b"null", b"[" * 10**5)
+    ),
+    *(
+        (changed_json("config.json", config_path=path),)
+        for path in ("", None, 3, "a\0b", "x" * 5000, "/dev/zero", "\ud800")
+    ),
+    *(
+        (pickled(value), "token_embedder.pkl", named)
+        for value, named in (
+            (None, "there should be a tensor"),
+            (torch.zeros(3), "(3,)"),
+            (torch.zeros(22, 4, dtype=torch.int32), "asks for"),
+            (torch.full((22, 4), torch.nan), "not finite"),
+            (torch.zeros(1).expand(22, 4), "claims to hold 352 bytes"),
+            (torch.zeros(22, 4, device="meta"), "asks for"),
+            (torch.zeros(22, 4).to_sparse(), "asks for"),
+            ([1, 2], "not a state dict"),
+        )
+    ),
+]
+TABLE = {
+    write_safetensors: SAFETENSORS,
+    write_words_alone: WORDS_ALONE,
+    write_allennlp: ALLENNLP,
+    write_word_ids: WORD_IDS,
+    write_manylangs: MANYLANGS,
+}
+
+
+@pytest.mark.parametrize(
+    ("write", "damage", "named"),
+    [
+        pytest.param(write, damage, named, id=f"{write.__name__[6:]}-{number}")
+        for write, rows in TABLE.items()
+        for number, (damage, *named) in enumerate(rows)
+    ],
+)
+def test_refused(tmp_path, write, damage, named):
+    """By its own path and by that of its folder."""
+    path = write(tmp_path / "model")
+    damage(path.parent)
+    for place in (path, path.parent):
+        message = check_refused(lambda place=place: read_weights(place), path.parent, *named)
+        assert "\n" not in message
