@@ -4,6 +4,7 @@ heart, and what it finds in a Doc."""
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -98,6 +99,15 @@ class Task:
         return len(found) == len(expected) and all(map(self.is_close, found, expected))
 
 
+def make_examples(nlp: Language, texts: list, annotate: Callable[..., Doc]) -> list[Example]:
+    """RETURNS (List[Example]): Of texts whose tokens stand between blanks; `annotate` makes the
+    reference, from the vocab, the words and what else there is of a text."""
+    return [
+        Example(nlp.make_doc(text), annotate(nlp.vocab, text.split(), *more))
+        for text, *more in texts
+    ]
+
+
 # Entities
 
 
@@ -124,10 +134,7 @@ ENTITIES = [
 
 
 def entity_examples(nlp, texts=ENTITIES, spans_key=None):
-    return [
-        Example(nlp.make_doc(text), make_spans(nlp.vocab, text.split(), spans, spans_key))
-        for text, spans in texts
-    ]
+    return make_examples(nlp, texts, partial(make_spans, spans_key=spans_key))
 
 
 def spans_of(doc, spans_key=None):
@@ -168,13 +175,13 @@ ROLES = [
 ]
 
 
+def make_roles(vocab, words, frames):
+    entries = [{"pred": pred, "tags": tags.split()} for pred, tags in frames.items()]
+    return srl_corpus.make_doc(vocab, words, entries)
+
+
 def role_examples(nlp, texts=ROLES):
-    made = []
-    for text, frames in texts:
-        entries = [{"pred": pred, "tags": tags.split()} for pred, tags in frames.items()]
-        reference = srl_corpus.make_doc(nlp.vocab, text.split(), entries)
-        made.append(Example(nlp.make_doc(text), reference))
-    return made
+    return make_examples(nlp, texts, make_roles)
 
 
 SRL = Task(
@@ -215,25 +222,20 @@ CLUSTERS = [
 ]
 
 
-def clusters_of(text, found):
+def make_clusters(vocab, words, starts, found):
     """ "Maria She": a cluster of two mentions, which stand in the text once each."""
-    words = text.split()
 
     def mention(name):
         parts = name.split("_")
         start = next(i for i in range(len(words)) if words[i : i + len(parts)] == parts)
         return start, start + len(parts)
 
-    return [[mention(name) for name in cluster.split()] for cluster in found]
+    clusters = [[mention(name) for name in cluster.split()] for cluster in found]
+    return coref_corpus.make_doc(vocab, words, clusters, starts)
 
 
 def cluster_examples(nlp, texts=CLUSTERS):
-    made = []
-    for text, starts, found in texts:
-        clusters = clusters_of(text, found)
-        reference = coref_corpus.make_doc(nlp.vocab, text.split(), clusters, starts)
-        made.append(Example(nlp.make_doc(text), reference))
-    return made
+    return make_examples(nlp, texts, make_clusters)
 
 
 COREF = Task(

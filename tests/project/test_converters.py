@@ -26,13 +26,6 @@ def test_convert_wnut17(tmp_path):
     assert [(ent.text, ent.label_) for ent in two.ents] == [("Bob", "person")]
 
 
-def test_convert_wnut17_names_a_bad_line(tmp_path):
-    source = tmp_path / "train.conll"
-    source.write_text("In\tO\nNew\tX-location\n", "utf8")
-    printed = call("data.convert_wnut17", source, tmp_path / "train.spacy", fails=True)
-    assert "train.conll:2: token 1: expected the tag O" in " ".join(printed.split())
-
-
 def test_convert_sst5(tmp_path):
     source = tmp_path / "stsa.fine.dev"
     source.write_text("0 awful .\n4 a wonder of a film\n", "utf8")
@@ -63,14 +56,6 @@ def test_convert_sst5_trees(tmp_path):
     first = [(4, "A fine film ."), (3, "A fine film"), (2, "A"), (4, "fine film")]
     first += [(3, "fine"), (2, "film"), (2, ".")]
     assert found[1] == [*first, (1, "Not good"), (2, "Not"), (3, "good")]
-
-
-@pytest.mark.parametrize("line", ["(3 (2 A) (4 film)", "(3 A))", "(3 )", "(7 A)", "3 A film"])
-def test_convert_sst5_names_a_bad_tree(tmp_path, line):
-    (tmp_path / "train.txt").write_text(f"{TREES}{line}\n", "utf8")
-    where = (tmp_path / "train.txt", tmp_path / "train.spacy", "--phrases")
-    assert "train.txt:3:" in call("data.convert_sst5", *where, fails=True).replace(" ", "")
-    assert not (tmp_path / "train.spacy").exists()
 
 
 CHUNKS = "He PRP B-NP\nran VBD B-VP\nthe DT B-NP\nrace NN I-NP\n\nIt PRP B-NP\nended VBD B-VP\n"
@@ -118,16 +103,6 @@ def test_convert_uner(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("line", ["1\tBob", "Bob\t1\tB-PER", "2\tBob\tX-PER", "2\tBob\tI-PER"])
-def test_convert_uner_names_a_bad_line(tmp_path, line):
-    source = tmp_path / "dev.iob2"
-    source.write_text(f"# text = A Bob\n1\tA\tO\t-\t-\n{line}\n", "utf8")
-    assert "dev.iob2:3:" in call(
-        "data.convert_uner", source, tmp_path / "dev.spacy", fails=True
-    ).replace(" ", "")
-    assert not (tmp_path / "dev.spacy").exists()
-
-
 def write_trec(path, n_questions):
     """Questions that differ, with labels by turns; one letter is Latin-1."""
     lines = [f"{i % 6} What is caf\u00e9 {i} ?" for i in range(n_questions)]
@@ -158,15 +133,6 @@ def test_convert_trec_keeps_a_tenth_apart(tmp_path):
         assert numbers[:90] == sorted(numbers[:90])
         chosen.append(dev_texts)
     assert chosen[0] == chosen[1] != chosen[2]
-
-
-@pytest.mark.parametrize("line", ["6 Who ?", "Who ?", "1 "])
-def test_convert_trec_names_a_bad_line(tmp_path, line):
-    source = tmp_path / "TREC.test"
-    source.write_text(f"0 How ?\n{line}\n", "latin-1")
-    printed = call("data.convert_trec", source, tmp_path / "test.spacy", fails=True)
-    assert "TREC.test:2:" in printed.replace(" ", "")
-    assert not (tmp_path / "test.spacy").exists()
 
 
 CONLLU = """# text = She won't go.
@@ -210,14 +176,6 @@ def test_convert_srl(tmp_path):
         "V": ["gave up"],
     }
     assert len(two.spans["srl"]) == 0
-
-
-def test_convert_srl_names_a_bad_line(tmp_path):
-    (tmp_path / "roles.jsonl").write_text(ROLES.replace("B-V", "I-V"), "utf8")
-    where = (tmp_path / "roles.jsonl", tmp_path / "roles.spacy")
-    printed = call("data.convert_srl", *where, fails=True)
-    assert "roles.jsonl:1: token 1: I-V follows B-ARG0" in printed
-    assert not (tmp_path / "roles.spacy").exists()
 
 
 SNLI = {
@@ -426,3 +384,31 @@ def test_convert_coref_needs_all_documents(tmp_path, line, named):
     where[1].write_text(f"{line}\n", "utf8")
     printed = call("data.convert_coref", *where, fails=True)
     assert "".join(named.split()) in "".join(printed.split())
+
+
+WNUT17 = "In\tO\n"
+A_BOB = "# text = A Bob\n1\tA\tO\t-\t-\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "named"),
+    [
+        ("wnut17", "train.conll", WNUT17 + "New\tX-location\n", "2: token 1: expected the tag O"),
+        *(
+            ("sst5", "train.txt", f"{TREES}{line}\n", "3:")
+            for line in ("(3 (2 A) (4 film)", "(3 A))", "(3 )", "(7 A)", "3 A film")
+        ),
+        *(
+            ("uner", "dev.iob2", f"{A_BOB}{line}\n", "3:")
+            for line in ("1\tBob", "Bob\t1\tB-PER", "2\tBob\tX-PER", "2\tBob\tI-PER")
+        ),
+        *(("trec", "TREC.test", f"0 How ?\n{line}\n", "2:") for line in ("6 Who ?", "Who ?", "1 ")),
+        ("srl", "x.jsonl", ROLES.replace("B-V", "I-V"), "1: token 1: I-V follows B-ARG0"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, name, file, text, named):
+    (tmp_path / file).write_text(text, "utf8")
+    where = (tmp_path / file, tmp_path / "out.spacy", *(["--phrases"] if name == "sst5" else []))
+    printed = call(f"data.convert_{name}", *where, fails=True)
+    assert f"{file}:{named}".replace(" ", "") in printed.replace(" ", "")
+    assert not (tmp_path / "out.spacy").exists()

@@ -173,12 +173,3 @@ def test_it_learns_and_is_kept(make_nlp, tmp_path, factory, with_elmo):
         loaded = spacy.load(tmp_path / "replaced", exclude=["elmo"])
         for one, other in zip(cats(loaded), expected):
             assert one == pytest.approx(other, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [({"hidden_width": 0}, "got 0, "), ({"maxout_widths": [3, 0]}, "0"), ({"dropout": 1}, "got 1")],
-)
-def test_impossible_settings(settings, named):
-    with pytest.raises(ValueError, match=named):
-        build_bcn(Inputs([]), **settings)

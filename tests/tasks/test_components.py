@@ -3,8 +3,6 @@ learned is kept; what is not annotated teaches nothing; impossible settings are 
 
 import pickle
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 from thinc.api import Adam
 
+from commands import run_python
 from components import concat_input, listener
 from gradients import parameters
 from tasks import COREF, CRF, QA, RNN, SRL, TASKS, TEXTPAIR, without_elmo
@@ -160,8 +159,7 @@ def test_package(know, tmp_path):
     package(tmp_path / "pipeline", tmp_path, **settings)
     (wheel,) = (tmp_path / "en_tiny-1.2.3" / "dist").glob("*.whl")
     shutil.unpack_archive(wheel, tmp_path / "site", "zip")
-    run = subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    run_python("-c", USE, cwd=tmp_path)
     for task in TASKS:
         docs = DocBin().from_disk(tmp_path / f"{task.factory}-found").get_docs(nlp.vocab)
         assert task.all_close([task.found(doc) for doc in docs], task.found_by(know(task)))

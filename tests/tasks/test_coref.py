@@ -1,8 +1,5 @@
 """The component `elmo_coref`: what it reads, learns from and writes."""
 
-import subprocess
-import sys
-
 import pytest
 import spacy
 from spacy.tokens import Doc
@@ -12,8 +9,9 @@ from spacy_elmo.tasks.coref_clusters import read_clusters, write_clusters
 from spacy_elmo.tasks.coref_corpus import make_doc
 from spacy_elmo.tasks.coref_model import DocRanker
 
+from commands import run_python
 from components import embed, listener
-from gradients import check_gradients, randomize
+from gradients import check_component
 from tasks import CLUSTERS, COREF, cluster_examples, coref
 
 
@@ -86,14 +84,9 @@ def test_gradients(make, singletons):
     nlp = make(COREF, singletons=singletons, mention_loss=0.3)
     data = cluster_examples(nlp, CLUSTERS[1:4])
     nlp.initialize(lambda: data)
-    pipe = nlp.get_pipe("elmo_coref")
-    randomize(pipe.model, scale=0.2)  # spans whose scores are far apart stay what they are
-    pipe.update(data)
-
-    def loss():
-        return pipe.update(data, losses={})["elmo_coref"]
-
-    check_gradients(pipe.model, loss, step=3e-4, rel=0.02, noise=0.01)
+    # Spans whose scores are far apart stay what they are.
+    bounds = {"step": 3e-4, "rel": 0.02, "noise": 0.01}
+    check_component(nlp.get_pipe("elmo_coref"), data, scale=0.2, **bounds)
 
 
 def test_loss_of_rankings(trained):
@@ -130,9 +123,7 @@ def test_memory_of_a_long_document(trained, tmp_path):
         "doc = Doc(nlp.vocab, words=words, sent_starts=[i % 25 == 0 for i in range(10000)]);"
         "nlp(doc); print(peak() - before)"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert 10 < float(run.stdout) < 500
+    assert 10 < float(run_python("-c", code)) < 500
 
 
 def test_clusters_of_before_are_replaced(trained):

@@ -7,7 +7,7 @@ from thinc.api import Model
 
 from spacy_elmo.tasks.crf_gold import gold_spans
 
-from gradients import check_gradients, randomize
+from gradients import check_component
 from tasks import CRF, ENTITIES, entity_examples, make_spans, spans_of
 
 GOLD = [spans for _, spans in ENTITIES]
@@ -71,14 +71,7 @@ def test_gradients(make):
     empty = Example(nlp.make_doc(""), nlp.make_doc(""))
     data = [*CRF.examples(nlp), unknown, empty, Example(Doc(nlp.vocab, words=words), partial)]
     nlp.initialize(lambda: data)
-    pipe = nlp.get_pipe("elmo_crf")
-    randomize(pipe.model, scale=0.3)
-    pipe.update(data)
-
-    def loss():
-        return pipe.update(data, losses={})["elmo_crf"]
-
-    check_gradients(pipe.model, loss, rel=0.03, noise=0.05)
+    check_component(nlp.get_pipe("elmo_crf"), data, scale=0.3, rel=0.03, noise=0.05)
 
 
 # Annotation

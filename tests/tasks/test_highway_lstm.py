@@ -170,17 +170,3 @@ def test_in_a_tok2vec(directions):
         nlp.update(examples, sgd=optimizer)
     assert nlp.evaluate(examples)["tag_acc"] == 1.0
     assert isinstance(tagger.model, Model)
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"directions": "both"}, "directions.*'both'"),
-        ({"depth": 0}, "depth = 0"),
-        ({"width": 5, "directions": "bidirectional"}, "width = 5"),
-        ({"dropout": 1.0}, r"1\.0"),
-    ],
-)
-def test_impossible_values(settings, named):
-    with pytest.raises(ValueError, match=named):
-        build_highway_lstm(**{"width": 6, **settings})

@@ -95,17 +95,3 @@ def test_only_training_drops():
     np.testing.assert_array_equal(model.predict(X)[0], model.predict(X)[0])
     found = [model(X, is_train=True)[0][0].tobytes() for _ in range(10)]
     assert len(set(found)) > 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"width": 5}, "width = 5"),
-        ({"width": 4, "depth": 0}, "depth = 0"),
-        ({"width": 4, "cell": "rnn"}, "'rnn'"),
-        ({"width": 4, "dropout": 1.0}, "got 1.0"),
-    ],
-)
-def test_impossible_settings(settings, named):
-    with pytest.raises(ValueError, match=named):
-        build_birnn(**settings)

@@ -101,12 +101,6 @@ def test_gradients(make, max_batch_tokens):
 # Examples
 
 
-def test_docs_that_are_no_pairs(trained):
-    plain = trained.make_doc("A man eats .")
-    with pytest.raises(ValueError, match=r"'A man eats \.'.*'premise'"):
-        trained(plain)
-
-
 def test_an_empty_text_has_a_label(trained):
     doc = trained(make_pair(trained, "", "A man ."))
     assert sum(doc.cats.values()) == pytest.approx(1.0)

@@ -7,6 +7,9 @@ import torch
 from thinc.api import Adam, Model
 from torch import nn
 
+from spacy_elmo.tasks.bcn import build_bcn
+from spacy_elmo.tasks.birnn import build_birnn
+from spacy_elmo.tasks.highway_lstm import build_highway_lstm
 from spacy_elmo.tasks.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
 from spacy_elmo.tasks.torch_module import ModuleShim, get_module_shim, run_module
 
@@ -142,3 +145,24 @@ def test_variational_dropout_has_one_mask_a_sequence():
     torch.testing.assert_close(found.unique(), torch.tensor([0.0, 1 / 0.75]))
     assert abs((found == 0).float().mean() - 0.25) < 0.04
     assert layer.eval()(x) is x
+
+
+@pytest.mark.parametrize(
+    ("build", "settings", "named"),
+    [
+        (build_birnn, {"width": 5}, "width = 5"),
+        (build_birnn, {"width": 4, "depth": 0}, "depth = 0"),
+        (build_birnn, {"width": 4, "cell": "rnn"}, "'rnn'"),
+        (build_birnn, {"width": 4, "dropout": 1.0}, "got 1.0"),
+        (build_highway_lstm, {"width": 6, "directions": "both"}, "directions.*'both'"),
+        (build_highway_lstm, {"width": 6, "depth": 0}, "depth = 0"),
+        (build_highway_lstm, {"width": 5, "directions": "bidirectional"}, "width = 5"),
+        (build_highway_lstm, {"width": 6, "dropout": 1.0}, r"1\.0"),
+        (build_bcn, {"tok2vec": Model("none", forward), "hidden_width": 0}, "got 0, "),
+        (build_bcn, {"tok2vec": Model("none", forward), "maxout_widths": [3, 0]}, "0"),
+        (build_bcn, {"tok2vec": Model("none", forward), "dropout": 1}, "got 1"),
+    ],
+)
+def test_impossible_settings(build, settings, named):
+    with pytest.raises(ValueError, match=named):
+        build(**settings)

@@ -1,12 +1,8 @@
-"""Files of questions, and the scores of answers on worked examples."""
-
-import json
+"""The scores of answers, on worked examples."""
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
 from spacy.training import Example
-from spacy.util import registry
 
 from spacy_elmo.tasks.pairs import QUESTION, make_pair
 from spacy_elmo.tasks.qa_corpus import make_question
@@ -14,63 +10,6 @@ from spacy_elmo.tasks.qa_scorer import f1_of_words, normalize, score_qa
 
 CONTEXT = "Maria's 1990s song, a hit, won in Rome."
 ANSWERS = [{"text": "1990", "answer_start": 8}, {"text": "song", "answer_start": 14}]
-LINE = {"question": "What won?", "context": CONTEXT, "answers": ANSWERS}
-ARTICLES = [
-    {"title": "one", "paragraphs": [{"context": CONTEXT, "qas": [{**LINE, "id": "a"}]}]},
-    {"title": "two", "paragraphs": [{"context": CONTEXT, "qas": [{**LINE, "id": "b"}] * 2}]},
-]
-
-
-def write(path, *lines):
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf8")
-    return path
-
-
-def read(path):
-    return list(registry.get("readers", "spacy-elmo.QACorpus.v1")(path=path)(spacy.blank("en")))
-
-
-@pytest.mark.parametrize("name", ["qa.jsonl", "qa.json", "qa.spacy"])
-def test_examples(tmp_path, name):
-    lines = [{"data": ARTICLES}] if name == "qa.json" else [LINE] * 3
-    examples = read(write(tmp_path / name.replace("spacy", "jsonl"), *lines))
-    if name == "qa.spacy":
-        DocBin(docs=[example.reference for example in examples]).to_disk(tmp_path / name)
-        examples = read(tmp_path / name)
-    assert len(examples) == 3
-    for example in examples:
-        spans = example.reference.spans["answer"]
-        assert [span.text for span in spans] == ["1990s", "song"]
-        assert spans.attrs["texts"] == ["1990", "song"]
-        assert "answer" not in example.predicted.spans
-        assert example.predicted.spans["context"][0].text == CONTEXT
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"answers": [{"text": "Rom", "answer_start": 3}]}, "'Rom' does not stand at character 3"),
-        ({"answers": [{"text": "", "answer_start": 3}]}, "'' does not stand"),
-        ({"answers": [{"text": "Rome", "answer_start": "3"}]}, "expected .*answer_start"),
-        ({"answers": [{"text": "Rome"}]}, "expected"),
-        ({"context": None}, "expected"),
-    ],
-)
-def test_wrong_lines_are_named(tmp_path, change, named):
-    path = write(tmp_path / "qa.jsonl", LINE, {**LINE, **change})
-    with pytest.raises(ValueError, match=named) as error:
-        read(path)
-    assert str(error.value).startswith(f"{path}:2: ")
-    assert "\n" not in str(error.value)
-
-
-def test_wrong_files_of_squad_are_named(tmp_path):
-    wrong = {**LINE, "id": "c", "answers": [{"text": "Rome", "answer_start": 0}]}
-    article = {"paragraphs": [{"context": CONTEXT, "qas": [wrong]}]}
-    with pytest.raises(ValueError, match=r"qa\.json, question c: the answer 'Rome' does not"):
-        read(write(tmp_path / "qa.json", {"data": [article]}))
-    with pytest.raises(ValueError, match=r"qa\.json: this is no SQuAD 1\.1: KeyError"):
-        read(write(tmp_path / "qa.json", {"dataset": []}))
 
 
 @pytest.mark.parametrize("context", ["  The song.", "The song. "])
@@ -78,9 +17,6 @@ def test_blanks_around_answers(context):
     answers = [{"text": " song", "answer_start": context.index(" song")}]
     doc = make_question(spacy.blank("en"), "What?", context, answers)
     assert [span.text for span in doc.spans["answer"]] == ["song"]
-
-
-# Scores
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,242 @@
+"""The tasks' files of examples: what is read from each kind, and how a wrong line is named."""
+
+import gzip
+import json
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+from spacy.util import registry
+
+from spacy_elmo.tasks.coref_clusters import read_clusters
+from spacy_elmo.tasks.srl_frames import read_frames
+
+TAGS = {"words": ["In", "New", "York"], "tags": ["O", "B-LOC", "I-LOC"]}
+FRAME = {"pred": 1, "tags": ["B-ARG0", "B-V", "I-V", "O"], "sense": "give_up.07"}
+ROLES = {"words": ["He", "gave", "up", "."], "frames": [FRAME], "doc": "one"}
+CLUSTERS = {
+    "words": ["Ann", "saw", "Bob", ".", "She", "ran", "."],
+    "sentence_starts": [0, 4],
+    "clusters": [[[4, 5], [0, 1]], [[2, 3]]],
+    "id": "one",
+}
+CONTEXT = "Maria's 1990s song, a hit, won in Rome."
+ANSWERS = [{"text": "1990", "answer_start": 8}, {"text": "song", "answer_start": 14}]
+QUESTION = {"question": "What won?", "context": CONTEXT, "answers": ANSWERS}
+PAIR = {"premise": "A man eats.", "hypothesis": "He sleeps.", "label": "contradiction"}
+
+
+NLP = spacy.blank("en")
+
+
+def write(path, *lines):
+    """A line each; what is no string, as JSON."""
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    data = "".join(f"{text}\n" for text in texts).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def read(reader, path, **settings):
+    make = registry.get("readers", f"spacy-elmo.{reader}.v1")
+    return list(make(path=path, **settings)(NLP))
+
+
+@pytest.fixture(params=["x.jsonl", "x.jsonl.gz", "x.spacy"])
+def read_lines(request, tmp_path):
+    """Reads examples from such a file; a blank line is none."""
+    is_packed = request.param.endswith(".gz")
+
+    def read_them(reader, *lines, **settings):
+        path = write(tmp_path / ("x.jsonl.gz" if is_packed else "x.jsonl"), *lines, "")
+        if request.param == "x.spacy":
+            docs = [example.reference for example in read(reader, path, **settings)]
+            path = tmp_path / request.param
+            DocBin(docs=docs).to_disk(path)
+        return read(reader, path, **settings)
+
+    return read_them
+
+
+def words(doc):
+    return [token.text for token in doc]
+
+
+def test_tags(read_lines):
+    one, _ = read_lines("BIOCorpus", TAGS, TAGS)
+    assert [(ent.text, ent.label_) for ent in one.reference.ents] == [("New York", "LOC")]
+    assert words(one.predicted) == TAGS["words"]
+    assert not one.predicted.has_annotation("ENT_IOB")
+    assert len(list(one.predicted.sents)) == 1
+    one, _ = read_lines("BIOCorpus", TAGS, TAGS, spans_key="chunks")
+    assert [span.text for span in one.reference.spans["chunks"]] == ["New York"]
+    assert not one.reference.ents
+
+
+LINES_ALONE = pytest.mark.parametrize("read_lines", ["x.jsonl", "x.jsonl.gz"], indirect=True)
+
+
+@LINES_ALONE
+def test_roles(read_lines):
+    lines = [ROLES, {"words": ["Yes", "."], "frames": []}]
+    examples = read_lines("SRLCorpus", *lines)
+    frames = [read_frames(example.reference) for example in examples]
+    assert frames == [{1: [(0, 1, "ARG0"), (1, 3, "V")]}, {}]
+    for example, line in zip(examples, lines):
+        for doc in (example.predicted, example.reference):
+            assert words(doc) == line["words"]
+            assert len(list(doc.sents)) == 1
+        assert "srl" not in example.predicted.spans
+
+
+@LINES_ALONE
+def test_equal_frames_count_once(read_lines):
+    (example,) = read_lines("SRLCorpus", {**ROLES, "frames": [FRAME, FRAME]})
+    assert len(example.reference.spans["srl"]) == 2
+
+
+def test_clusters(read_lines):
+    lines = [CLUSTERS, {"words": ["Yes", "."], "clusters": []}, {"words": [], "clusters": []}]
+    examples = read_lines("CorefCorpus", *lines)
+    clusters = [read_clusters(example.reference) for example in examples]
+    assert clusters == [[[(0, 1), (4, 5)], [(2, 3)]], [], []]
+    for example, line in zip(examples, lines):
+        for doc in (example.predicted, example.reference):
+            assert words(doc) == line["words"]
+        assert not example.predicted.spans
+    for doc in (examples[0].predicted, examples[0].reference):
+        assert [sentence.start for sentence in doc.sents] == [0, 4]
+    assert not examples[1].predicted.has_annotation("SENT_START")
+
+
+def check_questions(examples):
+    assert len(examples) == 3
+    for example in examples:
+        spans = example.reference.spans["answer"]
+        assert [span.text for span in spans] == ["1990s", "song"]
+        assert spans.attrs["texts"] == ["1990", "song"]
+        assert "answer" not in example.predicted.spans
+        assert example.predicted.spans["context"][0].text == CONTEXT
+
+
+def test_questions(read_lines):
+    check_questions(read_lines("QACorpus", *[QUESTION] * 3))
+
+
+def squad(*questions):
+    """An article of SQuAD."""
+    return {"title": "a", "paragraphs": [{"context": CONTEXT, "qas": questions}]}
+
+
+def test_questions_of_squad(tmp_path):
+    one, two = squad({**QUESTION, "id": "a"}), squad(*[{**QUESTION, "id": "b"}] * 2)
+    check_questions(read("QACorpus", write(tmp_path / "qa.json", {"data": [one, two]})))
+    wrong = squad({**QUESTION, "id": "c", "answers": [{"text": "Rome", "answer_start": 0}]})
+    for data, message in (
+        ({"data": [wrong]}, r"qa\.json, question c: the answer 'Rome' does not"),
+        ({"dataset": []}, r"qa\.json: this is no SQuAD 1\.1: KeyError"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read("QACorpus", write(tmp_path / "qa.json", data))
+
+
+def test_pairs(read_lines):
+    tokens = {"premise": ["A", "man"], "hypothesis": ["He"], "label": "entailment", "id": 3}
+    examples = read_lines("TextPairCorpus", PAIR, tokens)
+    labels = [example.reference.cats for example in examples]
+    assert labels == [{"contradiction": 1.0}, {"entailment": 1.0}]
+    for example in examples:
+        assert not example.predicted.cats
+        assert example.predicted.text == example.reference.text
+        premises = [str(*doc.spans["premise"]) for doc in (example.predicted, example.reference)]
+        assert premises[0] == premises[1]
+    assert words(examples[0].predicted)[:4] == ["A", "man", "eats", "."]
+
+
+def test_pairs_by_other_names(read_lines):
+    line = {"one": "I sat by the bank.", "other": "A bank lends.", "label": "no"}
+    (example,) = read_lines("TextPairCorpus", line, groups=["one", "other"])
+    assert example.predicted.spans["other"][0].text == "A bank lends."
+
+
+def test_docs_that_are_no_pairs_are_named(tmp_path):
+    path = tmp_path / "pairs.spacy"
+    DocBin(docs=[Doc(NLP.vocab, words=["A", "man"])]).to_disk(path)
+    with pytest.raises(ValueError, match=r"pairs\.spacy: the Doc 'A man' needs one span"):
+        read("TextPairCorpus", path)
+
+
+def frames(*changed):
+    return {**ROLES, "frames": [{**FRAME, **frame} for frame in changed]}
+
+
+def clusters(*found):
+    return {**CLUSTERS, "clusters": list(found)}
+
+
+def answer(**changed):
+    return {**QUESTION, "answers": [{"text": "Rome", "answer_start": 3, **changed}]}
+
+
+WRONG = {
+    ("BIOCorpus", json.dumps(TAGS)): [
+        ("New York", "expected {"),
+        ({"words": ["In"]}, "expected {"),
+        ({"words": [1], "tags": ["O"]}, "expected {"),
+        ({**TAGS, "tags": TAGS["tags"][1:]}, "3 words, but 2 tags"),
+        ({**TAGS, "tags": ["O", "I-LOC", "I-LOC"]}, "token 1: I-LOC follows O"),
+        ({**TAGS, "tags": ["O", "LOC", "I-LOC"]}, "token 1: .*'LOC'"),
+    ],
+    ("SRLCorpus", json.dumps(ROLES)): [
+        ("{", '"words": .*found {'),
+        ({"words": ["a"]}, '"frames"'),
+        ({"words": "ab", "frames": 1}, '"frames"'),
+        ({"words": [""], "frames": []}, '"words"'),
+        (frames({"pred": 4}), '"pred".*0 to 3, got 4'),
+        (frames({"pred": "1"}), '"pred".*got 1'),
+        (frames({"tags": ["O"]}), "4 words, but 1 tags of token 1"),
+        (frames({"tags": ["O", "B-V", "I-ARG0", "O"]}), "token 2: I-ARG0 follows B-V"),
+        (frames({"tags": ["O", "B-V", "S-ARG0", "O"]}), "'S-ARG0'"),
+        (frames({"tags": ["O", "B-V", "B-", "O"]}), "'B-'"),
+        (frames({}, {"tags": ["O"] * 4}), "token 1 has two different frames"),
+    ],
+    ("CorefCorpus", json.dumps(CLUSTERS)): [
+        ("{", '"words": .*found {'),
+        ("[1]", '"words": .*found'),
+        ({"words": ["a"]}, '"clusters"'),
+        ({**CLUSTERS, "words": ["", *"abcdef"]}, '"words"'),
+        (clusters([0, 1]), '"clusters"'),
+        (clusters([[0, 1, 2]]), '"clusters"'),
+        (clusters([["0", 1]]), '"clusters"'),
+        (clusters([[0, 8]]), r"\[0, 8\] is no mention.*<= 7"),
+        (clusters([[3, 3]]), r"\[3, 3\] is no mention"),
+        (clusters([[-1, 3]]), r"\[-1, 3\] is no mention"),
+        ({**CLUSTERS, "sentence_starts": [7]}, '"sentence_starts".*0 to 6, got 7'),
+        (clusters([[0, 1]], [[0, 1]]), r"'Ann' \(0, 1\).*coref_clusters_2.*'Ann saw Bob"),
+        (clusters([[0, 1], [0, 1]]), "stands there twice"),
+    ],
+    ("QACorpus", json.dumps(QUESTION)): [
+        (answer(text="Rom"), "'Rom' does not stand at character 3"),
+        (answer(text=""), "'' does not stand"),
+        (answer(answer_start="3"), "expected .*answer_start"),
+        ({**QUESTION, "answers": [{"text": "Rome"}]}, "expected"),
+        ({**QUESTION, "context": None}, "expected"),
+    ],
+    ("TextPairCorpus", json.dumps(PAIR)): [
+        (line, r'expected {"premise": "\.\.\."')
+        for line in ("{", "[1]", {"premise": "A man"}, {**PAIR, "label": 1})
+    ]
+    + [({**PAIR, "hypothesis": [1]}, r'expected {"premise": "\.\.\."')],
+}
+
+
+@pytest.mark.parametrize(
+    ("reader", "good", "line", "named"),
+    [(*key, *row) for key, rows in WRONG.items() for row in rows],
+)
+def test_wrong_lines_are_named(tmp_path, reader, good, line, named):
+    path = write(tmp_path / "x.jsonl", good, line)
+    with pytest.raises(ValueError, match=named) as error:
+        read(reader, path)
+    assert str(error.value).startswith(f"{path}:2: ")
+    assert "\n" not in str(error.value)
