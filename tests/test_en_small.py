@@ -1,7 +1,5 @@
 """The English model that the package carries."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,8 @@ from safetensors import safe_open
 
 import spacy_elmo
 from spacy_elmo.weights import BUNDLED, locate, read_weights
+
+from commands import run_python
 
 MAX_BYTES = 16_000_000
 SENTENCES = {
@@ -57,10 +57,7 @@ def test_no_other_step_and_no_network(tmp_path):
         "nlp.to_disk('pipeline'); again = spacy.load('pipeline')('Vectors at once.')\n"
         "print((again[1].vector == doc[1].vector).all())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.stdout.splitlines() == ["(256,) True", "True"], done.stderr
+    assert run_python("-c", script, cwd=tmp_path) == "(256,) True\nTrue\n"
 
 
 def test_loading_imports_no_compiler():
@@ -72,8 +69,7 @@ def test_loading_imports_no_compiler():
         "assert 'spacy_elmo.weights' in sys.modules\n"
         "print(before or 'torch._dynamo' not in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.split() == ["True"], done.stderr
+    assert run_python("-c", script) == "True\n"
 
 
 def test_vectors_know_their_sentence(nlp):

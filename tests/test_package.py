@@ -1,14 +1,14 @@
 """What the package promises to spaCy: entry points, light and safe imports."""
 
 import re
-import subprocess
-import sys
 from importlib import metadata
 
 import pytest
 from spacy import registry
 
 import spacy_elmo
+
+from commands import run_python
 
 GROUPS = {
     "spacy_factories": [
@@ -89,8 +89,7 @@ def test_entry_points_are_found_before_our_import():
         "assert 'spacy-elmo.BiLM.v1' in registry.architectures;"
         "spacy.blank('en').add_pipe('elmo'); print('ok')"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stdout.strip() == "ok", run.stderr
+    assert run_python("-c", code) == "ok\n"
 
 
 def test_entry_points_import_no_torch_of_their_own():
@@ -103,8 +102,7 @@ def test_entry_points_import_no_torch_of_their_own():
         f"import importlib; [importlib.import_module(name) for name in {modules!r}];"
         "print('ok')"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stdout.strip() == "ok", run.stderr
+    assert run_python("-c", code) == "ok\n"
 
 
 def test_importing_the_package_imports_nothing_else():
@@ -113,8 +111,7 @@ def test_importing_the_package_imports_nothing_else():
         "names = {name.partition('.')[0] for name in set(sys.modules) - before};"
         "print(sorted(names - set(sys.stdlib_module_names)))"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stdout.strip() == "['spacy_elmo']", run.stderr
+    assert run_python("-c", code) == "['spacy_elmo']\n"
 
 
 def test_version():
@@ -135,5 +132,4 @@ def test_names_of_before():
         "from spacy_elmo.vectors import keep_vectors, restore_vectors;"
         "from spacy_elmo.embedding import vectors; print(token_vector is vectors.token_vector)"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stdout.strip() == "True", run.stderr
+    assert run_python("-c", code) == "True\n"

@@ -3,8 +3,6 @@
 import json
 import pickle
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
@@ -24,14 +22,13 @@ from spacy_elmo.vectors import keep_vectors, restore_vectors
 from spacy_elmo.weights import read_weights
 
 import written_vectors
-from commands import run_elmo
+from commands import run_elmo, run_python
 from components import examples
 from golden import SAVED
 from runs import arrays, assert_same_arrays
 
 PIPELINES = ("pipeline", "fine_tuned", "replaced")
 RUNS = ("adam", "adagrad", "adamw")
-FEATURES = "components.elmo.features"
 
 
 @pytest.fixture
@@ -193,9 +190,7 @@ def test_pickled_doc_where_nothing_else_is_imported():
         "import json, pickle, sys; doc = pickle.load(open(sys.argv[1], 'rb'));"
         "print(json.dumps([doc[4].vector.tolist(), doc[4].similarity(doc[0]), doc.has_vector]))"
     )
-    command = [sys.executable, "-c", script, str(SAVED / "doc.pickle")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    vector, similarity, has_vector = json.loads(done.stdout)
+    vector, similarity, has_vector = json.loads(run_python("-c", script, SAVED / "doc.pickle"))
     tensor = expected_arrays("pipeline")["0 tensor"].astype("float64")
     assert_close(np.array(vector), tensor[4])
     norms = np.linalg.norm(tensor[4]) * np.linalg.norm(tensor[0])

@@ -1,13 +1,12 @@
 """A disk without room, by the limit on the size of files that a process may set itself."""
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
 from prepared import random_text
 
+from commands import run_python
 from written_vectors import FORMATS, read
 
 SCRIPT = """
@@ -35,15 +34,8 @@ for format in sys.argv[2:]:
 def test_full_disk(folder, tiny_weights):
     (folder / "text.txt").write_text(random_text(300), "utf8")
     settings = {"model": str(tiny_weights), "inputs": "text.txt", "layers": "all"}
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps({**settings, "batch_tokens": 400}), *FORMATS],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    lines = run.stdout.splitlines()
+    given = json.dumps({**settings, "batch_tokens": 400})
+    lines = run_python("-c", SCRIPT, given, *FORMATS, cwd=folder).splitlines()
     assert len(lines) == 3 * len(FORMATS)
     for i, format in enumerate(FORMATS):
         for line, has_chunks in zip(lines[3 * i :], (False, True)):

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from commands import run_python
 
 SCRIPT = """
 import json, sys
@@ -63,9 +63,7 @@ def test_memory(tmp_path, tiny_weights, name, format, settings):
     for n_mb in (1, most):
         write(tmp_path / name, n_mb * 1e6)
         options = json.dumps({**settings, "format": format, "force": True})
-        command = [sys.executable, "-c", SCRIPT, tiny_weights, name, "out", options]
-        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        peaks.append(float(run.stdout))
+        arguments = (tiny_weights, name, "out", options)
+        peaks.append(float(run_python("-c", SCRIPT, *arguments, cwd=tmp_path)))
     print(f"{name} to {format}: {peaks[0]:.0f} MB with 1 MB, {peaks[1]:.0f} with {most:g} MB")
     assert peaks[1] < MOST_GROWTH * peaks[0]

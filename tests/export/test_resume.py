@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections import namedtuple
 from pathlib import Path
@@ -18,6 +17,7 @@ from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.workplace import Workplace
 from spacy_elmo.files import lock
 
+from commands import run_python
 from written_vectors import FORMATS, SENTENCES, read
 
 HELPERS = Path(__file__).resolve().parents[1] / "helpers"
@@ -40,16 +40,9 @@ def test_killed(folder, tiny_weights, n_sentences, n_kills):
         "layers": "all",
         "batch_tokens": 200,
     }
-    script = [str(HELPERS / "killed_embedding.py"), json.dumps(settings), str(n_kills), *FORMATS]
-    run = subprocess.run(
-        [sys.executable, *script],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    for format, line in zip(FORMATS, run.stdout.splitlines(), strict=True):
+    script = (HELPERS / "killed_embedding.py", json.dumps(settings), n_kills, *FORMATS)
+    printed = run_python(*script, cwd=folder)
+    for format, line in zip(FORMATS, printed.splitlines(), strict=True):
         phases = json.loads(line)
         assert phases["embedding"] and phases["writing"], phases
         killed, alone = (folder / f"{format}-{name}" for name in ("killed", "alone"))

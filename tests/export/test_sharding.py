@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from spacy_elmo.export.pieces import Piece
 from spacy_elmo.export.plan import make_plan
 from spacy_elmo.export.sharding import embed_shards
 
+from commands import run_python
 from models import tiny_bilm
 from written_vectors import CONLLU, TEXT
 
@@ -322,16 +322,10 @@ def test_input_that_goes(folder):
 def check_killed(folder, weights, n_sentences, n_kills, **settings):
     (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
     settings = {"model": str(weights), "inputs": "text.txt", "batch_tokens": 100, **settings}
-    run = subprocess.run(
-        [sys.executable, HELPERS / "killed_sharding.py", json.dumps(settings), str(n_kills), "out"],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    found = json.loads(run.stdout.splitlines()[-1])
-    assert any(0 < n < settings["shards"] for n in found), run.stdout
+    script = (HELPERS / "killed_sharding.py", json.dumps(settings), n_kills, "out")
+    printed = run_python(*script, cwd=folder)
+    found = json.loads(printed.splitlines()[-1])
+    assert any(0 < n < settings["shards"] for n in found), printed
     assert content(folder / "out") == content(folder / "out-alone")
     assert len(table_of(folder / "out")) == n_sentences
 

@@ -196,27 +196,22 @@ def test_threads_share_one_pipeline(make_nlp, precision):
     assert not wrong
 
 
-def test_no_weights_raises_and_says_what_to_do():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": None})
-    for use in (lambda: nlp("a"), lambda: nlp.initialize()):
-        with pytest.raises(ValueError, match=r"spacy_elmo.pretrained\(PATH\)"):
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"weights": None}, r"spacy_elmo.pretrained\(PATH\)"),
+        ({"weights": "nowhere/model.safetensors"}, "nowhere/model.safetensors"),
+        (
+            {"model": {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 999}},
+            "lstm_dim is 12 there and 999 in the config",
+        ),
+    ],
+)
+def test_weights_that_cannot_be_used(make_nlp, config, message):
+    nlp = make_nlp(**config)
+    for use in (lambda: nlp("a"), nlp.initialize):
+        with pytest.raises(ValueError, match=message):
             use()
-
-
-def test_missing_weights_are_named():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": "nowhere/model.safetensors"})
-    with pytest.raises(ValueError, match="nowhere/model.safetensors"):
-        nlp("a")
-
-
-def test_sizes_that_do_not_fit_the_weights(tiny_weights):
-    model = {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 999}
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": model, "weights": str(tiny_weights)})
-    with pytest.raises(ValueError, match="lstm_dim is 12 there and 999 in the config"):
-        nlp("a")
 
 
 def test_pretrained_gives_sizes_and_weights(tiny_weights):

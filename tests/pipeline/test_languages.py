@@ -22,7 +22,7 @@ import reference
 import reference_manylangs
 from components import ner, tagger
 from golden import MANYLANGS, read_manylangs
-from models import tiny_bilm, tiny_options
+from models import ONE_DIRECTION, renamed, tiny_bilm, tiny_options
 
 WIDTH = 64
 LETTERS = "abcdefghijklmnopqrstuvwxyzäöüßABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜ."
@@ -206,10 +206,7 @@ def test_other_models_of_bilm_tf_in_a_pipeline(tmp_path, kind):
     else:
         options["bidirectional"] = False
         data = reference.random_datasets(options)
-        names = {"RNN_0/RNN": "rnn", "W_0": "kernel", "/B": "/bias", "W_P_0": "projection/kernel"}
-        written = dict(data)
-        for theirs, ours in names.items():
-            written = {name.replace(theirs, ours): values for name, values in written.items()}
+        written = renamed(data, ONE_DIRECTION)
     path = reference.write_hdf5(tmp_path, options, written, words)
     nlp = pipeline(path, "en", initial_state="zeros", store_layers=True)
     expected = reference.layers(

@@ -3,14 +3,13 @@
 import gc
 import json
 import os
-import subprocess
-import sys
 import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands import run_python
 from components import concat_both, examples, tagger
 
 # New words in every zone: strings, lexemes and token vectors come and go.
@@ -114,15 +113,9 @@ def test_memory_is_flat(tiny_weights, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
 
-    def figures(*arguments):
-        command = [sys.executable, str(script), *map(str, arguments)]
-        run = subprocess.run(command, capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        return json.loads(run.stdout)
-
     minutes = float(os.environ.get("ELMO_MEMORY_MINUTES", "30"))
-    with_elmo = figures(tiny_weights, 60 * minutes, 10**9)
-    alone = figures("", 10**9, len(with_elmo))
+    with_elmo = json.loads(run_python(script, tiny_weights, 60 * minutes, 10**9))
+    alone = json.loads(run_python(script, "", 10**9, len(with_elmo)))
     assert len(with_elmo) == len(alone) > 40
     ours, spacys = (rss[-1] - rss[len(rss) // 2] for rss in (with_elmo, alone))
     print(f"{len(alone)} zones: {ours:.1f} MB with elmo, {spacys:.1f} MB spaCy alone")
@@ -155,8 +148,6 @@ print(json.dumps([doc._.elmo.nbytes, memory("VmHWM") - before]))
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_a_long_doc():
     """Its layers once, and beside them the tensor, a third of them."""
-    run = subprocess.run([sys.executable, "-c", LONG_DOC], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    layers, peak = json.loads(run.stdout)
+    layers, peak = json.loads(run_python("-c", LONG_DOC))
     print(f"{layers / 2**20:.0f} MB of layers, peak {peak / 2**20:.0f} MB above")
     assert peak < 1.5 * layers

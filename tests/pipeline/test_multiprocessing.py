@@ -1,10 +1,11 @@
 """Design, facts 3 and 5: own processes, for a hang must not take pytest along."""
 
 import os
-import subprocess
 import sys
 
 import pytest
+
+from commands import run_python
 
 SCRIPT = """
 import multiprocessing, sys, warnings
@@ -52,14 +53,9 @@ def test_n_process(tiny_weights, tmp_path, method, precisions):
         pytest.skip("fork is Linux's start method")
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    run = subprocess.run(
-        [sys.executable, str(script), str(tiny_weights), method, *precisions],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "2"},  # the hang needs more than one
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip() == "done"
+    # The hang needs more than one thread.
+    arguments = (script, tiny_weights, method, *precisions)
+    assert run_python(*arguments, OMP_NUM_THREADS="2") == "done\n"
 
 
 FORK = """
@@ -80,7 +76,4 @@ with exclusively():  # as if another thread laid out weights
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_fork_while_weights_are_laid_out():
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", FORK]
-    run = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert run.stdout.strip() == "0", run.stderr
+    assert run_python("-c", FORK, OMP_NUM_THREADS="1") == "0\n"

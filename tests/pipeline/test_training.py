@@ -1,7 +1,5 @@
 """`spacy train`, and what becomes of its pipelines."""
 
-import subprocess
-import sys
 import zipfile
 from dataclasses import fields
 from pathlib import Path
@@ -20,7 +18,7 @@ from thinc.api import Config
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pretraining.config import read_config
 
-from commands import run_elmo
+from commands import run_python
 from components import concat_input, examples, listener, ner, textcat
 
 ROOT = Path(__file__).parents[2]
@@ -30,13 +28,6 @@ PRETRAINING_CONFIGS = [
     *sorted((CONFIGS.parent / "pretraining").glob("*.cfg")),
     *sorted(ROOT.glob("configs/pretraining/*.cfg")),
 ]
-
-
-def run(*args, **env):
-    command = [sys.executable, "-m", "spacy", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, **env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +57,8 @@ def test_learns_and_evaluates_to_the_same_score_in_a_new_process(trained):
     best = srsly.read_json(model / "meta.json")["performance"]
     assert best["ents_f"] == 1.0
     assert best["cats_score"] > 0.6
-    run("evaluate", model, trained / "corpus.spacy", "--output", trained / "scores.json")
+    where = (model, trained / "corpus.spacy", "--output", trained / "scores.json")
+    run_python("-m", "spacy", "evaluate", *where)
     scores = srsly.read_json(trained / "scores.json")
     for name in ("ents_f", "cats_score"):
         assert scores[name] == pytest.approx(best[name], abs=1e-6)
@@ -79,19 +71,6 @@ def test_frozen_language_model_is_bit_identical(trained, tiny_weights):
     after = read_weights(trained / "training" / "model-best").state_dict()
     for name, weight in before.items():
         np.testing.assert_array_equal(weight.numpy(), after[name].numpy())
-
-
-def test_mix_command(trained):
-    rows = srsly.json_loads(run_elmo("mix", trained / "training" / "model-best", "--json").stdout)
-    assert [row["component"] for row in rows] == ["ner", "textcat"]
-    assert all(abs(sum(row["weights"]) - 1) < 1e-5 for row in rows)
-    assert any(abs(row["gamma"] - 1) > 1e-4 for row in rows)
-    table = run_elmo("mix", trained / "training" / "model-best").output
-    assert [line.split()[:2] for line in table.splitlines()[3:5]] == [
-        ["ner", "input"],
-        ["textcat", "alone"],
-    ]
-    assert "layer 2" in table
 
 
 def test_sourced_into_another_training(trained):
@@ -127,14 +106,13 @@ def test_package(trained, tmp_path):
         assert texts[found[0]] == said["attribution"]
     assert "License: CC-BY-4.0" in texts["en_tiny-1.2.3.dist-info/METADATA"]
     site = tmp_path / "site"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
-    subprocess.run([*pip, "--target", str(site), str(wheel)], check=True)
+    quiet = ("-q", "--no-deps", "--no-index")
+    run_python("-m", "pip", "install", *quiet, "--target", site, wheel)
     code = (
         f"import sys; sys.path.insert(0, {str(site)!r}); import en_tiny;"
         "nlp = en_tiny.load(); doc = nlp('The bank in Paris'); print(doc.tensor.shape, doc.cats)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "(4, 12)" in done.stdout, done.stderr
+    assert "(4, 12)" in run_python("-c", code)
 
 
 @pytest.mark.parametrize("path", TASK_CONFIGS, ids=lambda path: path.stem)

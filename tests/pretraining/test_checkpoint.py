@@ -1,4 +1,3 @@
-import errno
 import io
 import os
 import pickle
@@ -224,22 +223,6 @@ def test_another_version_is_skipped(tmp_path, monkeypatch):
         read_checkpoint(tmp_path)
 
 
-def test_full_disk_leaves_the_earlier_one(tmp_path, monkeypatch):
-    trainer = save_after(tmp_path, 1)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    trainer.step()
-
-    def save(content, file):
-        file.write(b"some bytes")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(torch, "save", save)
-    message = r"checkpoint-0000000002.pt cannot be written: No space left .*0000000001.pt is kept"
-    with pytest.raises(OSError, match=message):
-        save_checkpoint(trainer, tmp_path, corpus="abc", keep=1)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
 def test_file_that_may_not_grow(tmp_path, share):
     """The system's own error, in PyTorch's writer: no file may be larger than this."""
@@ -250,7 +233,7 @@ def test_file_that_may_not_grow(tmp_path, share):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(size * share), limits[1]))
     try:
-        message = "checkpoint-0000000002.pt cannot be written: File too large. Make room and go on"
+        message = r"0000000002.pt cannot be written: File too large. Make .*0000000001.pt is kept"
         with pytest.raises(OSError, match=message):
             save_checkpoint(trainer, tmp_path, corpus="abc", keep=1)
     finally:

@@ -1,11 +1,11 @@
 import ctypes
 import platform
-import subprocess
-import sys
 
 import pytest
 
 from spacy_elmo.pretraining import memory
+
+from commands import run_python
 
 TAKE_AND_FREE = """
 import resource
@@ -27,9 +27,7 @@ print(first, faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone can be told")
 def test_freed_memory_is_not_taken_anew():
-    result = subprocess.run([sys.executable, "-c", TAKE_AND_FREE], capture_output=True, text=True)
-    assert not result.stderr
-    first, then = map(int, result.stdout.split())
+    first, then = map(int, run_python("-c", TAKE_AND_FREE).split())
     assert then < 0.1 * first
 
 

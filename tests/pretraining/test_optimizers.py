@@ -152,35 +152,6 @@ def test_clip_while_the_bilm_is_frozen():
         assert torch.equal(ours, old)
 
 
-@pytest.mark.parametrize("kind", [LanguageModelSoftmax, AdaptiveSoftmax])
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad", "muon"])
-def test_state_goes_on_bit_by_bit(optimizer, kind, tmp_path):
-    model = make_model(kind)
-    settings = TrainingSettings(optimizer=optimizer)
-
-    def train(model, optimizers, steps):
-        for step in steps:
-            if kind is LanguageModelSoftmax:
-                rows, _ = draw_gradients(model, optimizers, step)
-            else:
-                torch.manual_seed(step)
-                rows = None
-                for weight in model.parameters():
-                    weight.grad = torch.randn_like(weight)
-            optimizers.step(0.02, rows)
-
-    optimizers = Optimizers(settings, model)
-    train(model, optimizers, range(3))
-    torch.save(optimizers.state_dict(), tmp_path / "state.pt")
-    other = copy.deepcopy(model)
-    again = Optimizers(settings, other)
-    again.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    train(model, optimizers, range(3, 6))
-    train(other, again, range(3, 6))
-    for ours, theirs in zip(model.parameters(), other.parameters()):
-        assert torch.equal(ours, theirs)
-
-
 DECAYS = {
     "none": lambda steps, fraction: 1.0,
     "linear": lambda steps, fraction: 1 - fraction,

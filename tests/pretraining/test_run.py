@@ -16,7 +16,6 @@ from spacy_elmo.pretraining import reporting
 from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.prepare import prepare
 
 from runs import (
@@ -48,22 +47,18 @@ class Killed(BaseException):
     """No `except Exception` sees it, as none sees a SIGKILL."""
 
 
-def stop_at(monkeypatch, *steps, how="kill", at="step"):
-    """Stop the runs to come at these steps, each one time."""
+def kill_at(monkeypatch, *steps, after="step"):
+    """Kill the runs to come at these steps, each one time."""
     waiting = list(steps)
-    name = "on_step" if at == "step" else "on_evaluation"
-    original = getattr(reporting.Reporter, name)
+    original = getattr(reporting.Reporter, f"on_{after}")
 
     def call(self, trainer, *args):
         original(self, trainer, *args)
         if waiting and trainer.progress.step == waiting[0]:
             waiting.pop(0)
-            if how == "kill":
-                raise Killed
-            trainer.stopped = True
-            raise KeyboardInterrupt
+            raise Killed
 
-    monkeypatch.setattr(reporting.Reporter, name, call)
+    monkeypatch.setattr(reporting.Reporter, f"on_{after}", call)
 
 
 def left_alone(folder, **training):
@@ -82,37 +77,28 @@ def run_to_the_end(config, output):
     raise AssertionError("no end")
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: f"{v['softmax']}-{v['optimizer']}")
-def test_killed_and_resumed_is_as_left_alone(folder, monkeypatch, variant):
+OFTEN = {"checkpoint_minutes": 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("settings", "after", "steps"),
+    [
+        *(({**variant, **OFTEN}, "step", (2, 3, 7, 10)) for variant in VARIANTS),
+        (OFTEN, "evaluation", (6, 11)),  # those since the checkpoint are made, and noted, again
+        ({}, "step", (4,)),  # before the first checkpoint
+    ],
+)
+def test_killed_and_resumed_is_as_left_alone(folder, monkeypatch, settings, after, steps):
     """Weights bit by bit, every evaluation once, the same best model."""
-    settings = {**RANDOM, **variant, "max_steps": 11, "checkpoint_minutes": 1e-9}
+    settings = {**RANDOM, "max_steps": 11, **settings}
     weights, rows = left_alone(folder, **settings)
     assert [row["step"] for row in rows] == [3, 6, 9, 11]
-    stop_at(monkeypatch, 2, 3, 7, 10)
-    assert run_to_the_end(run_settings(folder, **settings), folder / "out") == 4
+    kill_at(monkeypatch, *steps, after=after)
+    assert run_to_the_end(run_settings(folder, **settings), folder / "out") == len(steps)
     assert_same_arrays(arrays(folder / "out"), weights)
     assert metrics(folder / "out") == rows
     best = arrays(folder / "alone", "model-best")
     assert_same_arrays(arrays(folder / "out", "model-best"), best)
-
-
-def test_killed_between_evaluation_and_checkpoint(folder, monkeypatch):
-    """The evaluations since the checkpoint are made, and noted, again."""
-    settings = {**RANDOM, "max_steps": 11, "checkpoint_minutes": 1e-9}
-    weights, rows = left_alone(folder, **settings)
-    stop_at(monkeypatch, 6, 11, at="evaluation")
-    assert run_to_the_end(run_settings(folder, **settings), folder / "out") == 2
-    assert_same_arrays(arrays(folder / "out"), weights)
-    assert metrics(folder / "out") == rows
-
-
-def test_killed_before_the_first_checkpoint(folder, monkeypatch):
-    settings = {**RANDOM, "max_steps": 7}
-    weights, rows = left_alone(folder, **settings)
-    stop_at(monkeypatch, 4)
-    assert run_to_the_end(run_settings(folder, **settings), folder / "out") == 1
-    assert_same_arrays(arrays(folder / "out"), weights)
-    assert metrics(folder / "out") == rows
 
 
 def test_metrics_of_later_steps_and_a_torn_line_are_dropped(folder):
@@ -139,21 +125,11 @@ def test_a_longer_run_goes_on_from_a_finished_one(folder):
     assert metrics(folder / "out") == rows
 
 
-def test_finished_run_is_resumed_without_a_step(folder, monkeypatch):
-    config = run_settings(folder, **RANDOM, max_steps=3)
-    pretrain(config, folder / "out")
-    before = arrays(folder / "out")
-    monkeypatch.setattr(Trainer, "step", None)
-    assert pretrain(config, folder / "out", resume=True)
-    assert_same_arrays(arrays(folder / "out"), before)
-    assert [row["step"] for row in metrics(folder / "out")] == [3]
-
-
 def test_accumulation_may_change_in_between(folder, monkeypatch):
     """12 streams fit the text, 8 of them can be shared by 8: the batch may not shrink unseen."""
     (folder / "train.txt").write_text("a b c d e f g\n" * 12, "utf8")  # 96 items
     settings = {"batch_size": 16, "unroll_steps": 8, "checkpoint_minutes": 1e-9}
-    stop_at(monkeypatch, 2)
+    kill_at(monkeypatch, 2)
     with pytest.raises(Killed):
         pretrain(run_settings(folder, **settings, max_steps=6), folder / "out")
     changed = run_settings(folder, **settings, max_steps=6, accumulate_gradient=8)
@@ -164,7 +140,7 @@ def test_accumulation_may_change_in_between(folder, monkeypatch):
 def test_same_streams_with_another_accumulation(folder, monkeypatch):
     settings = {"max_steps": 6, "checkpoint_minutes": 1e-9, "eval_frequency": 3}
     weights, rows = left_alone(folder, **settings)
-    stop_at(monkeypatch, 2)
+    kill_at(monkeypatch, 2)
     with pytest.raises(Killed):
         pretrain(run_settings(folder, **settings), folder / "out")
     pretrain(run_settings(folder, **settings, accumulate_gradient=4), folder / "out", resume=True)
