@@ -54,10 +54,14 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     """
     unfinished = folder.with_name(folder.name + ".part")
     previous = folder.with_name(folder.name + ".old")
-    if previous.exists() and not folder.exists():  # a kill between the two renames
-        previous.rename(folder)
-    for leftover in (unfinished, previous):
-        shutil.rmtree(leftover, ignore_errors=True)
+
+    def clear() -> None:
+        if previous.exists() and not folder.exists():  # a kill between the two renames
+            previous.rename(folder)
+        for leftover in (unfinished, previous):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    clear()
     try:
         with by_its_name(folder):
             yield unfinished
@@ -65,10 +69,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
                 folder.rename(previous)
             unfinished.rename(folder)
     finally:
-        if previous.exists() and not folder.exists():
-            previous.rename(folder)
-        for leftover in (unfinished, previous):
-            shutil.rmtree(leftover, ignore_errors=True)
+        clear()
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """One lock for what two processes must not do at once."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 
@@ -14,15 +14,12 @@ def lock(path: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    held = FileLock(path, timeout=0)
-    try:
-        held.acquire()
-    except Timeout as error:
-        raise BlockingIOError(
-            f"another process is writing to {path.parent.parent}: wait for it, or give another "
-            f"folder"
-        ) from error
-    try:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(FileLock(path, timeout=0))
+        except Timeout as error:
+            raise BlockingIOError(
+                f"another process is writing to {path.parent.parent}: wait for it, or give "
+                f"another folder"
+            ) from error
         yield
-    finally:
-        held.release()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Optional
+from typing import BinaryIO, Optional, cast
 
 
 def is_url(given: object) -> bool:
@@ -62,8 +62,7 @@ class RemoteFile:
         """RETURNS (BinaryIO): The file.
         RAISES (ValueError): It cannot be read."""
         with reading(self.url):
-            opened: Any = self._file_system.open(self._path, "rb")
-            return opened
+            return cast(BinaryIO, self._file_system.open(self._path, "rb"))
 
     def read(self, start: int = 0, stop: Optional[int] = None) -> bytes:
         """Read a stretch of it, in one request.

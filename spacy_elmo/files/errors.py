@@ -1,0 +1,21 @@
+"""Errors that say what they are about."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Union
+
+Kinds = Union[type[Exception], tuple[type[Exception], ...]]
+
+
+@contextmanager
+def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
+    """Put a file before the message of what is wrong with it.
+
+    source (object): The file, and what is said of it in any case.
+    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): The errors.
+    RAISES (ValueError): In their place.
+    """
+    try:
+        yield
+    except kinds as error:
+        raise ValueError(f"{source}: {error}") from error
