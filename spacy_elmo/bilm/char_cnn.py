@@ -1,6 +1,7 @@
 """The character CNN with its highways, and the projection of the token encoder."""
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Optional
 
 import torch
@@ -107,13 +108,7 @@ class CharacterCNN(nn.Module):
         assert self.embedding is not None
         if character_ids.is_cpu:
             character_ids = _without_padding(character_ids, self.widest_filter)
-        used, index = different(character_ids, self.embedding.num_embeddings)
-        characters = self.embedding(used)
-        pooled = [
-            ConvolutionMaximum.apply(characters, index, convolution.weight, convolution.bias)
-            for convolution in self.convolutions
-        ]
-        return torch.cat(pooled, dim=1)
+        return pool(character_ids, self.embedding, self.convolutions, ConvolutionMaximum.apply)
 
     def project(self, vectors: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """
@@ -125,6 +120,26 @@ class CharacterCNN(nn.Module):
         if self.projection is None:
             return vectors
         return linear(vectors, self.projection, product_dtype)
+
+
+def pool(
+    character_ids: Tensor,
+    embedding: nn.Embedding,
+    convolutions: Iterable[nn.Module],
+    largest: Callable[..., Tensor],
+) -> Tensor:
+    """Find the largest value of every filter.
+
+    character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
+    embedding (nn.Embedding): Of the characters.
+    convolutions (Iterable[nn.Conv1d]): The filters.
+    largest (Callable[..., Tensor]): `ConvolutionMaximum.apply`, or the same without a gradient.
+    RETURNS (Tensor): *Shape:* `(n_tokens, F)`
+    """
+    used, index = different(character_ids, embedding.num_embeddings)
+    characters = embedding(used)
+    pooled = [largest(characters, index, each.weight, each.bias) for each in convolutions]
+    return torch.cat(pooled, dim=1)
 
 
 def _without_padding(character_ids: Tensor, widest: int) -> Tensor:

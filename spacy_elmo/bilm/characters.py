@@ -17,7 +17,7 @@ CODE_POINT_SPECIAL = ("<oov>", "<pad>", "<bow>", "<eow>", *CODE_POINT_MARKS)
 
 
 def character_ids(
-    tokens: Sequence[str], *, max_characters: int = 50, widest_filter: Optional[int] = None
+    tokens: Sequence[str], max_characters: int = 50, widest_filter: Optional[int] = None
 ) -> np.ndarray:
     """Spell tokens as the public ELMo models were trained to read them: the
     UTF-8 bytes, cut to `max_characters - 2`, between a begin-of-word and an
@@ -42,11 +42,7 @@ def character_ids(
 
 
 def code_point_ids(
-    tokens: Sequence[str],
-    vocabulary: InputVocabulary,
-    *,
-    max_characters: int = 50,
-    widest_filter: Optional[int] = None,
+    tokens: Sequence[str], vocabulary: InputVocabulary, max_characters: int, widest_filter: int
 ) -> np.ndarray:
     """Spell tokens as ELMoForManyLangs' models were trained to read them: Unicode
     code points, cut to `max_characters - 2`. A word begins with `<eow>` and ends
@@ -56,7 +52,7 @@ def code_point_ids(
     tokens (Sequence[str]): The tokens.
     vocabulary (InputVocabulary): The code points; others are `<oov>`.
     max_characters (int): As in `character_ids`.
-    widest_filter (Optional[int]): As in `character_ids`.
+    widest_filter (int): As in `character_ids`.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32.
     """
     spelled = [

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Optional
+from typing import Annotated, Any, Literal, Optional, cast
 
-Filters = tuple[tuple[int, int], ...]
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 PRECISIONS = ("float32", "bfloat16", "int8", "auto")
-TOKEN_ENCODERS = ("bilm-tf", "manylangs")
-CONNECTIONS = ("residual", "highway", "none")
 
 # UTF-8 bytes, the marks and a masked position: ids as in AllenNLP.
 N_BYTE_CHARACTERS = 262
@@ -16,6 +14,13 @@ N_BYTE_CHARACTERS = 262
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100
+
+Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
+Dim = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
+Rows = Annotated[int, Field(ge=0, le=LARGEST_VOCABULARY)]
+Clip = Optional[Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]]
+Filter = Annotated[tuple[Size, Size], Field(strict=False)]  # JSON has no tuples
+Filters = Annotated[tuple[Filter, ...], Field(strict=False, max_length=MAX_LAYERS)]
 
 # Where each field stands in options.json.
 _OPTIONS = {
@@ -40,7 +45,8 @@ _OPTIONAL = {
     "n_highway": 0,
     "activation": "relu",
 }
-_NO_CHARACTERS = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
+# The sizes of a model that reads words alone.
+NO_CHARACTERS: Any = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
 # Files of the package's first models, of bytes, know nothing of these.
 _LATER = (
     *("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim"),
@@ -90,59 +96,41 @@ class BiLMConfig:
     RAISES (ValueError): A size is impossible; the message names it.
     """
 
-    lstm_dim: int = 512
-    projection_dim: int = 128
-    n_layers: int = 2
-    cell_clip: Optional[float] = 3.0
-    proj_clip: Optional[float] = 3.0
+    lstm_dim: Size = 512
+    projection_dim: Size = 128
+    n_layers: Annotated[int, Field(ge=1, le=MAX_LAYERS)] = 2
+    cell_clip: Clip = 3.0
+    proj_clip: Clip = 3.0
     use_skip_connections: bool = True
-    char_embed_dim: int = 16
+    char_embed_dim: Dim = 16
     filters: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))
-    n_highway: int = 1
-    activation: str = "relu"
-    max_characters_per_token: int = 50
+    n_highway: Annotated[int, Field(ge=0, le=MAX_LAYERS)] = 1
+    activation: Literal["relu", "tanh"] = "relu"
+    max_characters_per_token: Annotated[int, Field(ge=3, le=LARGEST_SIZE)] = 50
     bidirectional: bool = True
-    token_encoder: str = "bilm-tf"
-    n_characters: int = N_BYTE_CHARACTERS
-    n_words: int = 0
-    word_embed_dim: int = 0
-    connections: Optional[str] = None
+    token_encoder: Literal["bilm-tf", "manylangs"] = "bilm-tf"
+    n_characters: Rows = N_BYTE_CHARACTERS
+    n_words: Rows = 0
+    word_embed_dim: Dim = 0
+    connections: Optional[Literal["residual", "highway", "none"]] = None
     square_projection: bool = False
     joined_directions: bool = False
     sentence_marks: bool = True
 
     def __post_init__(self) -> None:
-        if self.connections not in (None, *CONNECTIONS):
-            raise ValueError(
-                f"connections must be one of {', '.join(CONNECTIONS)}, "
-                f"got {shortened(self.connections)}"
-            )
+        for name, adapter in _FIELDS.items():
+            try:
+                adapter.validate_python(getattr(self, name))
+            except ValidationError as error:
+                first = error.errors()[0]
+                raise ValueError(
+                    f"{name}: {first['msg']}, got {shortened(first['input'])}"
+                ) from None
+        object.__setattr__(self, "filters", tuple(map(tuple, self.filters)))
         if self.connections is not None:
             object.__setattr__(self, "use_skip_connections", self.connections == "residual")
         if self.connections != "highway":
             object.__setattr__(self, "connections", None)
-        for name in ("lstm_dim", "projection_dim"):
-            _check_int(name, getattr(self, name), 1)
-        for name in ("char_embed_dim", "word_embed_dim"):
-            _check_int(name, getattr(self, name), 0)
-        for name in ("n_characters", "n_words"):
-            _check_int(name, getattr(self, name), 0, LARGEST_VOCABULARY)
-        _check_int("n_layers", self.n_layers, 1, MAX_LAYERS)
-        _check_int("n_highway", self.n_highway, 0, MAX_LAYERS)
-        _check_int("max_characters_per_token", self.max_characters_per_token, 3)
-        for name in ("cell_clip", "proj_clip"):
-            _check_clip(name, getattr(self, name))
-        for name in (
-            "use_skip_connections",
-            "bidirectional",
-            "joined_directions",
-            "sentence_marks",
-            "square_projection",
-        ):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
-        if self.activation not in ("relu", "tanh"):
-            raise ValueError(f"activation must be 'relu' or 'tanh', got {self.activation!r}")
         if self.projection_dim > self.lstm_dim:
             raise ValueError(
                 f"projection_dim ({self.projection_dim}) must not be larger than "
@@ -155,9 +143,11 @@ class BiLMConfig:
             )
         if self.joined_directions:
             _check_joined(self)
-        object.__setattr__(
-            self, "filters", _checked_filters(self.filters, self.max_characters_per_token)
-        )
+        if self.widest_filter > self.max_characters_per_token:
+            raise ValueError(
+                f"filters: width {self.widest_filter} is larger than max_characters_per_token "
+                f"({self.max_characters_per_token})"
+            )
         _check_token_encoder(self)
 
     @property
@@ -235,7 +225,7 @@ class BiLMConfig:
             if has_characters or path[0] == "lstm"
         }
         if not has_characters:
-            sizes.update(_NO_CHARACTERS)
+            sizes.update(NO_CHARACTERS)
         if n_words:
             sizes.update(n_words=n_words, word_embed_dim=sizes["projection_dim"])
         return cls(**sizes, bidirectional=bidirectional)
@@ -245,20 +235,18 @@ class BiLMConfig:
         (which asks for `n_characters` 262).
         RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder, for
             highways between LSTMs, or for an encoder as of CoVe."""
-        if self.connections == "highway":
+        lacks = {
+            f"the token encoder '{self.token_encoder}'": self.token_encoder != "bilm-tf",
+            "connections = 'highway'": self.connections == "highway",
+            "joined_directions = true": self.joined_directions,
+            "square_projection = true": self.square_projection,
+            "sentence_marks = false": not self.sentence_marks,
+        }
+        lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
+        if lacking:
             raise ValueError(
-                "an options.json has no place for connections = 'highway': only 'residual' and "
-                "'none' can be written so"
-            )
-        if self.joined_directions or self.square_projection or not self.sentence_marks:
-            raise ValueError(
-                "an options.json has no place for joined_directions = true, square_projection = "
-                "true or sentence_marks = false: convert to NAME.safetensors or a pipeline"
-            )
-        if self.token_encoder != "bilm-tf":
-            raise ValueError(
-                f"an options.json has no place for the token encoder '{self.token_encoder}': "
-                f"only models that read bytes, or words alone, can be written so"
+                f"an options.json has no place for {lacking}: convert to NAME.safetensors or a "
+                f"pipeline"
             )
         options: dict[str, Any] = {"lstm": {}}
         if self.n_characters:
@@ -276,6 +264,12 @@ class BiLMConfig:
         return options
 
 
+_FIELDS: dict[str, TypeAdapter] = {
+    field.name: TypeAdapter(cast(Any, field.type), config=ConfigDict(strict=True))
+    for field in fields(BiLMConfig)
+}
+
+
 def _lookup(options: Mapping[str, Any], name: str, path: tuple[str, ...]) -> Any:
     value: Any = options
     for key in path:
@@ -285,39 +279,6 @@ def _lookup(options: Mapping[str, Any], name: str, path: tuple[str, ...]) -> Any
             raise ValueError(f"the options lack '{'.'.join(path)}'")
         value = value[key]
     return value
-
-
-def _check_int(name: str, value: Any, minimum: int, maximum: int = LARGEST_SIZE) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
-        raise ValueError(
-            f"{name} must be a whole number from {minimum} to {maximum}, got {shortened(value)}"
-        )
-
-
-def _check_clip(name: str, value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1e30:
-        raise ValueError(f"{name} must be null or a number above 0, got {shortened(value)}")
-
-
-def _checked_filters(filters: Any, max_characters: int) -> Filters:
-    try:
-        pairs = tuple((width, number) for width, number in filters)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"filters must be pairs [width, number], got {shortened(filters)}"
-        ) from None
-    if len(pairs) > MAX_LAYERS:
-        raise ValueError(f"filters must be at most {MAX_LAYERS} pairs, got {len(pairs)}")
-    for width, number in pairs:
-        _check_int("filters: width", width, 1)
-        _check_int("filters: number", number, 1)
-        if width > max_characters:
-            raise ValueError(
-                f"filters: width {width} is larger than max_characters_per_token ({max_characters})"
-            )
-    return pairs
 
 
 def _check_joined(config: BiLMConfig) -> None:
@@ -334,11 +295,6 @@ def _check_joined(config: BiLMConfig) -> None:
 
 def _check_token_encoder(config: BiLMConfig) -> None:
     """That the sizes of characters and words fit one another."""
-    if config.token_encoder not in TOKEN_ENCODERS:
-        raise ValueError(
-            f"token_encoder must be one of {', '.join(TOKEN_ENCODERS)}, "
-            f"got {shortened(config.token_encoder)}"
-        )
     is_bilm_tf = config.token_encoder == "bilm-tf"
     if config.char_embed_dim:
         if not config.filters:

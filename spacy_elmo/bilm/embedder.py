@@ -21,6 +21,7 @@ from .precision import resolve_precision
 from .state import BiLMState, State
 from .threads import one_thread, side_by_side
 from .token_encoder import TokenEncoder
+from .vocabulary import Vocabularies
 
 ENCODER_TOKENS = 256  # of one call of the CNN: a bound of the working memory
 # Of so many weights in the LSTMs' states the working memory is worth giving back, and the
@@ -35,27 +36,20 @@ class Embedder(OffloadedModule):
     for it keeps what depends on the weights alone: vectors of tokens, states after the first
     marks, and the weights laid out for the engine; all of it is dropped when they change.
 
-    config (BiLMConfig): The sizes.
-    encoder (TokenEncoder): The token encoder.
-    stacks (Sequence[Sequence[ProjectedLSTM]]): The LSTMs of each direction.
-    cache (int): Token strings whose vectors are kept.
-    precision (str): As `BiLM`.
+    The arguments are those of `BiLM`.
     """
 
     def __init__(
-        self,
-        config: BiLMConfig,
-        encoder: TokenEncoder,
-        stacks: Sequence[Sequence[ProjectedLSTM]],
-        *,
-        cache: int,
-        precision: str,
+        self, config: BiLMConfig, vocabularies: Vocabularies, *, cache: int, precision: str
     ):
         super().__init__()
         self.config = config
-        self.indexer = encoder.indexer
-        self.encoder = encoder
-        self.stacks = nn.ModuleList(nn.ModuleList(stack) for stack in stacks)
+        self.encoder = TokenEncoder(config, vocabularies)
+        self.indexer = self.encoder.indexer
+        self.stacks = nn.ModuleList(
+            nn.ModuleList(ProjectedLSTM(config, layer) for layer in range(config.n_layers))
+            for _ in range(config.n_directions)
+        )
         self.cache = TokenVectorCache(cache)
         self.alignment: Optional[Tensor]
         self.register_buffer("alignment", None)
@@ -104,11 +98,7 @@ class Embedder(OffloadedModule):
         self._checksum = None
 
     def embed(
-        self,
-        sentences: Sequence[Sequence[str]],
-        state: State = None,
-        *,
-        keep_marks: bool = False,
+        self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
     ) -> tuple[list[Tensor], BiLMState]:
         """Layers of the language model for tokenised sentences, of any lengths,
         empty ones included. Each is fed between its two sentence marks, if the model
@@ -138,23 +128,21 @@ class Embedder(OffloadedModule):
             return self._empty(sentences), self._initial_state(state, len(sentences))
         # Where every sentence starts from the same, so does what follows the first mark.
         is_frozen = not self.wants_gradient()
-        is_opened = False
         drops_marks = has_marks and not keep_marks
         if drops_marks and is_frozen and not isinstance(state, BiLMState):
-            is_opened = True
-            start = self._opened_state(state).rows([0] * len(sentences))
+            is_opened, start = True, self._opened_state(state).rows([0] * len(sentences))
         else:
-            start = self._initial_state(state, len(sentences))
+            is_opened, start = False, self._initial_state(state, len(sentences))
         types: dict[str, int] = {}
         marked = [self._marked(sentence) for sentence in sentences]
+        lengths = [len(sentence) for sentence in marked]
         flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
         strings = list(types)
         vectors = self._known_vectors(strings) if is_frozen else self.token_vectors(strings)
-        packed = pack([len(sentence) for sentence in marked], skip=int(is_opened))
+        packed = pack(lengths, skip=int(is_opened))
         rows = self._to_device(flat[packed.positions])
         started = start if is_opened else start.rows(packed.order)
         outputs, after = self._run(vectors, rows, packed.batch_sizes, started)
-        lengths = [len(sentence) for sentence in marked]
         kept = without_ends(lengths) if drops_marks else np.arange(sum(lengths))
         # A token's rows in all directions stand side by side.
         n_directions, n_items = self.config.n_directions, rows.shape[1]
@@ -285,10 +273,8 @@ class Embedder(OffloadedModule):
         """The engine for the weights as they are; None where it is not for them."""
         if self.wants_gradient() or self.dtype != torch.float32:
             return None
-        config = self.config
-        if config.connections == "highway" or config.joined_directions:
-            return None
-        if self.device.type != "cpu":
+        has_gates = self.config.connections == "highway"
+        if has_gates or self.config.joined_directions or self.device.type != "cpu":
             return None
         with exclusively():  # once, whoever comes at the same time
             if self._packed is None:
@@ -297,13 +283,9 @@ class Embedder(OffloadedModule):
             return self._packed
 
     def _make_engine(self, precision: str) -> Engine:
-        module = self.with_weights()
-        return Engine(
-            module.encoder,
-            cast(Sequence[Sequence[ProjectedLSTM]], module.stacks),
-            precision,
-            use_skip_connections=self.config.use_skip_connections,
-        )
+        module, skips = self.with_weights(), self.config.use_skip_connections
+        stacks = cast(Sequence[Sequence[ProjectedLSTM]], module.stacks)
+        return Engine(module.encoder, stacks, precision, use_skip_connections=skips)
 
     def _product_dtype(self) -> Optional[torch.dtype]:
         """The type of the products on a GPU; None for that of the weights."""
@@ -322,19 +304,16 @@ class Embedder(OffloadedModule):
         # Autograd keeps what all tokens need, and on a CPU the encoder takes its own parts.
         is_whole = self.wants_gradient() and self.device.type == "cpu"
         size = len(tokens) if is_whole else ENCODER_TOKENS
+        encoder = engine.encoder if engine is not None else self.encoder
 
         def encode(tokens: Sequence[str]) -> Tensor:
             parts = []
             for start in range(0, len(tokens), size):
                 ids = self.indexer(tokens[start : start + size])
-                on_device = TokenIds(
-                    *(part if part is None else self._to_device(np.asarray(part)) for part in ids)
-                )
-                parts.append(
-                    self.encoder(on_device, product_dtype)
-                    if engine is None
-                    else engine.encoder(on_device)
-                )
+                on_device = [
+                    each if each is None else self._to_device(np.asarray(each)) for each in ids
+                ]
+                parts.append(encoder(TokenIds(*on_device), product_dtype))
             return torch.cat(parts)
 
         by_length = [tokens[i] for i in order]
@@ -371,15 +350,12 @@ class Embedder(OffloadedModule):
 
     def _traces(self) -> tuple:
         """What of precision and weights changes with them."""
-        if self.is_offloaded:
-            return (self.precision,)
-        return (
-            self.precision,
-            *(
-                (weight.data_ptr(), weight.dtype, 0 if weight.is_inference() else weight._version)
-                for weight in self.parameters()
-            ),
+        weights = () if self.is_offloaded else self.parameters()
+        of_weights = (
+            (weight.data_ptr(), weight.dtype, 0 if weight.is_inference() else weight._version)
+            for weight in weights
         )
+        return (self.precision, *of_weights)
 
     def bring_back(self) -> None:
         with exclusively():

@@ -8,9 +8,8 @@ from typing import Optional, cast
 import torch
 from torch import Tensor, nn
 
-from .char_cnn import Highway, different
+from .char_cnn import Highway, pool
 from .convolution import largest_of_windows
-from .indexers import TokenIds
 from .lockstep import FEW_ROWS, LockstepLSTMs
 from .lstm import ProjectedLSTM
 from .lstm_products import doubled_candidate
@@ -18,7 +17,7 @@ from .packing import windows
 from .prepacked import make_product
 from .sequence import lstm_step
 from .threads import is_long_task, side_by_side
-from .token_encoder import TokenEncoder, combine
+from .token_encoder import TokenEncoder, TokenEncoding
 
 # Bounds of the working memory: different tokens that are multiplied at a time, and packed
 # items of a higher layer's inputs.
@@ -228,7 +227,7 @@ class PackedHighway:
         return torch.lerp(inputs, nonlinear.relu_(), gate.sigmoid_())
 
 
-class PackedEncoder:
+class PackedEncoder(TokenEncoding):
     """A `TokenEncoder`.
 
     encoder (TokenEncoder): The token encoder.
@@ -246,44 +245,23 @@ class PackedEncoder:
         self.highways: Sequence[Callable[[Tensor], Tensor]] = highways
         if precision != "float32":  # a copy of those would cost more memory than it gains
             self.highways = [PackedHighway(highway, precision) for highway in highways]
-        self.project: Callable[[Tensor], Tensor] = _unchanged
-        if encoder.projection is not None:
-            projection = encoder.projection
-            self.project = make_product(projection.weight, projection.bias, precision)
+        self.projection, layer = None, encoder.projection
+        if layer is not None:
+            self.projection = make_product(layer.weight, layer.bias, precision)
 
     def is_long(self, n_tokens: int) -> bool:
         """RETURNS (bool): Whether half of the tokens are worth a thread."""
         return is_long_task(n_tokens // 2, self.n_weights)
 
-    @torch.no_grad()
-    def __call__(self, ids: TokenIds) -> Tensor:
-        """
-        ids (TokenIds): What the encoder's indexer gives, as tensors.
-        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
-        """
-        return combine(
-            ids,
-            self.words,
-            self._of_characters,
-            self.project,
-            are_ready_made=self.are_ready_made,
-        )
+    __call__ = torch.no_grad()(TokenEncoding.combine)
 
-    def _of_characters(self, character_ids: Tensor) -> Tensor:
+    def of_characters(self, character_ids: Tensor, product_dtype: None = None) -> Tensor:
         assert self.embedding is not None
-        used, index = different(character_ids, self.embedding.num_embeddings)
-        characters = self.embedding(used)
-        pooled = [
-            largest_of_windows(
-                characters, index, convolution.weight, cast(Tensor, convolution.bias)
-            )
-            for convolution in self.convolutions
-        ]
-        vectors: Tensor = self.activation(torch.cat(pooled, dim=1))
+        pooled = pool(character_ids, self.embedding, self.convolutions, largest_of_windows)
+        vectors: Tensor = self.activation(pooled)
         for highway in self.highways:
             vectors = highway(vectors)
         return vectors
 
-
-def _unchanged(vectors: Tensor) -> Tensor:
-    return vectors
+    def project(self, vectors: Tensor, product_dtype: None = None) -> Tensor:
+        return vectors if self.projection is None else self.projection(vectors)

@@ -1,7 +1,7 @@
 """What a token encoder reads of a token string: ids of characters and words."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Optional, Protocol, Union
+from collections.abc import Sequence
+from typing import NamedTuple, Optional, Union
 
 import numpy as np
 from torch import Tensor
@@ -23,43 +23,42 @@ class TokenIds(NamedTuple):
     words: Union[np.ndarray, Tensor, None]
 
 
-class TokenIndexer(Protocol):
+class TokenIndexer:
     """How a model reads token strings.
 
-    marks (Tuple[str, str]): What it is given at the start and the end of a sentence.
+    config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): What it looks up.
+    RAISES (ValueError): The vocabularies do not fit the sizes, or lack a mark.
     """
 
-    marks: tuple[str, str]
-    vocabularies: Vocabularies
+    marks: tuple[str, str]  # what it is given at the start and the end of a sentence
+
+    def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
+        self.config = config
+        self.vocabularies = vocabularies
+        self.widths = (config.max_characters_per_token, config.widest_filter)
 
     def __call__(self, tokens: Sequence[str]) -> TokenIds:
         """
         tokens (Sequence[str]): Token strings.
         RETURNS (TokenIds): Their ids, as arrays.
         """
+        raise NotImplementedError
 
 
 def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer:
-    """Make the indexer that a config asks for.
-
-    config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): What there is to look up.
-    RETURNS (TokenIndexer): The indexer.
-    RAISES (ValueError): The vocabularies do not fit the sizes, or lack a mark.
-    """
+    """RETURNS (TokenIndexer): The indexer that a config asks for; the arguments are its own."""
     make = BilmTfIndexer if config.token_encoder == "bilm-tf" else ManyLangsIndexer
     return make(config, vocabularies)
 
 
-class BilmTfIndexer:
+class BilmTfIndexer(TokenIndexer):
     """UTF-8 bytes, word ids, or both: words of the vocabulary are ready-made then."""
 
     marks = (SENTENCE_START, SENTENCE_END)
 
     def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
-        self.config = config
-        self.vocabularies = vocabularies
+        super().__init__(config, vocabularies)
         _check_size("characters", vocabularies.characters, 0, ())
         is_complete = bool(config.n_words and not config.n_characters)
         special = (*self.marks, UNKNOWN) if is_complete else ()
@@ -67,49 +66,33 @@ class BilmTfIndexer:
         self.unknown = words[UNKNOWN] if is_complete and words is not None else -1
 
     def __call__(self, tokens: Sequence[str]) -> TokenIds:
-        characters = None
-        if self.config.n_characters:
-            characters = character_ids(
-                tokens,
-                max_characters=self.config.max_characters_per_token,
-                widest_filter=self.config.widest_filter,
-            )
-        return TokenIds(characters, _word_ids(tokens, self.vocabularies.words, self.unknown))
+        words = self.vocabularies.words
+        return TokenIds(
+            character_ids(tokens, *self.widths) if self.config.n_characters else None,
+            None if words is None else words.ids_of(tokens, self.unknown),
+        )
 
 
-class ManyLangsIndexer:
+class ManyLangsIndexer(TokenIndexer):
     """Code points, word ids, or both. Words are looked up as far as they are read."""
 
     marks = CODE_POINT_MARKS
 
     def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
-        self.config = config
-        self.vocabularies = vocabularies
-        characters = vocabularies.characters
+        super().__init__(config, vocabularies)
+        characters, words = vocabularies
         _check_size("characters", characters, config.n_characters, CODE_POINT_SPECIAL)
-        special = ("<oov>", *self.marks)
-        words = _check_size("words", vocabularies.words, config.n_words, special)
+        _check_size("words", words, config.n_words, ("<oov>", *self.marks))
         self.unknown = -1 if words is None else words["<oov>"]
 
     def __call__(self, tokens: Sequence[str]) -> TokenIds:
         characters, words = self.vocabularies
-        max_characters = self.config.max_characters_per_token
-        spelled = None
-        if characters is not None:
-            spelled = code_point_ids(
-                tokens,
-                characters,
-                max_characters=max_characters,
-                widest_filter=self.config.widest_filter,
-            )
-        cut = (token if token in self.marks else token[: max_characters - 2] for token in tokens)
-        return TokenIds(spelled, _word_ids(cut, words, self.unknown))
-
-
-def _word_ids(
-    tokens: Iterable[str], words: Optional[InputVocabulary], unknown: int
-) -> Optional[np.ndarray]:
-    return None if words is None else words.ids_of(tokens, unknown)
+        end = self.config.max_characters_per_token - 2
+        cut = (token if token in self.marks else token[:end] for token in tokens)
+        return TokenIds(
+            None if characters is None else code_point_ids(tokens, characters, *self.widths),
+            None if words is None else words.ids_of(cut, self.unknown),
+        )
 
 
 def _check_size(

@@ -41,12 +41,7 @@ class LockstepLSTMs:
         return lstm.state_weight.numel() <= MAX_STATE_WEIGHTS
 
     def run(
-        self,
-        inputs: Tensor,
-        batch_sizes: list[int],
-        hidden: Tensor,
-        cell: Tensor,
-        outputs: Tensor,
+        self, inputs: Tensor, batch_sizes: list[int], hidden: Tensor, cell: Tensor, outputs: Tensor
     ) -> None:
         """Run over packed sequences. The state is changed in place: a row that has
         ended keeps what it had.

@@ -1,7 +1,8 @@
 """The clipped LSTM with projection."""
 
-from typing import Optional
+from typing import Optional, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -9,6 +10,8 @@ from .config import BiLMConfig
 from .sequence import ProjectedLSTMSequence, SequenceOptions
 
 FORGET_BIAS = 1.0  # added when the model runs, never stored
+
+Values = TypeVar("Values", Tensor, np.ndarray)
 
 
 class ProjectedLSTM(nn.Module):
@@ -22,13 +25,13 @@ class ProjectedLSTM(nn.Module):
     Without a projection the output is not clipped.
 
     config (BiLMConfig): The sizes.
-    input_dim (Optional[int]): Width of the input; None for P.
+    layer (int): Its number, from 0.
     """
 
-    def __init__(self, config: BiLMConfig, input_dim: Optional[int] = None):
+    def __init__(self, config: BiLMConfig, layer: int = 0):
         super().__init__()
         lstm_dim, width = config.lstm_dim, config.projection_dim
-        input_dim = input_dim or width
+        input_dim = config.width if layer and config.joined_directions else width
         self.cell_clip = config.cell_clip
         self.proj_clip = config.proj_clip
         self.input_weight = nn.Parameter(torch.empty(4 * lstm_dim, input_dim))
@@ -96,7 +99,7 @@ def fused_lstm(
     """
     dtype = product_dtype or inputs.dtype
     bias = lstm.full_bias()
-    weights = [_in_pytorch_order(w) for w in (lstm.input_weight, lstm.state_weight, bias)]
+    weights = [swapped_gates(w) for w in (lstm.input_weight, lstm.state_weight, bias)]
     weights.append(torch.zeros_like(bias))
     if lstm.projection is not None:
         weights.append(lstm.projection)
@@ -115,7 +118,8 @@ def fused_lstm(
     return outputs, hidden.squeeze(0), cell.squeeze(0)
 
 
-def _in_pytorch_order(weight: Tensor) -> Tensor:
-    """From the gates' order i, j, f, o to PyTorch's i, f, j, o."""
-    i, j, f, o = weight.chunk(4)
-    return torch.cat([i, f, j, o])
+def swapped_gates(weight: Values) -> Values:
+    """RETURNS (Union[Tensor, numpy.ndarray]): From the gates' order i, j, f, o to that of PyTorch
+    and ELMoForManyLangs, i, f, j, o; or back."""
+    gates = weight.reshape(4, -1, *weight.shape[1:])
+    return gates[[0, 2, 1, 3]].reshape(weight.shape)

@@ -20,16 +20,16 @@ class ForwardProducts:
     over all gates is several times as fast as PyTorch's tanh.
 
     *Shapes:* as those of `ProjectedLSTMSequence`.
+
+    weights (Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]): Of inputs and state, bias, and
+        the projection.
+    dtype (Optional[torch.dtype]): Type of the products, if not the weights' own.
     """
 
     def __init__(
-        self,
-        input_weight: Tensor,
-        state_weight: Tensor,
-        bias: Tensor,
-        projection: Optional[Tensor],
-        dtype: Optional[torch.dtype],
+        self, weights: tuple[Tensor, Tensor, Tensor, Optional[Tensor]], dtype: Optional[torch.dtype]
     ):
+        input_weight, state_weight, bias, projection = weights
         self.dtype = dtype or input_weight.dtype
         self.is_lower = self.dtype != input_weight.dtype
         self.input_weight = self._transposed(doubled_candidate(input_weight))
@@ -51,11 +51,6 @@ class ForwardProducts:
         else:
             gates.addmm_(hidden, self.state_weight)
 
-    def project(self, gated: Tensor, outputs: Tensor) -> None:
-        """A step's output before it is clipped."""
-        assert self.projection is not None
-        _product(gated, self.projection, outputs)
-
     def _transposed(self, weight: Tensor) -> Tensor:
         """Laid out anew in float32, where products with few rows are faster so."""
         return weight.to(self.dtype).t() if self.is_lower else weight.t().contiguous()
@@ -67,19 +62,14 @@ class BackwardProducts:
     the products are of a lower type there is one chunk: a sum of chunks would be
     rounded once for each.
 
+    weights (Tuple[Tensor, Tensor, Optional[Tensor]]): Of inputs and state, and the projection.
     read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, n_inputs + P)`
     n_rows (int): Most rows of a step.
+    dtype (Optional[torch.dtype]): Type of the products, if not that of `read`.
     """
 
-    def __init__(
-        self,
-        input_weight: Tensor,
-        state_weight: Tensor,
-        projection: Optional[Tensor],
-        read: Tensor,
-        n_rows: int,
-        dtype: Optional[torch.dtype],
-    ):
+    def __init__(self, weights: tuple, read: Tensor, n_rows: int, dtype: Optional[torch.dtype]):
+        input_weight, state_weight, projection = weights
         self.dtype = dtype or read.dtype
         self.is_lower = self.dtype != read.dtype
         self.input_weight = _reordered(input_weight, _INSIDE).to(self.dtype)
@@ -95,11 +85,6 @@ class BackwardProducts:
         self.d_inputs = read.new_empty(len(read), n_inputs)
         self.d_weights = read.new_zeros(n_gates, read.shape[1])
         self.d_bias = read.new_zeros(n_gates)
-
-    def through_projection(self, d_outputs: Tensor, d_gated: Tensor) -> None:
-        """From the gradient of a step's outputs to that of what was projected."""
-        assert self.projection is not None
-        _product(d_outputs, self.projection, d_gated)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
         """Where the gradients of a step's gates go, the item `first` of its chunk on."""
@@ -125,7 +110,7 @@ class BackwardProducts:
         """
         d_gates = self.d_gates[: items.stop - items.start]
         if inputs:
-            _product(d_gates, self.input_weight, self.d_inputs[items])
+            write_product(d_gates, self.input_weight, self.d_inputs[items])
         if weights and self.is_lower:
             self.d_weights += torch.mm(d_gates.t(), self.read[items])
         elif weights:
@@ -148,7 +133,7 @@ def chunk_items(like: Tensor, n_gates: int) -> int:
     return max(1, CHUNK_GATES // n_gates) if like.is_cpu else max(1, len(like))
 
 
-def _product(left: Tensor, right: Tensor, out: Tensor) -> None:
+def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
     """A matrix product in the type of `right`, written in that of `out`."""
     if right.dtype == out.dtype:
         torch.mm(left, right, out=out)

@@ -15,7 +15,6 @@ from .lstm import ProjectedLSTM
 from .meta_device import on_meta_device
 from .packing import mirrored, windows
 from .state import BiLMState
-from .token_encoder import TokenEncoder
 from .vocabulary import Vocabularies
 
 WINDOW_ITEMS = 2048  # packed items of a window: a bound of the working memory
@@ -54,16 +53,7 @@ class BiLM(Embedder):
         cache: int = 20_000,
         precision: str = "float32",
     ):
-        super().__init__(
-            config,
-            TokenEncoder(config, vocabularies),
-            [
-                [ProjectedLSTM(config, _input_dim(config, i)) for i in range(config.n_layers)]
-                for _ in range(config.n_directions)
-            ],
-            cache=cache,
-            precision=precision,
-        )
+        super().__init__(config, vocabularies, cache=cache, precision=precision)
         has_highways = config.connections == "highway"
         self.highways = nn.ModuleList(
             nn.ModuleList(
@@ -97,11 +87,14 @@ class BiLM(Embedder):
         """
         if self.config.joined_directions:
             return self._run_joined(vectors, rows, batch_sizes, state, dropout, product_dtype)
+        # Windows with carried state are exact, and bound the working memory; but autograd keeps
+        # every step anyway, and they would only cost time.
+        max_items = rows.shape[1] if self.wants_gradient() else WINDOW_ITEMS
         outputs, hiddens, cells = [], [], []
         for direction, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
             hidden, cell = list(state.hidden[direction]), list(state.cell[direction])
             parts: list[list[Tensor]] = [[] for _ in stack]
-            for steps, items in windows(batch_sizes, self._window_items(rows)):
+            for steps, items in windows(batch_sizes, max_items):
                 inputs = vectors.index_select(0, rows[direction, items])
                 sizes = batch_sizes[steps]
                 for i, lstm in enumerate(stack):
@@ -182,13 +175,3 @@ class BiLM(Embedder):
         if reader is not None:
             lower.offload(lambda: reader().first_layers(n_layers))
         return lower
-
-    def _window_items(self, rows: Tensor) -> int:
-        """Windows with carried state are exact, and bound the working memory; but autograd
-        keeps every step anyway, and they would only cost time."""
-        return rows.shape[1] if self.wants_gradient() else WINDOW_ITEMS
-
-
-def _input_dim(config: BiLMConfig, layer: int) -> int:
-    """Width of what an LSTM reads."""
-    return config.width if layer and config.joined_directions else config.projection_dim

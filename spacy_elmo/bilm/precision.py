@@ -23,11 +23,9 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     RETURNS (str): "float32", "bfloat16", "int8", or "float16", which GPUs without
         bfloat16 compute in.
     """
-    if precision == "auto":
-        return next(name for name in _BY_SPEED[1:] if _is_available(name, device))
-    slower = _BY_SPEED[_BY_SPEED.index(precision) :]
+    slower = _BY_SPEED[1 if precision == "auto" else _BY_SPEED.index(precision) :]
     found = next(name for name in slower if _is_available(name, device))
-    if found != precision:
+    if precision not in (found, "auto"):
         _say_once(precision, found, device.type)
     return found
 
@@ -42,20 +40,16 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def _is_available(precision: str, device: torch.device) -> bool:
-    if precision == "float32":
-        return True
     if precision == "bfloat16":
         return has_bfloat16(device)
-    if precision == "float16":
-        return device.type == "cuda"
-    return device.type == "cpu" and can_multiply_int8()
+    if precision == "int8":
+        return device.type == "cpu" and can_multiply_int8()
+    return precision == "float32" or device.type == "cuda"
 
 
 @cache
 def _say_once(wanted: str, found: str, device: str) -> None:
     logger.warning(
         "precision = '%s' has no fast operation on this machine (%s): using '%s'",
-        wanted,
-        device,
-        found,
+        *(wanted, device, found),
     )

@@ -1,7 +1,8 @@
 """Matrix products with weights that never change, laid out for them beforehand."""
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Optional
+from typing import Optional
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +11,8 @@ from torch import Tensor
 # Unsigned, for that is what processors multiply fast with the signed weights.
 _ZERO_POINT = 128
 _LARGEST = 127.0
+# Of oneDNN's integer product: no bias, no scale, float32, and no operation after it.
+_PLAIN_OUTPUT: tuple = (None, 1.0, 0, torch.float32, "none", [], "")
 # Matrices of so many weights are in the processor's caches, and a layout of oneDNN's gains
 # less than the copies of its results cost.
 MAX_PLAIN_WEIGHTS = 2**20
@@ -54,11 +57,9 @@ def make_product(weight: Tensor, bias: Optional[Tensor], precision: str) -> Prod
     bias = None if bias is None else bias.detach().clone()
     if precision == "int8":
         return _Int8Product(weight, bias)
-    if precision == "bfloat16":
-        return _BFloat16Product(weight, bias)
-    if weight.numel() <= MAX_PLAIN_WEIGHTS:
+    if precision == "float32" and weight.numel() <= MAX_PLAIN_WEIGHTS:
         return _PlainProduct(weight, bias)
-    return _Float32Product(weight, bias)
+    return _LinearProduct(weight, bias, getattr(torch, precision))
 
 
 class _PlainProduct(Product):
@@ -80,31 +81,21 @@ class _PlainProduct(Product):
         sums.addmm_(inputs, self.weight)
 
 
-class _Float32Product(Product):
-    def __init__(self, weight: Tensor, bias: Optional[Tensor]):
-        self.linear = _make_linear(weight)
-        self.bias = bias
+class _LinearProduct(Product):
+    """Weights and inputs in one type, everything else in float32."""
+
+    def __init__(self, weight: Tensor, bias: Optional[Tensor], dtype: torch.dtype):
+        self.linear = _make_linear(weight.to(dtype))
+        self.bias, self.dtype = bias, dtype
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        return self.linear(inputs, self.bias)
-
-    def add_to(self, sums: Tensor, inputs: Tensor) -> None:
-        sums.add_(self.linear(inputs, None))
-
-
-class _BFloat16Product(Product):
-    """Weights and inputs in bfloat16, everything else in float32."""
-
-    def __init__(self, weight: Tensor, bias: Optional[Tensor]):
-        self.linear = _make_linear(weight.to(torch.bfloat16))
-        self.bias = bias
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        result = self.linear(inputs.to(torch.bfloat16), None).to(torch.float32)
+        if self.dtype == torch.float32:
+            return self.linear(inputs, self.bias)
+        result = self.linear(inputs.to(self.dtype), None).to(torch.float32)
         return result if self.bias is None else result.add_(self.bias)
 
     def add_to(self, sums: Tensor, inputs: Tensor) -> None:
-        sums.add_(self.linear(inputs.to(torch.bfloat16), None))
+        sums.add_(self.linear(inputs.to(self.dtype), None))
 
 
 class _Int8Product(Product):
@@ -131,20 +122,9 @@ class _Int8Product(Product):
         sums.addcmul_(self._multiply(integers), scales)
 
     def _multiply(self, integers: Tensor) -> Tensor:
+        quantized, weight = (1.0, _ZERO_POINT), (self.packed, self.scales, self.zero_points)
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
-            pad_rows(integers),
-            1.0,
-            _ZERO_POINT,
-            self.packed,
-            self.scales,
-            self.zero_points,
-            None,  # bias
-            1.0,
-            0,
-            torch.float32,
-            "none",
-            [],
-            "",
+            pad_rows(integers), *quantized, *weight, *_PLAIN_OUTPUT
         )
         return product[: len(integers)]
 
@@ -188,17 +168,11 @@ class _PackedLinear:
         return result[: len(inputs)]
 
 
-class _PlainLinear:
-    def __init__(self, weight: Tensor):
-        self.weight = weight.clone()
-
-    def __call__(self, inputs: Tensor, bias: Optional[Tensor]) -> Tensor:
-        return F.linear(inputs, self.weight, bias)
-
-
-def _make_linear(weight: Tensor) -> Any:
-    packs = weight.device.type == "cpu" and can_prepack(weight.dtype)
-    return _PackedLinear(weight) if packs else _PlainLinear(weight)
+def _make_linear(weight: Tensor) -> Callable[[Tensor, Optional[Tensor]], Tensor]:
+    if can_prepack(weight.dtype):
+        return _PackedLinear(weight)
+    copied = weight.clone()
+    return lambda inputs, bias: F.linear(inputs, copied, bias)
 
 
 @cache

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .lstm_products import BackwardProducts, ForwardProducts, chunk_items
+from .lstm_products import BackwardProducts, ForwardProducts, chunk_items, write_product
 from .packing import windows
 from .threads import is_long_product, one_thread
 
@@ -54,7 +54,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         options: SequenceOptions,
     ) -> tuple[Tensor, Tensor, Tensor]:
         weights = (input_weight, state_weight, bias, projection)
-        products = ForwardProducts(*weights, options.product_dtype)
+        products = ForwardProducts(weights, options.product_dtype)
         saved = _Saved.empty(inputs, cell.shape[1], is_projected=projection is not None)
         all_steps, previous_hidden, previous_cell = saved.steps(options), hidden, cell
         with one_thread(_is_short(options, state_weight)):
@@ -66,8 +66,8 @@ class ProjectedLSTMSequence(torch.autograd.Function):
                     lstm_step(
                         gates, previous_cell[:size], options.cell_clip, cells, squashed, gated
                     )
-                    if projection is not None:
-                        products.project(step.gated, step.outputs)
+                    if products.projection is not None:
+                        write_product(step.gated, products.projection, step.outputs)
                         if options.proj_clip is not None:
                             step.outputs.clamp_(-options.proj_clip, options.proj_clip)
                     previous_hidden, previous_cell = step.outputs, step.cells
@@ -96,7 +96,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         d_gated, scratch = torch.empty_like(cell), torch.empty_like(cell)
         read = torch.cat([inputs, _before_each_step(hidden, saved.outputs, sizes)], dim=1)
         weights = (input_weight, state_weight, projection)
-        products = BackwardProducts(*weights, read, sizes[0], options.product_dtype)
+        products = BackwardProducts(weights, read, sizes[0], options.product_dtype)
         all_steps, d_steps = saved.steps(options), d_outputs.split(sizes)
         cells = [cell, *(step.cells for step in all_steps)]
         d_states = [d_hidden, *d_steps]
@@ -107,11 +107,11 @@ class ProjectedLSTMSequence(torch.autograd.Function):
                     step, size, d_output = all_steps[number], sizes[number], d_steps[number]
                     first -= size
                     d_m, d_c = d_gated[:size], d_cell[:size]
-                    if projection is None:
+                    if products.projection is None:
                         d_m.copy_(d_output)
                     else:
                         _stop_where_clipped(d_output, step.outputs, options.proj_clip)
-                        products.through_projection(d_output, d_m)
+                        write_product(d_output, products.projection, d_m)
                     d_gates = products.gates_of_step(first, size)
                     previous_cell = cells[number][:size]
                     _through_cell(
@@ -119,17 +119,9 @@ class ProjectedLSTMSequence(torch.autograd.Function):
                     )
                     products.add_through_state(first, d_gates, d_states[number][:size])
                 products.end_chunk(items, inputs=needed[0], weights=needed[3] or needed[4])
-        d_input_weight, d_state_weight, d_bias = products.of_weights()
-        return (
-            products.d_inputs if needed[0] else None,
-            d_hidden if needed[1] else None,
-            d_cell if needed[2] else None,
-            d_input_weight if needed[3] else None,
-            d_state_weight if needed[4] else None,
-            d_bias if needed[5] else None,
-            products.of_projection(d_outputs, saved.gated) if needed[6] else None,
-            None,
-        )
+        d_projection = products.of_projection(d_outputs, saved.gated) if needed[6] else None
+        found = (products.d_inputs, d_hidden, d_cell, *products.of_weights(), d_projection)
+        return (*(grad if wanted else None for grad, wanted in zip(found, needed)), None)
 
 
 class _Saved(NamedTuple):
@@ -227,8 +219,9 @@ def _through_cell(
     torch.mul(d_cell, j, out=d_i)
     torch.mul(d_cell, previous_cell, out=d_f)
     torch.mul(d_cell, i, out=d_j)
-    _sigmoid_backward(d_gates[:, : 3 * width], step.gates[:, : 3 * width])
-    _tanh_backward(d_j, j)
+    proper, d_proper = step.gates[:, : 3 * width], d_gates[:, : 3 * width]
+    torch.ops.aten.sigmoid_backward.grad_input(d_proper, proper, grad_input=d_proper)
+    torch.ops.aten.tanh_backward.grad_input(d_j, j, grad_input=d_j)
     d_cell.mul_(f)
 
 
@@ -255,16 +248,6 @@ def _tanh_of_sigmoid(values: Tensor) -> None:
         torch.add(MINUS_ONE, values, alpha=2.0, out=values)
     else:
         values.mul_(2.0).sub_(1.0)
-
-
-def _sigmoid_backward(gradient: Tensor, result: Tensor) -> None:
-    """In place, by what the function gave."""
-    torch.ops.aten.sigmoid_backward.grad_input(gradient, result, grad_input=gradient)
-
-
-def _tanh_backward(gradient: Tensor, result: Tensor) -> None:
-    """In place, by what the function gave."""
-    torch.ops.aten.tanh_backward.grad_input(gradient, result, grad_input=gradient)
 
 
 def _last_items(batch_sizes: list[int]) -> Tensor:

@@ -119,21 +119,14 @@ class LanguageModelSoftmax(nn.Module):
         product_dtype (Optional[torch.dtype]): Type of the gradients' products.
         RETURNS (Tensor): A scalar, in nats.
         """
-        at = torch.searchsorted(rows.words, torch.cat([targets, candidates.words]))
-        target_offset = contexts.new_zeros(len(targets))
-        candidate_offset = contexts.new_zeros(len(candidates.words))
+        both = (targets, candidates.words)
+        at = torch.searchsorted(rows.words, torch.cat(both)).split([len(words) for words in both])
+        offsets = [contexts.new_zeros(len(words)) for words in both]
         if candidates.n_draws:
-            target_offset -= self.log_inclusion(targets, candidates.n_draws)
-            candidate_offset -= self.log_inclusion(candidates.words, candidates.n_draws)
+            for offset, words in zip(offsets, both):
+                offset -= self.log_inclusion(words, candidates.n_draws)
         return SampledSoftmaxLoss.apply(
-            contexts,
-            rows.weight,
-            rows.bias,
-            at[: len(targets)],
-            at[len(targets) :],
-            target_offset,
-            candidate_offset,
-            product_dtype,
+            contexts, rows.weight, rows.bias, *at, *offsets, product_dtype
         )
 
     @torch.no_grad()
@@ -199,8 +192,7 @@ class AdaptiveSoftmax(nn.Module):
     @torch.no_grad()
     def log_probabilities(self, contexts: Tensor) -> Tensor:
         """As that of `LanguageModelSoftmax`."""
-        found: Tensor = self.layers.log_prob(contexts)
-        return found.double()
+        return self.layers.log_prob(contexts).double()
 
 
 Softmax = LanguageModelSoftmax | AdaptiveSoftmax

@@ -24,12 +24,12 @@ LEAST_ROWS = 8
 _local = threading.local()
 
 
-class _Helper:
+class _Helper(ThreadPoolExecutor):
     """A thread beside those of the caller, for one of them at a time."""
 
     def __init__(self) -> None:
+        super().__init__(1, thread_name_prefix="elmo")
         self.is_free = threading.Lock()
-        self.pool = ThreadPoolExecutor(1, thread_name_prefix="elmo")
 
 
 _helper = _Helper()
@@ -96,7 +96,7 @@ def side_by_side(tasks: Sequence[Callable[[], Result]], *, wanted: bool = True) 
             return task()
 
     try:
-        later = helper.pool.submit(run, second)
+        later = helper.submit(run, second)
         try:
             done = run(first)
         finally:

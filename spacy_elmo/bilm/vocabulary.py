@@ -9,6 +9,7 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from ..files import atomic_write
+from ..files.errors import named_errors
 
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"
@@ -135,10 +136,8 @@ class Vocabulary(InputVocabulary):
         RETURNS (Vocabulary): The vocabulary.
         RAISES (ValueError): It is none, or not UTF-8.
         """
-        try:
+        with named_errors(path):
             return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
 
     def to_disk(self, path: Path) -> None:
         """Write a `vocab.txt`."""

@@ -65,7 +65,7 @@ def test_settings():
         assert "connections" not in config.to_dict()
     for config in (residual, none, highway):
         assert BiLMConfig.from_dict(config.to_dict()) == config
-    with pytest.raises(ValueError, match="connections must be one of residual, highway, none"):
+    with pytest.raises(ValueError, match="connections.*'residual', 'highway' or 'none'"):
         BiLMConfig(connections="dense")
 
 
