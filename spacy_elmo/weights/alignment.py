@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ..files.errors import named_errors
+
 _PYTORCH = (".pth", ".pt")
 
 
@@ -21,13 +23,11 @@ def read_alignment(path: Path, width: int) -> torch.Tensor:
         raise ValueError(
             f"align: {path} is a file of PyTorch's: save its matrix W by numpy.save('W.npy', W)"
         )
-    try:
+    with named_errors(f"align: no matrix can be read from {path}", (OSError, ValueError)):
         if path.suffix == ".npy":
             found = np.load(path, mmap_mode="r", allow_pickle=False)
         else:
             found = np.loadtxt(path, dtype="float32", ndmin=2, max_rows=width + 1)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"align: no matrix can be read from {path}: {error}") from error
     if found.shape != (width, width):
         raise ValueError(
             f"align: the matrix in {path} has shape {found.shape}, but the vectors are {width} "

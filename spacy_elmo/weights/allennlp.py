@@ -12,11 +12,11 @@ import srsly
 import torch
 
 from ..bilm.config import BiLMConfig
-from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
-from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
+from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import OpenedFile, by_its_name
+from ..files.errors import named_errors
 from ..files.hdf5 import guarded_hdf5
 from .archives import AnyFile, File, read_json, stem, suffix
 from .bundle import ModelBundle, Prediction
@@ -24,6 +24,7 @@ from .format import Format
 from .hdf5_file import HDF5Arrays, open_hdf5
 from .layout import Entry, build, plain, read_parameters, stored_arrays, transposed
 from .offloading import offload, open_files
+from .softmax_file import make_prediction
 from .vocabulary_files import VOCABULARY_FILE, read_vocab
 
 OPTIONS_FILE = "options.json"
@@ -86,28 +87,24 @@ class AllenNLP(Format):
         with ExitStack() as stack:
             paths = [self.weights, *([] if self.embeddings is None else [self.embeddings])]
             files = open_files(*paths) if type(self) is AllenNLP else []
-            stored, *others = (stack.enter_context(self._opened(path)) for path in paths)
-            words = self._read_words(others[0] if others else stored) if has_words else None
-            config = self._config(options, stored, 0 if words is None else len(words))
+            stored = [stack.enter_context(self._opened(path)) for path in paths]
+            words = self._read_words(stored[-1]) if has_words else None
+            config = self._config(options, stored[0], 0 if words is None else len(words))
 
-            def make(stored: HDF5Arrays, others: Optional[HDF5Arrays] = None) -> BiLM:
-                return self._build(config, words, stored, others or stored)
-
-            def make_again(*files: OpenedFile) -> BiLM:
+            def read_again(*files: OpenedFile) -> BiLM:
                 with ExitStack() as stack:
-                    return make(*(stack.enter_context(open_hdf5(file)) for file in files))
+                    again = [stack.enter_context(open_hdf5(file)) for file in files]
+                    return self._build(config, words, again)
 
-            bilm = make(stored, *others)
-            offload(bilm, files, make_again)
+            bilm = self._build(config, words, stored)
+            offload(bilm, files, read_again)
             bundle = ModelBundle(bilm, provenance=bilm.provenance)
-            text = stored.attribute(PROVENANCE)
-            try:
+            text = stored[0].attribute(PROVENANCE)
+            with named_errors(f"{self.weights}: its provenance is not JSON"):
                 provenance = None if text is None else srsly.json_loads(text)
-            except ValueError as error:
-                raise ValueError(f"{self.weights}: its provenance is not JSON: {error}") from error
             bundle.add_provenance(provenance, self.weights)
             if not weights_only:
-                self._add_rest(bundle, stored)
+                self._add_rest(bundle, stored[0])
         return bundle
 
     def _opened(self, path: File) -> AbstractContextManager[HDF5Arrays]:
@@ -166,25 +163,19 @@ class AllenNLP(Format):
         # Published options do not say; bilm-tf names a single direction in another way.
         found = not any(name.startswith("rnn/") for name in stored)
         bidirectional = declared if isinstance(declared, bool) else found
-        try:
+        with named_errors(self.options):
             return BiLMConfig.from_options(options, n_words=n_words, bidirectional=bidirectional)
-        except ValueError as error:
-            raise ValueError(f"{self.options}: {error}") from error
 
     def _build(
-        self,
-        config: BiLMConfig,
-        words: Optional[InputVocabulary],
-        stored: HDF5Arrays,
-        others: HDF5Arrays,
+        self, config: BiLMConfig, words: Optional[InputVocabulary], stored: list[HDF5Arrays]
     ) -> BiLM:
-        """The model; `others` has the vectors of its words, if it has any."""
-        layout = [entry for entry in _layout(config, stored) if entry.name != EMBEDDING]
-        parameters = read_parameters(layout, stored, self.options.name, OUR_GROUPS)
+        """The model; the last file has the vectors of its words, if it has any."""
+        layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
+        parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
         if words is not None:
             shape = (len(words), config.projection_dim)
             table = plain(EMBEDDING, shape, "encoder.words.weight")
-            parameters.update(read_parameters([table], others, self.options.name, ()))
+            parameters.update(read_parameters([table], stored[-1], self.options.name, ()))
         return build(config, Vocabularies(words=words), parameters, source=self.weights)
 
     def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
@@ -200,30 +191,26 @@ class AllenNLP(Format):
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays) -> None:
         """The softmax, and what has no place."""
         if any(name.startswith(SOFTMAX) for name in stored):
-            if _existing(self.weights, VOCABULARY_FILE) is None:
+            words = _existing(self.weights, VOCABULARY_FILE)
+            if words is None:
                 bundle.missing = VOCABULARY_FILE
             else:
-                bundle.prediction = self._read_softmax(stored, bundle.bilm.config.projection_dim)
+                width = bundle.bilm.config.projection_dim
+                bundle.prediction = self._read_softmax(stored, width, words)
         known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:
             bundle.extras.append(f"datasets that are no part of a biLM ({', '.join(unknown)})")
 
-    def _read_softmax(self, stored: HDF5Arrays, width: int) -> Prediction:
+    def _read_softmax(self, stored: HDF5Arrays, width: int, words_of: File) -> Prediction:
         """bilm-tf leaves the softmax out; other programs may add it."""
         shape = stored.shape(WEIGHT)
         n_words = shape[0] if shape else 0
         layout = [plain(WEIGHT, (n_words, width), "weight"), plain(BIAS, (n_words,), "bias")]
         parameters = read_parameters(layout, stored, self.options.name, (SOFTMAX,))
-        words = _vocabulary_of(WEIGHT, n_words, self.weights, None)
-        with on_meta_device():
-            softmax = LanguageModelSoftmax(n_words=n_words, width=width)
-        softmax.load_state_dict(parameters, assign=True)
-        try:
-            vocabulary = Vocabulary([word or "" for word in words.strings])
-        except ValueError as error:
-            raise ValueError(f"{VOCABULARY_FILE} of {self.weights}: {error}") from error
-        return softmax.eval().requires_grad_(False), vocabulary
+        read = _vocabulary_of(WEIGHT, n_words, self.weights, words_of)
+        words = [word or "" for word in read.strings]
+        return make_prediction(parameters, words, width, self.weights, words_of)
 
 
 def _write_words(bundle: ModelBundle, path: Path, target: Path) -> None:

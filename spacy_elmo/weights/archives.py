@@ -1,5 +1,6 @@
 """Files of a model in a folder, or in a zip archive, which is read where it lies."""
 
+import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,15 +11,8 @@ from typing import Any, BinaryIO, TypeVar, Union
 import srsly
 
 from ..files import OpenedFile
-from .limits import (
-    LARGEST_DIRECTORY,
-    LARGEST_FILE,
-    LARGEST_JSON,
-    LARGEST_RATIO,
-    MAX_ENTRIES,
-    MAX_LEVELS,
-    SMALL,
-)
+from ..files.errors import named_errors
+from .limits import LARGEST_DIRECTORY, LARGEST_JSON, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
 File = Union[Path, zipfile.Path]
 Readable = Union[File, OpenedFile]
@@ -39,12 +33,11 @@ def opened_path(path: Path) -> Iterator[File]:
     if path.suffix.lower() != SUFFIX or not path.is_file():
         yield path
         return
-    try:
+    # zipfile raises many kinds of errors for broken archives.
+    with named_errors(f"{path}: not a readable zip archive", Exception):
         with path.open("rb") as stream:
             check_directory(stream)
         archive = zipfile.ZipFile(path)
-    except Exception as error:  # zipfile raises many kinds for broken archives
-        raise ValueError(f"{path}: not a readable zip archive: {error}") from error
     with archive:
         _check_names(archive, path)
         folder = zipfile.Path(archive)
@@ -61,7 +54,7 @@ def opened(file: Readable) -> Iterator[BinaryIO]:
     RAISES (ValueError): It cannot be read.
     """
     if isinstance(file, zipfile.Path):
-        yield BytesIO(read_bytes(file, max_bytes=LARGEST_FILE))
+        yield BytesIO(_read_packed(file))
         return
     with file.open() if isinstance(file, OpenedFile) else _open(file) as stream:
         yield stream
@@ -92,10 +85,8 @@ def read_json(file: File) -> Any:
     RAISES (ValueError): It is none, not UTF-8, or too large.
     """
     content = read_bytes(file, LARGEST_JSON)
-    try:
+    with named_errors(f"{file}: not JSON"):
         return srsly.json_loads(content.decode("utf8"))
-    except ValueError as error:
-        raise ValueError(f"{file}: not JSON: {error}") from error
 
 
 def read_object(file: File) -> dict[str, Any]:
@@ -143,28 +134,20 @@ def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
             )
 
 
-def check_regular(path: Path) -> None:
-    """RAISES (ValueError): It is a pipe or a device, to read which may never end."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path}: cannot be read: not a regular file")
-
-
 def _open(path: Path) -> BinaryIO:
-    check_regular(path)
+    if path.exists() and not path.is_file():  # to read a pipe or a device may never end
+        raise ValueError(f"{path}: cannot be read: not a regular file")
     try:
         return path.open("rb")
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _read_packed(file: zipfile.Path, max_bytes: int) -> bytes:
-    archive = file.root
-    try:
-        info = archive.getinfo(file.at)
+def _read_packed(file: zipfile.Path, max_bytes: float = math.inf) -> bytes:
+    with named_errors(f"{file}: cannot be read from the archive", Exception):
+        info = file.root.getinfo(file.at)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError("packed in a way that is not supported; unpack the archive yourself")
-        if info.file_size > min(max_bytes, SMALL + LARGEST_RATIO * info.compress_size):
+        if info.file_size > min(max_bytes, largest_unpacked(info.compress_size)):
             raise ValueError(f"claims to hold {info.file_size:,} bytes")
-        return archive.read(info)
-    except Exception as error:  # zipfile raises many kinds for broken archives
-        raise ValueError(f"{file}: cannot be read from the archive: {error}") from error
+        return file.root.read(info)

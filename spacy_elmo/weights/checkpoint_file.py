@@ -3,13 +3,13 @@
 import importlib
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Optional
 
 import numpy as np
 
-from .allennlp import BIAS, EMBEDDING, OPTIONS_FILE, WEIGHT, AllenNLP, beside
+from .allennlp import BIAS, EMBEDDING, WEIGHT, AllenNLP
 from .archives import File
 
 STATE_FILE = "checkpoint"  # in which TensorFlow notes the latest
@@ -35,39 +35,26 @@ class Checkpoint(AllenNLP):
     suffixes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def find(cls, path: File) -> Optional["Checkpoint"]:
+    def find(cls, path: File) -> Optional[AllenNLP]:
         if not isinstance(path, Path):
             return None
         prefix = _latest(path) if path.is_dir() else _prefix(path)
-        if prefix is None:
-            return None
-        options = beside(prefix, OPTIONS_FILE)
-        found = next((file for file in options if file.is_file()), None)
-        if found is None:
-            raise ValueError(f"{prefix}: no options beside it; expected {options[-1]}")
-        return cls(found, prefix)
+        return None if prefix is None else cls._of(prefix)
 
     def files(self) -> list[Path]:
-        assert isinstance(self.weights, Path)
-        parts = sorted(self.weights.parent.glob(f"{self.weights.name}.*"))
-        others = [*beside(self.weights, "vocab.txt"), self.options]
-        return [*parts, *(file for file in others if isinstance(file, Path) and file.is_file())]
+        prefix, *others = super().files()
+        return [*sorted(prefix.parent.glob(f"{prefix.name}.*")), *others]
 
     def dtype(self) -> Optional[str]:
         return None
 
-    @contextmanager
-    def _opened(self, path: File) -> Iterator[Any]:
-        if path != self.weights:
-            with super()._opened(path) as stored:
-                yield stored
-            return
-        yield CheckpointArrays(_load(self.weights), str(self.weights))
+    def _opened(self, path: File) -> AbstractContextManager[Any]:
+        return nullcontext(CheckpointArrays(_load(path), str(path)))
 
 
-class CheckpointArrays:
-    """The variables of a language model in a checkpoint, by their names in HDF5; those of an
-    optimizer stand below them, and are left out.
+class CheckpointArrays(dict[str, str]):
+    """The variables of a language model in a checkpoint, by their names in HDF5, `StoredArrays`;
+    those of an optimizer stand below them, and are left out.
 
     reader (CheckpointReader): TensorFlow's.
     source (str): The checkpoint's name in messages.
@@ -78,7 +65,7 @@ class CheckpointArrays:
     def __init__(self, reader: Any, source: str):
         self.source = source
         self._reader = reader
-        with self._named_errors():
+        with _named_errors(source):
             self._shapes = dict(reader.get_variable_to_shape_map())
             self._dtypes = dict(reader.get_variable_to_dtype_map())
         variables = [
@@ -88,39 +75,26 @@ class CheckpointArrays:
         ]
         if not variables:
             raise ValueError(f"{source}: a checkpoint without variables of bilm-tf ('{_SCOPE}...')")
-        self._names = {hdf5_name(name): name for name in variables}
-        if BIAS in self._names and WEIGHT not in self._names and EMBEDDING in self._names:
-            self._names[WEIGHT] = self._names[EMBEDDING]  # share_embedding_softmax
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        super().__init__((hdf5_name(name), name) for name in variables)
+        if BIAS in self and WEIGHT not in self and EMBEDDING in self:
+            self[WEIGHT] = self[EMBEDDING]  # share_embedding_softmax
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
         """As `StoredArrays` says."""
-        if name not in self._names:
+        if name not in self:
             return None
-        theirs = self._names[name]
+        theirs = self[name]
         if not self._dtypes[theirs].is_floating:
             raise ValueError(f"{self.source}: variable '{theirs}' holds no floats")
         return tuple(self._shapes[theirs])
 
     def read(self, name: str) -> np.ndarray:
         """As `StoredArrays` says."""
-        with self._named_errors():
-            return np.asarray(self._reader.get_tensor(self._names[name]), dtype="float32")
+        with _named_errors(self.source):
+            return np.asarray(self._reader.get_tensor(self[name]), dtype="float32")
 
     def attribute(self, name: str) -> None:
         """RETURNS (None): A checkpoint has none."""
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # TensorFlow has kinds of its own
-            raise _unreadable(self.source, error) from error
 
 
 def hdf5_name(variable: str) -> str:
@@ -140,15 +114,17 @@ def _load(prefix: File) -> Any:
             f"tensorflow, or where bilm-tf is run, make the HDF5 file that needs none: "
             f"bilm.training.dump_weights('{getattr(prefix, 'parent', '')}', 'weights.hdf5')"
         ) from None
-    try:
+    with _named_errors(str(prefix)):
         return tensorflow.train.load_checkpoint(str(prefix))
-    except Exception as error:
-        raise _unreadable(str(prefix), error) from error
 
 
-def _unreadable(source: str, error: Exception) -> ValueError:
-    reason = str(error).split("\n")[0] or type(error).__name__
-    return ValueError(f"{source}: TensorFlow cannot read this checkpoint: {reason}")
+@contextmanager
+def _named_errors(source: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # TensorFlow has kinds of its own
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise ValueError(f"{source}: TensorFlow cannot read this checkpoint: {reason}") from error
 
 
 def _latest(folder: Path) -> Optional[Path]:

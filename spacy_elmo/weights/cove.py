@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..bilm.config import BiLMConfig
-from ..bilm.lstm import FORGET_BIAS
+from ..bilm.config import NO_CHARACTERS, BiLMConfig
+from ..bilm.lstm import FORGET_BIAS, swapped_gates
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters
@@ -59,12 +59,8 @@ def read_cove(file: Path, vectors: WordVectors) -> BiLM:
             f"the two must be equal, for layer 0 is as wide as the others"
         )
     arrays = read_parameters(_layout(config), stored, "its first matrix")
-    return build(
-        config,
-        _vocabularies(vectors.words),
-        {"encoder.words.weight": _table(vectors.table), **_parameters(config, arrays)},
-        source=file,
-    )
+    parameters = {"encoder.words.weight": _table(vectors.table), **_parameters(config, arrays)}
+    return build(config, _vocabularies(vectors.words), parameters, source=file)
 
 
 def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
@@ -82,10 +78,7 @@ def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
         cell_clip=None,
         proj_clip=None,
         use_skip_connections=False,
-        char_embed_dim=0,
-        filters=(),
-        n_highway=0,
-        n_characters=0,
+        **NO_CHARACTERS,
         n_words=n_words + len(SPECIAL),
         word_embed_dim=width,
         joined_directions=True,
@@ -95,9 +88,8 @@ def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
 
 def new_cove(vectors: WordVectors) -> BiLM:
     """RETURNS (BiLM): An encoder on word vectors, with random LSTMs, to be trained."""
-    bilm = BiLM(
-        cove_config(len(vectors.words), vectors.table.shape[1]), _vocabularies(vectors.words)
-    )
+    config = cove_config(len(vectors.words), vectors.table.shape[1])
+    bilm = BiLM(config, _vocabularies(vectors.words))
     words = bilm.encoder.words
     assert words is not None
     words.weight.data = _table(vectors.table)
@@ -122,7 +114,7 @@ def _without_prefix(stored: StateDict) -> StateDict:
     """What stands before the names of PyTorch's LSTM, if anything, is taken away."""
     first = next((name for name in stored if name.endswith("weight_ih_l0")), "")
     prefix = first.removesuffix("weight_ih_l0")
-    tensors = {name.removeprefix(prefix): stored.tensor(name) for name in stored}
+    tensors = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}
     return StateDict(tensors, stored.source)
 
 
@@ -146,14 +138,8 @@ def _parameters(config: BiLMConfig, arrays: dict[str, torch.Tensor]) -> dict[str
     found = {}
     for name, ours, _ in _directions(config):
         input_weight, state_weight, *biases = (arrays[f"{part}_{name}"] for part in PARTS)
-        i, j, f, o = _swapped_gates(biases[0] + biases[1]).chunk(4)
-        found[f"{ours}.input_weight"] = _swapped_gates(input_weight)
-        found[f"{ours}.state_weight"] = _swapped_gates(state_weight)
+        i, j, f, o = swapped_gates(biases[0] + biases[1]).chunk(4)
+        found[f"{ours}.input_weight"] = swapped_gates(input_weight)
+        found[f"{ours}.state_weight"] = swapped_gates(state_weight)
         found[f"{ours}.bias"] = torch.cat([i, j, f - FORGET_BIAS, o])
     return found
-
-
-def _swapped_gates(values: torch.Tensor) -> torch.Tensor:
-    """From PyTorch's order of the gates, i, f, j, o, to ours, i, j, f, o."""
-    i, f, j, o = values.chunk(4)
-    return torch.cat([i, j, f, o])

@@ -12,7 +12,8 @@ import requests
 
 from .. import __version__
 from ..files import checksum, full_disk, progress_bar
-from .limits import LARGEST_JSON, LARGEST_RATIO, SMALL
+from ..files.errors import named_errors
+from .limits import LARGEST_JSON, largest_unpacked
 from .remote_file import RemoteFile
 
 TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a single byte
@@ -82,10 +83,9 @@ def check(file: RemoteFile, path: Path) -> None:
     md5 = None if file.md5 is None else checksum(path, "md5")
     if md5 != file.md5:
         raise ValueError(f"{path} has the MD5 {md5}, it should be {file.md5}")
-    try:
-        _open(path, Path(file.name).suffix)
-    except Exception as error:  # of whichever library
-        raise ValueError(f"{path} is no {Path(file.name).suffix} file: {error}") from error
+    suffix = Path(file.name).suffix
+    with named_errors(f"{path} is no {suffix} file", Exception):  # of whichever library
+        _open(path, suffix)
 
 
 class _Part:
@@ -103,10 +103,6 @@ class _Part:
         """RETURNS (int): Bytes that can be gone on from; 0 if the version is not known."""
         is_known = self.path.is_file() and self.version_path.is_file()
         return self.path.stat().st_size if is_known else 0
-
-    @property
-    def version(self) -> str:
-        return self.version_path.read_text("utf8")
 
     def start(self, reply: requests.Response) -> None:
         """Begin anew, with the version of a reply."""
@@ -156,7 +152,8 @@ def _short(error: Exception) -> str:
 def _request(session: requests.Session, file: RemoteFile, part: _Part) -> requests.Response:
     headers = {"User-Agent": f"spacy-elmo/{__version__}", "Accept-Encoding": "identity"}
     if part.size:
-        headers.update({"Range": f"bytes={part.size}-", "If-Range": part.version})
+        version = part.version_path.read_text("utf8")
+        headers.update({"Range": f"bytes={part.size}-", "If-Range": version})
     return session.get(file.url, headers=headers, stream=True, timeout=TIMEOUT)
 
 
@@ -231,7 +228,7 @@ def _open(path: Path, suffix: str) -> None:
     elif suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             claimed = sum(member.file_size for member in archive.infolist())
-            if claimed > SMALL + LARGEST_RATIO * path.stat().st_size:
+            if claimed > largest_unpacked(path.stat().st_size):
                 raise ValueError(f"it claims to hold {claimed:,} bytes")
             broken = archive.testzip()
         if broken:

@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -11,8 +11,9 @@ import h5py
 import numpy as np
 
 from ..bilm.config import shortened
+from ..files.errors import named_errors
 from .archives import Readable, opened
-from .limits import LARGEST_JSON, LARGEST_RATIO, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, SMALL
+from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
 _GZIP = h5py.h5z.FILTER_DEFLATE
 # Filters that unpack no more than a chunk, which is looked at, or none at all. For some others
@@ -37,8 +38,9 @@ class _Description(NamedTuple):
         return self.n_chunks * self.chunk_bytes
 
 
-class HDF5Arrays:
-    """The datasets of an open file. Soft and external links are not followed.
+class HDF5Arrays(dict[str, h5py.Dataset]):
+    """The datasets of an open file by name, `StoredArrays`. Soft and external links are not
+    followed.
 
     file (h5py.File): The file.
     source (str): Its name in messages.
@@ -50,22 +52,16 @@ class HDF5Arrays:
     def __init__(self, file: h5py.File, source: str, n_bytes: int):
         self.source = source
         self._file = file
-        with _named_errors(source):
-            self._datasets = dict(sorted(_datasets(file), key=lambda named: named[0]))
-            described = {name: _describe(item) for name, item in self._datasets.items()}
-        self._described = described
-        claimed = sum(dataset.n_bytes for dataset in described.values())
-        if claimed > SMALL + LARGEST_RATIO * n_bytes:
+        with _readable(source):
+            super().__init__(sorted(_datasets(file), key=lambda named: named[0]))
+            self._described = {name: _describe(item) for name, item in self.items()}
+        described = self._described.values()
+        claimed = sum(dataset.n_bytes for dataset in described)
+        if claimed > largest_unpacked(n_bytes):
             raise ValueError(f"{source}: claims to hold {claimed:,} bytes in a file of {n_bytes:,}")
-        n_chunks = sum(dataset.n_chunks for dataset in described.values())
+        n_chunks = sum(dataset.n_chunks for dataset in described)
         if n_chunks > MAX_CHUNKS:
             raise ValueError(f"{source}: {n_chunks:,} chunks, there may be {MAX_CHUNKS:,}")
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._described
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._described)
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
         """As `StoredArrays` says."""
@@ -76,7 +72,7 @@ class HDF5Arrays:
         if not described.is_inside:
             raise ValueError(f"{what} is in another file, or packed otherwise than by gzip")
         if not described.is_float:
-            kind = shortened(str(self._datasets[name].dtype))
+            kind = shortened(str(self[name].dtype))
             raise ValueError(f"{what} holds {kind}, not floats")
         if described.shape is None:
             raise ValueError(f"{what} holds nothing")
@@ -84,19 +80,18 @@ class HDF5Arrays:
 
     def read(self, name: str) -> np.ndarray:
         """As `StoredArrays` says."""
-        with _named_errors(self.source), np.errstate(over="ignore"):
+        with _readable(self.source), np.errstate(over="ignore"):
             if self._described[name].is_packed:
-                _check_chunks(self._datasets[name], self._described[name].chunk_bytes)
-            return np.asarray(self._datasets[name][()], dtype="float32")
+                _check_chunks(self[name], self._described[name].chunk_bytes)
+            return np.asarray(self[name][()], dtype="float32")
 
     def dtypes(self) -> set[str]:
         """RETURNS (Set[str]): The types of all datasets of floats."""
-        floats = (name for name, described in self._described.items() if described.is_float)
-        return {str(self._datasets[name].dtype) for name in floats}
+        return {str(self[name].dtype) for name in self if self._described[name].is_float}
 
     def attribute(self, name: str) -> Optional[str]:
         """RETURNS (Optional[str]): An attribute of the file, as text; None if there is none."""
-        with _named_errors(self.source):
+        with _readable(self.source):
             if name not in self._file.attrs:
                 return None
             text = str(self._file.attrs[name])
@@ -115,7 +110,7 @@ def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
     """
     with opened(file) as stream:
         n_bytes = stream.seek(0, 2)
-        with _named_errors(str(file)):
+        with _readable(file):
             # HDF5 reads a file by itself faster than through Python.
             content = h5py.File(file if isinstance(file, Path) else stream, "r")
         with content:
@@ -172,10 +167,6 @@ def _check_chunks(dataset: h5py.Dataset, chunk_bytes: int) -> None:
             raise ValueError(f"a chunk of '{dataset.name}' holds more than it may")
 
 
-@contextmanager
-def _named_errors(source: str) -> Iterator[None]:
-    """HDF5's errors, of which there are many kinds, with the name of the file."""
-    try:
-        yield
-    except Exception as error:
-        raise ValueError(f"{source}: not a readable HDF5 file: {error}") from error
+def _readable(source: object) -> AbstractContextManager[None]:
+    """HDF5's errors are of many kinds."""
+    return named_errors(f"{source}: not a readable HDF5 file", Exception)

@@ -11,6 +11,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import Vocabularies
+from ..files.errors import named_errors
 from .archives import File
 
 Arrays = list[np.ndarray]
@@ -44,9 +45,6 @@ class StoredArrays(Protocol):
 
     kind: str
     source: str
-
-    def __contains__(self, name: object) -> bool:
-        """RETURNS (bool): Whether there is such an array."""
 
     def __iter__(self) -> Iterator[str]:
         """RETURNS (Iterator[str]): The names of all arrays."""
@@ -144,11 +142,8 @@ def build(
     RETURNS (BiLM): The model, frozen, in evaluation mode.
     RAISES (ValueError): The vocabularies do not fit.
     """
-    try:
-        with on_meta_device():
-            bilm = BiLM(config, vocabularies)
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from error
+    with named_errors(source), on_meta_device():
+        bilm = BiLM(config, vocabularies)
     bilm.load_state_dict(parameters, assign=True)
     bilm.provenance = {"source": source.name}
     return bilm.eval().requires_grad_(False)

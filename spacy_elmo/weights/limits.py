@@ -22,4 +22,8 @@ MAX_CHUNKS = 1 << 16
 # Weights cannot be packed further: what claims more is broken, or a trap.
 LARGEST_RATIO = 10
 SMALL = 1 << 20  # bytes that are no matter, however packed
-LARGEST_FILE = 1 << 40
+
+
+def largest_unpacked(n_bytes: int) -> int:
+    """RETURNS (int): Most bytes that so many packed ones may claim to hold."""
+    return SMALL + LARGEST_RATIO * n_bytes

@@ -11,10 +11,11 @@ import srsly
 import torch
 
 from ..bilm.config import BiLMConfig, shortened
-from ..bilm.lstm import FORGET_BIAS
+from ..bilm.lstm import FORGET_BIAS, swapped_gates
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_folder
+from ..files.errors import named_errors
 from .archives import File, read_object
 from .bundle import ModelBundle
 from .format import Format, rounding
@@ -37,11 +38,11 @@ WORDS = "word_emb_layer.embedding.weight"
 PUBLIC_SIZES: dict[str, Any] = {
     "encoder": {
         "name": "elmo",
+        "dim": 4096,
         "projection_dim": 512,
+        "n_layers": 2,
         "cell_clip": 3,
         "proj_clip": 3,
-        "dim": 4096,
-        "n_layers": 2,
     },
     "token_embedder": {
         "name": "cnn",
@@ -53,10 +54,7 @@ PUBLIC_SIZES: dict[str, Any] = {
         "max_characters_per_token": 50,
     },
 }
-_ENCODER = ("dim", "projection_dim", "n_layers", "cell_clip", "proj_clip")
-_TOKEN_ENCODER = (
-    "activation", "filters", "n_highway", "word_dim", "char_dim", "max_characters_per_token"
-)  # fmt: skip
+_KEYS = {name: [key for key in sizes if key != "name"] for name, sizes in PUBLIC_SIZES.items()}
 
 
 class ManyLangs(Format):
@@ -88,28 +86,22 @@ class ManyLangs(Format):
         stored = folder / TOKEN_ENCODER_FILE, folder / ENCODER_FILE
         files = open_files(*stored)
         token_encoder, encoder = map(read_state_dict, stored)
-        try:
+        with named_errors(sizes_from):
             config = _config(sizes, token_encoder, encoder)
-        except ValueError as error:
-            raise ValueError(f"{sizes_from}: {error}") from error
         layouts = [*_token_encoder_layout(config)], [*_encoder_layout(config)]
 
-        def parameters(*parts: StateDict) -> dict[str, torch.Tensor]:
-            found = {}
+        def make(*parts: StateDict) -> BiLM:
+            parameters = {}
             for tensors, layout in zip(parts, layouts):
-                found.update(read_parameters(layout, tensors, sizes_from))
-            return found
-
-        def make(parameters: dict[str, torch.Tensor]) -> BiLM:
+                parameters.update(read_parameters(layout, tensors, sizes_from))
             return build(config, vocabularies, parameters, source=folder)
 
-        first = parameters(token_encoder, encoder)
         vocabularies = Vocabularies(
             _read_dic(folder / "char.dic", config.n_characters, CHARACTERS),
             _read_dic(folder / "word.dic", config.n_words, WORDS),
         )
-        bilm = make(first)
-        offload(bilm, files, lambda *again: make(parameters(*map(read_state_dict, again))))
+        bilm = make(token_encoder, encoder)
+        offload(bilm, files, lambda *again: make(*map(read_state_dict, again)))
         bundle = ModelBundle(bilm, provenance=bilm.provenance)
         bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
         bundle.missing = CLASSIFIER_FILE
@@ -127,14 +119,14 @@ class ManyLangs(Format):
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
+        lost = super().losses(bundle, dtype)
         n_changed, largest = rounding(_stored_biases(bundle.bilm))
-        if not n_changed:
-            return super().losses(bundle, dtype)
-        rounded = (
-            f"precision ({n_changed:,} forget biases, of which this format holds the sum with "
-            f"1, change by up to {largest:.2g})"
-        )
-        return [*super().losses(bundle, dtype), rounded]
+        if n_changed:
+            lost.append(
+                f"precision ({n_changed:,} forget biases, of which this format holds the sum with "
+                f"1, change by up to {largest:.2g})"
+            )
+        return lost
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
@@ -186,15 +178,11 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
     if lacking:
         raise ValueError(f"ELMoForManyLangs' format has no place for {lacking}")
-    theirs = {
-        "dim": config.lstm_dim,
-        "word_dim": config.word_embed_dim,
-        "char_dim": config.char_embed_dim,
-    }
-    both = {**config.to_dict(), **theirs}
+    dims = {"dim": config.lstm_dim, "word_dim": config.word_embed_dim}
+    sizes = {**config.to_dict(), **dims, "char_dim": config.char_embed_dim}
     return {
-        "encoder": {"name": "elmo", **{key: both[key] for key in _ENCODER}},
-        "token_embedder": {"name": "cnn", **{key: both[key] for key in _TOKEN_ENCODER}},
+        "encoder": {"name": "elmo", **{key: sizes[key] for key in _KEYS["encoder"]}},
+        "token_embedder": {"name": "cnn", **{key: sizes[key] for key in _KEYS["token_embedder"]}},
         "classifier": {"name": "sampled_softmax", "n_samples": 8192},
         "dropout": 0.1,
     }
@@ -246,8 +234,8 @@ def _is_inside(path: str) -> bool:
 
 def _config(sizes: Mapping[str, Any], token_encoder: StateDict, stacks: StateDict) -> BiLMConfig:
     """RETURNS (BiLMConfig): The sizes, with those of the vocabularies from the tensors."""
-    encoder = _section(sizes, "encoder", "elmo", _ENCODER)
-    tokens = _section(sizes, "token_embedder", "cnn", _TOKEN_ENCODER)
+    encoder = _section(sizes, "encoder", "elmo")
+    tokens = _section(sizes, "token_embedder", "cnn")
     has_characters = tokens["char_dim"] != 0
     return BiLMConfig(
         lstm_dim=encoder["dim"],
@@ -270,9 +258,7 @@ def _config(sizes: Mapping[str, Any], token_encoder: StateDict, stacks: StateDic
     )
 
 
-def _section(
-    sizes: Mapping[str, Any], name: str, kind: str, keys: tuple[str, ...]
-) -> Mapping[str, Any]:
+def _section(sizes: Mapping[str, Any], name: str, kind: str) -> Mapping[str, Any]:
     section = sizes.get(name)
     if not isinstance(section, Mapping):
         raise ValueError(f"'{name}' is missing")
@@ -280,7 +266,7 @@ def _section(
         raise ValueError(
             f"'{name}' is of the kind {shortened(section['name'])}: only '{kind}' is supported"
         )
-    for key in keys:
+    for key in _KEYS[name]:
         if key not in section:
             raise ValueError(f"'{name}.{key}' is missing")
     return section
@@ -288,8 +274,8 @@ def _section(
 
 def _n_rows(stored: StateDict, name: str) -> int:
     shape = stored.shape(name)
-    if not shape:
-        raise ValueError(f"there should be a tensor '{name}' in {stored.source}")
+    if shape is None or len(shape) != 2:
+        raise ValueError(f"there should be a tensor '{name}' of rows in {stored.source}: {shape}")
     return shape[0]
 
 
@@ -336,8 +322,8 @@ def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
                     f"{theirs}.{their_part}_linearity.weight",
                     (gates, width),
                     (f"{ours}.{our_part}",),
-                    lambda values: [_swapped_gates(values)],
-                    lambda arrays: _swapped_gates(arrays[0]),
+                    lambda values: [swapped_gates(values)],
+                    lambda arrays: swapped_gates(arrays[0]),
                 )
             yield Entry(
                 f"{theirs}.state_linearity.bias",
@@ -351,18 +337,12 @@ def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
                 yield plain(f"{theirs}.state_projection.weight", shape, f"{ours}.projection")
 
 
-def _swapped_gates(values: np.ndarray) -> np.ndarray:
-    """Between the gates' order i, f, j, o and ours, i, j, f, o."""
-    first, second, third, last = np.split(values, 4)
-    return np.concatenate([first, third, second, last])
-
-
 def _without_forget_bias(values: np.ndarray) -> Arrays:
     """Theirs is stored; ours is added when the model runs."""
-    i, j, f, o = np.split(_swapped_gates(values), 4)
+    i, j, f, o = np.split(swapped_gates(values), 4)
     return [np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])]
 
 
 def _with_forget_bias(arrays: Arrays) -> np.ndarray:
     i, j, f, o = np.split(arrays[0], 4)
-    return _swapped_gates(np.concatenate([i, j, f + np.float32(FORGET_BIAS), o]))
+    return swapped_gates(np.concatenate([i, j, f + np.float32(FORGET_BIAS), o]))

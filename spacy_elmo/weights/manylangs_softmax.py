@@ -1,29 +1,28 @@
 """What ELMoForManyLangs' training leaves of its softmax, where it was asked to keep it:
 `classifier.pkl`. Each of its three kinds is a full softmax in the end."""
 
-from collections.abc import Sequence
-from typing import Optional
+from collections.abc import Mapping
 
 import torch
 
-from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
-from ..bilm.softmax import LanguageModelSoftmax
-from ..bilm.vocabulary import SPECIAL, InputVocabulary, Vocabulary
+from ..bilm.vocabulary import SPECIAL, InputVocabulary
 from .archives import File
 from .bundle import Prediction
 from .layout import plain, read_parameters
+from .softmax_file import make_prediction
 from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic
 
 CLASSIFIER_FILE = "classifier.pkl"
 THEIR_SPECIAL = ("<bos>", "<eos>", "<oov>")  # in the order of ours
 PADDING = "<pad>"
-# By kind, the tensor with a row a word. What a file says of its token encoder stands elsewhere.
+# By kind, the tensor with a row a word, and the bias. What a file says of its token encoder
+# stands elsewhere.
 KINDS = {
-    "cnn_softmax": "corr.weight",
-    "sampled_softmax": "column_emb.weight",
-    "softmax": "hidden2tag.weight",
+    "cnn_softmax": ("corr.weight",),
+    "sampled_softmax": ("column_emb.weight", "column_bias.weight"),
+    "softmax": ("hidden2tag.weight", "hidden2tag.bias"),
 }
 
 
@@ -37,29 +36,24 @@ def read_classifier(folder: File, bilm: BiLM) -> Prediction:
     RETURNS (Tuple[LanguageModelSoftmax, Vocabulary]): The softmax, and its words.
     RAISES (ValueError): It is no such file, or does not go with the model.
     """
-    file = folder / CLASSIFIER_FILE
+    file, words_of = folder / CLASSIFIER_FILE, folder / "word.dic"
     stored = read_state_dict(file)
-    kind = next((kind for kind, name in KINDS.items() if name in stored), None)
+    kind = next((kind for kind, names in KINDS.items() if names[0] in stored), None)
     if kind is None:
         raise ValueError(f"{file}: a classifier of an unknown kind, none of {', '.join(KINDS)}")
-    shape = stored.shape(KINDS[kind])
-    words = read_dic(folder / "word.dic", shape[0] if shape else 0, f"'{KINDS[kind]}' in {file}")
+    table = KINDS[kind][0]
+    shape = stored.shape(table)
+    words = read_dic(words_of, shape[0] if shape else 0, f"'{table}' in {file}")
     missing = [word for word in THEIR_SPECIAL if word not in words]
     if missing:
-        raise ValueError(f"{folder / 'word.dic'} has no {', '.join(missing)}")
+        raise ValueError(f"{words_of} has no {', '.join(missing)}")
     chosen = [words[word] for word in THEIR_SPECIAL]
     others = [i for i, word in enumerate(words.strings) if word not in (None, PADDING)]
     chosen += [i for i in others if i not in chosen[: len(SPECIAL)]]
-    weight, bias = _rows(stored, kind, bilm, words)
-    with on_meta_device():
-        softmax = LanguageModelSoftmax(n_words=len(chosen), width=weight.shape[1])
-    softmax.load_state_dict({"weight": weight[chosen], "bias": bias[chosen]}, assign=True)
-    try:
-        strings = [*SPECIAL, *(words.strings[i] or "" for i in chosen[len(SPECIAL) :])]
-        vocabulary = Vocabulary(strings)
-    except ValueError as error:
-        raise ValueError(f"{folder / 'word.dic'}: {error}") from error
-    return softmax.eval().requires_grad_(False), vocabulary
+    weight, bias = (rows[chosen] for rows in _rows(stored, kind, bilm, words))
+    strings = [*SPECIAL, *(words.strings[i] or "" for i in chosen[len(SPECIAL) :])]
+    tensors = {"weight": weight, "bias": bias}
+    return make_prediction(tensors, strings, weight.shape[1], file, words_of)
 
 
 def _rows(
@@ -67,35 +61,21 @@ def _rows(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Weight and bias, a row an id of `word.dic`."""
     n_words, width = len(words), bilm.config.projection_dim
-    sizes: dict[str, tuple[int, ...]]
-    if kind == "softmax":
-        sizes = {"hidden2tag.weight": (n_words, width), "hidden2tag.bias": (n_words,)}
-        read = _read(stored, sizes)
-        return read["hidden2tag.weight"], read["hidden2tag.bias"]
-    if kind == "sampled_softmax":
-        sizes = {"column_emb.weight": (n_words, width), "column_bias.weight": (n_words, 1)}
-        read = _read(stored, sizes)
-        return read["column_emb.weight"], read["column_bias.weight"][:, 0]
+    if kind != "cnn_softmax":
+        of_bias = (n_words, 1) if kind == "sampled_softmax" else (n_words,)
+        weight, bias = _read(stored, dict(zip(KINDS[kind], ((n_words, width), of_bias))))
+        return weight, bias.flatten()
     shape = stored.shape("M") or (0, 0)
-    correction_dim = shape[1] if len(shape) == 2 else 0
-    sizes = {
-        "M": (width, correction_dim),
-        "corr.weight": (n_words, correction_dim),
-        "oov_column": (width, 1),
-    }
-    read = _read(stored, sizes)
-    weight = _token_vectors(bilm, words.strings)
-    weight[words[THEIR_SPECIAL[2]]] = read["oov_column"][:, 0]
-    return weight + read["corr.weight"] @ read["M"].T, torch.zeros(n_words)
-
-
-def _token_vectors(bilm: BiLM, words: Sequence[Optional[str]]) -> torch.Tensor:
+    dim = shape[1] if len(shape) == 2 else 0
+    sizes = {"M": (width, dim), "corr.weight": (n_words, dim), "oov_column": (width, 1)}
+    to_width, correction, unknown = _read(stored, sizes)
     with torch.no_grad():
-        vectors = bilm.token_vectors(["" if word is None else word for word in words])
+        weight = bilm.token_vectors([word or "" for word in words.strings]).clone()
     bilm.cache.clear()
-    return vectors.clone()
+    weight[words[THEIR_SPECIAL[2]]] = unknown[:, 0]
+    return weight + correction @ to_width.T, torch.zeros(n_words)
 
 
-def _read(stored: StateDict, sizes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
+def _read(stored: StateDict, sizes: Mapping[str, tuple[int, ...]]) -> list[torch.Tensor]:
     layout = [plain(name, shape, name) for name, shape in sizes.items()]
-    return read_parameters(layout, stored, "word.dic and the model", ())
+    return list(read_parameters(layout, stored, "word.dic and the model", ()).values())

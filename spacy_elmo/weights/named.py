@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Optional, Union
 from urllib.parse import urlsplit
 
+from ..files.remote import is_url
 from .remote_file import RemoteFile
 
 BUNDLED = "en_small"
@@ -25,6 +26,10 @@ HOW_TO_GIVE_WEIGHTS = (
 _ALLENNLP = "https://allennlp.s3.amazonaws.com/models/elmo/{0}/elmo_{0}_{1}"
 _GERMAN = (
     "https://github.com/t-systems-on-site-services-gmbh/german-elmo-model/releases/download/files_1"
+)
+_GERMAN_FILES = (
+    RemoteFile(f"{_GERMAN}/options.json", md5="da99676f2fe2838ff2663a6d9bad97dd"),
+    RemoteFile(f"{_GERMAN}/weights.hdf5", md5="f3ab3a68caae6d42bac47c230b3a65bf"),
 )
 _MANYLANGS = "http://vectors.nlpl.eu/repository/11/{}.zip"
 
@@ -107,20 +112,10 @@ class NamedModel:
         return all(path.is_file() for path in self.paths)
 
 
-def _allennlp(
-    name: str, sizes: str, n_weights: int, bytes_of: tuple[Optional[int], ...] = (None, None)
-) -> NamedModel:
-    options, weights = (_ALLENNLP.format(sizes, file) for file in ("options.json", "weights.hdf5"))
-    files = (RemoteFile(options, size=bytes_of[0]), RemoteFile(weights, size=bytes_of[1]))
+def _allennlp(name: str, sizes: str, n_weights: int, *bytes_of: Optional[int]) -> NamedModel:
+    urls = [_ALLENNLP.format(sizes, file) for file in ("options.json", "weights.hdf5")]
+    files = tuple(map(RemoteFile, urls, bytes_of or (None, None)))
     return NamedModel(name, "allennlp", "en", _ALLENNLP_LICENCE, files, n_weights)
-
-
-def _german() -> NamedModel:
-    files = (
-        RemoteFile(f"{_GERMAN}/options.json", md5="da99676f2fe2838ff2663a6d9bad97dd"),
-        RemoteFile(f"{_GERMAN}/weights.hdf5", md5="f3ab3a68caae6d42bac47c230b3a65bf"),
-    )
-    return NamedModel("german", "allennlp", "de", "BSD-2-Clause", files)
 
 
 def _manylangs(lang: str, number: int) -> NamedModel:
@@ -133,9 +128,9 @@ NAMED = {
     for model in (
         _allennlp("small", "2x1024_128_2048cnn_1xhighway", 13_593_312),
         _allennlp("medium", "2x2048_256_2048cnn_1xhighway", 28_027_744),
-        _allennlp("original", "2x4096_512_2048cnn_2xhighway", 93_600_864, (336, 374_434_792)),
+        _allennlp("original", "2x4096_512_2048cnn_2xhighway", 93_600_864, 336, 374_434_792),
         _allennlp("original-5.5B", "2x4096_512_2048cnn_2xhighway_5.5B", 93_600_864),
-        _german(),
+        NamedModel("german", "allennlp", "de", "BSD-2-Clause", _GERMAN_FILES),
         *(_manylangs(lang, number) for lang, number in _MANYLANGS_NUMBERS.items()),
     )
 }
@@ -194,11 +189,6 @@ def is_available(weights: object) -> bool:
     if weights == BUNDLED:
         return Path(BUNDLED).exists() or _BUNDLED_FILE.exists()
     return weights is not None
-
-
-def is_url(name: str) -> bool:
-    """RETURNS (bool): Whether this is a URL, not a name or path."""
-    return "://" in name
 
 
 def get_named(name: str) -> NamedModel:

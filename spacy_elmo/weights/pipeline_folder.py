@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Optional
 import torch
 
 from ..bilm.config import shortened
-from ..bilm.softmax import Softmax
 from ..files import atomic_folder
+from ..files.errors import named_errors
 from .archives import File, read_bytes, read_object
 from .attribution import license_of
-from .bundle import ModelBundle, Prediction
+from .bundle import ModelBundle
 from .limits import LARGEST_CONFIG, MAX_SECTIONS
 from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
 from .softmax_file import SOFTMAX_FILE, make_prediction, read_tensors, write_softmax
@@ -57,7 +57,11 @@ class PipelineFolder(SafetensorsFile):
         if absent:
             bundle.missing = absent[0]
         else:
-            bundle.prediction = _read_softmax(self.folder, bundle.bilm.config.projection_dim)
+            softmax, vocabulary = self.others
+            width, tensors = bundle.bilm.config.projection_dim, read_tensors(softmax)
+            # Of each word there is a number at least, of two bytes.
+            words = read_lines(vocabulary, softmax.stat().st_size // 2)
+            bundle.prediction = make_prediction(tensors, words, width, softmax, vocabulary)
         license = license_of(bundle.provenance)
         bundle.lang, extras = _read_lang_and_extras(self.folder, self.file.parent.name, license)
         bundle.extras.extend(extras)
@@ -75,16 +79,13 @@ class PipelineFolder(SafetensorsFile):
             )
 
     @classmethod
-    def has_room(cls, softmax: Softmax) -> bool:
-        return True
-
-    @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
         cls.check(bundle)
         with atomic_folder(target) as folder:
             _pipeline(bundle).to_disk(folder)
             if bundle.prediction is not None:
-                _write_softmax(bundle.prediction, folder)
+                write_softmax(bundle.prediction, folder / SOFTMAX_FILE, words=False)
+                bundle.prediction[1].to_disk(folder / VOCABULARY_FILE)
             if dtype != torch.float32:
                 super().write(replace(bundle, prediction=None), folder / PIPE / MODEL_FILE, dtype)
 
@@ -108,19 +109,6 @@ def _pipeline(bundle: ModelBundle) -> "Language":
     return nlp
 
 
-def _write_softmax(prediction: Prediction, folder: Path) -> None:
-    write_softmax(prediction, folder / SOFTMAX_FILE, words=False)
-    prediction[1].to_disk(folder / VOCABULARY_FILE)
-
-
-def _read_softmax(folder: Path, width: int) -> Prediction:
-    path = folder / SOFTMAX_FILE
-    tensors = read_tensors(path)
-    # Of each word there is a number at least, of two bytes.
-    words = read_lines(folder / VOCABULARY_FILE, path.stat().st_size // 2)
-    return make_prediction(tensors, words, width, path, VOCABULARY_FILE)
-
-
 def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional[str], list[str]]:
     """Read what a pipeline holds beside the weights of a pipe `elmo`.
 
@@ -139,12 +127,16 @@ def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional
     changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
     if changed:
         extras.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
-    meta = _read_meta(path / "meta.json")
+    meta_file = path / "meta.json"
+    meta = read_object(meta_file) if meta_file.is_file() else {}
+    vectors = meta.get("vectors", {})
+    if not isinstance(vectors, dict):
+        raise ValueError(f"{meta_file} is no meta.json of a pipeline: 'vectors' is no object")
     known = {**unnamed, **({"license": license} if meta.get("license") else {})}
     names = [name for name in _NAMES if meta.get(name, known[name]) != known[name]]
     if names:
         extras.append(f"entries of meta.json ({', '.join(names)})")
-    if meta["vectors"].get("vectors"):
+    if vectors.get("vectors"):
         extras.append("static vectors")
     return lang, extras
 
@@ -156,10 +148,8 @@ def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[
     text = read_bytes(path, LARGEST_CONFIG)
     if text.count(b"\n[") > MAX_SECTIONS:
         raise ValueError(f"{path}: more than {MAX_SECTIONS:,} sections")
-    try:
+    with named_errors(f"{path}: not a readable config", Exception):  # of spaCy's, or Python's
         config = load_config_from_str(text.decode("utf8"))
-    except Exception as error:  # of spaCy's parser, or of Python's
-        raise ValueError(f"{path}: not a readable config: {error}") from error
     nlp = config.get("nlp", {})
     lang, names = nlp.get("lang"), nlp.get("pipeline", [])
     settings = config.get("components", {}).get(pipe, {})
@@ -175,14 +165,6 @@ def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[
 
 def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    meta = read_object(path) if path.is_file() else {}
-    vectors = meta.get("vectors", {})
-    if not isinstance(vectors, dict):
-        raise ValueError(f"{path} is no meta.json of a pipeline: 'vectors' is no object")
-    return {**meta, "vectors": vectors}
 
 
 def _defaults() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -4,7 +4,6 @@ vocabularies as tensors of bytes."""
 from pathlib import Path
 from typing import Any, ClassVar, Optional
 
-import numpy as np
 import srsly
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,6 +15,7 @@ from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_write
+from ..files.errors import named_errors
 from .archives import File
 from .attribution import take_attribution
 from .bundle import ModelBundle
@@ -51,7 +51,7 @@ class SafetensorsFile(Format):
     def find(cls, path: File) -> Optional["SafetensorsFile"]:
         if not isinstance(path, Path) or path.is_file():
             return cls(path) if isinstance(path, Path) and path.suffix == SUFFIX else None
-        file = find_one(path, f"*{SUFFIX}", besides=f".{SOFTMAX_FILE}")
+        file = find_one(path, f"*{SUFFIX}", f".{SOFTMAX_FILE}")
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False) -> ModelBundle:
@@ -105,18 +105,16 @@ def read_offloaded(file: Path) -> BiLM:
     return bilm
 
 
-def find_one(folder: Path, pattern: str, besides: Optional[str] = None) -> Optional[Path]:
+def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
     """Find the one file of a folder that can be meant.
 
     folder (Path): The folder.
     pattern (str): Its files that could be.
-    besides (Optional[str]): How the names of those end that cannot.
+    besides (str): How the names of those end that cannot.
     RETURNS (Optional[Path]): The file, or None if there is none.
     RAISES (ValueError): There are several.
     """
-    found = sorted(folder.glob(pattern))
-    if besides is not None:
-        found = [file for file in found if not file.name.endswith(besides)]
+    found = sorted(file for file in folder.glob(pattern) if not file.name.endswith(besides))
     if len(found) > 1:
         names = ", ".join(str(file.relative_to(folder)) for file in found)
         raise ValueError(f"{folder} holds several models: {names}. Give the path of one of them.")
@@ -148,8 +146,8 @@ def to_bytes(
     state = {name: cast(name, value, dtype) for name, value in weights.items()}
     for name, vocabulary in bilm.indexer.vocabularies._asdict().items():
         if vocabulary is not None:
-            array = np.frombuffer(vocabulary.to_bytes(), dtype="uint8")
-            state[VOCABULARY + name] = torch.from_numpy(array.copy())
+            content = bytearray(vocabulary.to_bytes())
+            state[VOCABULARY + name] = torch.frombuffer(content, dtype=torch.uint8)
     return save(state, metadata=metadata)
 
 
@@ -175,14 +173,10 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         raise ValueError(f"{source}: not a readable .safetensors file: {error}") from error
     if not isinstance(provenance, dict):
         raise ValueError(f"{source}: its provenance is no JSON object")
-    try:
-        vocabularies = _take_vocabularies(tensors, config)
-        with on_meta_device():
-            bilm = BiLM(config, vocabularies)
-            if ALIGNMENT in tensors:
-                bilm.alignment = torch.empty(config.width, config.width)
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from error
+    with named_errors(source), on_meta_device():
+        bilm = BiLM(config, _take_vocabularies(tensors, config))
+        if ALIGNMENT in tensors:
+            bilm.alignment = torch.empty(config.width, config.width)
     layout = [plain(name, tuple(value.shape), name) for name, value in bilm.state_dict().items()]
     parameters = read_parameters(layout, StateDict(tensors, source), "its own config")
     bilm.load_state_dict(parameters, assign=True)
@@ -199,12 +193,10 @@ def _take_vocabularies(tensors: dict[str, torch.Tensor], config: BiLMConfig) -> 
             continue
         if tensor.dtype != torch.uint8:
             raise ValueError(f"tensor '{VOCABULARY}{name}' holds {tensor.dtype}, not bytes")
-        try:
+        with named_errors(f"tensor '{VOCABULARY}{name}'"):
             if tensor.numel() > largest_text(sizes[name]):
                 raise ValueError(f"{tensor.numel():,} bytes for {sizes[name]:,} embeddings")
             found[name] = InputVocabulary.from_bytes(tensor.numpy().tobytes(), sizes[name])
-        except ValueError as error:
-            raise ValueError(f"tensor '{VOCABULARY}{name}': {error}") from error
     return Vocabularies(**found)
 
 

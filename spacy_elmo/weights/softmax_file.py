@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from ..bilm.meta_device import on_meta_device
 from ..bilm.softmax import make_softmax
 from ..bilm.vocabulary import Vocabulary
 from ..files import atomic_write
+from ..files.errors import named_errors
+from .archives import File
 from .bundle import Prediction
 from .tensor_file import cast, read_file
 
@@ -33,8 +35,8 @@ def write_softmax(
     softmax, vocabulary = prediction
     tensors = {name: cast(name, value, dtype) for name, value in softmax.state_dict().items()}
     if words:
-        text = "\n".join(vocabulary.words).encode()
-        tensors[WORDS] = torch.from_numpy(np.frombuffer(text, dtype="uint8").copy())
+        text = bytearray("\n".join(vocabulary.words).encode())
+        tensors[WORDS] = torch.frombuffer(text, dtype=torch.uint8)
     # Not by `save_file`: its errors are no OSError, and others may not read its file.
     atomic_write(path, save(tensors))
 
@@ -42,10 +44,8 @@ def write_softmax(
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """RETURNS (Dict[str, Tensor]): The tensors of a file.
     RAISES (ValueError): It is broken."""
-    try:
+    with named_errors(path, SafetensorError):
         return load(read_file(path))
-    except SafetensorError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def read_softmax(path: Path, width: int) -> Prediction:
@@ -60,37 +60,35 @@ def read_softmax(path: Path, width: int) -> Prediction:
     text = tensors.pop(WORDS, None)
     if text is None or text.dtype != torch.uint8:
         raise ValueError(f"{path}: there is no tensor '{WORDS}' of bytes in it")
-    try:
+    with named_errors(f"{path}: its words are no UTF-8"):
         words = text.numpy().tobytes().decode().split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: its words are no UTF-8: {error}") from error
-    return make_prediction(tensors, words, width, path, path.name)
+    return make_prediction(tensors, words, width, path, path)
 
 
 def make_prediction(
-    tensors: Mapping[str, Tensor], words: list[str], width: int, path: Path, words_of: str
+    tensors: Mapping[str, Tensor], words: list[str], width: int, path: File, words_of: File
 ) -> Prediction:
     """Put a softmax and its words together.
 
     tensors (Mapping[str, Tensor]): The softmax's weights, of any floating-point type.
     words (List[str]): The words.
     width (int): `projection_dim` of the model that they belong to.
-    path (Path): The file of the weights, for the message.
-    words_of (str): That of the words.
-    RETURNS (Tuple[Softmax, Vocabulary]): The softmax in float32, and its words.
+    path (Union[Path, zipfile.Path]): The file of the weights, for the message.
+    words_of (Union[Path, zipfile.Path]): That of the words.
+    RETURNS (Tuple[Softmax, Vocabulary]): The softmax in float32, frozen, and its words.
     RAISES (ValueError): They do not fit one another.
     """
-    try:
+    with named_errors(words_of):
         vocabulary = Vocabulary(words)
-    except ValueError as error:
-        raise ValueError(f"{path.with_name(words_of)}: {error}") from error
     try:
         kind = "full" if "weight" in tensors else "adaptive"
-        softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
-        softmax.load_state_dict(dict(tensors))
+        with on_meta_device():
+            softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
+        exact = {name: value.to(torch.float32) for name, value in tensors.items()}
+        softmax.load_state_dict(exact, assign=True)
     except RuntimeError as error:
         raise ValueError(
-            f"{path}: does not fit the {len(vocabulary)} words of {words_of} and projection_dim "
-            f"{width}: {error}"
+            f"{path}: does not fit the {len(vocabulary)} words of {words_of.name} and "
+            f"projection_dim {width}: {error}"
         ) from error
-    return softmax, vocabulary
+    return softmax.eval().requires_grad_(False), vocabulary

@@ -1,7 +1,7 @@
 """PyTorch's pickled state dicts, of which nothing is ever run."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Optional
 
 import numpy as np
@@ -11,28 +11,22 @@ from .archives import Readable, opened
 from .pickles import Refused, check_pickles
 
 
-class StateDict:
-    """The tensors of a state dict.
+class StateDict(dict[str, torch.Tensor]):
+    """The tensors of a state dict by name, `StoredArrays`.
 
-    tensors (Dict[str, Tensor]): What was read.
+    tensors (Mapping[str, Tensor]): What was read.
     source (str): Name of the file in messages.
     """
 
     kind = "tensor"
 
-    def __init__(self, tensors: dict[str, torch.Tensor], source: str):
+    def __init__(self, tensors: Mapping[str, torch.Tensor], source: str):
+        super().__init__(tensors)
         self.source = source
-        self._tensors = tensors
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tensors
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
         """As `StoredArrays` says."""
-        tensor = self._tensors.get(name)
+        tensor = self.get(name)
         if tensor is None:
             return None
         what = f"{self.source}: tensor '{name}'"
@@ -43,13 +37,9 @@ class StateDict:
             raise ValueError(f"{what} claims to hold {tensor.nbytes:,} bytes, which are not there")
         return tuple(tensor.shape)
 
-    def tensor(self, name: str) -> torch.Tensor:
-        """RETURNS (Tensor): A tensor as it is."""
-        return self._tensors[name]
-
     def read(self, name: str) -> np.ndarray:
         """As `StoredArrays` says."""
-        return self._tensors[name].detach().to(torch.float32).numpy()
+        return self[name].detach().to(torch.float32).numpy()
 
 
 def read_state_dict(file: Readable) -> StateDict:

@@ -10,7 +10,7 @@ from ..bilm.model import BiLM
 from ..files import progress_bar
 from ..files.hdf5 import guarded_hdf5
 from .allennlp import EMBEDDING
-from .vocabulary_files import NO_WORD
+from .vocabulary_files import read_words
 
 WORDS_AT_A_TIME = 4096
 
@@ -29,7 +29,7 @@ def dump_token_embeddings(
     RETURNS (int): Rows.
     RAISES (ValueError): The vocabulary cannot be read, or holds no word.
     """
-    words = _read_words(vocabulary)
+    words = read_words(vocabulary, vocabulary.stat().st_size)  # of any number of lines
     if not words:
         raise ValueError(f"{vocabulary} holds no word")
     shape = (len(words), bilm.config.projection_dim)
@@ -51,13 +51,3 @@ def dump_token_embeddings(
                 bar.update(len(part))
         os.replace(unfinished, path)
     return len(words)
-
-
-def _read_words(file: Path) -> list[str]:
-    """All lines, those of a word that stands twice as well: a row of the table each."""
-    try:
-        lines = file.read_bytes().decode("utf8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: not UTF-8: {error}") from error
-    words = [line.strip() for line in (lines[:-1] if lines[-1] == "" else lines)]
-    return [word for word in words if word != NO_WORD]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Optional
 
 from ..bilm.vocabulary import InputVocabulary
+from ..files.errors import named_errors
 from .archives import File, read_bytes
 from .limits import LARGEST_LINE, SMALL
 
@@ -23,8 +24,14 @@ def read_vocab(file: File, n_rows: int) -> InputVocabulary:
     RETURNS (InputVocabulary): The vocabulary.
     RAISES (ValueError): It is not UTF-8, or much too long.
     """
-    words = [line.strip() for line in read_lines(file, 2 * n_rows)]
-    return _last_ones([word for word in words if word != NO_WORD])
+    return _last_ones(read_words(file, 2 * n_rows))
+
+
+def read_words(file: File, max_lines: int) -> list[str]:
+    """RETURNS (List[str]): All lines of a `vocab.txt`, those of a word that stands twice as well:
+    a row of the table each. As `read_lines`."""
+    words = [line.strip() for line in read_lines(file, max_lines)]
+    return [word for word in words if word != NO_WORD]
 
 
 def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
@@ -70,10 +77,8 @@ def read_lines(file: File, max_lines: int) -> list[str]:
     n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if n_lines > max_lines + 1:
         raise ValueError(f"{file}: {n_lines:,} entries, where there are {max_lines:,} at most")
-    try:
+    with named_errors(f"{file}: not UTF-8"):
         lines = content.decode("utf8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: not UTF-8: {error}") from error
     return lines[:-1] if lines[-1] == "" else lines
 
 
