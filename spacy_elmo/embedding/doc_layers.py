@@ -2,7 +2,7 @@
 last, and beside them are those of the pipes before it."""
 
 from collections.abc import Iterator
-from typing import Optional
+from typing import Optional, cast
 
 from spacy.tokens import Doc
 from thinc.types import Floats3d
@@ -54,8 +54,7 @@ def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
 
 
 def _get(doc: Doc) -> Optional[Floats3d]:
-    layers: Optional[Floats3d] = doc.user_data.get(LAYERS)
-    return layers
+    return cast(Optional[Floats3d], doc.user_data.get(LAYERS))
 
 
 def _set(doc: Doc, layers: Optional[Floats3d]) -> None:

@@ -45,8 +45,8 @@ class FeatureCache(Protocol):
 
 
 class MemoryFeatures:
-    """Keeps layers of one model in memory, for this process alone. Copies of it are
-    empty.
+    """Keeps the layers of Docs while a frozen language model is listened to, those of one
+    model, in memory, for this process alone. Copies of it are empty.
 
     size (float): Most MB to keep. When they are full, what is kept stays, and
         further Docs are computed anew each time.
@@ -54,10 +54,16 @@ class MemoryFeatures:
     RAISES (ValueError): A setting is impossible.
     """
 
-    def __init__(self, size: float, dtype: str):
+    def __init__(self, size: float = 1024.0, dtype: str = "float32"):
         self.size, self.dtype = size, check_settings(size, dtype)
         self._model = ""
         self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kept: dict[bytes, np.ndarray] = {}
+        self.n_bytes = 0
+        self._is_full = False
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -73,42 +79,25 @@ class MemoryFeatures:
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
         for key, values in zip(keys, layers):
-            packed = pack(values, self.dtype)
+            packed = np.array(values, dtype=self.dtype)
             if self.n_bytes + packed.nbytes > self.size * MB:
-                self._say_full()
+                if not self._is_full:
+                    warn_full(f"{self.size:g} MB of memory", len(self))
+                self._is_full = True
             elif key not in self._kept:
                 self._kept[key] = packed
                 self.n_bytes += packed.nbytes
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._kept: dict[bytes, np.ndarray] = {}
-        self.n_bytes = 0
-        self._is_full = False
-
     def config(self) -> dict[str, Any]:
         """RETURNS (dict): The config block that makes this cache."""
-        return config_block("spacy-elmo.memory.v1", size=self.size, dtype=self.dtype)
-
-    def _say_full(self) -> None:
-        if not self._is_full:
-            self._is_full = True
-            warn_full(f"{self.size:g} MB of memory", len(self))
+        name = "spacy-elmo.memory.v1"
+        return {"@feature_caches": name, "size": self.size, "dtype": self.dtype}
 
     def __reduce__(self) -> tuple:
         return type(self), (self.size, self.dtype)
 
 
-@registry.feature_caches("spacy-elmo.memory.v1")
-def make_memory(size: float = 1024.0, dtype: str = "float32") -> FeatureCache:
-    """Keep the layers of Docs in memory while a frozen language model is listened to.
-
-    size (float): Most MB.
-    dtype (str): "float32", or "float16" for half the memory.
-    RETURNS (FeatureCache): The cache.
-    RAISES (ValueError): A setting is impossible.
-    """
-    return MemoryFeatures(size, dtype)
+make_memory = registry.feature_caches("spacy-elmo.memory.v1")(MemoryFeatures)
 
 
 def features_of(
@@ -177,17 +166,6 @@ def check_settings(size: float, dtype: str) -> str:
     if dtype not in DTYPES:
         raise ValueError(f"features: dtype must be 'float32' or 'float16', got {dtype!r}")
     return dtype
-
-
-def pack(layers: Floats3d, dtype: str) -> np.ndarray:
-    """RETURNS (numpy.ndarray): A copy in a dtype."""
-    packed: np.ndarray = np.array(layers, dtype=dtype)
-    return packed
-
-
-def config_block(name: str, **settings: Any) -> dict[str, Any]:
-    """RETURNS (dict): The config block of a cache."""
-    return {"@feature_caches": name, **settings}
 
 
 def warn_full(what: str, n_docs: Optional[int] = None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from thinc.types import Floats3d
 
 from ..registry import registry
-from .features import MB, FeatureCache, check_settings, config_block, logger, pack, warn_full
+from .features import MB, check_settings, logger, warn_full
 
 LARGEST_BLOB = 900 * MB  # below SQLite's own limit
 WAIT = 30.0  # seconds, for another process that writes
@@ -30,7 +30,7 @@ class DiskFeatures:
     RAISES (ValueError): A setting is impossible; later on, the file is no such file.
     """
 
-    def __init__(self, path: Union[str, Path], size: float, dtype: str):
+    def __init__(self, path: Union[str, Path], size: float = 10240.0, dtype: str = "float32"):
         self.path = Path(path)
         self.size, self.dtype = size, check_settings(size, dtype)
         self._lock = threading.Lock()
@@ -49,13 +49,10 @@ class DiskFeatures:
             return [self._read(connection, key, shape) for key, shape in zip(keys, shapes)]
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
-        rows = [
-            (name, data + _checksum(name, data))
-            for name, data in (
-                (self._name(key), pack(values, self.dtype).tobytes())
-                for key, values in zip(keys, layers)
-            )
-        ]
+        rows = []
+        for key, values in zip(keys, layers):
+            name, data = self._name(key), np.array(values, dtype=self.dtype).tobytes()
+            rows.append((name, data + _checksum(name, data)))
         with self._lock:
             if not self._is_closed_to_more:
                 self._write(self._open(), [row for row in rows if len(row[1]) <= LARGEST_BLOB])
@@ -63,7 +60,7 @@ class DiskFeatures:
     def config(self) -> dict[str, Any]:
         """RETURNS (dict): The config block that makes this cache."""
         settings = {"path": str(self.path), "size": self.size, "dtype": self.dtype}
-        return config_block("spacy-elmo.disk.v1", **settings)
+        return {"@feature_caches": "spacy-elmo.disk.v1", **settings}
 
     def close(self) -> None:
         """Close the file; it is opened again when needed."""
@@ -126,17 +123,7 @@ class DiskFeatures:
         return type(self), (str(self.path), self.size, self.dtype)
 
 
-@registry.feature_caches("spacy-elmo.disk.v1")
-def make_disk(path: str, size: float = 10240.0, dtype: str = "float32") -> FeatureCache:
-    """Keep the layers of Docs in a file, for later runs, too.
-
-    path (str): The file.
-    size (float): Most MB.
-    dtype (str): "float32", or "float16" for half the space.
-    RETURNS (FeatureCache): The cache.
-    RAISES (ValueError): A setting is impossible.
-    """
-    return DiskFeatures(path, size, dtype)
+make_disk = registry.feature_caches("spacy-elmo.disk.v1")(DiskFeatures)
 
 
 def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:

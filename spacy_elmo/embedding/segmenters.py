@@ -65,8 +65,13 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of equal size, each of which shares `overlap` tokens with the
-    next; of these each keeps the half on its own side."""
+    """Windows of equal size, each of which shares some tokens with the next; of these each
+    keeps the half on its own side. Their cost has a bound, where there are no sentences.
+
+    size (int): Tokens of a window.
+    overlap (int): Tokens that a window shares with the next.
+    RAISES (ValueError): The overlap is not smaller than the size.
+    """
 
     size: int = 200
     overlap: int = 40
@@ -99,8 +104,14 @@ class Windows:
 @dataclass(frozen=True)
 class SentencesOrWindows(Windows):
     """The Doc's sentences where it has them, whatever their length. Otherwise what
-    spaCy's `sentencizer` would make of it, in windows where that is longer than
-    `size`: the cost of a token has a bound."""
+    spaCy's `sentencizer` would make of it (a sentence ends after the punctuation that ends
+    one in any script), in windows where that is longer than one: the cost of a token has a
+    bound.
+
+    size (int): Tokens of a window.
+    overlap (int): Tokens that a window shares with the next.
+    RAISES (ValueError): The overlap is not smaller than the size.
+    """
 
     def __call__(self, doc: Doc) -> list[Segment]:
         if len(doc) and doc.has_annotation("SENT_START"):
@@ -143,34 +154,9 @@ class Spans(Windows):
         return {"@segmenters": "spacy-elmo.spans.v1", **settings}
 
 
-@registry.segmenters("spacy-elmo.sentences.v1")
-def make_sentences() -> Segmenter:
-    """Cut at sentence boundaries, if there are any.
-
-    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
-    """
-    return Sentences()
-
-
-@registry.segmenters("spacy-elmo.sentences.v2")
-def make_sentences_or_windows(size: int = 200, overlap: int = 40) -> Segmenter:
-    """Cut at sentence boundaries; where there are none after the punctuation that ends a
-    sentence in any script, and what is longer than a window into windows.
-
-    size (int): Tokens of a window.
-    overlap (int): Tokens that a window shares with the next.
-    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
-    RAISES (ValueError): The overlap is not smaller than the size.
-    """
-    return SentencesOrWindows(size, overlap)
-
-
 @registry.segmenters("spacy-elmo.spans.v1")
 def make_spans(
-    groups: Sequence[str] = list(PAIRS),
-    sentences: bool = True,
-    size: int = 200,
-    overlap: int = 40,
+    groups: Sequence[str] = list(PAIRS), sentences: bool = True, size: int = 200, overlap: int = 40
 ) -> Segmenter:
     """Keep texts that one Doc holds apart: cut at the edges of spans, and inside of them as
     `spacy-elmo.sentences.v2` does, or not at all.
@@ -185,25 +171,10 @@ def make_spans(
     return Spans(size, overlap, tuple(groups), sentences)
 
 
-@registry.segmenters("spacy-elmo.windows.v1")
-def make_windows(size: int = 200, overlap: int = 40) -> Segmenter:
-    """Cut into windows of equal size: bounded cost for text without sentences.
-
-    size (int): Tokens of a window.
-    overlap (int): Tokens that a window shares with the next.
-    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
-    RAISES (ValueError): The overlap is not smaller than the size.
-    """
-    return Windows(size, overlap)
-
-
-@registry.segmenters("spacy-elmo.doc.v1")
-def make_doc() -> Segmenter:
-    """Do not cut.
-
-    RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
-    """
-    return WholeDocs()
+make_doc = registry.segmenters("spacy-elmo.doc.v1")(WholeDocs)
+make_sentences = registry.segmenters("spacy-elmo.sentences.v1")(Sentences)
+make_windows = registry.segmenters("spacy-elmo.windows.v1")(Windows)
+make_sentences_or_windows = registry.segmenters("spacy-elmo.sentences.v2")(SentencesOrWindows)
 
 
 def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:

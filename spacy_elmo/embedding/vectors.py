@@ -167,8 +167,7 @@ def check_mix(mix: Mix) -> None:
     mix (Union[str, int, List[float]]): As `mix_layers` takes it.
     RAISES (ValueError): It is none.
     """
-    names = mix in ("average", "top") if isinstance(mix, str) else True
-    if not names or isinstance(mix, bool):
+    if isinstance(mix, bool) or (isinstance(mix, str) and mix not in ("average", "top")):
         raise ValueError(
             f"mix must be 'average', 'top', the number of a layer or a list of weights, got {mix!r}"
         )

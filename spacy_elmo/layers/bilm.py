@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, TypeAlias
 from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc
@@ -15,8 +15,7 @@ from thinc.api import Model, Optimizer, Shim, chain, get_torch_default_device, t
 from thinc.types import Floats2d, Floats3d
 
 from ..bilm.config import BiLMConfig
-from ..embedding.features import FeatureCache, features_of
-from ..embedding.segmenters import Segment
+from ..embedding.features import features_of
 from ..embedding.settings import ElmoSettings, Weights
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ..bilm.model import BiLM
 
 Layers = list[Floats3d]
+BiLMModel: TypeAlias = Model[list[Doc], Layers]
 
 _process = os.getpid()
 _RUN = uuid.uuid4().hex  # ids are counted anew in every process
@@ -104,9 +104,8 @@ class BiLMShim(Shim):
         # Sizes that nobody set may follow the weights; others are a promise.
         follow = self.sizes_may_follow and self.config == BiLMConfig()
         n_layers = self.config.n_layers
-        if n_layers < bilm.config.n_layers and self.config == replace(
-            bilm.config, n_layers=n_layers
-        ):
+        lower = replace(bilm.config, n_layers=n_layers)
+        if n_layers < bilm.config.n_layers and self.config == lower:
             bilm = bilm.first_layers(n_layers)
         if self.config != bilm.config and not follow:
             raise ValueError(
@@ -148,6 +147,14 @@ class BiLMShim(Shim):
         if features is not None and rows:
             features.add([key for key, _ in rows], [values for _, values in rows])
 
+    def features_model(self, again: bool) -> str:
+        """RETURNS (str): What layers depend on beside the text; the argument is that of
+        `BiLM.checksum`."""
+        from ..bilm.precision import resolve_precision
+
+        precision = resolve_precision(self.settings.precision, self.bilm.device)
+        return f"{self.bilm.checksum(again=again)} {precision} {self.settings.initial_state}"
+
     def copy(self) -> "BiLMShim":
         """RETURNS (BiLMShim): A copy with weights and an id of its own, by which
         optimizers know the weights."""
@@ -178,20 +185,20 @@ class BiLMShim(Shim):
             return
         parameters = self._model.named_parameters()
         swapped = {name: weight for name, weight in parameters if (self.id, name) in params}
+        backup = {name: weight.detach().clone() for name, weight in swapped.items()}
         import torch
 
-        with torch.no_grad():
-            backup = {name: weight.clone() for name, weight in swapped.items()}
-            for name, weight in swapped.items():
-                weight.copy_(xp2torch(params[(self.id, name)], device=weight.device))
-        self._version += 1
+        def put(values: "dict[str, Tensor]") -> None:
+            with torch.no_grad():
+                for name, weight in swapped.items():
+                    weight.copy_(values[name])
+            self._version += 1
+
+        put({name: xp2torch(params[self.id, name]) for name in swapped})
         try:
             yield
         finally:
-            self._version += 1
-            with torch.no_grad():
-                for name, weight in swapped.items():
-                    weight.copy_(backup[name])
+            put(backup)
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self._model is not None and (device_type, self._model.device.type) != ("cpu", "cpu"):
@@ -226,13 +233,8 @@ class BiLMShim(Shim):
 
     def __getstate__(self) -> dict[str, Any]:
         model = self.to_bytes() if self.is_loaded else b""
-        return {
-            **self.__dict__,
-            "_model": model,
-            "_settings": self.settings,
-            "in_training": False,
-            "waiting": None,
-        }
+        own = {"_model": model, "_settings": self.settings, "in_training": False, "waiting": None}
+        return {**self.__dict__, **own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data = state.pop("_model")
@@ -246,19 +248,14 @@ def _apply(settings: ElmoSettings, bilm: "BiLM") -> None:
     bilm.eval().requires_grad_(not settings.frozen)
 
 
-def BiLMLayer(config: BiLMConfig) -> Model[list[Doc], Layers]:
+def BiLMLayer(config: BiLMConfig) -> BiLMModel:
     """The layers of the language model, `(L + 1, n_tokens, 2P)` a Doc."""
-    return Model(
-        "elmo_bilm",
-        forward,
-        init=init,
-        dims={"nO": config.width},
-        shims=[BiLMShim(config)],
-    )
+    dims, shims = {"nO": config.width}, [BiLMShim(config)]
+    return Model("elmo_bilm", forward, init=init, dims=dims, shims=shims)
 
 
 def join_tok2vec(
-    bilm: Model[list[Doc], Layers], mix: Model[Layers, list[Floats2d]]
+    bilm: BiLMModel, mix: Model[Layers, list[Floats2d]]
 ) -> Model[list[Doc], list[Floats2d]]:
     """RETURNS (Model[List[Doc], List[Floats2d]]): A language model and its mix."""
     tok2vec = chain(bilm, mix)
@@ -266,21 +263,19 @@ def join_tok2vec(
     return tok2vec
 
 
-def get_shim(model: Model[list[Doc], Layers]) -> BiLMShim:
+def get_shim(model: BiLMModel) -> BiLMShim:
     """RETURNS (BiLMShim): What holds the PyTorch module of a BiLMLayer."""
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
     return shim
 
 
-def follow_weights(model: Model[list[Doc], Layers]) -> None:
+def follow_weights(model: BiLMModel) -> None:
     """Give a BiLMLayer the width of its weights, which may differ from default sizes."""
     model.set_dim("nO", get_shim(model).config.width, force=True)
 
 
-def forward(
-    model: Model[list[Doc], Layers], docs: Sequence[Doc], is_train: bool
-) -> tuple[Layers, Callable]:
+def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Layers, Callable]:
     import torch
 
     from ..embedding.embed import embed_words
@@ -298,8 +293,17 @@ def forward(
             return embed_words(bilm, words, [segments[i] for i in places], settings)
 
     if settings.frozen and shim.in_training and settings.features is not None:
-        waiting = None if is_train else shim.waiting
-        kept = _kept_features(shim, docs, segments, settings.features, waiting, compute)
+        for doc in docs:
+            shim.waiting.pop(doc, None)  # of earlier layers
+        kept = features_of(
+            settings.features,
+            docs,
+            segments,
+            model=shim.features_model,
+            sizes=shim.sizes,
+            compute=lambda missing: [values.cpu().numpy() for values in compute(missing)],
+            waiting=None if is_train else shim.waiting,
+        )
         return kept, lambda d_layers: []
     layers = compute(range(len(docs)))
 
@@ -315,41 +319,11 @@ def forward(
     return [values.detach().cpu().numpy() for values in layers], backprop
 
 
-def _kept_features(
-    shim: BiLMShim,
-    docs: Sequence[Doc],
-    segments: list[list[Segment]],
-    features: FeatureCache,
-    waiting: Optional[WeakKeyDictionary[Doc, bytes]],
-    compute: "Callable[[Sequence[int]], list[Tensor]]",
-) -> Layers:
-    """Layers of Docs from what is kept, or computed; then they are kept, or wait for it."""
-    from ..bilm.precision import resolve_precision
-
-    bilm, settings = shim.bilm, shim.settings
-    for doc in docs:
-        shim.waiting.pop(doc, None)  # of earlier layers
-
-    def model(again: bool) -> str:
-        precision = resolve_precision(settings.precision, bilm.device)
-        return f"{bilm.checksum(again=again)} {precision} {settings.initial_state}"
-
-    return features_of(
-        features,
-        docs,
-        segments,
-        model=model,
-        sizes=shim.sizes,
-        compute=lambda missing: [values.cpu().numpy() for values in compute(missing)],
-        waiting=waiting,
-    )
-
-
-def init(model: Model[list[Doc], Layers], X: object = None, Y: object = None) -> None:
+def init(model: BiLMModel, X: object = None, Y: object = None) -> None:
     _loaded(model)
 
 
-def _loaded(model: Model[list[Doc], Layers]) -> "BiLM":
+def _loaded(model: BiLMModel) -> "BiLM":
     bilm = get_shim(model).bilm
     follow_weights(model)
     return bilm

@@ -14,13 +14,8 @@ Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
 
 def ConcatTok2Vec(first: Tok2Vec, second: Tok2Vec) -> Tok2Vec:
     """Concatenate two token representations of the same Docs; empty Docs are fine."""
-    return Model(
-        "elmo_concat",
-        forward,
-        init=init,
-        dims={"nO": _sum_of_widths(first, second)},
-        layers=[first, second],
-    )
+    dims = {"nO": _sum_of_widths(first, second)}
+    return Model("elmo_concat", forward, init=init, dims=dims, layers=[first, second])
 
 
 def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, Callable]:
@@ -58,11 +53,7 @@ def MixedConcat(first: Tok2Vec, second: Tok2Vec, *, width: int, maxout_pieces: i
     spaCy's MultiHashEmbed."""
     concat = ConcatTok2Vec(first, second)
     maxout: Model[Floats2d, Floats2d] = Maxout(
-        nO=width,
-        nI=concat.maybe_get_dim("nO"),
-        nP=maxout_pieces,
-        dropout=0.0,
-        normalize=True,
+        nO=width, nI=concat.maybe_get_dim("nO"), nP=maxout_pieces, dropout=0.0, normalize=True
     )
     mixed: Tok2Vec = chain(concat, with_array(maxout))
     mixed.set_dim("nO", width)

@@ -6,13 +6,12 @@ from typing import Optional, Protocol
 
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats2d, Floats3d
+from thinc.types import Floats3d
 
 from ..embedding.doc_layers import get_layers
 from ..embedding.vectors import has_hooks
+from .scalar_mix import Layers, Vectors
 
-Layers = list[Floats3d]
-Vectors = list[Floats2d]
 Report = Callable[[Layers], None]
 
 
@@ -95,7 +94,8 @@ def forward(
     if not is_train:
         layers = _read(model, docs)
         if layers is None:
-            return [model.ops.alloc2f(len(doc), model.get_dim("nO")) for doc in docs], no_gradient
+            zeros = [model.ops.alloc2f(len(doc), model.get_dim("nO")) for doc in docs]
+            return zeros, lambda d_vectors: []
     elif model.upstream is None:
         raise no_upstream(model)
     else:
@@ -133,11 +133,6 @@ def no_upstream(model: ElmoListener) -> ValueError:
         f'before it: write pipeline = ["{name}", ...] in [nlp], the components that listen '
         f"after '{name}'"
     )
-
-
-def no_gradient(d_vectors: Vectors) -> list[Doc]:
-    """Backprop of a prediction."""
-    return []
 
 
 def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:

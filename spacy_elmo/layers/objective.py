@@ -3,24 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from spacy.attrs import ORTH
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import Linear, Model, Ops, zero_init
-from thinc.types import Floats2d, Floats3d
+from thinc.types import Floats2d
 
 from ..registry import registry
-from .bilm import get_shim
+from .bilm import BiLMModel, get_shim
 
 if TYPE_CHECKING:
     from ..bilm.config import BiLMConfig
     from ..bilm.model import BiLM
-
-Layers = list[Floats3d]
-BiLMModel: TypeAlias = Model[list[Doc], Layers]
 
 START_BUCKET, END_BUCKET, N_MARKS = 0, 1, 2
 CHUNK_SCORES = 2**22  # bound of the working memory

@@ -151,8 +151,7 @@ def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
 
 
 def _raw_weights(model: Model[Layers, Vectors]) -> Floats1d:
-    raw: Floats1d = model.attrs["learn_rate_factor"] * model.get_param("weights")
-    return raw
+    return cast(Floats1d, model.attrs["learn_rate_factor"] * model.get_param("weights"))
 
 
 def _accumulate(

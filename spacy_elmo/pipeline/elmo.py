@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -12,15 +12,13 @@ from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model
-from thinc.types import Floats3d
 
 from ..embedding.batches import by_tokens
 from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
 from ..files import atomic_write
-from ..layers.bilm import follow_weights
+from ..layers.bilm import BiLMModel, Layers, follow_weights
 from ..weights.attribution import write_in_pipeline
 from .replacing import enable_replacing
 from .training import Training
@@ -28,24 +26,14 @@ from .training import Training
 if TYPE_CHECKING:
     from ..bilm.model import BiLM
 
-Layers = list[Floats3d]
-
 MODEL_FILE = "model.safetensors"
 PIPE_BATCHES = 8  # batches whose layers `pipe` holds at a time
+# Those of the settings, but for what a config block makes.
 DEFAULTS = {
     "model": {"@architectures": "spacy-elmo.BiLM.v1"},
+    **{setting.name: setting.default for setting in fields(ElmoSettings)},
     "weights": "en_small",
-    "mix": "average",
-    "initial_state": "warm",
     "segmenter": {"@segmenters": "spacy-elmo.sentences.v2"},
-    "frozen": True,
-    "learn_rate_factor": 1.0,
-    "store_layers": "auto",
-    "set_vectors": True,
-    "max_batch_tokens": 4096,
-    "cache": 20_000,
-    "precision": "float32",
-    "align": None,
     "features": {"@feature_caches": "spacy-elmo.memory.v1"},
 }
 
@@ -54,7 +42,7 @@ DEFAULTS = {
 def make_elmo(
     nlp: Language,
     name: str,
-    model: Model[list[Doc], Layers],
+    model: BiLMModel,
     weights: Union[str, Path, Callable[[], Any], None],
     mix: Mix,
     initial_state: str,
@@ -100,7 +88,7 @@ class Elmo(Training, TrainablePipe):
     def __init__(
         self,
         vocab: Vocab,
-        model: Model[list[Doc], Layers],
+        model: BiLMModel,
         name: str = "elmo",
         settings: ElmoSettings = ElmoSettings(),
     ):
@@ -158,12 +146,11 @@ class Elmo(Training, TrainablePipe):
         docs (Sequence[Doc]): The Docs.
         scores (List[Floats3d]): What `predict` returned for them.
         """
-        settings, stores_layers = self.settings, self._stores_layers
-        set_vectors = settings.set_vectors and not self._tensor_readers
-        if stores_layers:
+        settings = self.settings
+        if self._stores_layers:
             self._store(docs, scores)
-        for doc, layers in zip(docs, scores):
-            if set_vectors:
+        if settings.set_vectors and not self._tensor_readers:
+            for doc, layers in zip(docs, scores):
                 doc.tensor = mix_layers(layers, settings.mix)
                 set_hooks(doc)
 

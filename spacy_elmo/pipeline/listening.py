@@ -5,12 +5,10 @@ from weakref import WeakSet
 
 from spacy import util
 from spacy.pipeline.tok2vec import Tok2VecListener
-from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats3d
 
 from ..embedding.settings import ElmoSettings
-from ..layers.bilm import BiLMShim, get_shim
+from ..layers.bilm import BiLMModel, BiLMShim, get_shim
 from ..layers.listener import ElmoListener, Upstream
 
 
@@ -26,7 +24,7 @@ class Listening:
     components that read `doc.tensor` as spaCy's own tok2vec wrote it."""
 
     name: str
-    model: Model[list[Doc], list[Floats3d]]
+    model: BiLMModel
 
     def __init__(self) -> None:
         self.listener_map = {}

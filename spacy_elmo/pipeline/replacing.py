@@ -1,18 +1,16 @@
 """What `nlp.replace_listeners` makes of a listener: a language model of its own."""
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats2d, Floats3d
+from thinc.types import Floats2d
 
-from ..layers.bilm import get_shim, join_tok2vec
+from ..layers.bilm import BiLMModel, get_shim, join_tok2vec
 from ..layers.listener import ElmoListener
 from .listening import Listening
 
 LISTENER = "spacy-elmo.ElmoListener.v1"
-
-BiLMModel: TypeAlias = Model[list[Doc], list[Floats3d]]
 
 
 def enable_replacing(pipe: Listening) -> None:

@@ -9,11 +9,9 @@ from thinc.api import Optimizer
 from thinc.types import Floats3d
 
 from ..embedding.doc_layers import get_layers, store_layers
-from ..layers.listener import ElmoListener, Report
+from ..layers.listener import ElmoListener, Layers, Report
 from .listening import Listening
 from .training_batch import TrainingBatch
-
-Layers = list[Floats3d]
 
 
 class Training(Listening):

@@ -6,9 +6,8 @@ from typing import Optional
 import numpy as np
 from spacy.tokens import Doc
 from thinc.api import Optimizer, to_numpy
-from thinc.types import Floats3d
 
-Layers = list[Floats3d]
+from ..layers.listener import Layers
 
 
 class TrainingBatch:
@@ -81,9 +80,5 @@ class TrainingBatch:
             self._gradients = None
         self._is_done = True
 
-    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
-        return _no_batch, ()  # a pickled pipe goes to another process, without an update
-
-
-def _no_batch() -> None:
-    return None
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()  # a pickled pipe goes to another process, without an update
