@@ -31,6 +31,7 @@ class _Loaded(NamedTuple):
     choose: Choose
     chosen: dict[str, Any]
     cache: TokenVectorCache
+    maker: DocMaker
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class Embedder:
         from .tables import add_columns, table_entries
 
         maker = self.maker()
+        maker.check_labels()
         entries = map(maker.keep, table_entries(table, maker))
         rows = [row for group in self._groups(entries) for row in self._embed_group(group)]
         return add_columns(table, rows or [self.empty])
@@ -115,14 +117,15 @@ class Embedder:
 
     def group_embedder(self) -> GroupEmbedder:
         """RETURNS (GroupEmbedder): The language model, with nothing in its cache."""
-        _, pipe, choose, _, cache = self._loaded
-        pipe.bilm.cache = cache
-        return GroupEmbedder(pipe, choose, self.dtype, self.sentence_marks)
+        loaded = self._loaded
+        loaded.pipe.bilm.cache = loaded.cache
+        return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
 
     def maker(self, *, keep_docs: bool = False) -> DocMaker:
-        """RETURNS (DocMaker): Makes Docs as the pipeline does, which entries hold if wanted."""
-        keeper = self._keeper if self._is_kept else None
-        return DocMaker(self._loaded.nlp, self._loaded.pipe, keep_docs=keep_docs, keeper=keeper)
+        """RETURNS (DocMaker): Makes Docs as the pipeline does, which entries hold if wanted; the
+        same each time."""
+        self._loaded.maker.keep_docs = keep_docs
+        return self._loaded.maker
 
     @property
     def group_tokens(self) -> int:
@@ -152,7 +155,7 @@ class Embedder:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        nlp, pipe, _, chosen, _ = self._loaded
+        nlp, pipe, _, chosen, *_ = self._loaded
         settings = {
             "spacy_elmo": __version__,
             "model": pipe.bilm.checksum(),
@@ -191,7 +194,9 @@ class Embedder:
         pipe.settings = replace(pipe.settings, **given)
         if self.device is not None:
             pipe.bilm.to(self.device)
-        return _Loaded(nlp, pipe, *choose_layers(self.layers, nlp), pipe.bilm.cache)
+        chosen = choose_layers(self.layers, nlp)
+        maker = DocMaker(nlp, pipe, self._keeper if self._is_kept else None)
+        return _Loaded(nlp, pipe, *chosen, pipe.bilm.cache, maker)
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:

@@ -1,5 +1,6 @@
 """What gets vectors, and what got them."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -46,6 +47,32 @@ class Embedded:
     vectors: np.ndarray
     doc: Optional[bytes] = None
     beside: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Counts:
+    """How much was read, and to be written.
+
+    entries (int): Sentences or Docs.
+    tokens (int): Their tokens.
+    vectors (int): Tokens, or what was chosen of them, with a vector each.
+    """
+
+    entries: int = 0
+    tokens: int = 0
+    vectors: int = 0
+
+    def of(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """YIELDS (Entry): The entries, counted as they go by."""
+        for entry in entries:
+            self += Counts(1, len(entry), len(entry.words if entry.kept is None else entry.kept))
+            yield entry
+
+    def __iadd__(self, other: "Counts") -> "Counts":
+        self.entries += other.entries
+        self.tokens += other.tokens
+        self.vectors += other.vectors
+        return self
 
 
 def sentence(words: list[str]) -> Entry:

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
@@ -13,23 +13,15 @@ from ..files import checksum, full_disk, progress_bar
 from ..text.manifest import stamp
 from ..text.reading import Inputs
 from .embedder import Embedder
-from .entries import Entry
-from .inputs import find_inputs, read_entries
+from .entries import Counts, Entry
+from .inputs import DOCBIN, find_inputs, read_entries
 from .outputs import OUTPUTS, check_format, check_room
-from .pieces import Piece
+from .pieces import Piece, Source
 from .workplace import Workplace, check_settings
 
 MAX_TOKENS = 10_000
 ADVICE_ANEW = "--force without --resume to begin anew"
 ADVICE = "run the same with --resume: it goes on from here"
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What was written: sentences or Docs, and their tokens."""
-
-    entries: int
-    tokens: int
 
 
 def embed_files(
@@ -116,6 +108,7 @@ def embed_files(
                 f"{workplace.folder} holds an interrupted run: --resume goes on with it, --force "
                 f"throws it away"
             )
+    check_labels(embedder, files)
     settings = {
         **embedder.describe(),
         "inputs": [
@@ -174,6 +167,19 @@ def check_wanted(embedder: Embedder, format: str, *, max_tokens: int, sentence_k
         raise ValueError("--sentence-marks: a Doc has no token for a mark; write another format")
 
 
+def check_labels(embedder: Embedder, files: Sequence[Source]) -> None:
+    """RAISES (ValueError): `--only` has a label that the pipeline cannot give to text. Docs may
+    have any."""
+    if not any(file.name.endswith(DOCBIN) for file in files):
+        embedder.maker().check_labels()
+
+
+def warn_of_nothing(embedder: Embedder, counts: Counts) -> None:
+    """Warn where entries were read, and no token of them was what `--only` asks for."""
+    if counts.entries and not counts.vectors and embedder.only is not None:
+        warnings.warn(f"--only {embedder.only}: no row has a token", stacklevel=3)
+
+
 def _prepare(workplace: Workplace, settings: dict[str, Any], *, resume: bool, force: bool) -> None:
     """Go on with what is there, or begin."""
     if not (resume and workplace.is_begun):
@@ -191,22 +197,21 @@ def _write_chunks(
     """Embed what is not embedded yet. Where chunks end depends on the input alone."""
     stamps = [stamp(file) for file in files]
     group_embedder, max_tokens = embedder.group_embedder(), embedder.group_tokens
-    number = n_entries = n_tokens = 0
+    number, counts = 0, Counts()
     with progress_bar(sum(about["size"] for about in stamps), "Embedding", "B") as bar:
-        groups = by_tokens(read(progress=bar.update), max_tokens, max_tokens)
+        groups = by_tokens(counts.of(read(progress=bar.update)), max_tokens, max_tokens)
         for number, group in enumerate(groups, 1):
             group_embedder.encode(group)
             digest = _digest(group)
             if not workplace.find_chunk(number - 1, digest):
                 workplace.write_chunk(number - 1, digest, group_embedder.embed(group))
-            n_entries += len(group)
-            n_tokens += sum(map(len, group))
     names = ", ".join(map(str, files[:5]))
-    if not n_entries:
+    if not counts.entries:
         raise ValueError(f"no sentence in {names}")
     if stamps != [stamp(file) for file in files]:
         raise ValueError(f"{names}: changed while it was read; begin anew: --force")
-    return number, Counts(n_entries, n_tokens)
+    warn_of_nothing(embedder, counts)
+    return number, counts
 
 
 def _digest(group: list[Entry]) -> str:

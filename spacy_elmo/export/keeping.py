@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional
 
+from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 POOLS = "sentence", "doc", "span"
 NOUNS = "NOUN", "PROPN"
+WORDS = "ents", "nouns"  # of --only that are no labels
+PLACES = {"doc.ents", "doc.spans"}
 ADVICE = "a pipeline with a component that sets them, or .spacy files that have them"
 
 Labelled = tuple[int, int, str]  # start and end of a span, its label
@@ -51,6 +54,17 @@ class Keeper(NamedTuple):
         if self.only is not None and not all(self.only.split(",")):
             raise ValueError(f"--only is ents, nouns or LABEL,LABEL..., got '{self.only}'")
 
+    def check_labels(self, known: set[str]) -> None:
+        """known (Set[str]): What `labels_of` found.
+        RAISES (ValueError): A label is none of them."""
+        there_are = [*WORDS, *sorted(known)]
+        for name in self.only.split(",") if self.only else ():
+            if name not in there_are:
+                raise ValueError(
+                    f"--only {name}: no component of the pipeline sets this label; there are "
+                    f"{', '.join(there_are)}"
+                )
+
     def __call__(self, doc: Doc) -> list[Kept]:
         """Find what gets a vector.
 
@@ -91,6 +105,23 @@ class Keeper(NamedTuple):
     def _check(self, name: str, is_annotated: bool, missing: str) -> None:
         if not is_annotated:
             raise ValueError(f"--only {name}: the text has {missing}: it needs {ADVICE}")
+
+
+def labels_of(nlp: Language) -> Optional[set[str]]:
+    """Find the labels of the entities and spans that a pipeline can set.
+
+    nlp (Language): The pipeline.
+    RETURNS (Optional[Set[str]]): Its labels; None where a component does not say what it sets.
+    """
+    labels: set[str] = set()
+    for name, pipe in nlp.pipeline:
+        places = set(nlp.get_pipe_meta(name).assigns)
+        module = getattr(pipe, "__module__", type(pipe).__module__)
+        if PLACES & places and hasattr(pipe, "labels"):
+            labels.update(pipe.labels)
+        elif PLACES & places or not (places or module.startswith("spacy.")):
+            return None
+    return labels
 
 
 def whole(words: Sequence[str], text: str) -> list[Kept]:

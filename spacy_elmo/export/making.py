@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 from ..embedding.segmenters import Segmenter
 from ..pipeline.elmo import Elmo
 from .entries import Entry
-from .keeping import Keeper, Kept, whole
+from .keeping import Keeper, Kept, labels_of, whole
 
 
 class DocMaker:
@@ -21,13 +21,13 @@ class DocMaker:
 
     nlp (Language): The pipeline; the pipe and what stands after it is disabled.
     pipe (Elmo): The pipe.
-    keep_docs (bool): Whether entries hold their Docs.
     keeper (Optional[Keeper]): Finds what gets a vector; by default each token does.
     """
 
-    def __init__(
-        self, nlp: Language, pipe: Elmo, *, keep_docs: bool, keeper: Optional[Keeper] = None
-    ):
+    keep_docs = False  # whether entries hold their Docs
+
+    def __init__(self, nlp: Language, pipe: Elmo, keeper: Optional[Keeper] = None):
+        self._labels = labels_of(nlp)
         names = nlp.component_names
         at = names.index(pipe.name)
         self._behind = [nlp.get_pipe(name) for name in names[at + 1 :] if name in nlp.pipe_names]
@@ -39,9 +39,14 @@ class DocMaker:
         nlp.max_length = sys.maxsize  # its reason, the memory of parsers, is none here
         self.nlp = nlp
         self.segmenter: Segmenter = pipe.settings.segmenter
-        self.keep_docs = keep_docs
         self.keeper = keeper
         self._sentencizer = Sentencizer()
+
+    def check_labels(self) -> None:
+        """RAISES (ValueError): Labels are asked for that the pipeline cannot set: text has none
+        but its own."""
+        if self.keeper is not None and self._labels:
+            self.keeper.check_labels(self._labels)
 
     def pipe(self, texts: Iterable[tuple[str, Any]], as_tuples: bool) -> Iterator[tuple[Doc, Any]]:
         """As `Language.pipe`, the Docs cut into sentences if need be."""

@@ -1,6 +1,6 @@
 """From a model and text of any size to a folder of shards, by as many processes as there are."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,10 +13,10 @@ from ..files.remote import is_url
 from ..text.reading import Inputs
 from ..text.workers import map_in_order, parse_worker
 from .embedder import Embedder
-from .entries import Entry
+from .entries import Counts
 from .folders import Folder, RemoteFolder, open_folder
 from .inputs import find_inputs, read_entries
-from .job import MAX_TOKENS, Counts, check_wanted
+from .job import MAX_TOKENS, check_labels, check_wanted, warn_of_nothing
 from .outputs import OUTPUTS, check_format
 from .pieces import Piece
 from .plan import make_plan
@@ -99,6 +99,7 @@ def embed_shards(
     found = find_inputs(inputs, output, column)
     if workers == "ray":
         found = [file if isinstance(file, Piece) else file.absolute() for file in found]
+    check_labels(embedder, found)
     sources = [file if isinstance(file, Piece) else Piece(str(file)) for file in found]
     described = {
         **embedder.describe(),
@@ -121,7 +122,7 @@ def embed_shards(
         for number, name in ((number, all_shards.name(number)) for number in mine)
         if name not in done
     ]
-    counts, failed = Counts(0, 0), []
+    counts, failed = Counts(), []
     n_done = len(mine) - len(tasks)
     with (
         full_disk(output),
@@ -131,7 +132,7 @@ def embed_shards(
             if isinstance(result, str):
                 failed.append(f"{name}: {result}")
             else:
-                counts = Counts(counts.entries + result.entries, counts.tokens + result.tokens)
+                counts += result
             bar.update()
     all_shards.sweep()
     if failed:
@@ -141,6 +142,8 @@ def embed_shards(
             + "\n".join(sorted(failed)[:SHOWN])
             + more
         )
+    if len(tasks) == len(all_shards.plan):
+        warn_of_nothing(embedder, counts)
     return counts
 
 
@@ -171,7 +174,7 @@ def _make_shard(
     if job.n_threads is not None:
         torch.set_num_threads(job.n_threads)
         embedder = _loaded_once(embedder)
-    settings, counted = job.settings, _Counter()
+    settings, counts = job.settings, Counts()
     try:
         described = embedder.describe()
         known = {name: settings[name] for name in described}
@@ -191,7 +194,7 @@ def _make_shard(
         with job.folder.writing(name) as whole:
             OUTPUTS[settings["format"]].write(
                 whole,
-                embedder.embed(counted.count(entries)),
+                embedder.embed(counts.of(entries)),
                 {**settings, "shard": name, "first": first},
                 index=settings["sentence_index"],
                 first=first or 0,
@@ -199,20 +202,7 @@ def _make_shard(
             )
     except ValueError as error:
         return str(error)
-    return Counts(counted.entries, counted.tokens)
-
-
-class _Counter:
-    """Counts entries that go by, and their tokens."""
-
-    def __init__(self) -> None:
-        self.entries = self.tokens = 0
-
-    def count(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        for entry in entries:
-            self.entries += 1
-            self.tokens += len(entry)
-            yield entry
+    return counts
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,7 @@
 """Less to store: means, chosen tokens, int8; each against the vectors of all tokens."""
 
 import json
+import warnings
 
 import h5py
 import numpy as np
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import spacy
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo.export import Embedder
@@ -112,7 +114,7 @@ def test_components_behind_elmo(make_nlp, folder):
     (folder / "x.jsonl").write_text(json.dumps({"text": text}) + "\n")
     (folder / "y.txt").write_text("Maria lends\n\nmoney\n")
     everything = nlp(text).tensor
-    embed_shards("pipeline", ["x.jsonl", "y.txt"], folder / "out", shards=1, only="PER")
+    embed_shards("pipeline", ["x.jsonl", "y.txt"], folder / "out", shards=2, only="PER")
     embedder = Embedder("pipeline", only="PER")
     tables = [
         pq.read_table(folder / "out"),
@@ -125,6 +127,40 @@ def test_components_behind_elmo(make_nlp, folder):
         np.testing.assert_allclose(rows[0]["vectors"][0], everything[3], rtol=0, atol=1e-5)
     nothing = embedder(pa.table({"text": pa.array([], pa.string())}))
     assert nothing.schema.equals(tables[1].schema)
+
+
+def test_labels_that_the_pipeline_does_not_set(make_nlp, folder, docs):
+    """Are refused, and nothing is written. A component that does not say what it sets may set
+    any, and so may Docs."""
+    nlp = make_nlp()
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Maria"}])
+    nlp.to_disk("pipeline")
+    message = "--only VERB: no component of the pipeline sets this label; "
+    message += "there are ents, nouns, PER"
+    before = sorted(folder.iterdir())
+    for embed, how in ((embed_files, {}), (embed_shards, {"shards": 2})):
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            embed("pipeline", "text.txt", folder / "out.parquet", only="PER,VERB", **how)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Embedder("pipeline", only="VERB")(pa.table({"text": ["Maria"]}))
+    assert sorted(folder.iterdir()) == before
+    embed_files("pipeline", ["text.txt", docs], folder / "docs.parquet", only="ROLE")
+    Language.component("of_a_user", func=lambda doc: doc)
+    nlp.add_pipe("of_a_user")
+    nlp.to_disk("pipeline")
+    with pytest.warns(UserWarning, match="^--only VERB: no row has a token$"):
+        embed_files("pipeline", "text.txt", folder / "out.parquet", only="VERB")
+
+
+def test_docs_without_a_label(rows, folder, docs, tiny_weights):
+    """Of Docs nobody knows before: they are read, and what is empty is said to be."""
+    with pytest.warns(UserWarning, match="^--only VERB: no row has a token$"):
+        assert [row["tokens"] for row in rows(only="VERB")] == [[], [], []]
+    with pytest.warns(UserWarning, match="^--only VERB: no row has a token$"):
+        embed_shards(str(tiny_weights), docs, folder / "out", shards=1, only="VERB")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows(only="VERB,PER")
 
 
 @pytest.mark.parametrize("layers", ["average", "all"])
