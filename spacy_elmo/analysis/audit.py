@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..bilm.config import BiLMConfig
-from ..text.reading import check_format, find_files, read_sentences
+from ..text.reading import find_files, read_sentences
 
 EXAMPLES = 5
 
@@ -26,11 +26,10 @@ def audit_tokens(
     """
     if not sizes.n_characters:
         raise ValueError("a model of words cuts no token: it has no characters to audit")
-    check_format(format)
     limit = sizes.max_characters_per_token - 2  # without the marks of start and end
     is_bytes = sizes.token_encoder == "bilm-tf"
     n_tokens, cut = 0, Counter[str]()
-    for sentence in read_sentences(find_files(inputs), running_text=format == "text", lang=lang):
+    for sentence in read_sentences(find_files(inputs), format=format, lang=lang):
         n_tokens += len(sentence)
         cut.update(
             token

@@ -1,19 +1,24 @@
 """Docs of a corpus, one after another: memory does not grow with it."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spacy.tokens import Doc, DocBin
 from spacy.training.corpus import FILE_TYPE, walk_corpus
 from spacy.vocab import Vocab
+from thinc.types import Floats3d
 
+from ..embedding.batches import by_tokens
 from ..files import progress_bar
-from ..text.reading import check_format, find_files, read_sentences
+from ..pipeline.elmo import Elmo
+from ..text.reading import find_files, read_sentences
 from ..text.size import estimate_tokens
 
 # A vocab keeps every string for ever, so that of plain text is replaced now and then.
 MAX_STRINGS = 100_000
+DOCS_AT_A_TIME = 128
+TOKENS_AT_A_TIME = 16_384
 
 
 def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
@@ -46,26 +51,34 @@ def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:
     return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
 
 
+def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d]]:
+    """Compute the layers of Docs, some at a time.
+
+    pipe (Elmo): The language model.
+    docs (Iterable[Doc]): The Docs.
+    YIELDS (Tuple[Doc, Floats3d]): A Doc, and its layers. *Shape:* `(L + 1, n_tokens, 2P)`
+    """
+    for batch in by_tokens(docs, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
+        yield from zip(batch, pipe.predict(batch))
+
+
 def read_corpus_docs(
-    inputs: Sequence[str], *, format: str = "sentences", lang: str = "en", progress: bool = False
+    inputs: Sequence[str], *, format: str = "sentences", lang: str = "en"
 ) -> Iterator[Doc]:
     """Read text, a Doc a sentence, and .spacy files, as they are.
 
     inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
     format (str): What text files hold: 'sentences' or 'text', as in `load_text`.
     lang (str): Language of spaCy's tokenizer for running text.
-    progress (bool): Whether to show a progress bar.
     YIELDS (Doc): A Doc.
     RAISES (ValueError): A file is missing or cannot be read.
     """
-    check_format(format)
     annotated = [Path(name) for name in inputs if name.endswith(FILE_TYPE)]
     others = [name for name in inputs if not name.endswith(FILE_TYPE)]
     files = list(dict.fromkeys(find_files(others)))
     # Of packed Docs nobody knows how many there are.
     total = None if annotated else estimate_tokens(files, format=format)
-    disable = None if progress else True
-    with progress_bar(total, None, " tokens", in_logs=False, disable=disable) as bar:
+    with progress_bar(total, None, " tokens", in_logs=False) as bar:
         for doc in _all_docs(files, annotated, format, lang):
             yield doc
             bar.update(len(doc))
@@ -75,7 +88,7 @@ def _all_docs(
     files: Sequence[Path], annotated: Sequence[Path], format: str, lang: str
 ) -> Iterator[Doc]:
     vocab = Vocab()
-    for sentence in read_sentences(files, running_text=format == "text", lang=lang):
+    for sentence in read_sentences(files, format=format, lang=lang):
         if len(vocab.strings) > MAX_STRINGS:
             vocab = Vocab()
         if sentence:

@@ -7,11 +7,10 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..embedding.batches import by_tokens
 from ..embedding.vectors import mix_layers
 from ..pipeline.load import elmo_pipe
-from .corpora import sentence_doc
-from .sample import DOCS_AT_A_TIME, TOKENS_AT_A_TIME, unit_vectors
+from .corpora import sentence_doc, with_layers
+from .sample import unit_vectors
 
 
 class Neighbor(NamedTuple):
@@ -59,21 +58,20 @@ def find_neighbors(
     pipe = elmo_pipe(nlp)
     _check_layer(layer, pipe.bilm.config.n_layers)
     asked = sentence_doc(nlp.vocab, sentence)
-    wanted = unit_vectors(mix_layers(pipe.predict([asked])[0], layer))[position]
+    wanted = unit_vectors(mix_layers(pipe.predict([asked])[0], layer), "float32")[position]
     word = sentence[position].lower()
     itself = tuple(sentence), position
     nearest: list[Neighbor] = []
     is_empty = True
-    for docs in by_tokens(corpus, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
-        for doc, layers in zip(docs, pipe.predict(docs)):
-            if not len(doc):
-                continue
-            is_empty = False
-            similarities = unit_vectors(mix_layers(layers, layer)) @ wanted
-            if same_word is not None:
-                is_same = np.array([token.text.lower() == word for token in doc])
-                similarities[is_same != same_word] = -np.inf
-            nearest = _best(nearest, doc, similarities, n, itself)
+    for doc, layers in with_layers(pipe, corpus):
+        if not len(doc):
+            continue
+        is_empty = False
+        similarities = unit_vectors(mix_layers(layers, layer), "float32") @ wanted
+        if same_word is not None:
+            is_same = np.array([token.text.lower() == word for token in doc])
+            similarities[is_same != same_word] = -np.inf
+        nearest = _best(nearest, doc, similarities, n, itself)
     if is_empty:
         raise ValueError("the corpus holds no token")
     return nearest

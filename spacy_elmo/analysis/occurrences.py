@@ -1,21 +1,19 @@
 """The occurrences of words in a corpus, drawn evenly, and their layers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
-from spacy.attrs import ORTH
-from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 from thinc.types import Floats3d
 
-from ..embedding.batches import by_tokens
 from ..files import progress_bar
 from ..pipeline.elmo import Elmo
-from .items import parse_task
-from .sample import DOCS_AT_A_TIME, TOKENS_AT_A_TIME
+from .corpora import with_layers
+from .items import Task, parse_task
 
 
 class Occurrence(NamedTuple):
@@ -77,126 +75,77 @@ def draw_occurrences(
     """
     if limit < 1:
         raise ValueError(f"at least 1 occurrence must be drawn, got {limit}")
-    patterns = [_Pattern(word, ignore_case) for word in dict.fromkeys(words)]
-    find = _InText(ignore_case) if gold is None else _Labeled(gold, ignore_case)
-    evenly = [_Evenly(limit) for _ in patterns]
+    task = None if gold is None else _task_of(gold)
+    tokens_of = {" ".join(word.split()): _spelled(word.split(), ignore_case) for word in words}
+    if "" in tokens_of:
+        raise ValueError("a word to look for is empty")
+    evenly = {tokens: _Evenly(limit) for tokens in tokens_of.values()}
+    groups: set[str] = set()
+    has_labels = False
     for doc in docs:
+        tokens = _spelled((token.text for token in doc), ignore_case)
+        if task is None:
+            places = _places(tokens, evenly)
+        else:
+            places = [item[:3] for item in task.items(doc)]
+            groups.update(doc.spans)
+            has_labels = has_labels or bool(places)
         kept = None
-        for places, one in zip(find(doc, patterns), evenly):
-            for place in places:
-                if one.takes():
-                    kept = kept or (doc if vocab is None else _copy(doc, vocab))
-                    one.add(Occurrence(kept, *place))
-    if isinstance(find, _Labeled):
-        find.check()
-    return [Drawn(pattern.word, one.n_seen, one.items()) for pattern, one in zip(patterns, evenly)]
+        for start, end, sense in places:
+            one = evenly.get(tokens[start:end])
+            if one is not None and one.takes():
+                kept = kept or (doc if vocab is None else _copy(doc, vocab))
+                one.add(Occurrence(kept, start, end, sense))
+    if task is not None and not has_labels:
+        raise ValueError(
+            f"no span of the corpus has a label for '{task.name}'; its span groups: "
+            f"{', '.join(sorted(groups)) or 'none'}"
+        )
+    found = {word: evenly[tokens] for word, tokens in tokens_of.items()}
+    return [Drawn(word, one.n_seen, one.items()) for word, one in found.items()]
 
 
-def occurrence_layers(
-    pipe: Elmo, occurrences: Sequence[Occurrence], *, name: str = "", progress: bool = False
-) -> Floats3d:
+def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: str = "") -> Floats3d:
     """Compute the layers of occurrences, each in its Doc.
 
     pipe (Elmo): The language model.
     occurrences (Sequence[Occurrence]): Occurrences, those of a Doc side by side.
     name (str): What stands before the progress bar.
-    progress (bool): Whether to show one.
     RETURNS (Floats3d): *Shape:* `(L + 1, n, 2P)`, float32; of several tokens the mean.
     """
     config = pipe.bilm.config
     vectors = np.empty((config.n_layers + 1, len(occurrences), config.width), dtype="float32")
-    rest = iter(enumerate(occurrences))
-    number, one = next(rest, (0, None))
-    docs = list({id(item.doc): item.doc for item in occurrences}.values())
-    disable = None if progress else True
-    with progress_bar(len(docs), name, " Docs", in_logs=False, disable=disable) as bar:
-        for batch in by_tokens(docs, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
-            for doc, layers in zip(batch, pipe.predict(batch)):
-                while one is not None and one.doc is doc:
-                    vectors[:, number] = layers[:, one.start : one.end].mean(axis=1)
-                    number, one = next(rest, (0, None))
-                bar.update(1)
+    groups = [list(group) for _, group in groupby(occurrences, lambda one: id(one.doc))]
+    docs = (group[0].doc for group in groups)
+    rows = iter(range(len(occurrences)))
+    with progress_bar(len(groups), name, " Docs", in_logs=False) as bar:
+        for group, (_, layers) in zip(groups, with_layers(pipe, docs)):
+            for one, row in zip(group, rows):
+                vectors[:, row] = layers[:, one.start : one.end].mean(axis=1)
+            bar.update(1)
     return vectors
 
 
-class _Pattern:
-    """A word that is looked for."""
-
-    def __init__(self, word: str, ignore_case: bool):
-        self.word = " ".join(word.split())
-        if not self.word:
-            raise ValueError("a word to look for is empty")
-        self.tokens = _spelled(self.word.split(), ignore_case)
-        self._ids = [get_string_id(token) for token in self.tokens]
-
-    def starts(self, ids: np.ndarray) -> list[int]:
-        """Where it stands among the ids of a Doc's tokens."""
-        n_places = max(0, len(ids) - len(self._ids) + 1)
-        found = np.ones(n_places, dtype=bool)
-        for offset, id in enumerate(self._ids):
-            found &= ids[offset : offset + n_places] == id
-        starts: list[int] = np.flatnonzero(found).tolist()
-        return starts
+def _task_of(gold: str) -> Task:
+    task = parse_task(gold)
+    if not gold.startswith("spans:"):
+        raise ValueError(f"gold senses are labels of spans: give 'spans:NAME', not '{gold}'")
+    return task
 
 
-def _spelled(tokens: Iterable[str], ignore_case: bool) -> list[str]:
+def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:
     # Not by `token.lower_`, which a bare Vocab, as text is read with, leaves empty.
-    return [token.lower() if ignore_case else token for token in tokens]
+    return tuple(token.lower() for token in tokens) if ignore_case else tuple(tokens)
 
 
-# The places of each pattern in a Doc: start, end, and sense.
-Places = Iterator[list[tuple[int, int, str]]]
-
-
-class _InText:
-    """Finds places by the tokens."""
-
-    def __init__(self, ignore_case: bool):
-        self._ignore_case = ignore_case
-
-    def __call__(self, doc: Doc, patterns: Sequence[_Pattern]) -> Places:
-        ids = doc.to_array([ORTH]).reshape(-1)
-        if self._ignore_case:
-            lower = _spelled((token.text for token in doc), True)
-            ids = np.array([get_string_id(token) for token in lower], dtype="uint64")
-        for pattern in patterns:
-            n_tokens = len(pattern.tokens)
-            yield [(start, start + n_tokens, "") for start in pattern.starts(ids)]
-
-
-class _Labeled:
-    """Finds places among the spans of a group."""
-
-    def __init__(self, gold: str, ignore_case: bool):
-        self._task = parse_task(gold)
-        if not gold.startswith("spans:"):
-            raise ValueError(f"gold senses are labels of spans: give 'spans:NAME', not '{gold}'")
-        self._ignore_case = ignore_case
-        self._found = False
-        self._groups: set[str] = set()
-
-    def __call__(self, doc: Doc, patterns: Sequence[_Pattern]) -> Places:
-        items = self._task.items(doc)
-        self._found |= bool(items)
-        self._groups.update(doc.spans)
-        spelled = [
-            _spelled((token.text for token in doc[item.start : item.end]), self._ignore_case)
-            for item in items
-        ]
-        for pattern in patterns:
-            yield [
-                (item.start, item.end, item.label)
-                for item, tokens in zip(items, spelled)
-                if tokens == pattern.tokens
-            ]
-
-    def check(self) -> None:
-        if not self._found:
-            groups = ", ".join(sorted(self._groups)) or "none"
-            raise ValueError(
-                f"no span of the corpus has a label for '{self._task.name}'; its span groups: "
-                f"{groups}"
-            )
+def _places(
+    tokens: tuple[str, ...], words: Collection[tuple[str, ...]]
+) -> list[tuple[int, int, str]]:
+    """Where words may stand among the tokens of a Doc: start, end, and no sense."""
+    firsts = {word[0] for word in words}
+    starts = [i for i, token in enumerate(tokens) if token in firsts]
+    ends = sorted({len(word) for word in words})
+    return [(start, start + n, "") for n in ends for start in starts if start + n <= len(tokens)]
 
 
 class _Evenly:

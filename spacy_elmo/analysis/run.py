@@ -13,7 +13,7 @@ from .classifier import require_sklearn
 from .items import parse_task
 from .probes import probe_labels
 from .report import Report
-from .sample import check_inputs, input_names, read_sample
+from .sample import check_inputs, read_sample
 from .senses import probe_senses
 
 
@@ -27,7 +27,6 @@ def probe(
     limit: int = 50_000,
     seed: int = 0,
     neighbors: int = 1,
-    progress: bool = False,
 ) -> Report:
     """Train probes on the layers of a language model, and evaluate them.
 
@@ -40,28 +39,23 @@ def probe(
     limit (int): Most items (tokens, spans or Docs) of each corpus; 0 for all.
     seed (int): Seed by which Docs are drawn where there are more.
     neighbors (int): Neighbors that vote for a sense.
-    progress (bool): Whether to show progress bars.
     RETURNS (Report): The scores.
     RAISES (ValueError): Something of it does not fit or cannot be read.
     RAISES (ImportError): scikit-learn is not installed.
     """
     require_sklearn()
     parsed = parse_task(task)
-    n_layers = elmo_pipe(nlp).bilm.config.n_layers
-    inputs = input_names(n_layers) if inputs is None else inputs
-    check_inputs(inputs, n_layers)
+    inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
     start = time.perf_counter()
     known, asked = (
-        read_sample(nlp, path, parsed, limit=limit, seed=seed, progress=progress)
-        for path in (train, test)
+        read_sample(nlp, path, parsed, limit=limit, seed=seed) for path in (train, test)
     )
     embedding_seconds = time.perf_counter() - start
     if parsed.is_senses:
         rows = probe_senses(known, asked, inputs, k=neighbors)
     else:
         rows = probe_labels(known, asked, inputs)
-    disable = None if progress else True
-    with progress_bar(None, "probes", in_logs=False, iterable=rows, disable=disable) as bar:
+    with progress_bar(None, "probes", in_logs=False, iterable=rows) as bar:
         found = list(bar)
     labels = set(known.labels)
     return Report(

@@ -4,21 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional
 
 import numpy as np
 from spacy.language import Language
 from spacy.vocab import Vocab
 from thinc.types import Floats2d, Floats3d
 
-from ..embedding.batches import by_tokens
 from ..embedding.vectors import mix_layers
 from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
-from .corpora import read_docs
+from .corpora import read_docs, with_layers
 from .items import Task
-
-DOCS_AT_A_TIME = 128
-TOKENS_AT_A_TIME = 16_384
 
 
 @dataclass(frozen=True)
@@ -39,9 +36,7 @@ class Sample:
         return len(self.labels)
 
 
-def read_sample(
-    nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: int = 0, progress: bool = False
-) -> Sample:
+def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: int = 0) -> Sample:
     """Read labelled items and compute their layers. The Docs are taken as they are
     annotated, tokens and sentences too. Of a corpus with more items than the limit,
     Docs are drawn until it is reached, so that memory is bounded by
@@ -52,7 +47,6 @@ def read_sample(
     task (Task): What is labelled.
     limit (int): Most items, 0 for all.
     seed (int): Seed of the draw.
-    progress (bool): Whether to show a progress bar.
     RETURNS (Sample): The items, in the order of the corpus.
     RAISES (ValueError): The corpus cannot be read, or nothing in it is labelled.
     """
@@ -66,15 +60,13 @@ def read_sample(
     vectors = np.empty((config.n_layers + 1, sum(n_items), config.width), dtype="float32")
     labels: list[str] = []
     words: list[str] = []
-    unit, disable = f" {task.unit}s", None if progress else True
-    with progress_bar(sum(n_items), path.name, unit, in_logs=False, disable=disable) as bar:
-        for batch in by_tokens(docs, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
-            for doc, layers, n in zip(batch, pipe.predict(batch), counts):
-                for item in task.items(doc)[:n]:
-                    vectors[:, len(labels)] = layers[:, item.start : item.end].mean(axis=1)
-                    labels.append(item.label)
-                    words.append(item.word)
-                bar.update(n)
+    with progress_bar(sum(n_items), path.name, f" {task.unit}s", in_logs=False) as bar:
+        for n, (doc, layers) in zip(counts, with_layers(pipe, docs)):
+            for item in task.items(doc)[:n]:
+                vectors[:, len(labels)] = layers[:, item.start : item.end].mean(axis=1)
+                labels.append(item.label)
+                words.append(item.word)
+            bar.update(n)
     return Sample(vectors, labels, words)
 
 
@@ -84,13 +76,16 @@ def input_names(n_layers: int) -> list[str]:
     return [*map(str, range(n_layers + 1)), "average"]
 
 
-def check_inputs(names: Sequence[str], n_layers: int) -> None:
+def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]:
     """Check what a probe is to read.
 
-    names (List[str]): Layer numbers, "average" or "concat".
+    names (Optional[List[str]]): Layer numbers, "average" or "concat"; None for `input_names`.
     n_layers (int): LSTM layers of the language model.
+    RETURNS (List[str]): The names.
     RAISES (ValueError): There is no such input, or it is named twice.
     """
+    if names is None:
+        return input_names(n_layers)
     known = [*input_names(n_layers), "concat"]
     wrong = [name for name in names if name not in known]
     if wrong or not names:
@@ -101,6 +96,7 @@ def check_inputs(names: Sequence[str], n_layers: int) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"layer '{twice[0]}' is named twice")
+    return names
 
 
 def select_input(layers: Floats3d, name: str) -> Floats2d:
@@ -117,8 +113,14 @@ def select_input(layers: Floats3d, name: str) -> Floats2d:
     return layers[int(name)]
 
 
-def unit_vectors(vectors: Floats2d) -> Floats2d:
-    """RETURNS (Floats2d): The vectors at length 1; those of zeros stay what they are."""
+def unit_vectors(vectors: Floats2d, dtype: str = "float64") -> Floats2d:
+    """Bring vectors to length 1, so that distances between them are ordered as cosines are.
+
+    vectors (Floats2d): *Shape:* `(n, width)`
+    dtype (str): In which type.
+    RETURNS (Floats2d): Zeros stay zeros. *Shape:* `(n, width)`
+    """
+    vectors = vectors.astype(dtype)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(norms == 0, 1, norms)
 

@@ -67,7 +67,7 @@ def nearest_senses(
     k (int): Neighbors that vote.
     RETURNS (List[str]): A sense each.
     """
-    cosines = unit_vectors(asked.astype("float64")) @ unit_vectors(known.astype("float64")).T
+    cosines = unit_vectors(asked) @ unit_vectors(known).T
     k = min(k, len(senses))
     kth = np.partition(cosines, -k, axis=1)[:, -k]
     return [_vote(row >= threshold - SAME, senses) for row, threshold in zip(cosines, kth)]

@@ -10,20 +10,11 @@ import numpy as np
 from spacy.language import Language
 from thinc.types import Floats2d, Floats3d
 
-from ..embedding.batches import by_tokens
 from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
-from .corpora import sentence_doc
+from .corpora import sentence_doc, with_layers
 from .report import Report, Row
-from .sample import (
-    DOCS_AT_A_TIME,
-    TOKENS_AT_A_TIME,
-    check_inputs,
-    describe_input,
-    input_names,
-    select_input,
-    unit_vectors,
-)
+from .sample import check_inputs, describe_input, select_input, unit_vectors
 from .sense_corpus import Occurrence, Sentence, read_sense_corpus
 from .senses import SAME, positions_by_word
 from .wordnet import FirstSenses
@@ -41,7 +32,6 @@ def disambiguate(
     *,
     inputs: Optional[Sequence[str]] = None,
     backoff: Optional[str] = None,
-    progress: bool = False,
 ) -> Report:
     """Give each word of a text the sense of its lemma and part of speech whose mean vector
     in a training text is nearest to its own, by cosine. Several are as near where no layer
@@ -56,14 +46,11 @@ def disambiguate(
         A folder of WordNet's database does so, too, and gives its first sense to words that
         the training text does not have. None takes the one that the training text has
         first, and gives no answer to such words.
-    progress (bool): Whether to show progress bars.
     RETURNS (Report): Scores are F1 of each part of the test text, and of "all" of it:
         precision over the words with an answer, recall over all words.
     RAISES (ValueError): Something of it does not fit or cannot be read.
     """
-    n_layers = elmo_pipe(nlp).bilm.config.n_layers
-    inputs = input_names(n_layers) if inputs is None else inputs
-    check_inputs(inputs, n_layers)
+    inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
     wordnet = None if backoff in (None, FREQUENT) else FirstSenses(Path(backoff))
     known, asked = read_sense_corpus(train), read_sense_corpus(test)
     counts = _count_senses(known)
@@ -78,8 +65,8 @@ def disambiguate(
     rows.append(Row("most frequent sense", "", _scores(frequent, asked), 0.0))
     senses = by_count if backoff else {word: list(found) for word, found in counts.items()}
     start = time.perf_counter()
-    means = _mean_vectors(nlp, known, progress)
-    layers = np.stack([vector for _, vector in _vectors(nlp, asked, progress)], axis=1)
+    means = _mean_vectors(nlp, known)
+    layers = np.stack([vector for _, vector in _vectors(nlp, asked)], axis=1)
     embedding_seconds = time.perf_counter() - start
     for name in inputs:
         start = time.perf_counter()
@@ -109,30 +96,22 @@ def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
     return counts
 
 
-def _vectors(
-    nlp: Language, sentences: Sequence[Sentence], progress: bool
-) -> Iterator[tuple[Occurrence, Floats2d]]:
+def _vectors(nlp: Language, sentences: Sequence[Sentence]) -> Iterator[tuple[Occurrence, Floats2d]]:
     """Each occurrence with its layers, the mean of its tokens. *Shape:* `(L + 1, width)`"""
-    pipe = elmo_pipe(nlp)
-    total, disable = sum(len(sentence.tokens) for sentence in sentences), None if progress else True
-    with progress_bar(total, None, " tokens", in_logs=False, disable=disable) as bar:
-        for batch in by_tokens(
-            sentences, TOKENS_AT_A_TIME, DOCS_AT_A_TIME, lambda sentence: len(sentence.tokens)
-        ):
-            docs = [sentence_doc(nlp.vocab, sentence.tokens) for sentence in batch]
-            for sentence, layers in zip(batch, pipe.predict(docs)):
-                for occurrence in sentence.occurrences:
-                    yield occurrence, layers[:, occurrence.start : occurrence.end].mean(axis=1)
-            bar.update(sum(map(len, docs)))
+    total = sum(len(sentence.tokens) for sentence in sentences)
+    docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in sentences)
+    with progress_bar(total, None, " tokens", in_logs=False) as bar:
+        for sentence, (doc, layers) in zip(sentences, with_layers(elmo_pipe(nlp), docs)):
+            for occurrence in sentence.occurrences:
+                yield occurrence, layers[:, occurrence.start : occurrence.end].mean(axis=1)
+            bar.update(len(doc))
 
 
-def _mean_vectors(
-    nlp: Language, sentences: Sequence[Sentence], progress: bool
-) -> dict[str, Floats2d]:
+def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
     """The mean of the vectors of each sense. *Shape:* `(L + 1, width)`"""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
-    for occurrence, vector in _vectors(nlp, sentences, progress):
+    for occurrence, vector in _vectors(nlp, sentences):
         counts.update(occurrence.senses)
         for sense in occurrence.senses:
             sums[sense] = sums[sense] + vector if sense in sums else vector
@@ -147,12 +126,12 @@ def _nearest_senses(
     name: str,
     without: Answers,
 ) -> Answers:
-    vectors = unit_vectors(select_input(layers, name).astype("float64"))
+    vectors = unit_vectors(select_input(layers, name))
     answers = list(without)
     for word, places in positions_by_word(words).items():
         if word in senses:
             found = np.stack([means[sense] for sense in senses[word]], axis=1)
-            known = unit_vectors(select_input(found, name).astype("float64"))
+            known = unit_vectors(select_input(found, name))
             cosines = vectors[places] @ known.T
             # Of those that are as near the first.
             nearest = (cosines >= cosines.max(axis=1, keepdims=True) - SAME).argmax(axis=1)

@@ -1,15 +1,12 @@
 """`python -m spacy elmo download`"""
 
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 from wasabi import msg
 
 from .errors import stopped
 from .tables import print_table
-
-if TYPE_CHECKING:
-    from ..weights.named import NamedModel
 
 
 def download_cli(
@@ -46,16 +43,13 @@ def download_cli(
 def _print_list() -> None:
     from ..weights.named import BUNDLED, NAMED, cache_folder, locate
 
-    size = locate(BUNDLED).stat().st_size
-    own = (BUNDLED, "en", "safetensors", f"{size / 1e6:.0f} MB", "package")
-    rows = [(*own, "en_small-ATTRIBUTION.md"), *map(_row, NAMED.values())]
+    bundled = locate(BUNDLED).stat().st_size
+    own = (BUNDLED, "en", "safetensors", f"{bundled / 1e6:.0f} MB", "package")
+    rows = [(*own, "en_small-ATTRIBUTION.md")]
+    for model in NAMED.values():
+        size = model.size  # of what is in the cache, or what is known
+        shown = f"{size / 1e6:,.0f} MB" if size else ""
+        cached = "yes" if model.is_cached else ""
+        rows.append((model.name, model.lang, model.format, shown, cached, model.licence))
     print_table(rows, ("name", "lang", "format", "size", "cached", "licence"), ("l", "l", "l", "r"))
     msg.info(f"The cache is {cache_folder()}. Sizes that the servers do not tell are left out")
-
-
-def _row(model: "NamedModel") -> tuple[str, ...]:
-    """Sizes are those of what is in the cache, or what is known."""
-    size = model.size
-    shown = f"{size / 1e6:,.0f} MB" if size else ""
-    cached = "yes" if model.is_cached else ""
-    return model.name, model.lang, model.format, shown, cached, model.licence

@@ -5,6 +5,8 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from .errors import check_new
+
 
 def dump_token_embeddings_cli(
     model: str = typer.Argument(..., help="Weights: anything that `info` reads"),
@@ -20,7 +22,6 @@ def dump_token_embeddings_cli(
     from ..weights import read_weights
     from ..weights.token_embeddings import dump_token_embeddings
 
-    if output.exists() and not force:
-        raise ValueError(f"{output} exists already: give another name, or --force")
+    check_new(output, force)
     n_words = dump_token_embeddings(read_weights(model), vocabulary, output, progress=True)
     msg.good(f"Wrote {output}", f"{n_words:,} words")

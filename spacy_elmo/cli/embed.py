@@ -1,6 +1,5 @@
 """`python -m spacy elmo embed`"""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Optional
 
@@ -95,7 +94,7 @@ def embed_cli(
 
     Example: python -m spacy elmo embed en_small text.txt vectors.hdf5 --layers all
     """
-    options = {
+    options: dict[str, Any] = {
         "layers": layers,
         "format": format,
         "dtype": dtype,
@@ -112,33 +111,27 @@ def embed_cli(
         "sentence_index": not forget_sentences,
         "sentence_keys": use_sentence_keys,
     }
-    how: dict[str, Any] = {
-        "workers": int(workers) if workers.isdecimal() else workers,
-        "worker": worker,
-        "address": address,
-        "gpus_per_worker": gpus_per_worker,
-    }
-    embed, more, again = _choose(output, shards, how, resume=resume, force=force)
     path = output if "://" in output else Path(output)
-    with stopped(f"Stopped; the same command{again} goes on from here"):
-        counts = embed(model, inputs, path, **options, **more)
-    msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")
-
-
-def _choose(
-    output: str, shards: Optional[int], how: dict[str, Any], *, resume: bool, force: bool
-) -> tuple[Callable[..., Any], dict[str, Any], str]:
-    """What embeds, its options, and how it goes on when it was stopped."""
     if shards is None:
-        if how["workers"] != 1 or any(how[name] for name in how if name != "workers"):
+        if workers != "1" or worker or address or gpus_per_worker:
             raise CommandLineError("--workers and --worker make shards: how many? --shards N")
-        if "://" in output:
+        if not isinstance(path, Path):
             raise CommandLineError(f"{output}: URLs are for shards: how many? --shards N")
         from ..export.job import embed_files
 
-        return embed_files, {"resume": resume, "force": force}, " with --resume"
-    if force:
-        raise CommandLineError("--force is not for --shards: give another folder, or delete it")
-    from ..export.sharding import embed_shards
+        with stopped("Stopped; the same command with --resume goes on from here"):
+            counts = embed_files(model, inputs, path, **options, resume=resume, force=force)
+    else:
+        if force:
+            raise CommandLineError("--force is not for --shards: give another folder, or delete it")
+        from ..export.sharding import embed_shards
 
-    return embed_shards, {"shards": shards, **how}, ""
+        how: dict[str, Any] = {
+            "workers": int(workers) if workers.isdecimal() else workers,
+            "worker": worker,
+            "address": address,
+            "gpus_per_worker": gpus_per_worker,
+        }
+        with stopped("Stopped; the same command goes on from here"):
+            counts = embed_shards(model, inputs, path, shards=shards, **how, **options)
+    msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")

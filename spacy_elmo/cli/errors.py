@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -77,6 +78,14 @@ def stopped(message: str) -> Iterator[None]:
     except KeyboardInterrupt:
         msg.warn(message)
         raise typer.Exit(130) from None
+
+
+def check_new(output: Path, force: bool) -> None:
+    """output (Path): What is to be written; "-" is printed.
+    force (bool): Whether it may be replaced.
+    RAISES (ValueError): It is there."""
+    if str(output) != "-" and output.exists() and not force:
+        raise ValueError(f"{output} exists already: give another name, or --force")
 
 
 def _line(error: BaseException) -> str:

@@ -8,6 +8,7 @@ import typer
 from wasabi import Printer, msg
 
 from ..files import atomic_write
+from .errors import check_new
 
 if TYPE_CHECKING:
     from ..pretraining.budget import Choice
@@ -48,9 +49,7 @@ def init_pretraining_cli(
     from ..text.reading import check_format
     from ..text.size import estimate_tokens
 
-    to_stdout = str(output) == "-"
-    if not to_stdout and output.exists() and not force:
-        raise ValueError(f"{output} exists already: give another name, or --force")
+    check_new(output, force)
     check_format(format)
     parsed = parse_budget(budget)
     n_tokens = estimate_tokens(corpus, format=format)
@@ -68,11 +67,10 @@ def init_pretraining_cli(
     n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # it is an estimate
     about = f"Budget: {budget}. Text: about {n_tokens:,} tokens."
     text = render_config(choice, header=[about, *choice.reasons], **texts)
-    if not to_stdout:
-        atomic_write(output, text)
-    if to_stdout:
+    if str(output) == "-":
         print(text, end="")
         return
+    atomic_write(output, text)
     for reason in (about, *choice.reasons):
         msg.info(reason)
     msg.good(f"Wrote {output}", f"python -m spacy elmo pretrain {output} --output pretraining")

@@ -7,6 +7,7 @@ import typer
 from wasabi import msg
 
 from ..files import atomic_write
+from .errors import check_new
 
 if TYPE_CHECKING:
     from thinc.api import Config
@@ -39,13 +40,11 @@ def init_training_cli(
     Example: python -m spacy elmo init-training config.cfg --pipeline ner,textcat
     --weights pretraining/model-best --train train.spacy --dev dev.spacy
     """
-    to_stdout = str(output) == "-"
-    if not to_stdout and output.exists() and not force:
-        raise ValueError(f"{output} exists already: give another name, or --force")
+    check_new(output, force)
     names = [name.strip() for name in pipeline.split(",") if name.strip()]
     config, idle = training_config(names, lang=lang, weights=weights)
-    config["paths"].update(train=_text(train), dev=_text(dev))
-    if to_stdout:
+    config["paths"].update(train=train and str(train), dev=dev and str(dev))
+    if str(output) == "-":
         print(config.to_str())
         return
     atomic_write(output, config.to_str() + "\n")
@@ -128,7 +127,3 @@ def _beside_elmo(component: dict[str, Any]) -> dict[str, Any]:
         "elmo": {"@architectures": "spacy-elmo.ElmoListener.v1", "upstream": "elmo", "mix": mix},
     }
     return {**model, "embed": embed}
-
-
-def _text(path: Optional[Path]) -> Optional[str]:
-    return None if path is None else str(path)

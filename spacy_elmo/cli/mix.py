@@ -26,7 +26,7 @@ def mix_cli(
         from ..viewer.bars import mix_section
         from ..viewer.page import write_page
 
-        write_page(html, "Layer mixes", [mix_section(rows)], about=Path(pipeline).name)
+        write_page(html, "Layer mixes", [mix_section(rows)], read=[pipeline])
     if as_json:
         print(srsly.json_dumps(rows, indent=2))
         return

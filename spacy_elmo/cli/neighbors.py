@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional, Union
+from typing import Optional
 
 import srsly
 import typer
 from wasabi import msg
 
 from .tables import Fit, print_table, shortened
-
-if TYPE_CHECKING:
-    from ..analysis.neighbors import Neighbor
 
 MAX_WORD = 20  # characters of a token
 
@@ -61,7 +58,7 @@ def neighbors_cli(
         read_pipeline(model),
         tokens,
         position,
-        read_corpus_docs(corpus, format=format, lang=lang, progress=True),
+        read_corpus_docs(corpus, format=format, lang=lang),
         layer=layer,
         n=n,
         same_word=same_word,
@@ -71,8 +68,7 @@ def neighbors_cli(
         from ..viewer.page import write_page
 
         section = neighbors_section(tokens, position, found, layer=layer)
-        about = " · ".join(Path(name).name for name in (model, *corpus))
-        write_page(html, f"Neighbors of {tokens[position]}", [section], about=about)
+        write_page(html, f"Neighbors of {tokens[position]}", [section], read=(model, *corpus))
     if as_json:
         rows = [{**one._asdict(), "word": one.word} for one in found]
         asked = {"sentence": tokens, "position": position, "word": tokens[position]}
@@ -81,21 +77,10 @@ def neighbors_cli(
     if not found:
         msg.warn(f"There is no other token of this kind: {tokens[position]}")
         return
-    _print(found, partial(marked, tokens, position))
-
-
-def _print(found: "Sequence[Neighbor]", asked: Fit) -> None:
-    rows: list[tuple[Union[str, Fit], ...]] = [
-        ("", "", asked),
-        *(
-            (
-                f"{one.similarity:.3f}",
-                shortened(one.word, MAX_WORD),
-                partial(marked, one.sentence, one.position),
-            )
-            for one in found
-        ),
-    ]
+    rows: list[tuple[str, str, Fit]] = [("", "", partial(marked, tokens, position))]
+    for one in found:
+        fit = partial(marked, one.sentence, one.position)
+        rows.append((f"{one.similarity:.3f}", shortened(one.word, MAX_WORD), fit))
     print_table(rows, ("cosine", "token", "sentence"), ("r", "l", "l"))
 
 

@@ -38,9 +38,8 @@ def perplexity_cli(
     Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
     """
     from ..language_model.model import read_language_model
-    from ..text.reading import check_format, find_files
+    from ..text.reading import find_files
 
-    check_format(format)
     files = list(dict.fromkeys(find_files(inputs)))
     evaluations = _evaluate(read_language_model(model), files, format, lang)
     total = _total(evaluations)
@@ -71,7 +70,7 @@ def _evaluate(model: "LanguageModel", files: list[Path], format: str, lang: str)
     with progress_bar(sum(sizes), None, "B", in_logs=False) as bar:
         for file, size in zip(files, sizes):
             bar.set_description(file.name)
-            sentences = read_sentences([file], running_text=format == "text", lang=lang)
+            sentences = read_sentences([file], format=format, lang=lang)
             if any(sentences):
                 corpus = load_text(file, format=format, lang=lang)
                 evaluations[str(file)] = perplexity(model, corpus), corpus.n_words

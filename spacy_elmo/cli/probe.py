@@ -57,7 +57,6 @@ def probe_cli(
         limit=limit,
         seed=seed,
         neighbors=neighbors,
-        progress=True,
     )
     put_report(
         report,

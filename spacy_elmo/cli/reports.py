@@ -38,8 +38,7 @@ def put_report(
         from ..viewer.bars import probe_section
         from ..viewer.page import write_page
 
-        about = " · ".join(Path(str(name)).name for name in read)
-        write_page(html, title, [probe_section(found, name) for name in scores], about=about)
+        write_page(html, title, [probe_section(found, name) for name in scores], read=read)
     if json is not None and str(json) != "-":
         atomic_write(json, content + "\n")
     if str(json) == "-":

@@ -46,6 +46,7 @@ def senses_cli(
     """
     from ..analysis.classifier import require_sklearn
     from ..analysis.corpora import read_corpus_docs
+    from ..analysis.occurrences import draw_occurrences
     from ..pipeline.load import read_pipeline
     from ..pipeline.mixes import learned_mixes
     from ..viewer.bars import mix_section
@@ -60,28 +61,19 @@ def senses_cli(
     nlp = read_pipeline(model)
     sections = []
     if word:
-        sections.append(
-            make_senses(
-                nlp,
-                read_corpus_docs(texts, format=format, lang=lang, progress=True),
-                word,
-                limit=limit,
-                gold=gold,
-                ignore_case=ignore_case,
-                projection=projection,
-                seed=seed,
-                progress=True,
-            )
+        docs = read_corpus_docs(texts, format=format, lang=lang)
+        drawn = draw_occurrences(
+            docs, word, limit=limit, gold=gold, ignore_case=ignore_case, vocab=nlp.vocab
         )
+        sections.append(make_senses(nlp, drawn, projection=projection, seed=seed))
     if sentence:
         one, other = sentence
         sections.append(make_heat(nlp, one.split(), other.split()))
     if pipeline:
         sections.append(mix_section(learned_mixes(read_pipeline(pipeline))))
-    about = " · ".join(Path(name).name for name in (model, *texts))
     title = "Two sentences" if sentence else "Layer mixes"
     title = f"Occurrences of {', '.join(word)}" if word else title
-    write_page(output, title, sections, about=about)
+    write_page(output, title, sections, read=(model, *texts))
     msg.good(f"Wrote {output}", f"{output.stat().st_size / 1e6:.2f} MB")
 
 

@@ -48,7 +48,6 @@ def wsd_cli(
         test,
         inputs=None if layers is None else [name.strip() for name in layers.split(",")],
         backoff=backoff,
-        progress=True,
     )
     put_report(
         report,

@@ -1,16 +1,17 @@
 """Tables of text: tab-separated files, a text a row, and CoNLL's files, a word a row."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Optional
 
-from ..text.reading import NOT_UTF8, refuse
+from ..text.reading import refuse
 from .entries import Entry, sentence
 from .making import DocMaker
 from .pieces import Source
-from .text_input import Progress, chunks_of, lines_of
+from .text_input import Progress, chunks_of, decode, lines_of
 
 DOCUMENT = "-DOCSTART-"  # begins the lines of CoNLL-2003 that are no words
+CELLS = 10  # of a line of CoNLL-U
 COMMENT = re.compile(r"#(begin|end) document|# \S+ = ")  # of CoNLL-2012, and as in CoNLL-U
 
 
@@ -33,8 +34,8 @@ def read_tsv(
     for chunk in chunks_of(file, progress, by_paragraph=False):
         with maker.nlp.memory_zone():
             entries = []
-            for number, line in lines_of(chunk) if chunk.data else ():
-                cells = _decode(file, number, line).split("\t")
+            for number, line in lines_of(chunk):
+                cells = decode(file, number, line).split("\t")
                 if place is None:
                     place = _find(file, number, cells, column)
                     continue
@@ -56,17 +57,51 @@ def read_conll(file: Source, column: Optional[str], progress: Progress) -> Itera
     place = _place(column or "1")
     if place is None:
         raise ValueError(f"{file}: columns of .conll files have numbers, from 1, not '{column}'")
+
+    def words_of(number: int, line: str) -> list[str]:
+        if line.startswith(DOCUMENT) or COMMENT.match(line):
+            return []
+        return [_cell(file, number, line.split("\t" if "\t" in line else None), place)]
+
+    return _sentences(file, words_of, progress)
+
+
+def read_conllu(file: Source, progress: Progress) -> Iterator[Entry]:
+    """Read a file of CoNLL-U (universaldependencies.org/format.html). Tokens are its words, with
+    numbers as ids: what stands for several words, and words that are not in the text, are left
+    out.
+
+    file (Union[Path, Piece]): The file, or a part of it.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    YIELDS (Entry): A sentence.
+    RAISES (ValueError): It is no such file.
+    """
+
+    def words_of(number: int, line: str) -> list[str]:
+        if line.startswith("#"):
+            return []
+        cells = line.split("\t")
+        is_word = cells[0].isdecimal()
+        if len(cells) != CELLS or not (is_word or cells[0].replace(".", "-").count("-") == 1):
+            refuse(file, number, f"no line of CoNLL-U, which has {CELLS} columns, the first an id")
+        return [cells[1]] if is_word else []
+
+    return _sentences(file, words_of, progress)
+
+
+def _sentences(
+    file: Source, words_of: Callable[[int, str], list[str]], progress: Progress
+) -> Iterator[Entry]:
+    """Sentences of the words of lines, with empty lines between them."""
     words: list[str] = []
     for chunk in chunks_of(file, progress, by_paragraph=True):
-        for number, line in lines_of(chunk) if chunk.data else ():
-            text = _decode(file, number, line)
-            if not text.strip():
-                if words:
-                    yield sentence(words)
+        for number, line in lines_of(chunk):
+            text = decode(file, number, line)
+            if text.strip():
+                words += words_of(number, text)
+            elif words:
+                yield sentence(words)
                 words = []
-            elif not text.startswith(DOCUMENT) and not COMMENT.match(text):
-                cells = text.split("\t") if "\t" in text else text.split()
-                words.append(_cell(file, number, cells, place))
     if words:
         yield sentence(words)
 
@@ -82,7 +117,7 @@ def column_number(file: Source, line: bytes, column: str) -> str:
     """
     if _place(column) is not None:
         return column
-    return str(_find(file, 1, _decode(file, 1, line).split("\t"), column) + 1)
+    return str(_find(file, 1, decode(file, 1, line).split("\t"), column) + 1)
 
 
 def _place(column: str) -> Optional[int]:
@@ -99,10 +134,3 @@ def _cell(file: Source, number: int, cells: list[str], place: int) -> str:
     if place >= len(cells):
         refuse(file, number, f"no column {place + 1}: the line has {len(cells)}")
     return cells[place].strip()
-
-
-def _decode(file: Source, number: int, line: bytes) -> str:
-    try:
-        return line.decode("utf8").rstrip("\r")
-    except UnicodeDecodeError:
-        refuse(file, number, NOT_UTF8)

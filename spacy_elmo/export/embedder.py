@@ -12,7 +12,6 @@ from spacy.language import Language
 from .. import __version__
 from ..bilm.cache import TokenVectorCache
 from ..bilm.precision import resolve_precision
-from ..embedding.batches import by_tokens
 from ..embedding.segmenters import segmenter_config
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
@@ -99,7 +98,7 @@ class Embedder:
         maker = self.maker()
         maker.check_labels()
         entries = map(maker.keep, table_entries(table, maker))
-        rows = [row for group in self._groups(entries) for row in self._embed_group(group)]
+        rows = list(self._for_tables.embed_all(entries, self.group_tokens))
         return add_columns(table, rows or [self.empty])
 
     def embed(self, entries: Iterable[Entry]) -> Iterator[Embedded]:
@@ -110,10 +109,7 @@ class Embedder:
         YIELDS (Embedded): An entry with its vectors.
         RAISES (ValueError): A number is too large for the type.
         """
-        groups = self.group_embedder()
-        for group in self._groups(entries):
-            groups.encode(group)
-            yield from groups.embed(group)
+        return self.group_embedder().embed_all(entries, self.group_tokens)
 
     def group_embedder(self) -> GroupEmbedder:
         """RETURNS (GroupEmbedder): The language model, with nothing in its cache."""
@@ -202,13 +198,6 @@ class Embedder:
     def _for_tables(self) -> GroupEmbedder:
         """One for all calls: words that come again are not encoded again."""
         return self.group_embedder()
-
-    def _embed_group(self, group: list[Entry]) -> Iterator[Embedded]:
-        self._for_tables.encode(group)
-        return self._for_tables.embed(group)
-
-    def _groups(self, entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-        return by_tokens(entries, self.group_tokens, self.group_tokens)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Union
 
 from ..files import atomic_write, by_its_name, process_name, put_on_disk
-from ..files.remote import is_url
+from ..files.remote import RemoteFile, is_url, reading
 
 UNFINISHED = ".tmp"
 # Their objects appear when they are whole, and cannot be renamed, only copied.
@@ -93,7 +93,7 @@ class RemoteFolder:
     def names(self) -> set[str]:
         """RETURNS (Set[str]): What is in it; nothing where there is no such folder.
         RAISES (ValueError): It is a file, or cannot be read."""
-        with self._naming("read"):
+        with reading(self.url):
             system, path = self._system()
             system.invalidate_cache()
             is_file = system.isfile(path)
@@ -105,9 +105,7 @@ class RemoteFolder:
     def read(self, name: str) -> bytes:
         """RETURNS (bytes): A file.
         RAISES (ValueError): It cannot be read."""
-        with self._naming("read", name):
-            system, path = self._system()
-            return bytes(system.cat_file(f"{path}/{name}"))
+        return RemoteFile.join(self.url, name).read()
 
     def write(self, name: str, content: str) -> None:
         """Write a file, which gets its name when it is whole.
@@ -126,12 +124,12 @@ class RemoteFolder:
         """
         with tempfile.TemporaryDirectory() as place:
             yield Path(place, name)
-            with self._naming("written", name):
+            with self._writing(name):
                 self._put(Path(place, name), name)
 
     def delete(self, name: str) -> None:
         """Delete a file, if it is there."""
-        with self._naming("written", name), suppress(FileNotFoundError):
+        with self._writing(name), suppress(FileNotFoundError):
             system, path = self._system()
             system.rm_file(f"{path}/{name}")
 
@@ -159,16 +157,16 @@ class RemoteFolder:
         return system, path.rstrip("/")
 
     @contextmanager
-    def _naming(self, what: str, name: str = "") -> Iterator[None]:
-        """Name what failed: what is elsewhere fails in each library's own way."""
+    def _writing(self, name: str) -> Iterator[None]:
+        """Name what cannot be written: what is elsewhere fails in each library's own way."""
         try:
             yield
         except (MemoryError, ImportError):
             raise
         except Exception as error:
-            place = f"{self.url.rstrip('/')}/{name}" if name else self.url
-            reason = error or type(error).__name__
-            raise ValueError(f"{place} cannot be {what}: {reason}") from error
+            raise ValueError(
+                f"{self.url.rstrip('/')}/{name} cannot be written: {error or type(error).__name__}"
+            ) from error
 
 
 Folder = Union[LocalFolder, RemoteFolder]

@@ -1,6 +1,6 @@
 """The language model over groups of entries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Optional
 
@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ..bilm.cache import TokenVectorCache
+from ..embedding.batches import by_tokens
 from ..embedding.embed import embed_words, insert_marks
 from ..pipeline.elmo import Elmo
 from .entries import Embedded, Entry
@@ -39,6 +40,17 @@ class GroupEmbedder:
         self.bilm.cache.clear()
         self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
         self._known = self.bilm.cache
+
+    def embed_all(self, entries: Iterable[Entry], max_tokens: int) -> Iterator[Embedded]:
+        """Embed entries, group by group.
+
+        entries (Iterable[Entry]): The entries.
+        max_tokens (int): Most tokens of a group.
+        YIELDS (Embedded): An entry.
+        """
+        for group in by_tokens(entries, max_tokens, max_tokens):
+            self.encode(group)
+            yield from self.embed(group)
 
     @torch.no_grad()
     def encode(self, group: Sequence[Entry]) -> None:

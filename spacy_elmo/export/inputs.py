@@ -7,8 +7,7 @@ from typing import Optional, Union
 
 from ..files.remote import is_url, reading
 from ..text.reading import READABLE, Inputs, find_files
-from .columns_input import read_conll, read_tsv
-from .conllu_input import read_conllu
+from .columns_input import read_conll, read_conllu, read_tsv
 from .entries import Entry
 from .making import DocMaker
 from .parquet_input import read_parquet

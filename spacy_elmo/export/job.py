@@ -29,23 +29,15 @@ def embed_files(
     inputs: Inputs,
     output: Path,
     *,
-    layers: str = "average",
     format: Optional[str] = None,
-    dtype: str = "float32",
-    pool: Optional[str] = None,
-    only: Optional[str] = None,
-    precision: Optional[str] = None,
-    initial_state: Optional[str] = None,
-    batch_tokens: Optional[int] = None,
     tokenize: bool = False,
     column: Optional[str] = None,
-    lang: Optional[str] = None,
     max_tokens: int = MAX_TOKENS,
-    sentence_marks: bool = False,
     sentence_index: bool = True,
     sentence_keys: bool = False,
     resume: bool = False,
     force: bool = False,
+    **options: Any,
 ) -> Counts:
     """Write the vectors of text, in memory that does not grow with it. The output
     appears when it is whole; until then, what there is stands in `OUTPUT.part`.
@@ -55,45 +47,24 @@ def embed_files(
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs:
         `.txt`, `.jsonl`, `.tsv`, `.conllu` and `.conll`, gzipped or not, and `.spacy`.
     output (Path): What to write.
-    layers (str): As `choose_layers` takes it.
     format (Optional[str]): One of `OUTPUTS`; by default what the output's name says.
-    dtype (str): Of the vectors in the output: "float32", "float16" or "int8".
-    pool (Optional[str]): What gets a vector, as of `Embedder`.
-    only (Optional[str]): Of which tokens, as of `Embedder`.
-    precision (Optional[str]): As the pipe's; by default the pipe's own.
-    initial_state (Optional[str]): As the pipe's; by default the pipe's own.
-    batch_tokens (Optional[int]): Most tokens that run side by side; by default the
-        pipe's own number.
     tokenize (bool): Whether text files hold running text, for the pipeline to split,
         rather than a sentence a line, its tokens separated by spaces.
     column (Optional[str]): Column of text of `.tsv` files, its name or its number from 1, and
         number of the column of words of `.conll` files.
-    lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline;
-        by default "en".
     max_tokens (int): Most tokens of a sentence or Doc.
-    sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
     sentence_keys (bool): Whether sentences name the datasets of an HDF5 file, not numbers.
     resume (bool): Whether to go on with a run that was interrupted, if there is one.
     force (bool): Whether to replace an output, and to throw away such a run.
+    options: Others of `Embedder`: what is embedded how.
     RETURNS (Counts): How much was written.
     RAISES (ValueError): A setting is impossible, the model or an input cannot be read,
         something is in the way, or the interrupted run had other settings.
     RAISES (OSError): The disk is full, or another process writes the same output.
     """
     format = check_format(output, format)
-    embedder = Embedder(
-        model,
-        layers=layers,
-        dtype=dtype,
-        pool=pool,
-        only=only,
-        precision=precision,
-        initial_state=initial_state,
-        batch_tokens=batch_tokens,
-        lang=lang,
-        sentence_marks=sentence_marks,
-    )
+    embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     files = []
     for file in find_inputs(inputs, output, column):
@@ -117,15 +88,15 @@ def embed_files(
         ],
         "format": format,
         "tokenize": tokenize,
+        # Which earlier versions did not write.
+        **({} if column is None else {"column": column}),
     }
-    # Those that earlier versions did not write stand there where they are set alone.
-    later = {"column": column, "sentence_marks": sentence_marks or None, "pool": pool, "only": only}
-    settings |= {name: value for name, value in later.items() if value is not None}
     if resume and output.exists():
         found = OUTPUTS[format].read_settings(output)
-        if all(found.get(name) == value for name, value in {**later, **settings}.items()):
+        counts = Counts(found.pop("entries", 0), found.pop("tokens", 0))
+        if found == settings:
             workplace.delete()
-            return Counts(found["entries"], found["tokens"])
+            return counts
         may_replace = workplace.is_begun and workplace.read_manifest()["force"]
         check_room(output, format, force or may_replace)
     try:

@@ -120,8 +120,7 @@ class _LineCutter:
         """The entries of a part with some lines more."""
         if self.by_paragraph or part.entries is None:
             return None
-        lines = lines_of(chunk) if chunk.data else ()
-        n_lines = sum(self.may_be_blank or bool(line.strip()) for _, line in lines)
+        n_lines = sum(self.may_be_blank or bool(line.strip()) for _, line in lines_of(chunk))
         has_names = chunk.first_line == 1 and chunk.data and place != self.column
         return part.entries + n_lines - bool(has_names)
 

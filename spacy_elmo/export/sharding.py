@@ -54,7 +54,7 @@ def embed_shards(
     max_tokens: int = MAX_TOKENS,
     sentence_index: bool = True,
     sentence_keys: bool = False,
-    **settings: Any,
+    **options: Any,
 ) -> Counts:
     """Write the vectors of text to a folder, a file for each part of the text. Stopped at any
     moment, the same call goes on: a shard that is there is done. Several processes may work on
@@ -75,7 +75,7 @@ def embed_shards(
     format (Optional[str]): As of `embed_files`; by default what the folder's name ends in, or
         "parquet".
     tokenize (bool): As of `embed_files`, and so are the rest.
-    settings: Others of `Embedder`.
+    options: Others of `Embedder`.
     RETURNS (Counts): How much this call embedded.
     RAISES (ValueError): A setting is impossible, the model cannot be read, the folder is not
         ours or was begun with other settings; or, after all other shards were made, some input
@@ -94,7 +94,7 @@ def embed_shards(
     if format == "spacy" and isinstance(folder, RemoteFolder):
         raise ValueError(f"{output}: Docs are written to folders of this machine; give --format")
     first, step = parse_worker(worker)
-    embedder = Embedder(model, **settings)
+    embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     found = find_inputs(inputs, output, column)
     if workers == "ray":

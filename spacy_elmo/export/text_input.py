@@ -6,7 +6,7 @@ from functools import partial
 from typing import Optional
 
 from ..text.chunks import Chunk, ChunkReader
-from ..text.reading import has_half_a_pair, read_record, refuse, sentences_of_lines
+from ..text.reading import NOT_UTF8, has_half_a_pair, read_record, refuse, sentences_of_lines
 from .entries import Entry, sentence
 from .making import DocMaker
 from .pieces import Piece, Source
@@ -35,8 +35,18 @@ def chunks_of(file: Source, progress: Progress, *, by_paragraph: bool) -> Iterat
 
 
 def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    """RETURNS (Iterator[Tuple[int, bytes]]): The lines with their numbers."""
-    return enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
+    """YIELDS (Tuple[int, bytes]): The lines with their numbers."""
+    if chunk.data:
+        yield from enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
+
+
+def decode(file: Source, number: int, line: bytes) -> str:
+    """RETURNS (str): A line.
+    RAISES (ValueError): It is not UTF-8."""
+    try:
+        return line.decode("utf8").rstrip("\r")
+    except UnicodeDecodeError:
+        refuse(file, number, NOT_UTF8)
 
 
 def read_text(file: Source, maker: Optional[DocMaker], progress: Progress) -> Iterator[Entry]:

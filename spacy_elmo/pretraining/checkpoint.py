@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any, Optional
 
 import torch
-from pydantic import BaseModel
 from wasabi import msg
 
 from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..bilm.softmax import make_softmax
+from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..files import atomic_stream, full_disk
 from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
@@ -124,8 +126,14 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     """
     now = comparable(config)
     # Some were written before a setting existed.
-    known = {name: value for name, value in _defaults().items() if name in now}
-    then = {**known, **content["config"]}
+    defaults = {
+        "bilm": BiLMConfig(),
+        "pretraining": InitSettings(),
+        "vocabulary": VocabularySettings(),
+        "training": TrainingSettings(),
+    }
+    known = comparable(config.model_copy(update=defaults))
+    then = {name: value for name, value in known.items() if name in now} | content["config"]
     differing = [
         f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(set(then) | set(now))
@@ -140,26 +148,9 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
         )
 
 
-def _defaults() -> dict[str, Any]:
-    sections: dict[str, type[BaseModel]] = {
-        "pretraining": InitSettings,
-        "vocabulary": VocabularySettings,
-        "training": TrainingSettings,
-    }
-    values = {f"model.{name}": value for name, value in BiLMConfig().to_dict().items()}
-    for section, settings in sections.items():
-        for name, field in settings.model_fields.items():
-            values[f"{section}.{name}"] = field.default
-    return values
-
-
 def restored_model(content: dict[str, Any]) -> LanguageModel:
     """RETURNS (LanguageModel): A model of a checkpoint's sizes and vocabulary, for
     `Trainer.load_state_dict` to fill."""
-    from ..bilm.model import BiLM
-    from ..bilm.softmax import make_softmax
-    from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
-
     # Early versions did not write these.
     read = {name: InputVocabulary(s) for name, s in content.get("vocabularies", {}).items()}
     bilm = BiLM(BiLMConfig.from_dict(content["sizes"]), Vocabularies(**read))

@@ -69,14 +69,9 @@ def logged_pipeline(config: "PretrainingConfig") -> Language:
     sections = {
         name: getattr(config, name).model_dump() for name in ("pretraining", "corpus", "vocabulary")
     }
-    training = config.training.model_dump(exclude={"logger"})
+    training = config.training.model_dump()
     shown = nlp.config
-    shown["training"] = {
-        **training,
-        "seed": config.seed,
-        "logger": config.training.logger,
-        "score_weights": {"speed": 0.0},
-    }
+    shown["training"] = {**training, "seed": config.seed, "score_weights": {"speed": 0.0}}
     shown["elmo"] = sections
     nlp.config = shown
     return nlp

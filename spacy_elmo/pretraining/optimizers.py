@@ -28,7 +28,6 @@ class Optimizers:
         self.bilm_weights = list(model.bilm.parameters())
         matrices = muon_groups(model.bilm) if settings.optimizer == "muon" else []
         rates = {"lr": settings.muon_learn_rate, "weight_decay": settings.weight_decay}
-        self.of_matrices = Muon(matrices, **rates) if matrices else None
         taken = {id(weight) for group in matrices for weight in group["params"]}
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
         self.of_bilm = _make(settings, rest, rows=False)
@@ -37,6 +36,9 @@ class Optimizers:
         own = [weight for weight in model.softmax.parameters() if id(weight) not in known]
         self.is_shared = len(own) < len(list(model.softmax.parameters()))
         self.of_softmax = _make(settings, own, rows=rows)
+        self.by_name = {"bilm": self.of_bilm, "softmax": self.of_softmax}
+        if matrices:
+            self.by_name["matrices"] = Muon(matrices, **rates)
 
     def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
         """RETURNS (List[Tensor]): All gradients that there are."""
@@ -82,9 +84,9 @@ class Optimizers:
                 weight = getattr(self.softmax, name)
                 weight.grad = _as_rows_of(weight, rows.words, part.grad)
         muon_learn_rate = learn_rate / self.settings.learn_rate * self.settings.muon_learn_rate
-        for optimizer in self._all().values():
+        for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
-                group["lr"] = muon_learn_rate if optimizer is self.of_matrices else learn_rate
+                group["lr"] = muon_learn_rate if name == "matrices" else learn_rate
             # Said outright: otherwise PyTorch warns that it does not check.
             with torch.sparse.check_sparse_tensor_invariants(False):
                 optimizer.step()
@@ -105,16 +107,12 @@ class Optimizers:
 
     def state_dict(self) -> dict[str, Any]:
         """RETURNS (dict): What `load_state_dict` reads."""
-        return {name: optimizer.state_dict() for name, optimizer in self._all().items()}
+        return {name: optimizer.state_dict() for name, optimizer in self.by_name.items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
         """Go on from another's state."""
-        for name, optimizer in self._all().items():
+        for name, optimizer in self.by_name.items():
             optimizer.load_state_dict(states[name])
-
-    def _all(self) -> dict[str, torch.optim.Optimizer]:
-        found = {"bilm": self.of_bilm, "softmax": self.of_softmax}
-        return found if self.of_matrices is None else {**found, "matrices": self.of_matrices}
 
 
 def learn_rate_factor(

@@ -5,7 +5,6 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Optional
 
 import srsly
@@ -71,12 +70,7 @@ class Reporter:
     def __enter__(self) -> "Reporter":
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: Any) -> None:
         self.bar.close()
         self.finalize()
 

@@ -53,20 +53,13 @@ def pretrain(
         with processes.together(), _alone(output, processes):
             if processes.is_first:
                 _make_room(config, output, resume=resume, overwrite=overwrite)
-            train, dev = _texts(config, output, processes)
-            return _train(config, train, dev, output, processes, resume)
+            return _train(config, output, processes, resume=resume)
     finally:
         processes.leave()
 
 
-def _train(
-    config: PretrainingConfig,
-    train: Corpus,
-    dev: Corpus,
-    output: Path,
-    processes: Processes,
-    resume: bool,
-) -> bool:
+def _train(config: PretrainingConfig, output: Path, processes: Processes, *, resume: bool) -> bool:
+    train, dev = _texts(config, output, processes)
     checksum = train.checksum()
     content = read_checkpoint(output / "checkpoints") if resume else None
     model = None
@@ -82,8 +75,7 @@ def _train(
             f"the processes do not see the same text or checkpoints: {output} must be on storage "
             f"that all machines share"
         )
-    is_resumed = content is not None
-    with Reporter(trainer, output, corpus=checksum, is_resumed=is_resumed) as reporter:
+    with Reporter(trainer, output, corpus=checksum, is_resumed=model is not None) as reporter:
         trainer.run(on_step=reporter.on_step, on_evaluation=reporter.on_evaluation)
         reporter.end()
     return not trainer.stopped

@@ -51,9 +51,8 @@ def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
     inputs = [given] if isinstance(given, str) else given
     if is_prepared(inputs[0]):
         return open_corpus(inputs[0])
-    sentences = read_sentences(
-        find_files(inputs), running_text=config.corpus.format == "text", lang=config.lang
-    )
+    files = find_files(inputs)
+    sentences = read_sentences(files, format=config.corpus.format, lang=config.lang)
     return read_corpus(_first(sentences, n_tokens), ", ".join(inputs))
 
 

@@ -289,12 +289,10 @@ class Trainer:
         self.model.bilm.load_state_dict(states["bilm"])
         self.model.softmax.load_state_dict(states["softmax"])
         self.optimizers.load_state_dict(states["optimizers"])
-        rows = len(self.state)
-        mine = slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
-        self.state = BiLMState(
-            states["hidden"][:, :, mine].to(self.processes.device),
-            states["cell"][:, :, mine].to(self.processes.device),
+        hidden, cell = (
+            states[name][:, :, self._rows].to(self.processes.device) for name in ("hidden", "cell")
         )
+        self.state = BiLMState(hidden, cell)
         self.progress = Progress(**states["progress"])
         unknown = torch.tensor(math.nan if self.progress.losses else 0.0)  # of early versions
         self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
@@ -342,10 +340,15 @@ class Trainer:
     def _reset(self, step: int) -> BiLMState:
         """The carried state, some rows of it back to zeros."""
         share = np.random.default_rng(self._seed(step, 0)).random(self.batches.batch_size)
-        rows, rank = len(self.state), self.processes.rank
-        kept = share[rank * rows : (rank + 1) * rows] >= self.settings.state_reset
+        kept = share[self._rows] >= self.settings.state_reset
         mask = self._to_device(kept).to(self.state.hidden).unsqueeze(1)
         return BiLMState(self.state.hidden * mask, self.state.cell * mask)
+
+    @property
+    def _rows(self) -> slice:
+        """This process's rows of the whole state."""
+        rows = len(self.state)
+        return slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
 
     def _without_exchange(self, wanted: bool) -> AbstractContextManager[Any]:
         if wanted and isinstance(self.contexts, DistributedDataParallel):

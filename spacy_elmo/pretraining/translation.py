@@ -74,27 +74,6 @@ class TranslationModel(nn.Module):
         memory = pad_sequence(outputs, batch_first=True)
         return memory, torch.arange(memory.shape[1]) < lengths[:, None]
 
-    @torch.no_grad()
-    def translate(self, source: Sequence[str], *, max_tokens: int = 100) -> list[str]:
-        """Take the likeliest word at each step.
-
-        source (Sequence[str]): Tokens of a sentence, which is not empty.
-        max_tokens (int): Most tokens of the translation.
-        RETURNS (List[str]): Its translation.
-        """
-        memory, mask = self.encode([source])
-        state, attended = self._start(memory)
-        word = SENTENCE_START
-        words: list[str] = []
-        while len(words) < max_tokens:
-            embedded = self.embedding(torch.from_numpy(self.vocabulary.ids_of([word])))
-            attended, state = self._step(embedded, attended, state, memory, mask)
-            word = self.vocabulary.words[int(self.output(attended).argmax())]
-            if word == SENTENCE_END:
-                break
-            words.append(word)
-        return words
-
     def _start(self, memory: Tensor) -> tuple[State, Tensor]:
         zeros = memory.new_zeros(len(memory), memory.shape[2])
         return [(zeros, zeros)] * N_DECODER_LAYERS, zeros

@@ -140,7 +140,7 @@ def step(model: TranslationModel, optimizer: torch.optim.Optimizer, batch: Seque
     """
     model.train()
     optimizer.zero_grad()
-    loss = model(*_sides(batch)) / _n_words(batch)
+    loss = model(*zip(*batch)) / _n_words(batch)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), LARGEST_GRADIENT)
     optimizer.step()
@@ -152,7 +152,7 @@ def perplexity(model: TranslationModel, pairs: Sequence[Pair], batch_size: int) 
     """RETURNS (float): Perplexity of translations, `</S>` among their words."""
     model.eval()
     parts = [pairs[start : start + batch_size] for start in range(0, len(pairs), batch_size)]
-    total = sum(float(model(*_sides(part))) for part in parts)
+    total = sum(float(model(*zip(*part))) for part in parts)
     return math.exp(min(700.0, total / _n_words(pairs)))  # beyond which there is no float
 
 
@@ -170,10 +170,6 @@ def batches(pairs: Sequence[Pair], size: int, draw: random.Random) -> Iterator[l
         cut = [pool[first : first + size] for first in range(0, len(pool), size)]
         draw.shuffle(cut)
         yield from ([pairs[i] for i in chosen] for chosen in cut)
-
-
-def _sides(batch: Sequence[Pair]) -> tuple[list[list[str]], list[list[str]]]:
-    return [pair.source for pair in batch], [pair.target for pair in batch]
 
 
 def _n_words(batch: Sequence[Pair]) -> int:

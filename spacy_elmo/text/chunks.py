@@ -7,7 +7,7 @@ import io
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Optional
 
@@ -34,6 +34,7 @@ class Chunk:
     problem: Optional[tuple[Optional[int], str]] = None
 
 
+@dataclass
 class ChunkReader:
     """Reads files in chunks, and takes their checksums on the way.
 
@@ -45,18 +46,11 @@ class ChunkReader:
         part may hold no text.
     """
 
-    def __init__(
-        self,
-        files: Sequence[Any],
-        chunk_size: int,
-        by_paragraph: Sequence[bool],
-        first_line: Optional[int] = None,
-    ):
-        self.files = files
-        self.first_line = first_line
-        self.chunk_size = chunk_size
-        self.by_paragraph = by_paragraph
-        self.checksums: list[str] = []
+    files: Sequence[Any]
+    chunk_size: int
+    by_paragraph: Sequence[bool]
+    first_line: Optional[int] = None
+    checksums: list[str] = field(default_factory=list, init=False)
 
     def __iter__(self) -> Iterator[Chunk]:
         for number, path in enumerate(self.files):
@@ -68,8 +62,7 @@ class ChunkReader:
                 continue
             with file:
                 raw = _Counted(file)
-                by_paragraph = self.by_paragraph[number]
-                cutter = _Cutter(number, self.chunk_size, by_paragraph, raw, self.first_line)
+                cutter = _Cutter(self, number, raw)
                 with gzip.open(raw) if path.suffix == ".gz" else nullcontext(raw) as stream:
                     yield from cutter.chunks(stream)
                 with suppress(OSError):
@@ -102,21 +95,14 @@ class _Counted(io.RawIOBase):
 class _Cutter:
     """Cuts one file. Where it is cut depends on its content alone."""
 
-    def __init__(
-        self,
-        number: int,
-        chunk_size: int,
-        by_paragraph: bool,
-        raw: _Counted,
-        first_line: Optional[int],
-    ):
+    def __init__(self, reader: ChunkReader, number: int, raw: _Counted):
         self.number = number
-        self.chunk_size = chunk_size
-        self.max_line = max(MAX_LINE, chunk_size)
-        self.by_paragraph = by_paragraph
+        self.chunk_size = reader.chunk_size
+        self.max_line = max(MAX_LINE, reader.chunk_size)
+        self.by_paragraph = reader.by_paragraph[number]
         self.raw = raw
-        self.line = first_line or 1
-        self.may_be_blank = first_line is not None
+        self.line = reader.first_line or 1
+        self.may_be_blank = reader.first_line is not None
         self.n_given = 0
 
     def chunks(self, stream: Any) -> Iterator[Chunk]:

@@ -10,7 +10,7 @@ from typing import Optional, Union
 import numpy as np
 
 from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
-from .reading import Inputs, check_format, find_files, read_sentences
+from .reading import Inputs, find_files, read_sentences
 from .remote_tokens import RemoteTokens
 from .shards import Shards
 
@@ -102,7 +102,6 @@ def load_text(inputs: Inputs, *, format: str = "sentences", lang: str = "en") ->
     RETURNS (Corpus): The text.
     RAISES (ValueError): A file is missing or cannot be read, or there is no sentence.
     """
-    check_format(format)
     inputs = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
-    sentences = read_sentences(find_files(inputs), running_text=format == "text", lang=lang)
+    sentences = read_sentences(find_files(inputs), format=format, lang=lang)
     return read_corpus(sentences, ", ".join(map(str, inputs)))

@@ -5,6 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -208,7 +209,15 @@ class _Run:
         self.output = output
         self.settings = settings
         self.unfinished = output / UNFINISHED
-        self.readings = [self._reading(file) for file in files]
+        self.readings = [
+            Reading(
+                jsonl=is_jsonl(file),
+                running_text=settings["format"] == "text",
+                lang=settings["lang"],
+                max_sentence=settings["max_sentence"],
+            )
+            for file in files
+        ]
         by_paragraph = [how.running_text and not how.jsonl for how in self.readings]
         self.reader = ChunkReader(files, chunk_size, by_paragraph)
         self.skipped = _Skipped(files, refuse=settings["on_error"] == "refuse")
@@ -267,15 +276,8 @@ class _Run:
         }
         write_manifest(self.output, manifest)
 
-    def _reading(self, file: Path) -> Reading:
-        return Reading(
-            jsonl=is_jsonl(file),
-            running_text=self.settings["format"] == "text",
-            lang=self.settings["lang"],
-            max_sentence=self.settings["max_sentence"],
-        )
 
-
+@dataclass
 class _Skipped:
     """What was left out.
 
@@ -283,13 +285,12 @@ class _Skipped:
     refuse (bool): Whether to raise at the first.
     """
 
-    def __init__(self, files: Sequence[Path], *, refuse: bool):
-        self.files = files
-        self.refuse = refuse
-        self.named: list[dict[str, Any]] = []
-        self.counts: Counter[int] = Counter()
-        self.n_warned: Counter[int] = Counter()
-        self.not_utf8: set[int] = set()  # files, of which one line is enough to know it
+    files: Sequence[Path]
+    refuse: bool
+    named: list[dict[str, Any]] = field(default_factory=list)
+    counts: Counter[int] = field(default_factory=Counter)
+    n_warned: Counter[int] = field(default_factory=Counter)
+    not_utf8: set[int] = field(default_factory=set)  # files, of which a line is enough to know it
 
     def add(self, file: int, line: Optional[int], reason: str) -> None:
         """RAISES (ValueError): Nothing may be left out."""

@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,8 @@ FORMATS = ("sentences", "text")
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
 MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
+
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 Inputs = Union[str, Path, Iterable[Union[str, Path]]]
 Refuse = Callable[[int, str], None]
@@ -83,26 +86,26 @@ def _is_written(folder: Path) -> bool:
 
 
 def read_sentences(
-    files: Iterable[Path], *, running_text: bool = False, lang: str = "en"
+    files: Iterable[Path], *, format: str = "sentences", lang: str = "en"
 ) -> Iterator[list[str]]:
     """Read the sentences of files: `.txt` by line, `.jsonl` by line with a key
     `tokens` (a sentence) or `text` (a document of running text); or either, gzipped.
 
     files (Iterable[Path]): What `find_files` found.
-    running_text (bool): Whether text files hold running text, for spaCy to split,
-        rather than a sentence a line, its tokens separated by spaces.
+    format (str): What text files hold: 'sentences', one a line, its tokens separated
+        by spaces, or 'text', for spaCy to split.
     lang (str): Language of spaCy's tokenizer for running text.
     YIELDS (List[str]): The tokens of a sentence; none where a document ends: with its
         file, at an empty line between sentences, after a line with `text`.
-    RAISES (ValueError): A file cannot be read; the message names file and line.
+    RAISES (ValueError): There is no such format, or a file cannot be read; the message names
+        file and line.
     """
-    splitter = splitter_of(lang)
+    check_format(format)
+    splitter, is_text = splitter_of(lang), format == "text"
     for file in files:
         lines, callback = _lines(file), partial(refuse, file)
-        for _, sentence in sentences_of_lines(
-            lines, is_jsonl(file), running_text, splitter, callback
-        ):
-            yield sentence
+        numbered = sentences_of_lines(lines, is_jsonl(file), is_text, splitter, callback)
+        yield from (sentence for _, sentence in numbered)
         yield []
 
 
@@ -216,11 +219,7 @@ def read_record(line: str) -> Union[str, list[str]]:
 
 def has_half_a_pair(text: str) -> bool:
     """RETURNS (bool): Whether there is half a surrogate pair, which is no UTF-8."""
-    try:
-        text.encode("utf8")
-    except UnicodeEncodeError:
-        return True
-    return False
+    return _HALF_A_PAIR.search(text) is not None
 
 
 def _splitter(lang: str) -> "Language":

@@ -92,7 +92,8 @@ def _senses(
         if len({row.shape for row in rows}) > 1:
             raise ValueError("some Docs have layers and others have not, or of other widths")
         vectors.append(np.stack(rows, axis=1) if rows else np.zeros((0, 0, 0), dtype="float32"))
-    return title_of(words), senses_section(drawn, vectors, names, **looks)
+    title = f"{', '.join(words)}: occurrences by their vectors"
+    return title, senses_section(drawn, vectors, names, **looks)
 
 
 def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
@@ -109,11 +110,6 @@ def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
     if mix is None or mix.shape != layers.shape[1:]:
         return layers, names
     return np.concatenate([layers, mix[None]]), [*names, "mix"]
-
-
-def title_of(words: Sequence[str]) -> str:
-    """RETURNS (str): The title of a page about words."""
-    return f"{', '.join(words)}: occurrences by their vectors"
 
 
 __all__ = ["render"]

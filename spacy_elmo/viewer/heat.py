@@ -5,8 +5,8 @@ from typing import Any
 
 from thinc.types import Floats3d
 
+from ..analysis.sample import unit_vectors
 from .packing import pack_fractions
-from .projection import unit_vectors
 
 
 def heat_section(

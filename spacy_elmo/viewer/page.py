@@ -4,7 +4,7 @@ parser reads, from which the script makes text nodes."""
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +56,16 @@ def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
 
 
 def write_page(
-    path: Path, title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
+    path: Path, title: str, sections: Sequence[dict[str, Any]], *, read: Iterable[object]
 ) -> None:
     """Write a page; the file is whole, or as it was.
 
     path (Path): The file; its folder is made if need be.
     title (str): The page's title.
     sections (Sequence[dict]): As `make_page` takes them.
-    about (str): A line below the title.
+    read (Iterable[object]): Names and paths that the page says it was made from.
     """
+    about = " · ".join(Path(str(name)).name for name in read)
     atomic_write(path, make_page(title, sections, about=about))
 
 

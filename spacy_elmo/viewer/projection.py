@@ -8,18 +8,6 @@ from thinc.types import Floats1d, Floats2d
 PERPLEXITY = 30.0  # t-SNE's, as scikit-learn has it
 
 
-def unit_vectors(vectors: Floats2d) -> Floats2d:
-    """Bring vectors to length 1, so that distances between them are ordered as cosines are.
-
-    vectors (Floats2d): *Shape:* `(n, width)`
-    RETURNS (Floats2d): In float64; zeros stay zeros. *Shape:* `(n, width)`
-    """
-    vectors = vectors.astype("float64")
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: Floats2d = vectors / np.where(norms == 0, 1.0, norms)
-    return units
-
-
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
     """Project vectors onto their first two principal components. Of each component the
     weight with the largest magnitude is positive, so that the picture is always the same.

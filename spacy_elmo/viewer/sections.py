@@ -1,15 +1,14 @@
 """The parts of a page that a language model computes."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Optional
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc
 from thinc.types import Floats3d
 
 from ..analysis.corpora import sentence_doc
-from ..analysis.occurrences import draw_occurrences, occurrence_layers
+from ..analysis.occurrences import Drawn, occurrence_layers
 from ..embedding.vectors import mix_layers
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe
@@ -18,35 +17,18 @@ from .senses import senses_section
 
 
 def make_senses(
-    nlp: Language,
-    docs: Iterable[Doc],
-    words: Sequence[str],
-    *,
-    limit: int = 2000,
-    gold: Optional[str] = None,
-    ignore_case: bool = False,
-    projection: str = "pca",
-    seed: int = 0,
-    progress: bool = False,
+    nlp: Language, drawn: Sequence[Drawn], *, projection: str = "pca", seed: int = 0
 ) -> dict[str, Any]:
     """Show the occurrences of words in a corpus.
 
     nlp (Language): A pipeline with a pipe `elmo`.
-    docs (Iterable[Doc]): The corpus, read once; a bounded part of it is held.
-    words (Sequence[str]): The words.
-    limit, gold, ignore_case: As `draw_occurrences` takes them.
+    drawn (Sequence[Drawn]): The occurrences.
     projection, seed: As `senses_section` takes them.
-    progress (bool): Whether to show progress bars.
     RETURNS (dict): The section, for `make_page`.
     """
     pipe = elmo_pipe(nlp)
-    drawn = draw_occurrences(
-        docs, words, limit=limit, gold=gold, ignore_case=ignore_case, vocab=nlp.vocab
-    )
-    vectors = [
-        _with_mix(pipe, occurrence_layers(pipe, one.occurrences, name=one.word, progress=progress))
-        for one in drawn
-    ]
+    layers = (occurrence_layers(pipe, one.occurrences, name=one.word) for one in drawn)
+    vectors = [_with_mix(pipe, each) for each in layers]
     return senses_section(drawn, vectors, _names(pipe), projection=projection, seed=seed)
 
 

@@ -5,7 +5,7 @@ import pytest
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_elmo.analysis import neighbors as module
+from spacy_elmo.analysis import corpora
 from spacy_elmo.analysis.corpora import sentence_doc
 from spacy_elmo.analysis.neighbors import find_neighbors
 
@@ -108,7 +108,7 @@ def test_one_batch_at_a_time(make_nlp, monkeypatch):
         assert n_read[0] <= sum(sizes) + 1  # the next batch's first has been seen
         return original(docs)
 
-    monkeypatch.setattr(module, "DOCS_AT_A_TIME", 3)
+    monkeypatch.setattr(corpora, "DOCS_AT_A_TIME", 3)
     monkeypatch.setattr(pipe, "predict", predict)
     found = find_neighbors(nlp, SENTENCE, 1, counted(), n=5)
     check(found, brute_force(1, lambda x: x[2])[:5])

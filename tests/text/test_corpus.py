@@ -109,19 +109,19 @@ def test_jsonl(tmp_path):
 def test_running_text(tmp_path):
     (tmp_path / "a.txt").write_text("  I don't know.  Do you?\n\nGood\n", "utf8")
     expected = [["I", "do", "n't", "know", "."], ["Do", "you", "?"], ["Good"]]
-    assert sentences_of(tmp_path, running_text=True) == expected
+    assert sentences_of(tmp_path, format="text") == expected
     (tmp_path / "a.txt").write_text("Das ist z.B. gut.\n", "utf8")
-    german = sentences_of(tmp_path, running_text=True, lang="de")
+    german = sentences_of(tmp_path, format="text", lang="de")
     assert german == [["Das", "ist", "z.B.", "gut", "."]]
 
 
 def test_wrapped_running_text(tmp_path, monkeypatch):
     """Lines up to an empty one belong together, but not without end."""
     (tmp_path / "a.txt").write_text("\n\nIt was\nbig .\n \nOne\ntwo\n", "utf8")
-    assert sentences_of(tmp_path, running_text=True) == [["It", "was", "big", "."], ["One", "two"]]
+    assert sentences_of(tmp_path, format="text") == [["It", "was", "big", "."], ["One", "two"]]
     monkeypatch.setattr(reading, "MAX_PARAGRAPH", 3)
     cut = [["It", "was"], ["big", "."], ["One"], ["two"]]
-    assert sentences_of(tmp_path, running_text=True) == cut
+    assert sentences_of(tmp_path, format="text") == cut
 
 
 def test_find_files(tmp_path, monkeypatch):

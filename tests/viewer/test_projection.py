@@ -1,15 +1,9 @@
 import numpy as np
 import pytest
 
+from spacy_elmo.analysis.sample import unit_vectors
 from spacy_elmo.viewer.packing import pack_fractions, pack_numbers
-from spacy_elmo.viewer.projection import (
-    align,
-    check_projection,
-    nearest,
-    pca,
-    project,
-    unit_vectors,
-)
+from spacy_elmo.viewer.projection import align, check_projection, nearest, pca, project
 
 import shown_pages
 

@@ -55,7 +55,7 @@ def write_sentences(files: list[Path], output: Path, lang: str) -> tuple[int, in
     n_sentences = n_tokens = 0
     with unfinished.open("w", encoding="utf8", newline="\n") as stream:
         for file in tqdm(files, desc=output.name, unit=" files"):
-            for tokens in read_sentences([file], running_text=True, lang=lang):
+            for tokens in read_sentences([file], format="text", lang=lang):
                 if tokens:
                     stream.write(" ".join(tokens) + "\n")
                     n_sentences += 1

@@ -57,7 +57,7 @@ def main(
         perplexity = elmo_pipe(nlp).bilm.provenance.get("perplexity", {}).get("mean")
         for name in task:
             for number in seed:
-                report = probe(nlp, train, test, name, limit=limit, seed=number, progress=True)
+                report = probe(nlp, train, test, name, limit=limit, seed=number)
                 runs = to_runs(report, data=data, seed=number, perplexity=perplexity)
                 write_runs(runs, output, outdated=same_probe(runs[0]))
                 msg.good(f"{output / runs[0].experiment}.jsonl: {name}, seed {number}")
