@@ -71,8 +71,7 @@ def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
     n = int(max(numbers.max(), others.max())) + 1
     shared = np.zeros((n, n), dtype="int64")
     np.add.at(shared, (numbers, others), 1)
-    matched: Ints1d = linear_sum_assignment(shared, maximize=True)[1][numbers]
-    return matched
+    return linear_sum_assignment(shared, maximize=True)[1][numbers]
 
 
 class Agreement(NamedTuple):

@@ -1,6 +1,7 @@
 """What a probe labels: the tokens, spans or senses of a Doc, or the Doc."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from spacy.tokens import Doc, Token
@@ -51,12 +52,11 @@ def parse_task(name: str) -> Task:
     """
     kind, colon, group = name.partition(":")
     if kind in _TOKEN_LABELS and not colon:
-        label_of = _TOKEN_LABELS[kind]
-        return Task(name, "token", lambda doc: _token_items(doc, label_of))
+        return Task(name, "token", partial(_token_items, label_of=_TOKEN_LABELS[kind]))
     if kind == "cats" and not colon:
         return Task(name, "Doc", _doc_items)
     if kind in ("spans", "senses") and group:
-        return Task(name, "span", lambda doc: _span_items(doc, group, lower=kind == "senses"))
+        return Task(name, "span", partial(_span_items, group=group, lower=kind == "senses"))
     raise ValueError(f"there is no task '{name}': give {TASKS}")
 
 

@@ -56,7 +56,9 @@ def find_neighbors(
     RAISES (ValueError): There is no such layer, or no token in the corpus.
     """
     pipe = elmo_pipe(nlp)
-    _check_layer(layer, pipe.bilm.config.n_layers)
+    known = [*map(str, range(pipe.bilm.config.n_layers + 1)), "top", "average"]
+    if layer not in known:
+        raise ValueError(f"no layer '{layer}': this model has {', '.join(known)}")
     asked = sentence_doc(nlp.vocab, sentence)
     wanted = unit_vectors(mix_layers(pipe.predict([asked])[0], layer), "float32")[position]
     word = sentence[position].lower()
@@ -100,9 +102,3 @@ def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
     """A token's sentence, and its position there."""
     whole = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
     return tuple(token.text for token in whole), i - whole.start
-
-
-def _check_layer(layer: str, n_layers: int) -> None:
-    known = [*map(str, range(n_layers + 1)), "top", "average"]
-    if layer not in known:
-        raise ValueError(f"no layer '{layer}': this model has {', '.join(known)}")

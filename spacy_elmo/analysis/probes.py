@@ -1,14 +1,79 @@
-"""Linear probes: what a logistic regression reads from each layer."""
+"""Probes: what is predicted from each layer, and without any: labels, and senses of words."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Optional
 
 import numpy as np
+from spacy.language import Language
+from thinc.types import Floats1d, Floats2d
 
-from .baselines import most_frequent, most_frequent_by_word
-from .classifier import fit_and_predict
-from .report import Row
-from .sample import Sample, describe_input, select_input
+from ..files import progress_bar
+from ..pipeline.load import elmo_pipe
+from .classifier import fit_and_predict, require_sklearn
+from .items import parse_task
+from .report import Report, Row
+from .sample import Sample, check_inputs, describe_input, read_sample, select_input, unit_vectors
+
+SAME = 1e-6  # cosines that differ by less are equal: rounding decides nothing
+
+# Vectors and senses of a word's training occurrences, vectors of its test
+# occurrences -> the predicted senses, and whether a fit converged.
+Predict = Callable[[Floats2d, Sequence[str], Floats2d], tuple[list[str], bool]]
+
+
+def probe(
+    nlp: Language,
+    train: Path,
+    test: Path,
+    task: str,
+    *,
+    inputs: Optional[Sequence[str]] = None,
+    limit: int = 50_000,
+    seed: int = 0,
+    neighbors: int = 1,
+) -> Report:
+    """Train probes on the layers of a language model, and evaluate them.
+
+    nlp (Language): A pipeline with a pipe `elmo`; `read_pipeline` makes one of weights.
+    train (Path): Labelled Docs to train on: a .spacy file, or a folder of them.
+    test (Path): Labelled Docs to predict.
+    task (str): "tag", "pos", "dep", "ent", "cats", "spans:NAME" or "senses:NAME".
+    inputs (Optional[List[str]]): What to read: layers, "average", "concat"; None
+        for each layer and their average.
+    limit (int): Most items (tokens, spans or Docs) of each corpus; 0 for all.
+    seed (int): Seed by which Docs are drawn where there are more.
+    neighbors (int): Neighbors that vote for a sense.
+    RETURNS (Report): The scores.
+    RAISES (ValueError): Something of it does not fit or cannot be read.
+    RAISES (ImportError): scikit-learn is not installed.
+    """
+    require_sklearn()
+    parsed = parse_task(task)
+    inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
+    start = time.perf_counter()
+    known, asked = (
+        read_sample(nlp, path, parsed, limit=limit, seed=seed) for path in (train, test)
+    )
+    embedding_seconds = time.perf_counter() - start
+    if parsed.is_senses:
+        rows = probe_senses(known, asked, inputs, k=neighbors)
+    else:
+        rows = probe_labels(known, asked, inputs)
+    with progress_bar(None, "probes", in_logs=False, iterable=rows) as bar:
+        found = list(bar)
+    labels = set(known.labels)
+    return Report(
+        task=task,
+        n_labels=len(labels),
+        n_train=len(known),
+        n_test=len(asked),
+        n_unseen=sum(label not in labels for label in asked.labels),
+        embedding_seconds=embedding_seconds,
+        rows=found,
+    )
 
 
 def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator[Row]:
@@ -23,21 +88,134 @@ def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator
         Scores: "accuracy", and "macro_f", the mean over the labels of the test data of F1.
     """
     predicted = [most_frequent(train.labels)] * len(test)
-    yield Row("most frequent label", "", _scores(predicted, test), 0.0)
+    yield Row("most frequent label", "", _label_scores(predicted, test), 0.0)
     if any(train.words):
         predicted = most_frequent_by_word(train.labels, train.words, test.words)
-        yield Row("most frequent label of the word", "", _scores(predicted, test), 0.0)
+        yield Row("most frequent label of the word", "", _label_scores(predicted, test), 0.0)
     for name in inputs:
         start = time.perf_counter()
         predicted, converged = fit_and_predict(
             select_input(train.layers, name), train.labels, select_input(test.layers, name)
         )
         seconds = time.perf_counter() - start
-        scores = _scores(predicted, test)
+        scores = _label_scores(predicted, test)
         yield Row("logistic regression", describe_input(name), scores, seconds, converged)
 
 
-def _scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
+def probe_senses(
+    train: Sample, test: Sample, inputs: Sequence[str], *, k: int = 1
+) -> Iterator[Row]:
+    """Predict the sense of each word from its own training occurrences: the most
+    frequent one, that of the nearest neighbor (Peters et al. 2018, section 5.3 and
+    table 5), and by a logistic regression a word. Where a word has no training
+    occurrence, the most frequent label of all stands in, in every row alike.
+
+    train (Sample): Occurrences with known senses.
+    test (Sample): Occurrences to predict.
+    inputs (List[str]): What to read: layers, "average", "concat".
+    k (int): Neighbors that vote.
+    YIELDS (Row): The baseline, then a row a method and input. Scores: "accuracy" over
+        all occurrences, and "word_accuracy", its mean over the words.
+    RAISES (ValueError): There is no neighbor to ask.
+    """
+    if k < 1:
+        raise ValueError(f"at least 1 neighbor must be asked, got {k}")
+    without = most_frequent_by_word(train.labels, train.words, test.words)
+    yield Row("most frequent sense", "", _sense_scores(without, test), 0.0)
+    methods: dict[str, Predict] = {
+        "nearest neighbor": lambda known, senses, asked: (
+            nearest_senses(known, senses, asked, k=k),
+            True,
+        ),
+        "logistic regression": fit_and_predict,
+    }
+    for method, predict in methods.items():
+        for name in inputs:
+            start = time.perf_counter()
+            predicted, converged = _by_word(train, test, name, predict, without)
+            seconds = time.perf_counter() - start
+            scores = _sense_scores(predicted, test)
+            yield Row(method, describe_input(name), scores, seconds, converged)
+
+
+def nearest_senses(
+    known: Floats2d, senses: Sequence[str], asked: Floats2d, *, k: int = 1
+) -> list[str]:
+    """The sense that most of the k nearest neighbors by cosine have. All that are
+    as near as the k-th vote too; the more frequent sense wins a draw. So equal vectors,
+    as a word's layer 0 is, fall back to the most frequent sense.
+
+    known (Floats2d): *Shape:* `(n_known, width)`
+    senses (List[str]): Their senses.
+    asked (Floats2d): *Shape:* `(n_asked, width)`
+    k (int): Neighbors that vote.
+    RETURNS (List[str]): A sense each.
+    """
+    cosines = unit_vectors(asked) @ unit_vectors(known).T
+    k = min(k, len(senses))
+    kth = np.partition(cosines, -k, axis=1)[:, -k]
+    return [_vote(row >= threshold - SAME, senses) for row, threshold in zip(cosines, kth)]
+
+
+def _vote(voters: Floats1d, senses: Sequence[str]) -> str:
+    votes = Counter(sense for sense, has_vote in zip(senses, voters) if has_vote)
+    max_votes = max(votes.values())
+    return most_frequent([sense for sense in senses if votes[sense] == max_votes])
+
+
+def _by_word(
+    train: Sample, test: Sample, name: str, predict: Predict, without: Sequence[str]
+) -> tuple[list[str], bool]:
+    """Predict word by word; `without` is for words without training occurrences."""
+    known, asked = select_input(train.layers, name), select_input(test.layers, name)
+    places = positions_by_word(train.words)
+    predicted = list(without)
+    converged = True
+    for word, rows in positions_by_word(test.words).items():
+        if word not in places:
+            continue
+        senses = [train.labels[i] for i in places[word]]
+        answers, ended = predict(known[places[word]], senses, asked[rows])
+        converged &= ended
+        for row, answer in zip(rows, answers):
+            predicted[row] = answer
+    return predicted, converged
+
+
+def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
+    """RETURNS (Dict[str, List[int]]): Where each word stands."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for i, word in enumerate(words):
+        places[word].append(i)
+    return dict(places)
+
+
+def most_frequent(labels: Sequence[str]) -> str:
+    """RETURNS (str): The most frequent label; of several the first by name."""
+    counts = Counter(labels)
+    return min(counts, key=lambda label: (-counts[label], label))
+
+
+def most_frequent_by_word(
+    labels: Sequence[str], words: Sequence[str], asked: Sequence[str]
+) -> list[str]:
+    """Predict by the word alone.
+
+    labels (List[str]): Labels of the training data.
+    words (List[str]): The words that have them.
+    asked (List[str]): Words to predict the label of.
+    RETURNS (List[str]): Each word's most frequent label; of a word without
+        training data the most frequent label of all.
+    """
+    by_word: dict[str, list[str]] = defaultdict(list)
+    for word, label in zip(words, labels):
+        by_word[word].append(label)
+    known = {word: most_frequent(found) for word, found in by_word.items()}
+    default = most_frequent(labels)
+    return [known.get(word, default) for word in asked]
+
+
+def _label_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
     from sklearn.metrics import f1_score
 
     gold = test.labels
@@ -45,5 +223,15 @@ def _scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
         "accuracy": float(np.mean([one == other for one, other in zip(predicted, gold)])),
         "macro_f": float(
             f1_score(gold, predicted, labels=sorted(set(gold)), average="macro", zero_division=0.0)
+        ),
+    }
+
+
+def _sense_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
+    right = np.array([one == other for one, other in zip(predicted, test.labels)], dtype="float64")
+    return {
+        "accuracy": float(right.mean()),
+        "word_accuracy": float(
+            np.mean([right[rows].mean() for rows in positions_by_word(test.words).values()])
         ),
     }

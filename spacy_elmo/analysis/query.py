@@ -13,26 +13,20 @@ def find_token(tokens: Sequence[str], wanted: str) -> int:
     """
     if not tokens:
         raise ValueError("the sentence has no token")
+    places = [i for i, token in enumerate(tokens) if token == wanted]
+    stands_at = " or ".join(map(str, places))
     if wanted.isascii() and wanted.isdigit():
         if int(wanted) < len(tokens):
             return int(wanted)
+        meant = f". The word '{wanted}' is token {stands_at}" if places else ""
         raise ValueError(
-            f"there is no token {wanted}: those of the sentence are 0 to {len(tokens) - 1}"
-            f"{_where(tokens, wanted)}"
+            f"there is no token {wanted}: those of the sentence are 0 to {len(tokens) - 1}{meant}"
         )
-    places = [i for i, token in enumerate(tokens) if token == wanted]
     if len(places) == 1:
         return places[0]
     if places:
         raise ValueError(
-            f"'{wanted}' stands {len(places)} times in the sentence: give the position, "
-            f"{' or '.join(map(str, places))}"
+            f"'{wanted}' stands {len(places)} times in the sentence: give the position, {stands_at}"
         )
     numbered = ", ".join(f"{i} {token}" for i, token in enumerate(tokens))
     raise ValueError(f"no token of the sentence is '{wanted}': it has {numbered}")
-
-
-def _where(tokens: Sequence[str], wanted: str) -> str:
-    """For a number that is meant as a word."""
-    places = [str(i) for i, token in enumerate(tokens) if token == wanted]
-    return f". The word '{wanted}' is token {' or '.join(places)}" if places else ""

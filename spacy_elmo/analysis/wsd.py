@@ -13,10 +13,10 @@ from thinc.types import Floats2d, Floats3d
 from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
 from .corpora import sentence_doc, with_layers
+from .probes import SAME, positions_by_word
 from .report import Report, Row
 from .sample import check_inputs, describe_input, select_input, unit_vectors
 from .sense_corpus import Occurrence, Sentence, read_sense_corpus
-from .senses import SAME, positions_by_word
 from .wordnet import FirstSenses
 
 ALL = "all"

@@ -5,7 +5,6 @@ from pathlib import Path
 import spacy
 import srsly
 import typer
-from spacy.language import Language
 from wasabi import msg
 
 from ..tasks.pairs import make_pair, read_halves
@@ -25,7 +24,10 @@ def ask_cli(
     Example: python -m spacy elmo ask training/model-best text.txt "Who founded the city?"
     """
     nlp = spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline)
-    pipe = _find_pipe(nlp, pipeline)
+    pipe = next((pipe for _, pipe in nlp.pipeline if isinstance(pipe, QuestionAnswerer)), None)
+    if pipe is None:
+        has = ", ".join(nlp.pipe_names)
+        raise ValueError(f"the pipeline '{pipeline}' has no elmo_qa, it has {has}")
     groups = pipe.model.attrs["groups"]
     text = file.read_text("utf8")
     doc = nlp(make_pair(nlp, question, text, groups))
@@ -47,10 +49,3 @@ def ask_cli(
         return
     msg.good(answer.text)
     print(" ".join(doc[first:last].text.split()))
-
-
-def _find_pipe(nlp: Language, name: str) -> QuestionAnswerer:
-    for _, pipe in nlp.pipeline:
-        if isinstance(pipe, QuestionAnswerer):
-            return pipe
-    raise ValueError(f"the pipeline '{name}' has no elmo_qa, it has {', '.join(nlp.pipe_names)}")

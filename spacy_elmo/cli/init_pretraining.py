@@ -1,17 +1,17 @@
 """`python -m spacy elmo init-pretraining`"""
 
-import sys
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import typer
-from wasabi import Printer, msg
+from thinc.api import Config
+from wasabi import msg
 
 from ..files import atomic_write
+from ..pretraining.budget import Choice, choose, parse_budget
+from ..pretraining.config import SECTIONS, CorpusSettings, check_config
 from .errors import check_new
-
-if TYPE_CHECKING:
-    from ..pretraining.budget import Choice
 
 NOTES = (
     "Every setting is visible; docs/pretraining.md says more. Of max_epochs, max_steps,",
@@ -41,10 +41,6 @@ def init_pretraining_cli(
     Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"
     """
-    from thinc.api import Config
-
-    from ..pretraining.budget import choose, parse_budget
-    from ..pretraining.config import check_config
     from ..pretraining.speed import is_this_machine, measure_speed
     from ..text.reading import check_format
     from ..text.size import estimate_tokens
@@ -63,7 +59,7 @@ def init_pretraining_cli(
         try:
             choice = choose(parsed, n_tokens, measure_speed(check_config(config)))
         except ValueError as error:  # `pretrain` may leave out what cannot be read
-            print(Printer(no_print=True).warn(f"The speed is estimated: {error}"), file=sys.stderr)
+            warnings.warn(f"The speed is estimated: {error}", stacklevel=2)
     n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # it is an estimate
     about = f"Budget: {budget}. Text: about {n_tokens:,} tokens."
     text = render_config(choice, header=[about, *choice.reasons], **texts)
@@ -77,7 +73,7 @@ def init_pretraining_cli(
 
 
 def render_config(
-    choice: "Choice",
+    choice: Choice,
     *,
     train: list[str],
     dev: list[str],
@@ -96,10 +92,6 @@ def render_config(
     RETURNS (str): The config.
     RAISES (ValueError): It cannot be read back: a path has "${" in it.
     """
-    from thinc.api import Config
-
-    from ..pretraining.config import SECTIONS, CorpusSettings, check_config
-
     for path in (*train, *dev):
         if "${" in path:
             raise ValueError(

@@ -1,16 +1,14 @@
 """`python -m spacy elmo init-training`"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import typer
+from thinc.api import Config
 from wasabi import msg
 
 from ..files import atomic_write
 from .errors import check_new
-
-if TYPE_CHECKING:
-    from thinc.api import Config
 
 # In spaCy, `lemmatizer` is the one of rules and tables.
 TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
@@ -54,7 +52,7 @@ def init_training_cli(
     msg.good(f"Wrote {output}", f"python -m spacy train {output} --output training{given}")
 
 
-def training_config(names: list[str], *, lang: str, weights: str) -> tuple["Config", list[str]]:
+def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Config, list[str]]:
     """Make a config for `spacy train`: what `spacy init config` writes, a pipe `elmo`, and for
     each component a tok2vec of its own that reads `[x ; ELMo]` (section 3.3 of the paper).
 

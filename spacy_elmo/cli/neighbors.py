@@ -64,8 +64,8 @@ def neighbors_cli(
         same_word=same_word,
     )
     if html is not None:
-        from ..viewer.neighbors import neighbors_section
         from ..viewer.page import write_page
+        from ..viewer.sections import neighbors_section
 
         section = neighbors_section(tokens, position, found, layer=layer)
         write_page(html, f"Neighbors of {tokens[position]}", [section], read=(model, *corpus))

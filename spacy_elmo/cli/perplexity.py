@@ -1,13 +1,13 @@
 """`python -m spacy elmo perplexity`"""
 
 import math
-import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 import srsly
 import typer
-from wasabi import Printer, msg
+from wasabi import msg
 
 from ..files import atomic_write, progress_bar
 
@@ -75,9 +75,7 @@ def _evaluate(model: "LanguageModel", files: list[Path], format: str, lang: str)
                 corpus = load_text(file, format=format, lang=lang)
                 evaluations[str(file)] = perplexity(model, corpus), corpus.n_words
             else:
-                # Not on stdout, where JSON may be asked for.
-                warning = Printer(no_print=True).warn(f"{file} holds no sentence; left out")
-                bar.write(str(warning), file=sys.stderr)
+                warnings.warn(f"{file} holds no sentence; left out", stacklevel=2)
             bar.update(size)
     if not evaluations:
         raise ValueError(f"no sentence in {', '.join(map(str, files))}")

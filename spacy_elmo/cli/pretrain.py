@@ -8,6 +8,7 @@ from typing import Any, Optional
 import typer
 from spacy.cli._util import parse_config_overrides
 
+from ..pretraining.config import read_config, similar_setting
 from .errors import CommandLineError, stopped
 
 
@@ -33,7 +34,6 @@ def pretrain_cli(
     On several machines, or processes without GPUs: torchrun --nproc-per-node 2 -m spacy elmo
     pretrain ...
     """
-    from ..pretraining.config import read_config
     from ..pretraining.run import pretrain
 
     config = read_config(config_path, _overrides(ctx))
@@ -53,8 +53,6 @@ def pretrain_cli(
 
 def _overrides(ctx: typer.Context) -> dict[str, Any]:
     """The settings among the options: those with a dot in their name."""
-    from ..pretraining.config import similar_setting
-
     for argument in ctx.args:
         name = argument.partition("=")[0]
         if name.startswith("--") and "." not in name:

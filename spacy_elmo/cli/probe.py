@@ -1,16 +1,14 @@
 """`python -m spacy elmo probe`"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 from wasabi import msg
 
+from ..analysis.report import Report
 from .reports import put_report
 from .tables import print_table
-
-if TYPE_CHECKING:
-    from ..analysis.report import Report
 
 COLUMNS = {"accuracy": "accuracy", "macro_f": "macro F1", "word_accuracy": "mean of words"}
 
@@ -45,7 +43,7 @@ def probe_cli(
 
     Example: python -m spacy elmo probe pretraining/model-best train.spacy test.spacy --task tag
     """
-    from ..analysis.run import probe
+    from ..analysis.probes import probe
     from ..pipeline.load import read_pipeline
 
     report = probe(
@@ -69,7 +67,7 @@ def probe_cli(
     )
 
 
-def _print(report: "Report") -> None:
+def _print(report: Report) -> None:
     scores = list(report.rows[0].scores)
     table = [
         (

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import srsly
 
+from ..analysis.report import Report
 from ..files import atomic_write
-
-if TYPE_CHECKING:
-    from ..analysis.report import Report
 
 
 def put_report(
-    report: "Report",
-    show: Callable[["Report"], None],
+    report: Report,
+    show: Callable[[Report], None],
     *,
     json: Optional[Path],
     html: Optional[Path],

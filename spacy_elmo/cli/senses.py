@@ -1,6 +1,5 @@
 """`python -m spacy elmo senses`"""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
@@ -55,7 +54,12 @@ def senses_cli(
     from ..viewer.sections import make_heat, make_senses
 
     texts = corpus or []
-    _check(texts, word, sentence, pipeline)
+    if bool(texts) != bool(word):
+        raise ValueError("words are shown in a text: give TEXT and --word")
+    if len(sentence) not in (0, 2):
+        raise ValueError(f"two sentences are compared: give --sentence twice, got {len(sentence)}")
+    if not (word or sentence or pipeline):
+        raise ValueError("nothing to show: give TEXT and --word, --sentence twice, or --pipeline")
     check_projection(projection)
     require_sklearn()
     nlp = read_pipeline(model)
@@ -75,14 +79,3 @@ def senses_cli(
     title = f"Occurrences of {', '.join(word)}" if word else title
     write_page(output, title, sections, read=(model, *texts))
     msg.good(f"Wrote {output}", f"{output.stat().st_size / 1e6:.2f} MB")
-
-
-def _check(
-    texts: Sequence[str], words: Sequence[str], sentences: Sequence[str], pipeline: Optional[str]
-) -> None:
-    if bool(texts) != bool(words):
-        raise ValueError("words are shown in a text: give TEXT and --word")
-    if len(sentences) not in (0, 2):
-        raise ValueError(f"two sentences are compared: give --sentence twice, got {len(sentences)}")
-    if not (words or sentences or pipeline):
-        raise ValueError("nothing to show: give TEXT and --word, --sentence twice, or --pipeline")

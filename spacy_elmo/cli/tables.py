@@ -2,7 +2,7 @@
 
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Union
 
 from wasabi import msg
@@ -30,19 +30,13 @@ def print_table(
     first = [[str(cell) for cell in row[:-1]] for row in rows]
     widths = [max(map(len, column)) for column in zip(header[:-1], *first)]
     room = max(MIN_ROOM, terminal_width() - sum(widths) - SPACING * len(widths))
-    fitted = [
-        [*cells, line]
-        for start, row in zip(first, rows)
-        for cells, line in _wrapped(start, row[-1], room)
-    ]
+    fitted = []
+    for cells, (*_, last) in zip(first, rows):
+        text = last if isinstance(last, str) else last(room)
+        for line in textwrap.wrap(text, room, break_on_hyphens=False) or [""]:
+            fitted.append([*cells, line])
+            cells = [""] * len(cells)
     msg.table(fitted, header=header, divider=True, aligns=aligns, max_col=max(room, *widths, 1))
-
-
-def _wrapped(cells: list[str], last: Union[str, Fit], room: int) -> Iterator[tuple[list[str], str]]:
-    text = last if isinstance(last, str) else last(room)
-    for line in textwrap.wrap(text, room, break_on_hyphens=False) or [""]:
-        yield cells, line
-        cells = [""] * len(cells)
 
 
 def shortened(text: str, width: int) -> str:

@@ -1,15 +1,13 @@
 """`python -m spacy elmo wsd`"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 from wasabi import msg
 
+from ..analysis.report import Report
 from .reports import put_report
-
-if TYPE_CHECKING:
-    from ..analysis.report import Report
 
 
 def wsd_cli(
@@ -60,7 +58,7 @@ def wsd_cli(
     )
 
 
-def _print(report: "Report") -> None:
+def _print(report: Report) -> None:
     """A row a test set: of these there are more than fit side by side."""
     header = ("F1", *(row.input or row.method.removesuffix(" sense") for row in report.rows))
     names = report.rows[0].scores

@@ -10,9 +10,9 @@ from ..text.reading import READABLE, Inputs, find_files
 from .columns_input import read_conll, read_conllu, read_tsv
 from .entries import Entry
 from .making import DocMaker
-from .parquet_input import read_parquet
 from .pieces import Piece, Source
 from .spacy_input import read_docbin
+from .tables import read_parquet
 from .text_input import read_records, read_text
 from .workplace import Workplace
 
@@ -51,7 +51,11 @@ def find_inputs(
     if is_url(output):
         return [file for file in files if not str(file).startswith(f"{output}/")]
     ours = {Path(output).resolve(), Workplace(Path(output)).folder.resolve()}
-    return [file for file in files if isinstance(file, Piece) or not _is_in(file.resolve(), ours)]
+    return [
+        file
+        for file in files
+        if isinstance(file, Piece) or not any(map(file.resolve().is_relative_to, ours))
+    ]
 
 
 def _find_urls(given: str, readable: tuple[str, ...]) -> list[Piece]:
@@ -73,10 +77,6 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[Piece]:
         if not url.endswith(readable):
             raise ValueError(f"{url}: unknown format; readable are {', '.join(readable)}")
     return [Piece(url) for url in urls]
-
-
-def _is_in(file: Path, places: set[Path]) -> bool:
-    return not places.isdisjoint([file, *file.parents])
 
 
 def read_entries(

@@ -104,12 +104,7 @@ def embed_files(
             _prepare(workplace, settings, resume=resume, force=force)
             maker = embedder.maker(keep_docs=format == "spacy")
             read = partial(
-                read_entries,
-                files,
-                maker,
-                tokenize=tokenize,
-                column=column,
-                max_tokens=max_tokens,
+                read_entries, files, maker, tokenize=tokenize, column=column, max_tokens=max_tokens
             )
             n_chunks, counts = _write_chunks(workplace, embedder, files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}

@@ -12,9 +12,8 @@ from ..text.chunks import BLOCK, Chunk, ChunkReader
 from ..text.reading import refuse
 from .columns_input import column_number
 from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV
-from .parquet_input import group_bytes
 from .pieces import Piece
-from .tables import check_pyarrow
+from .tables import check_pyarrow, group_bytes
 from .text_input import Progress, lines_of
 
 Plan = list[list[tuple[int, Piece]]]

@@ -3,10 +3,9 @@
 import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional
 
-Label = TypeVar("Label")
-Result = TypeVar("Result")
+from ..text.workers import Label, Result
 
 # How often a task is given to an actor anew whose process was ended from outside.
 RETRIES = 3

@@ -35,10 +35,6 @@ class ShardFolder:
         """RETURNS (str): Name of a shard, by its number from 0."""
         return f"part-{number:05}-of-{len(self.plan):05}{self.suffix}"
 
-    def pieces(self, number: int) -> list[Piece]:
-        """RETURNS (List[Piece]): The parts of the input that are a shard."""
-        return [piece for _, piece in self.plan[number]]
-
     def firsts(self) -> Optional[list[int]]:
         """RETURNS (Optional[List[int]]): The number of each shard's first entry; None where the
         plan does not know how many entries there are."""

@@ -117,17 +117,14 @@ def embed_shards(
     job = _Job(folder, embedder, described, max_tokens, n_threads=None if workers == 1 else 1)
     if workers == "ray":
         job = replace(job, embedder=replace(embedder, device="cuda" if gpus_per_worker else None))
-    tasks = [
-        (name, (job, name, all_shards.pieces(number), firsts[number] if firsts else None))
-        for number, name in ((number, all_shards.name(number)) for number in mine)
-        if name not in done
-    ]
+    tasks = []
+    for number in mine:
+        name, pieces = all_shards.name(number), [piece for _, piece in all_shards.plan[number]]
+        if name not in done:
+            tasks.append((name, (job, name, pieces, firsts[number] if firsts else None)))
     counts, failed = Counts(), []
     n_done = len(mine) - len(tasks)
-    with (
-        full_disk(output),
-        progress_bar(len(mine), "Shards", "shard", initial=n_done) as bar,
-    ):
+    with full_disk(output), progress_bar(len(mine), "Shards", "shard", initial=n_done) as bar:
         for name, result in call(_make_shard, tasks):
             if isinstance(result, str):
                 failed.append(f"{name}: {result}")

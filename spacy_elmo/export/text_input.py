@@ -30,8 +30,7 @@ def chunks_of(file: Source, progress: Progress, *, by_paragraph: bool) -> Iterat
         yield chunk
         progress(chunk.n_read)
         if chunk.problem is not None:
-            line, reason = chunk.problem
-            refuse(file, line, reason)
+            refuse(file, *chunk.problem)
 
 
 def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
@@ -61,14 +60,11 @@ def read_text(file: Source, maker: Optional[DocMaker], progress: Progress) -> It
     RAISES (ValueError): The file cannot be read.
     """
     for chunk in chunks_of(file, progress, by_paragraph=maker is not None):
-        if chunk.data:
-            lines, callback = lines_of(chunk), partial(refuse, file)
-            with nullcontext() if maker is None else maker.nlp.memory_zone():
-                numbered = sentences_of_lines(
-                    lines, False, maker is not None, lambda: maker, callback
-                )
-                entries = [sentence(words) for _, words in numbered]
-            yield from entries
+        lines, callback = lines_of(chunk), partial(refuse, file)
+        with nullcontext() if maker is None else maker.nlp.memory_zone():
+            numbered = sentences_of_lines(lines, False, maker is not None, lambda: maker, callback)
+            entries = [sentence(words) for _, words in numbered]
+        yield from entries
 
 
 def read_records(file: Source, maker: DocMaker, progress: Progress) -> Iterator[Entry]:

@@ -58,12 +58,7 @@ class Contexts(torch.nn.Module):
         vectors = self.bilm.token_vectors(strings, product_dtype=product_dtype)
         rows = torch.from_numpy(inverse.reshape(inputs.shape)).to(self.bilm.device)
         outputs, state = self.bilm(
-            vectors,
-            rows,
-            window.batch_sizes,
-            state,
-            dropout=dropout,
-            product_dtype=product_dtype,
+            vectors, rows, window.batch_sizes, state, dropout=dropout, product_dtype=product_dtype
         )
         return torch.cat([output[-1] for output in outputs]), state
 

@@ -43,11 +43,6 @@ class Budget:
     minutes: float = 0.0
 
     @property
-    def is_paper(self) -> bool:
-        """RETURNS (bool): Whether everything is to be as in the paper."""
-        return not self.minutes
-
-    @property
     def work(self) -> float:
         """RETURNS (float): Core-minutes; what a GPU does in a minute counts as what so
         many cores would do."""
@@ -106,14 +101,12 @@ class Choice:
     """Settings, and why.
 
     model (BiLMConfig): The sizes.
-    pretraining (InitSettings): Its section.
     vocabulary (VocabularySettings): Its section.
     training (TrainingSettings): Its section.
     reasons (List[str]): A line each, for people.
     """
 
     model: BiLMConfig
-    pretraining: InitSettings
     vocabulary: VocabularySettings
     training: TrainingSettings
     reasons: list[str]
@@ -122,7 +115,7 @@ class Choice:
         """RETURNS (dict): The sections of a config, with every setting."""
         return {
             "model": {"@architectures": "spacy-elmo.BiLM.v1", **self.model.to_dict()},
-            "pretraining": self.pretraining.model_dump(),
+            "pretraining": InitSettings().model_dump(),
             "vocabulary": self.vocabulary.model_dump(),
             "training": self.training.model_dump(),
         }
@@ -179,7 +172,7 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
     speed (Optional[float]): Tokens a second with the chosen sizes, if it was measured.
     RETURNS (Choice): The settings.
     """
-    if budget.is_paper:
+    if not budget.minutes:
         return _paper()
     sizes = choose_sizes(budget, n_tokens)
     batch_size = max(64, min(512, 64 * budget.n_cores + 512 * budget.n_gpus))
@@ -209,7 +202,7 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
         f"The text would be read {epochs:,.1f} times in the time"
         + (f"; max_epochs ends it after {MAX_EPOCHS}." if is_limited else "."),
     ]
-    return Choice(_model(sizes), InitSettings(), _vocabulary(sizes, n_tokens), training, reasons)
+    return Choice(_model(sizes), _vocabulary(sizes, n_tokens), training, reasons)
 
 
 def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
@@ -254,7 +247,7 @@ def _paper() -> Choice:
         "for big machines. batch_size is that of all processes: 3 of 128 streams there.",
     ]
     vocabulary = VocabularySettings(min_count=3, max_size=ORIGINAL.max_size)
-    return Choice(_model(ORIGINAL), InitSettings(), vocabulary, training, reasons)
+    return Choice(_model(ORIGINAL), vocabulary, training, reasons)
 
 
 def _rounded(value: float) -> int:

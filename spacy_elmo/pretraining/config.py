@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, Optional, TypeVar, Union
+from typing import Any, Literal, Optional, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from thinc.api import Config, ConfigValidationError
@@ -148,7 +148,6 @@ _NAMES: dict[str, Iterable[str]] = {
     **{section: kind.model_fields for section, kind in _KINDS.items()},
     "paths": ("train", "dev"),
 }
-_Checked = TypeVar("_Checked", bound=BaseModel)
 
 
 def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> PretrainingConfig:
@@ -205,10 +204,13 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
         "lang": config.get("nlp", {}).get("lang", "en"),
         "seed": config.get("system", {}).get("seed", 0),
         "bilm": bilm,
+        **{section: config.get(section, {}) for section in _KINDS},
     }
-    for section, kind in _KINDS.items():
-        values[section] = _checked(kind, config.get(section, {}), f"{source}: [{section}]")
-    return _checked(PretrainingConfig, values, f"{source}:")
+    try:
+        return PretrainingConfig(**values)
+    except ValidationError as error:
+        problems = "; ".join(map(_problem, error.errors(include_url=False)))
+        raise ValueError(f"{source}: {problems}") from None
 
 
 def similar_setting(name: str) -> Optional[str]:
@@ -227,16 +229,9 @@ def _check_sections(config: Iterable[str], source: str) -> None:
         )
 
 
-def _checked(kind: type[_Checked], values: dict[str, Any], place: str) -> _Checked:
-    try:
-        return kind(**values)
-    except ValidationError as error:
-        problems = "; ".join(map(_problem, error.errors(include_url=False)))
-        raise ValueError(f"{place} {problems}") from None
-
-
 def _problem(found: Any) -> str:
     """What pydantic says, about a setting of a config."""
     said = found["msg"].removeprefix("Value error, ").replace("Input should be", "it should be")
-    name = ".".join(map(str, found["loc"]))
-    return f"{name} = {found['input']!r}: {said}" if name else said
+    names = list(map(str, found["loc"]))
+    section = f"[{names.pop(0)}] " if names[0] in _KINDS else ""
+    return section + (f"{'.'.join(names)} = {found['input']!r}: {said}" if names else said)

@@ -2,8 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Optional, Union
 
@@ -50,8 +49,12 @@ def pretrain(
     try:
         if _is_restarted(processes):
             resume, overwrite = True, False
-        with processes.together(), _alone(output, processes):
+        with processes.together(), ExitStack() as alone:
             if processes.is_first:
+                output.mkdir(parents=True, exist_ok=True)
+                (output / "checkpoints").mkdir(exist_ok=True)
+                # Two runs that write to one folder would destroy one another.
+                alone.enter_context(lock(output / "checkpoints" / "lock"))
                 _make_room(config, output, resume=resume, overwrite=overwrite)
             return _train(config, output, processes, resume=resume)
     finally:
@@ -85,18 +88,6 @@ def _is_restarted(processes: Processes) -> bool:
     """Whether `torchrun` has started the processes again after one of them failed: only on that
     machine does it count so."""
     return sum(processes.sum([float(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))])) > 0
-
-
-@contextmanager
-def _alone(output: Path, processes: Processes) -> Iterator[None]:
-    """Two runs that write to one folder would destroy one another."""
-    if not processes.is_first:
-        yield
-        return
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "checkpoints").mkdir(exist_ok=True)
-    with lock(output / "checkpoints" / "lock"):
-        yield
 
 
 def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
@@ -159,8 +150,7 @@ def _prepare(config: PretrainingConfig, settings: CorpusSettings, output: Path) 
         output / "corpus",
         format=settings.format,
         lang=config.lang,
-        min_count=config.vocabulary.min_count,
-        max_size=config.vocabulary.max_size,
+        **config.vocabulary.model_dump(),
         n_process=1 if size < SMALL else -1,
         on_error=settings.on_error,
         ignore=output,

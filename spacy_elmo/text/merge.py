@@ -10,12 +10,11 @@ from ..files import progress_bar
 from .corpus import Corpus
 from .manifest import TOKENS
 from .parts import Part, Summary, read_part
-from .shards import ArrayWriter, Shards, ShardWriter, TypeTable, read_array
+from .shards import TYPES_AT_A_TIME, ArrayWriter, Shards, ShardWriter, TypeTable, read_array
 
 STARTS, DOCUMENTS = "starts.npy", "documents.npy"
 CHARACTERS, OFFSETS, COUNTS = "characters.npy", "character_offsets.npy", "counts.npy"
 MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # of the ids 0 and 1
-TYPES_AT_A_TIME = 1 << 16
 
 
 def merge_parts(

@@ -209,14 +209,10 @@ class _Run:
         self.output = output
         self.settings = settings
         self.unfinished = output / UNFINISHED
+        shared = {name: settings[name] for name in ("lang", "max_sentence")}
+        is_text = settings["format"] == "text"
         self.readings = [
-            Reading(
-                jsonl=is_jsonl(file),
-                running_text=settings["format"] == "text",
-                lang=settings["lang"],
-                max_sentence=settings["max_sentence"],
-            )
-            for file in files
+            Reading(jsonl=is_jsonl(file), running_text=is_text, **shared) for file in files
         ]
         by_paragraph = [how.running_text and not how.jsonl for how in self.readings]
         self.reader = ChunkReader(files, chunk_size, by_paragraph)

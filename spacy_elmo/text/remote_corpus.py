@@ -50,8 +50,6 @@ def open_remote_corpus(url: str, manifest: dict[str, Any], *, n_streams: int) ->
         )
         for name, checksums in blocks["sha256"].items()
     ]
-    for shard in shards:
-        shard.check_size()
     array = {
         name: _fetch(RemoteFile.join(url, name), files[name]["sha256"])
         for name in (CHARACTERS, OFFSETS, STARTS, DOCUMENTS, COUNTS)

@@ -25,6 +25,7 @@ class RemoteShard:
     length (int): Its tokens.
     block_size (int): Tokens of a block; the last one may have fewer.
     checksums (Sequence[str]): SHA-256 of each block, in hexadecimal.
+    RAISES (ValueError): It is missing, or of another length.
     """
 
     file: RemoteFile
@@ -33,8 +34,7 @@ class RemoteShard:
     block_size: int
     checksums: Sequence[str]
 
-    def check_size(self) -> None:
-        """RAISES (ValueError): It is missing, or of another length."""
+    def __post_init__(self) -> None:
         size, expected = self.file.size(), self.first_byte + 4 * self.length
         if size != expected:
             raise ValueError(f"{self.file} has {size:,} bytes, not {expected:,}. {ADVICE}")

@@ -23,11 +23,8 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> Section:
             _bar([name, f"layer {layer}"], weight, f"{weight:.3f}")
             for layer, weight in enumerate(row["weights"])
         ]
-    note = (
-        "The weights of a component sum to 1; gamma scales the mix."
-        if rows
-        else "No component mixes ELMo layers."
-    )
+    note = "The weights of a component sum to 1; gamma scales the mix."
+    note = note if rows else "No component mixes ELMo layers."
     return _section("What the components learned", ["component", "layer"], "weight", bars, note)
 
 
@@ -39,14 +36,10 @@ def probe_section(report: dict[str, Any], score: Optional[str] = None) -> Sectio
     RETURNS (dict): The section, for `make_page`.
     """
     score = score or next(iter(report["rows"][0]["scores"]))
-    bars = [
-        _bar(
-            [row["method"], row["input"] or "-"],
-            row["scores"][score],
-            f"{row['scores'][score]:.2%}",
-        )
-        for row in report["rows"]
-    ]
+    bars = []
+    for row in report["rows"]:
+        value = row["scores"][score]
+        bars.append(_bar([row["method"], row["input"] or "-"], value, f"{value:.2%}"))
     note = (
         f"{report['n_labels']:,} labels; trained on {report['n_train']:,}, tested on "
         f"{report['n_test']:,}, of which {report['n_unseen']:,} have a label that training did "

@@ -42,8 +42,7 @@ def tsne(vectors: Floats2d, *, seed: int = 0) -> Floats2d:
 
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     places = TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(vectors)
-    centered: Floats2d = places - places.mean(axis=0)
-    return centered
+    return places - places.mean(axis=0)
 
 
 def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d, Optional[float]]:
@@ -76,8 +75,7 @@ def align(places: Floats2d, others: Floats2d) -> Floats2d:
     RETURNS (Floats2d): *Shape:* `(n, 2)`
     """
     left, _, right = np.linalg.svd(places.T @ others)
-    turned: Floats2d = places @ left @ right
-    return turned
+    return places @ left @ right
 
 
 def nearest(units: Floats2d, n: int) -> tuple[np.ndarray, Floats2d]:

@@ -1,4 +1,4 @@
-"""The parts of a page that a language model computes."""
+"""The parts of a page that compare tokens, and those that a language model computes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +8,14 @@ from spacy.language import Language
 from thinc.types import Floats3d
 
 from ..analysis.corpora import sentence_doc
+from ..analysis.neighbors import Neighbor
 from ..analysis.occurrences import Drawn, occurrence_layers
+from ..analysis.sample import describe_input, unit_vectors
 from ..embedding.vectors import mix_layers
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe
-from .heat import heat_section
-from .senses import senses_section
+from .packing import pack_fractions
+from .senses import CONTEXT, senses_section
 
 
 def make_senses(
@@ -49,6 +51,53 @@ def make_heat(nlp: Language, one: Sequence[str], other: Sequence[str]) -> dict[s
     return heat_section((one, other), (first, second), _names(pipe))
 
 
+def heat_section(
+    tokens: tuple[Sequence[str], Sequence[str]],
+    vectors: tuple[Floats3d, Floats3d],
+    names: Sequence[str],
+) -> dict[str, Any]:
+    """Make the part of a page that shows the cosines of two sentences' tokens.
+
+    tokens (Tuple[Sequence[str], Sequence[str]]): The sentences.
+    vectors (Tuple[Floats3d, Floats3d]): Their vectors in each view: the layers and the
+        mix. *Shape:* `(n_views, n_tokens, width)`
+    names (Sequence[str]): The names of the views.
+    RETURNS (dict): The section, for `make_page`.
+    """
+    cosines = [
+        unit_vectors(one) @ unit_vectors(other).T for one, other in zip(*vectors, strict=True)
+    ]
+    return {
+        "type": "heat",
+        "views": list(names),
+        "rows": list(tokens[0]),
+        "columns": list(tokens[1]),
+        "cosines": [pack_fractions(matrix) for matrix in cosines],
+    }
+
+
+def neighbors_section(
+    sentence: Sequence[str], position: int, found: Sequence[Neighbor], *, layer: str
+) -> dict[str, Any]:
+    """Make the part of a page that shows the nearest tokens to one.
+
+    sentence (Sequence[str]): The tokens of the sentence.
+    position (int): The one that was asked for, counted from 0.
+    found (Sequence[Neighbor]): What `find_neighbors` returned.
+    layer (str): The layer that it was given.
+    RETURNS (dict): The section, for `make_page`.
+    """
+    return {
+        "type": "neighbors",
+        "heading": f"Nearest by cosine, {describe_input(layer)}",
+        **_parts(sentence, position),
+        "lines": [
+            {**_parts(one.sentence, one.position), "cosine": one.similarity} for one in found
+        ],
+        "notice": "" if found else "There is no other token of this kind.",
+    }
+
+
 def layer_names(n: int) -> list[str]:
     """RETURNS (List[str]): What n layers are called."""
     return [f"layer {number}" for number in range(n)]
@@ -62,5 +111,14 @@ def _names(pipe: Elmo) -> list[str]:
 
 def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:
     """*Shape:* `(L + 2, n, 2P)`"""
-    views: Floats3d = np.concatenate([layers, mix_layers(layers, pipe.settings.mix)[None]])
-    return views
+    return np.concatenate([layers, mix_layers(layers, pipe.settings.mix)[None]])
+
+
+def _parts(tokens: Sequence[str], position: int) -> dict[str, str]:
+    """What is shown of a sentence: what precedes, the token, and what follows."""
+    start, end = max(0, position - CONTEXT), position + CONTEXT + 1
+    return {
+        "before": " ".join([*(["…"] if start else []), *tokens[start:position]]),
+        "itself": tokens[position],
+        "after": " ".join([*tokens[position + 1 : end], *(["…"] if end < len(tokens) else [])]),
+    }

@@ -1,13 +1,12 @@
 """The map of a word's occurrences, and their groups."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
 from thinc.types import Floats2d, Floats3d, Ints1d
 
-from ..analysis.clusters import Agreement, agreement, find_clusters, match_clusters, typical_words
+from ..analysis.clusters import agreement, find_clusters, match_clusters, typical_words
 from ..analysis.occurrences import Drawn, Occurrence
 from ..analysis.sample import unit_vectors
 from .packing import pack_fractions, pack_numbers
@@ -52,7 +51,8 @@ def _word(
     found = drawn.occurrences
     before, itself, after = zip(*map(_parts, found)) if found else ((), (), ())
     # A single occurrence has nothing to be compared with.
-    views = _views(vectors, found, projection, seed) if len(found) > 1 else []
+    views, table = _views(drawn, vectors, names, projection, seed) if len(found) > 1 else ([], [])
+    heads = ["", "variance shown", "groups", "silhouette", "purity", "adjusted Rand index"]
     return {
         "word": drawn.word,
         "total": drawn.n_total,
@@ -60,9 +60,47 @@ def _word(
         "before": before,
         "itself": itself,
         "after": after,
-        "views": [_shown(view, drawn) for view in views],
-        "table": _table(views, names),
+        "views": views,
+        "table": {"heads": heads[: len(table[0])] if table else heads[:4], "rows": table},
     }
+
+
+def _views(
+    drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
+) -> tuple[list[Section], list[list[str]]]:
+    """Each layer, or the mix, as the page reads it, turned, and its clusters numbered, after the
+    one below; and the figures of each, "-" where there is none."""
+    senses = [one.sense for one in drawn.occurrences]
+    contexts = [_context(one) for one in drawn.occurrences]
+    views: list[Section] = []
+    table: list[list[str]] = []
+    below: Optional[tuple[Floats2d, Ints1d]] = None
+    for name, layer in zip(names, vectors):
+        units = unit_vectors(layer)
+        places, variance = project(units, projection, seed=seed)
+        numbers, silhouette = find_clusters(units, seed=seed)
+        if below is not None:
+            places, numbers = align(places, below[0]), match_clusters(numbers, below[1])
+        below = places, numbers
+        n_groups = len(np.unique(numbers))
+        row = [name, _figure(variance, ".1%"), str(n_groups), _figure(silhouette, ".3f")]
+        colorings = [_by_group(numbers, contexts)]
+        if any(senses):
+            purity, adjusted_rand = agreement(numbers, senses)
+            row += [f"{purity:.1%}", f"{adjusted_rand:.3f}"]
+            colorings.insert(0, _by_sense(senses))
+        table.append(row)
+        neighbors, cosines = nearest(units, N_NEIGHBORS)
+        views.append(
+            {
+                "facts": _facts(variance, drawn),
+                "places": pack_fractions(places / (np.abs(places).max() or 1.0)),
+                "neighbors": pack_numbers(neighbors),
+                "cosines": pack_fractions(cosines),
+                "colorings": colorings,
+            }
+        )
+    return views, table
 
 
 def _notice(drawn: Drawn) -> str:
@@ -83,53 +121,6 @@ def _parts(one: Occurrence) -> tuple[str, str, str]:
     before = ("… " if start > sentence.start else "") + one.doc[start : one.start].text
     after = one.doc[one.end : end].text + (" …" if end < sentence.end else "")
     return before, one.doc[one.start : one.end].text, after
-
-
-@dataclass
-class _View:
-    """The occurrences in one layer, or in the mix."""
-
-    places: Floats2d
-    variance: Optional[float]
-    numbers: Ints1d
-    silhouette: Optional[float]
-    agreement: Optional[Agreement]
-    neighbors: tuple[np.ndarray, Floats2d]
-
-
-def _views(
-    vectors: Floats3d, found: Sequence[Occurrence], projection: str, seed: int
-) -> list[_View]:
-    """Each turned, and its clusters numbered, after the one below."""
-    senses = [one.sense for one in found]
-    views: list[_View] = []
-    for layer in vectors:
-        units = unit_vectors(layer)
-        places, variance = project(units, projection, seed=seed)
-        numbers, silhouette = find_clusters(units, seed=seed)
-        if views:
-            places = align(places, views[-1].places)
-            numbers = match_clusters(numbers, views[-1].numbers)
-        agrees = agreement(numbers, senses) if any(senses) else None
-        near = nearest(units, N_NEIGHBORS)
-        views.append(_View(places, variance, numbers, silhouette, agrees, near))
-    return views
-
-
-def _shown(view: _View, drawn: Drawn) -> Section:
-    """As the page reads it."""
-    found = drawn.occurrences
-    neighbors, cosines = view.neighbors
-    return {
-        "facts": _facts(view, drawn),
-        "places": pack_fractions(view.places / (np.abs(view.places).max() or 1.0)),
-        "neighbors": pack_numbers(neighbors),
-        "cosines": pack_fractions(cosines),
-        "colorings": [
-            *([_by_sense([one.sense for one in found])] if view.agreement else []),
-            _by_group(view.numbers, [_context(one) for one in found]),
-        ],
-    }
 
 
 def _by_sense(senses: Sequence[str]) -> Section:
@@ -163,33 +154,19 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     }
 
 
-def _facts(view: _View, drawn: Drawn) -> str:
+def _facts(variance: Optional[float], drawn: Drawn) -> str:
     """Below the slider."""
     n = len(drawn.occurrences)
     facts = [f"{drawn.n_total:,} occurrences"]
     if n < drawn.n_total:
         facts = [f"{n:,} of {drawn.n_total:,} occurrences, drawn evenly"]
-    if view.variance is None:
+    if variance is None:
         facts.append("t-SNE: distances between groups mean little")
-    elif view.variance == 0:
+    elif variance == 0:
         facts.append("all have the same vector: this layer does not see the context")
     else:
-        facts.append(f"the two axes show {view.variance:.1%} of the variance")
+        facts.append(f"the two axes show {variance:.1%} of the variance")
     return "; ".join(facts) + "."
-
-
-def _table(views: Sequence[_View], names: Sequence[str]) -> Section:
-    """The figures of all layers; "-" where there is none."""
-    heads = ["", "variance shown", "groups", "silhouette"]
-    has_gold = any(view.agreement for view in views)
-    rows = []
-    for name, view in zip(names, views):
-        n_groups = len(np.unique(view.numbers))
-        row = [name, _figure(view.variance, ".1%"), str(n_groups), _figure(view.silhouette, ".3f")]
-        if view.agreement:
-            row += [f"{view.agreement.purity:.1%}", f"{view.agreement.adjusted_rand:.3f}"]
-        rows.append(row)
-    return {"heads": [*heads, "purity", "adjusted Rand index"] if has_gold else heads, "rows": rows}
 
 
 def _figure(value: Optional[float], form: str) -> str:

@@ -1,4 +1,4 @@
-from spacy_elmo.analysis.baselines import most_frequent, most_frequent_by_word
+from spacy_elmo.analysis.probes import most_frequent, most_frequent_by_word
 
 
 def test_most_frequent():

@@ -3,8 +3,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from spacy_elmo.analysis.probes import nearest_senses, probe_senses
 from spacy_elmo.analysis.sample import Sample
-from spacy_elmo.analysis.senses import nearest_senses, probe_senses
 
 
 def brute_force(known, senses, asked, k):

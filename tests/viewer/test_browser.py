@@ -12,8 +12,8 @@ pytest.importorskip("sklearn")
 
 from spacy_elmo.analysis.occurrences import Drawn, Occurrence
 from spacy_elmo.viewer.bars import mix_section
-from spacy_elmo.viewer.heat import heat_section
 from spacy_elmo.viewer.page import in_frame, make_page
+from spacy_elmo.viewer.sections import heat_section
 from spacy_elmo.viewer.senses import senses_section
 
 import shown_pages
