@@ -5,7 +5,8 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple, Optional
+from operator import itemgetter
+from typing import Optional
 
 import numpy as np
 from thinc.types import Floats2d, Ints1d
@@ -14,25 +15,15 @@ MAX_CLUSTERS = 8
 MIN_SILHOUETTE = 0.1  # below it there is one cluster
 
 
-class Clusters(NamedTuple):
-    """Groups of vectors.
-
-    numbers (Ints1d): The cluster of each, from 0, the largest first. *Shape:* `(n,)`
-    silhouette (Optional[float]): Mean silhouette of the best division into 2 clusters or
-        more, from -1 to 1; None where there can be none.
-    """
-
-    numbers: Ints1d
-    silhouette: Optional[float]
-
-
-def find_clusters(vectors: Floats2d, *, seed: int = 0) -> Clusters:
+def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional[float]]:
     """Divide vectors into 2 to 8 clusters by k-means, as many as have the largest mean
     silhouette (Rousseeuw 1987), and into 1 where that is below 0.1.
 
     vectors (Floats2d): *Shape:* `(n, width)`
     seed (int): Seed of k-means.
-    RETURNS (Clusters): The clusters.
+    RETURNS (Tuple[Ints1d, Optional[float]]): The cluster of each, from 0, the largest first,
+        *Shape:* `(n,)`; and the mean silhouette of the best division into 2 clusters or more,
+        from -1 to 1; None where there can be none.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -42,7 +33,7 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> Clusters:
     n_different = len(np.unique(vectors.round(4), axis=0))
     counts = range(2, min(MAX_CLUSTERS, n_different, len(vectors) - 1) + 1)
     if not counts:
-        return Clusters(one, None)
+        return one, None
     distances = pairwise_distances(vectors.astype("float64"))
     divisions = []
     with warnings.catch_warnings():
@@ -50,12 +41,12 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> Clusters:
         for k in counts:
             numbers = KMeans(k, n_init=10, random_state=seed).fit_predict(vectors)
             score = float(silhouette_score(distances, numbers, metric="precomputed"))
-            divisions.append(Clusters(numbers, score))
-    best = max(divisions, key=lambda clusters: clusters.silhouette or 0)  # the first of equals
-    if best.silhouette is None or best.silhouette < MIN_SILHOUETTE:
-        return Clusters(one, best.silhouette)
-    order = np.argsort(-np.bincount(best.numbers), kind="stable")
-    return Clusters(np.argsort(order)[best.numbers], best.silhouette)
+            divisions.append((score, numbers))
+    silhouette, numbers = max(divisions, key=itemgetter(0))  # the first of equals
+    if silhouette < MIN_SILHOUETTE:
+        return one, silhouette
+    order = np.argsort(-np.bincount(numbers), kind="stable")
+    return np.argsort(order)[numbers], silhouette
 
 
 def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
@@ -74,25 +65,14 @@ def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
     return linear_sum_assignment(shared, maximize=True)[1][numbers]
 
 
-class Agreement(NamedTuple):
-    """How well clusters agree with gold senses.
-
-    purity (float): Share of the occurrences whose sense is the most frequent one of
-        their cluster, from 0 to 1.
-    adjusted_rand (float): Adjusted Rand index (Hubert and Arabie 1985): 1 for the same
-        division, 0 for what chance gives.
-    """
-
-    purity: float
-    adjusted_rand: float
-
-
-def agreement(numbers: Ints1d, senses: Sequence[str]) -> Agreement:
+def agreement(numbers: Ints1d, senses: Sequence[str]) -> tuple[float, float]:
     """Compare clusters with gold senses.
 
     numbers (Ints1d): The cluster of each occurrence. *Shape:* `(n,)`, not 0
     senses (Sequence[str]): Their senses.
-    RETURNS (Agreement): Purity and adjusted Rand index.
+    RETURNS (Tuple[float, float]): Purity, the share of the occurrences whose sense is the most
+        frequent one of their cluster, from 0 to 1; and the adjusted Rand index (Hubert and Arabie
+        1985): 1 for the same division, 0 for what chance gives.
     """
     from sklearn.metrics import adjusted_rand_score
 
@@ -100,7 +80,7 @@ def agreement(numbers: Ints1d, senses: Sequence[str]) -> Agreement:
     for (number, _), count in Counter(zip(numbers.tolist(), senses)).items():
         most_frequent[number] = max(most_frequent[number], count)
     purity = sum(most_frequent.values()) / len(numbers)
-    return Agreement(purity, float(adjusted_rand_score(list(senses), numbers)))
+    return purity, float(adjusted_rand_score(list(senses), numbers))
 
 
 def typical_words(

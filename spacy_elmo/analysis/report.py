@@ -1,7 +1,6 @@
 """What a probe found."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,3 @@ class Report:
     n_unseen: int
     embedding_seconds: float
     rows: list[Row]
-
-    def to_dict(self) -> dict[str, Any]:
-        """RETURNS (dict): The report, as JSON."""
-        return asdict(self)

@@ -1,6 +1,7 @@
 """Where the report of a probe goes: the terminal, a JSON file, a page."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Optional
 
@@ -30,7 +31,7 @@ def put_report(
     scores (Iterable[Optional[str]]): The scores on the page, a part each; None is the first.
     read (Iterable[object]): Names and paths that the page says it was made from.
     """
-    found = report.to_dict()
+    found = asdict(report)
     content = srsly.json_dumps(found, indent=2)
     if html is not None:
         from ..viewer.bars import probe_section

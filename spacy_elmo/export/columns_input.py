@@ -7,7 +7,7 @@ from typing import Optional
 from ..text.reading import refuse
 from .entries import Entry, sentence
 from .making import DocMaker
-from .pieces import Source
+from .pieces import Piece
 from .text_input import Progress, chunks_of, decode, lines_of
 
 DOCUMENT = "-DOCSTART-"  # begins the lines of CoNLL-2003 that are no words
@@ -16,12 +16,12 @@ COMMENT = re.compile(r"#(begin|end) document|# \S+ = ")  # of CoNLL-2012, and as
 
 
 def read_tsv(
-    file: Source, column: str, maker: DocMaker, progress: Progress, *, tokenize: bool
+    file: Piece, column: str, maker: DocMaker, progress: Progress, *, tokenize: bool
 ) -> Iterator[Entry]:
     """Read a column of a tab-separated file; quotes have no meaning. A row is an entry, also
     where its text is empty: tokens separated by spaces, or a Doc as the pipeline reads it.
 
-    file (Union[Path, Piece]): The file, or a part of it.
+    file (Piece): The file, or a part of it.
     column (str): The column's name, which the first line has then; or its number, from 1,
         and then the first line is a row like all.
     maker (DocMaker): Makes the Docs.
@@ -44,11 +44,11 @@ def read_tsv(
         yield from entries
 
 
-def read_conll(file: Source, column: Optional[str], progress: Progress) -> Iterator[Entry]:
+def read_conll(file: Piece, column: Optional[str], progress: Progress) -> Iterator[Entry]:
     """Read a file of columns, a word a line, as of CoNLL's shared tasks: separated by tabs, or
     else by spaces; empty lines stand between sentences.
 
-    file (Union[Path, Piece]): The file, or a part of it.
+    file (Piece): The file, or a part of it.
     column (Optional[str]): Number of the column of words, from 1; None for the first.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): A sentence.
@@ -66,12 +66,12 @@ def read_conll(file: Source, column: Optional[str], progress: Progress) -> Itera
     return _sentences(file, words_of, progress)
 
 
-def read_conllu(file: Source, progress: Progress) -> Iterator[Entry]:
+def read_conllu(file: Piece, progress: Progress) -> Iterator[Entry]:
     """Read a file of CoNLL-U (universaldependencies.org/format.html). Tokens are its words, with
     numbers as ids: what stands for several words, and words that are not in the text, are left
     out.
 
-    file (Union[Path, Piece]): The file, or a part of it.
+    file (Piece): The file, or a part of it.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): A sentence.
     RAISES (ValueError): It is no such file.
@@ -90,7 +90,7 @@ def read_conllu(file: Source, progress: Progress) -> Iterator[Entry]:
 
 
 def _sentences(
-    file: Source, words_of: Callable[[int, str], list[str]], progress: Progress
+    file: Piece, words_of: Callable[[int, str], list[str]], progress: Progress
 ) -> Iterator[Entry]:
     """Sentences of the words of lines, with empty lines between them."""
     words: list[str] = []
@@ -106,10 +106,10 @@ def _sentences(
         yield sentence(words)
 
 
-def column_number(file: Source, line: bytes, column: str) -> str:
+def column_number(file: Piece, line: bytes, column: str) -> str:
     """Find the column of text of a `.tsv` file, for parts of it without its first line.
 
-    file (Union[Path, Piece]): The file.
+    file (Piece): The file.
     line (bytes): Its first line.
     column (str): The column's name, which stands in this line, or its number, from 1.
     RETURNS (str): Its number.
@@ -124,13 +124,13 @@ def _place(column: str) -> Optional[int]:
     return int(column) - 1 if column.isdecimal() and int(column) else None
 
 
-def _find(file: Source, number: int, names: list[str], column: str) -> int:
+def _find(file: Piece, number: int, names: list[str], column: str) -> int:
     if column not in names:
         refuse(file, number, f"no column '{column}', but {', '.join(names)}; or its number, from 1")
     return names.index(column)
 
 
-def _cell(file: Source, number: int, cells: list[str], place: int) -> str:
+def _cell(file: Piece, number: int, cells: list[str], place: int) -> str:
     if place >= len(cells):
         refuse(file, number, f"no column {place + 1}: the line has {len(cells)}")
     return cells[place].strip()

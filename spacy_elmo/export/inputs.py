@@ -10,7 +10,7 @@ from ..text.reading import READABLE, Inputs, find_files
 from .columns_input import read_conll, read_conllu, read_tsv
 from .entries import Entry
 from .making import DocMaker
-from .pieces import Piece, Source
+from .pieces import Piece
 from .spacy_input import read_docbin
 from .tables import read_parquet
 from .text_input import read_records, read_text
@@ -25,14 +25,14 @@ INPUTS = (*READABLE, *CONLLU, *CONLL, DOCBIN)
 
 def find_inputs(
     inputs: Inputs, output: Union[str, Path], column: Optional[str] = None
-) -> list[Source]:
+) -> list[Piece]:
     """Find the files to read.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, and URLs of
         them as `fsspec` reads them.
     output (Union[str, Path]): What is in it, or in `OUTPUT.part`, is no input.
     column (Optional[str]): What is to be read of `.tsv` files, which are no input without.
-    RETURNS (List[Union[Path, Piece]]): The files, each once; those of URLs as pieces. Parquet
+    RETURNS (List[Piece]): The files, each once; those of URLs as pieces. Parquet
         is found where a name or glob ends so.
     RAISES (ValueError): One is missing, or of an unknown format, or there is none with columns.
     """
@@ -42,10 +42,10 @@ def find_inputs(
     readable = INPUTS if column is None else (*INPUTS, *TSV)
     if any(str(name).endswith(PARQUET) for name in given):
         readable = (*readable, PARQUET)
-    files: dict[Source, None] = {}
+    files: dict[Piece, None] = {}
     for name in given:
         found = _find_urls(str(name), readable) if is_url(name) else find_files(name, readable)
-        files.update(dict.fromkeys(found))
+        files.update(dict.fromkeys(Piece(str(file)) for file in found))
     if column is not None and not any(file.name.endswith((*TSV, *CONLL)) for file in files):
         raise ValueError(f"--column {column}: no {', '.join((*TSV, *CONLL))} file is given")
     if is_url(output):
@@ -54,11 +54,11 @@ def find_inputs(
     return [
         file
         for file in files
-        if isinstance(file, Piece) or not any(map(file.resolve().is_relative_to, ours))
+        if is_url(file) or not any(map(Path(file.source).resolve().is_relative_to, ours))
     ]
 
 
-def _find_urls(given: str, readable: tuple[str, ...]) -> list[Piece]:
+def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
     """As `find_files`, of a URL."""
     from fsspec.core import url_to_fs
 
@@ -76,11 +76,11 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[Piece]:
     for url in urls:
         if not url.endswith(readable):
             raise ValueError(f"{url}: unknown format; readable are {', '.join(readable)}")
-    return [Piece(url) for url in urls]
+    return urls
 
 
 def read_entries(
-    files: Sequence[Source],
+    files: Sequence[Piece],
     maker: DocMaker,
     *,
     tokenize: bool,
@@ -91,7 +91,7 @@ def read_entries(
     """Read the entries of files: of `.txt`, `.conllu` and `.conll` a sentence, of `.jsonl` and
     `.tsv` a line, of `.spacy` a Doc.
 
-    files (Sequence[Union[Path, Piece]]): What `find_inputs` found, or parts of it.
+    files (Sequence[Piece]): What `find_inputs` found, or parts of it.
     maker (DocMaker): Makes Docs of text.
     tokenize (bool): Whether text files hold running text, rather than a sentence a
         line, its tokens separated by spaces.
@@ -111,8 +111,7 @@ def read_entries(
         elif file.name.endswith(CONLL):
             entries = read_conll(file, column, progress)
         elif file.name.endswith(TSV) and column is not None:
-            place = (isinstance(file, Piece) and file.column) or column
-            entries = read_tsv(file, place, maker, progress, tokenize=tokenize)
+            entries = read_tsv(file, file.column or column, maker, progress, tokenize=tokenize)
         elif file.name.endswith(JSONL):
             entries = read_records(file, maker, progress)
         else:

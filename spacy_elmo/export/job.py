@@ -10,13 +10,14 @@ from typing import Any, Optional
 
 from ..embedding.batches import by_tokens
 from ..files import checksum, full_disk, progress_bar
+from ..files.remote import is_url
 from ..text.manifest import stamp
 from ..text.reading import Inputs
 from .embedder import Embedder
 from .entries import Counts, Entry
 from .inputs import DOCBIN, find_inputs, read_entries
 from .outputs import OUTPUTS, check_format, check_room
-from .pieces import Piece, Source
+from .pieces import Piece
 from .workplace import Workplace, check_settings
 
 MAX_TOKENS = 10_000
@@ -66,11 +67,10 @@ def embed_files(
     format = check_format(output, format)
     embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
-    files = []
-    for file in find_inputs(inputs, output, column):
-        if isinstance(file, Piece):
-            raise ValueError(f"{file}: URLs are read with --shards, or copied here before")
-        files.append(file)
+    pieces = find_inputs(inputs, output, column)
+    if urls := list(filter(is_url, pieces)):
+        raise ValueError(f"{urls[0]}: URLs are read with --shards, or copied here before")
+    files = [Path(piece.source) for piece in pieces]
     workplace = Workplace(output)
     if not resume:
         check_room(output, format, force)
@@ -79,7 +79,7 @@ def embed_files(
                 f"{workplace.folder} holds an interrupted run: --resume goes on with it, --force "
                 f"throws it away"
             )
-    check_labels(embedder, files)
+    check_labels(embedder, pieces)
     settings = {
         **embedder.describe(),
         "inputs": [
@@ -104,7 +104,7 @@ def embed_files(
             _prepare(workplace, settings, resume=resume, force=force)
             maker = embedder.maker(keep_docs=format == "spacy")
             read = partial(
-                read_entries, files, maker, tokenize=tokenize, column=column, max_tokens=max_tokens
+                read_entries, pieces, maker, tokenize=tokenize, column=column, max_tokens=max_tokens
             )
             n_chunks, counts = _write_chunks(workplace, embedder, files, read)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
@@ -133,7 +133,7 @@ def check_wanted(embedder: Embedder, format: str, *, max_tokens: int, sentence_k
         raise ValueError("--sentence-marks: a Doc has no token for a mark; write another format")
 
 
-def check_labels(embedder: Embedder, files: Sequence[Source]) -> None:
+def check_labels(embedder: Embedder, files: Sequence[Piece]) -> None:
     """RAISES (ValueError): `--only` has a label that the pipeline cannot give to text. Docs may
     have any."""
     if not any(file.name.endswith(DOCBIN) for file in files):

@@ -3,9 +3,9 @@
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Optional, Union
+from typing import Any, BinaryIO, Optional
 
 from ..files.checksum import BLOCK
 from ..files.remote import RemoteFile, is_url, reading
@@ -13,7 +13,7 @@ from ..files.remote import RemoteFile, is_url, reading
 
 @dataclass(frozen=True)
 class Piece:
-    """An input file, or a part of it that was planned. Readers take it in place of a `Path`.
+    """An input file, or a part of it that was planned.
 
     source (str): Path or URL of the file.
     start (int): Where the part begins, in bytes.
@@ -47,6 +47,10 @@ class Piece:
     def suffix(self) -> str:
         """RETURNS (str): The end of the file's name."""
         return PurePosixPath(self.name).suffix
+
+    def absolute(self) -> "Piece":
+        """RETURNS (Piece): The same, whatever folder a process stands in."""
+        return self if is_url(self) else replace(self, source=str(Path(self.source).absolute()))
 
     def size(self) -> int:
         """RETURNS (int): Bytes of the whole file.
@@ -106,6 +110,3 @@ class Piece:
         """RETURNS (bytes): What is to be read."""
         with self.open() as file:
             return file.read()
-
-
-Source = Union[Path, Piece]

@@ -96,11 +96,10 @@ def embed_shards(
     first, step = parse_worker(worker)
     embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
-    found = find_inputs(inputs, output, column)
+    sources = find_inputs(inputs, output, column)
+    check_labels(embedder, sources)
     if workers == "ray":
-        found = [file if isinstance(file, Piece) else file.absolute() for file in found]
-    check_labels(embedder, found)
-    sources = [file if isinstance(file, Piece) else Piece(str(file)) for file in found]
+        sources = [source.absolute() for source in sources]
     described = {
         **embedder.describe(),
         "format": format,

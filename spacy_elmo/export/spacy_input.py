@@ -7,17 +7,17 @@ from spacy.tokens import DocBin
 
 from .entries import Entry
 from .making import DocMaker
-from .pieces import Source
+from .pieces import Piece
 from .text_input import Progress
 
 _BROKEN = ValueError, KeyError, TypeError, IndexError
 
 
-def read_docbin(file: Source, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+def read_docbin(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
     """Read the Docs of a `.spacy` file, which spaCy holds in memory as a whole. The
     sequences are those that the pipe cuts a Doc into.
 
-    file (Union[Path, Piece]): The file, or a part of it.
+    file (Piece): The file, or a part of it.
     maker (DocMaker): Cuts the Docs.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): A Doc.

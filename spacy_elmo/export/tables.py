@@ -8,7 +8,7 @@ import numpy as np
 from ..text.reading import refuse
 from .entries import Embedded, Entry, sentence
 from .making import DocMaker
-from .pieces import Piece, Source
+from .pieces import Piece
 from .text_input import Progress
 
 BATCH_ROWS = 256  # of Parquet, read at a time
@@ -55,11 +55,11 @@ def table_entries(table: Any, maker: DocMaker) -> Iterator[Entry]:
             raise ValueError(f"the column '{name}' must hold {kind}, not {cell.type}")
 
 
-def read_parquet(file: Source, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+def read_parquet(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
     """Read the rows of a Parquet file: its column `tokens` (lists of strings), a sentence each, or
     else its column `text`, a Doc each as the pipeline reads it. A null is an empty entry.
 
-    file (Union[Path, Piece]): The file, or some row groups of it.
+    file (Piece): The file, or some row groups of it.
     maker (DocMaker): Makes the Docs.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): A row.
@@ -69,15 +69,12 @@ def read_parquet(file: Source, maker: DocMaker, progress: Progress) -> Iterator[
     import pyarrow
     import pyarrow.parquet
 
-    part = None
-    if isinstance(file, Piece):
-        part = file.row_groups
+    if file.row_groups is not None:
         file.open().close()  # which compares it with what was planned
-    opened = file.open_file() if isinstance(file, Piece) else file.open("rb")
     try:
-        with opened, pyarrow.parquet.ParquetFile(opened) as parquet:
+        with file.open_file() as opened, pyarrow.parquet.ParquetFile(opened) as parquet:
             column = text_column(parquet.schema_arrow.names)
-            for group in range(*(part or (parquet.num_row_groups,))):
+            for group in range(*(file.row_groups or (parquet.num_row_groups,))):
                 batches = parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column])
                 for batch in batches:
                     with maker.nlp.memory_zone():

@@ -9,23 +9,23 @@ from ..text.chunks import Chunk, ChunkReader
 from ..text.reading import NOT_UTF8, has_half_a_pair, read_record, refuse, sentences_of_lines
 from .entries import Entry, sentence
 from .making import DocMaker
-from .pieces import Piece, Source
+from .pieces import Piece
 
 CHUNK_SIZE = 1 << 17  # bytes that are read at a time
 
 Progress = Callable[[int], object]
 
 
-def chunks_of(file: Source, progress: Progress, *, by_paragraph: bool) -> Iterator[Chunk]:
+def chunks_of(file: Piece, progress: Progress, *, by_paragraph: bool) -> Iterator[Chunk]:
     """Read a file, gzipped or not, in pieces that end with a line.
 
-    file (Union[Path, Piece]): The file, or a part of it.
+    file (Piece): The file, or a part of it.
     progress (Callable[[int], object]): Told how many bytes more were read.
     by_paragraph (bool): Whether to cut at empty lines, where there are some.
     YIELDS (Chunk): Some lines.
     RAISES (ValueError): It holds nothing, or cannot be read to its end.
     """
-    first_line = file.first_line if isinstance(file, Piece) else None
+    first_line = None if file.stop is None else file.first_line
     for chunk in ChunkReader([file], CHUNK_SIZE, [by_paragraph], first_line):
         yield chunk
         progress(chunk.n_read)
@@ -39,7 +39,7 @@ def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
 
 
-def decode(file: Source, number: int, line: bytes) -> str:
+def decode(file: Piece, number: int, line: bytes) -> str:
     """RETURNS (str): A line.
     RAISES (ValueError): It is not UTF-8."""
     try:
@@ -48,12 +48,12 @@ def decode(file: Source, number: int, line: bytes) -> str:
         refuse(file, number, NOT_UTF8)
 
 
-def read_text(file: Source, maker: Optional[DocMaker], progress: Progress) -> Iterator[Entry]:
+def read_text(file: Piece, maker: Optional[DocMaker], progress: Progress) -> Iterator[Entry]:
     """Read a text file. A line is an entry, its tokens separated by spaces, an empty
     line as well: numbers of entries are numbers of lines. Of running text a sentence
     is an entry.
 
-    file (Union[Path, Piece]): The file, or a part of it.
+    file (Piece): The file, or a part of it.
     maker (Optional[DocMaker]): Splits running text; None if there is none.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): An entry.
@@ -67,11 +67,11 @@ def read_text(file: Source, maker: Optional[DocMaker], progress: Progress) -> It
         yield from entries
 
 
-def read_records(file: Source, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+def read_records(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
     """Read a `.jsonl` file. A line is an entry: its `tokens` one sentence, its `text` a
     Doc as the pipeline reads it.
 
-    file (Union[Path, Piece]): The file, or a part of it.
+    file (Piece): The file, or a part of it.
     maker (DocMaker): Makes the Docs.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): An entry.
@@ -87,7 +87,7 @@ def read_records(file: Source, maker: DocMaker, progress: Progress) -> Iterator[
         yield from entries
 
 
-def _record(file: Source, number: int, line: bytes, maker: DocMaker) -> Entry:
+def _record(file: Piece, number: int, line: bytes, maker: DocMaker) -> Entry:
     try:
         content = read_record(line.decode("utf8"))
         if isinstance(content, str):

@@ -31,7 +31,7 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> Section:
 def probe_section(report: dict[str, Any], score: Optional[str] = None) -> Section:
     """Make the part of a page that shows what probes found.
 
-    report (dict): What `Report.to_dict` returned.
+    report (dict): A `Report`, as a dict.
     score (Optional[str]): Which of its scores; None is the first.
     RETURNS (dict): The section, for `make_page`.
     """
