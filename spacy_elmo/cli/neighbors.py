@@ -70,9 +70,9 @@ def neighbors_cli(
         section = neighbors_section(tokens, position, found, layer=layer)
         write_page(html, f"Neighbors of {tokens[position]}", [section], read=(model, *corpus))
     if as_json:
-        rows = [{**one._asdict(), "word": one.word} for one in found]
+        neighbors = [{**one._asdict(), "word": one.word} for one in found]
         asked = {"sentence": tokens, "position": position, "word": tokens[position]}
-        print(srsly.json_dumps({**asked, "layer": layer, "neighbors": rows}, indent=2))
+        print(srsly.json_dumps({**asked, "layer": layer, "neighbors": neighbors}, indent=2))
         return
     if not found:
         msg.warn(f"There is no other token of this kind: {tokens[position]}")
