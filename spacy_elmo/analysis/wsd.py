@@ -55,14 +55,15 @@ def disambiguate(
     known, asked = read_sense_corpus(train), read_sense_corpus(test)
     counts = _count_senses(known)
     rows = []
-    words = [occurrence.word for sentence in asked for occurrence in sentence.occurrences]
+    wanted = [(sentence.source, one) for sentence in asked for one in sentence.occurrences]
+    words = [one.word for _, one in wanted]
     without: Answers = [None] * len(words)
     if wordnet:
         without = [wordnet.find(word) for word in words]
-        rows.append(Row("first sense", "", _scores(without, asked), 0.0))
+        rows.append(Row("first sense", "", _scores(without, wanted), 0.0))
     by_count = {word: [sense for sense, _ in c.most_common()] for word, c in counts.items()}
     frequent = [by_count.get(word, [other])[0] for word, other in zip(words, without)]
-    rows.append(Row("most frequent sense", "", _scores(frequent, asked), 0.0))
+    rows.append(Row("most frequent sense", "", _scores(frequent, wanted), 0.0))
     senses = by_count if backoff else {word: list(found) for word, found in counts.items()}
     start = time.perf_counter()
     means = _mean_vectors(nlp, known)
@@ -72,17 +73,13 @@ def disambiguate(
         start = time.perf_counter()
         answers = _nearest_senses(senses, means, words, layers, name, without)
         seconds = time.perf_counter() - start
-        rows.append(Row("nearest sense", describe_input(name), _scores(answers, asked), seconds))
+        rows.append(Row("nearest sense", describe_input(name), _scores(answers, wanted), seconds))
     return Report(
         task="wsd",
         n_labels=len(means),
         n_train=sum(len(sentence.occurrences) for sentence in known),
         n_test=len(words),
-        n_unseen=sum(
-            means.keys().isdisjoint(occurrence.senses)
-            for sentence in asked
-            for occurrence in sentence.occurrences
-        ),
+        n_unseen=sum(means.keys().isdisjoint(one.senses) for _, one in wanted),
         embedding_seconds=embedding_seconds,
         rows=rows,
     )
@@ -140,17 +137,12 @@ def _nearest_senses(
     return answers
 
 
-def _scores(answers: Answers, sentences: Sequence[Sentence]) -> dict[str, float]:
+def _scores(answers: Answers, wanted: Sequence[tuple[str, Occurrence]]) -> dict[str, float]:
     """F1 by source, and of all: 2PR / (P + R), with P = right / answered and
     R = right / n, is 2 right / (answered + n)."""
     right: Counter[str] = Counter()
     both: Counter[str] = Counter()
-    occurrences = (
-        (sentence.source, occurrence)
-        for sentence in sentences
-        for occurrence in sentence.occurrences
-    )
-    for (source, occurrence), answer in zip(occurrences, answers):
+    for (source, occurrence), answer in zip(wanted, answers):
         for name in (source, ALL):
             right[name] += answer in occurrence.senses
             both[name] += 1 + (answer is not None)
