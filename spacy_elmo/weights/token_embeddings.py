@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from ..bilm.model import BiLM
-from ..files import progress_bar
+from ..files import by_its_name, progress_bar
 from ..files.hdf5 import guarded_hdf5
 from .allennlp import EMBEDDING
 from .vocabulary_files import read_words
@@ -36,6 +36,7 @@ def dump_token_embeddings(
     disable = None if progress else True
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
+        by_its_name(path),
         tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder,
         progress_bar(len(words), path.name, " words", in_logs=False, disable=disable) as bar,
     ):

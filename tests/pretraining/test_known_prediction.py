@@ -86,4 +86,6 @@ def test_softmax_without_vocabulary(tmp_path, capsys):
 def test_a_vocabulary_in_another_order(tmp_path):
     path = write_model(tmp_path, *bytes_model())
     (tmp_path / "vocab.txt").write_text("\n".join(WORDS[::-1]), "utf8")
-    check_refused(lambda: read_language_model(path), "vocab.txt of", path, "starts with <S>")
+    check_refused(
+        lambda: read_language_model(path), f"{tmp_path / 'vocab.txt'}: ", "starts with <S>"
+    )
