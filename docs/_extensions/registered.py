@@ -32,8 +32,12 @@ def replace(app: Sphinx, page: str, source: list[str]) -> None:
 def _described(group: str, name: str) -> str:
     place = _entry_points(group)[name].replace(":", ".")
     if group != "spacy_factories":
-        return f"### {name}\n\n{_rst(f'.. autofunction:: {place}')}"
-    importlib.import_module(place.rpartition(".")[0])
+        made = _at(place)
+        directive = "autofunction"
+        if isinstance(made, type):  # by its own name: another one is shown as an alias
+            directive, place = "autoclass", f"{made.__module__}.{made.__qualname__}"
+        return f"### {name}\n\n{_rst(f'.. {directive}:: {place}')}"
+    _at(place)
     defaults = Language.get_factory_meta(name).default_config
     no_weights = {"weights": None} if "weights" in defaults else {}
     pipe = type(spacy.blank("en").create_pipe(name, config=no_weights))
@@ -41,6 +45,11 @@ def _described(group: str, name: str) -> str:
     block = config.removeprefix("[components]\n\n")
     described = _rst(f".. autoclass:: {pipe.__module__}.{pipe.__qualname__}")
     return f"{described}\n\nThe factory `{name}` has these defaults:\n\n```ini\n{block}\n```"
+
+
+def _at(place: str) -> Any:
+    module, _, name = place.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 def _rst(text: str) -> str:
