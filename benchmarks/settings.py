@@ -117,7 +117,7 @@ def main() -> None:
         if args.output:
             folder = args.output / name
             folder.mkdir(parents=True, exist_ok=True)
-            report = trainer.report(figures)
+            report = {**trainer.report(figures), "sampled_loss": None}  # JSON has no NaN
             save_model(trainer.model, folder / "model-best", lang="en", provenance=report)
 
 
