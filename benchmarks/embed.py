@@ -1,6 +1,7 @@
 """What share of the model's own speed `python -m spacy elmo embed` reaches, by format.
 
     python benchmarks/embed.py TEXT --weights en_small --sentences 3000 --rounds 3
+    python benchmarks/embed.py TEXT --size original --sentences 300 --rounds 2
 
 The model alone reads the same sentences in the same groups, and keeps nothing. All take turns;
 processor time, so that other work on the machine says little. What `embed` takes for one
@@ -16,13 +17,13 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from language_models import read_sentences
+from language_models import SIZES, make_model, read_sentences
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.embedding.batches import by_tokens
 from spacy_elmo.export.embedder import CHUNK_BATCHES
 from spacy_elmo.export.job import embed_files
-from spacy_elmo.weights import read_weights
+from spacy_elmo.weights import safetensors_file
 
 BATCH_TOKENS = 4096
 FORMATS = (".hdf5", ".parquet", ".spacy")
@@ -49,16 +50,21 @@ def model_alone(bilm: BiLM, sentences: list[list[str]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path)
-    parser.add_argument("--weights", default="en_small")
+    model = parser.add_mutually_exclusive_group()
+    model.add_argument("--weights", default="en_small")
+    model.add_argument("--size", choices=SIZES, help="random weights instead")
     parser.add_argument("--sentences", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     torch.set_num_threads(1)
     sentences = list(islice(read_sentences(args.text), args.sentences))
-    bilm = read_weights(args.weights)
+    bilm = make_model(args.size, None if args.size else args.weights)
     shares: dict[str, list[float]] = {suffix: [] for suffix in FORMATS}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if args.size:
+            args.weights = str(folder / "random.safetensors")
+            safetensors_file.write(bilm, Path(args.weights))
         for file, lines in (("all.txt", sentences), ("one.txt", sentences[:1])):
             (folder / file).write_text("".join(" ".join(words) + "\n" for words in lines), "utf8")
 
