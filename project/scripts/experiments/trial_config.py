@@ -198,6 +198,8 @@ def _components(trial: Trial, plain: Block, head: Head, model: Optional[Language
     elif trial.task == "coref":  # likewise
         components["elmo_coref"]["model"]["tok2vec"] = _embed(trial, head, model)
         components["elmo_coref"]["singletons"] = trial.data == "litbank_coref"
+        if trial.data == "ontogum_coref":  # whose mentions are longer: 4 % have more than 10 tokens
+            components["elmo_coref"]["model"]["max_span_width"] = 20
     else:
         components[COMPONENTS[trial.task]]["model"]["tok2vec"] = _tok2vec(trial, head, model)
     if model is None:
