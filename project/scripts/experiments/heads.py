@@ -33,7 +33,7 @@ class Limits:
 
 
 HEADS = {
-    "ner": Head(width=128, depth=2, hidden_width=128, dropout=0.3),
+    "ner": Head(width=128, depth=2, hidden_width=128, dropout=0.5),
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
     "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
@@ -44,10 +44,10 @@ HEADS = {
     "coref": Head(width=128),
 }
 BILSTM_HEADS = {
-    "ner": Head(width=128, depth=1, hidden_width=128, learn_rate=0.005),
+    "ner": Head(width=128, depth=1, hidden_width=128, dropout=0.5, learn_rate=0.005),
 }
 ELMO_HEADS = {
-    "ner": Head(hidden_width=128, learn_rate=0.002),
+    "ner": Head(width=128, depth=2, hidden_width=128, dropout=0.6),
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
     "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
@@ -59,7 +59,7 @@ ELMO_HEADS = {
 }
 WITHOUT_ELMO = ("tok2vec", "static", "pretrained")
 LIMITS = {
-    "ner": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=200),
+    "ner": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=100),
     "textcat": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=200),
     "tagger": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=200),
     "srl": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=500),
