@@ -1,7 +1,7 @@
 """This module holds the heads: each is a task's model on top of its vectors, and how it is
 trained."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .trials import Trial
 
@@ -46,17 +46,7 @@ HEADS = {
 BILSTM_HEADS = {
     "ner": Head(width=128, depth=1, hidden_width=128, dropout=0.5, learn_rate=0.005),
 }
-ELMO_HEADS = {
-    "ner": Head(width=128, depth=2, hidden_width=128, dropout=0.6),
-    "textcat": Head(learn_rate=0.002),
-    "tagger": Head(dropout=0.2, batch_words=1000),
-    "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
-    "crf": Head(encoder="birnn", width=128, depth=2, dropout=0.5, learn_rate=0.002),
-    "bcn": Head(width=128),
-    "textpair": Head(width=128, learn_rate=0.001, batch_words=750),
-    "qa": Head(width=128, learn_rate=0.002, batch_words=2000),
-    "coref": Head(width=128),
-}
+ELMO_HEADS = {**HEADS, "ner": replace(HEADS["ner"], dropout=0.6)}
 WITHOUT_ELMO = ("tok2vec", "static", "pretrained")
 LIMITS = {
     "ner": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=100),

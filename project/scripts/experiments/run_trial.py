@@ -6,8 +6,8 @@ import io
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ import typer
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
-from thinc.api import Config, NumpyOps, get_current_ops, set_current_ops
+from thinc.api import Config, use_ops
 from tqdm import tqdm
 from wasabi import msg
 
@@ -197,19 +197,8 @@ def checksum(config: Config, files: dict[str, Path], inputs: Inputs, limits: Lim
     return digest.hexdigest()
 
 
-@contextmanager
-def numpy_products() -> Iterator[None]:
-    """Have NumPy compute Thinc's matrix products in place of BLIS, which takes its slowest kernels
-    on AMD's processors since Zen 3."""
-    ops = get_current_ops()
-    set_current_ops(NumpyOps(use_blis=False))
-    try:
-        yield
-    finally:
-        set_current_ops(ops)
-
-
-@numpy_products()
+# BLIS takes its slowest kernels on AMD's processors since Zen 3.
+@use_ops("numpy", use_blis=False)
 def do(job: Job) -> dict[str, Any]:
     """Train and evaluate.
 
