@@ -37,7 +37,7 @@ HEADS = {
     "textcat": Head(learn_rate=0.002),
     "tagger": Head(dropout=0.2, batch_words=1000),
     "srl": Head(width=128, depth=2, learn_rate=0.003, batch_words=250),
-    "crf": Head(encoder="birnn", width=128, depth=2, dropout=0.5, learn_rate=0.002),
+    "crf": Head(encoder="birnn", width=128, depth=1, dropout=0.6),
     "bcn": Head(width=128),
     "textpair": Head(width=128, learn_rate=0.001, batch_words=750),
     "qa": Head(width=128, learn_rate=0.002, batch_words=2000),
@@ -49,11 +49,11 @@ BILSTM_HEADS = {
 ELMO_HEADS = {**HEADS, "ner": replace(HEADS["ner"], dropout=0.6)}
 WITHOUT_ELMO = ("tok2vec", "static", "pretrained")
 LIMITS = {
-    "ner": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=100),
+    "ner": Limits(max_steps=20000, max_minutes=25, patience=1000, eval_frequency=100),
     "textcat": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=200),
     "tagger": Limits(max_steps=20000, max_minutes=25, patience=2000, eval_frequency=200),
     "srl": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=500),
-    "crf": Limits(max_steps=6000, max_minutes=25, patience=2000, eval_frequency=250),
+    "crf": Limits(max_steps=20000, max_minutes=25, patience=1000, eval_frequency=100),
     "bcn": Limits(max_steps=4000, max_minutes=25, patience=1500, eval_frequency=200),
     "textpair": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=250),
     "qa": Limits(max_steps=10000, max_minutes=25, patience=2000, eval_frequency=250),
