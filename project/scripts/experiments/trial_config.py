@@ -231,12 +231,12 @@ def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
             "@architectures": "spacy-elmo.TagLMEncoder.v1",
             "width": head.width,
             "dropout": head.dropout,
-            "embed": _embed(trial, head, model),
+            "embed": _embed(trial, head, model, head.width),
             "elmo": _listener(trial, head, model),
         }
     tok2vec: Block = {
         "@architectures": "spacy.Tok2Vec.v2",
-        "embed": _embed(trial, head, model),
+        "embed": _embed(trial, head, model, head.width),
         "encode": _encoder("bilstm" if trial.variant == "bilstm" else head.encoder, head),
     }
     if model is not None and "output" in places:
@@ -248,7 +248,11 @@ def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
     return tok2vec
 
 
-def _embed(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
+def _embed(
+    trial: Trial, head: Head, model: Optional[LanguageModel], width: Optional[int] = None
+) -> Block:
+    """x, or `[x ; ELMo]`, brought to a width only where the encoder asks for one: the tasks'
+    own encoders learn faster from the vectors as they are."""
     embed: Block = {
         "@architectures": "spacy.MultiHashEmbed.v2",
         "width": head.width,
@@ -259,7 +263,7 @@ def _embed(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
     if model is not None and "input" in PLACES[trial.variant]:
         embed = {
             "@architectures": "spacy-elmo.ConcatEmbed.v1",
-            "width": head.width,
+            "width": width,
             "maxout_pieces": 3,
             "embed": embed,
             "elmo": _listener(trial, head, model),
