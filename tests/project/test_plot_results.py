@@ -105,6 +105,33 @@ def test_sample_efficiency(figures):
         np.testing.assert_allclose(ends, [[mean - deviation, mean + deviation] for mean in means])
 
 
+def test_updates(figures):
+    """A line a seed that has its history, a panel a corpus and model that has both sides."""
+    histories = {
+        ("ner", "tok2vec", 0): [(0, 0.0), (100, 0.2)],
+        ("ner", "tok2vec", 1): [(0, 0.1), (100, 0.3)],
+        ("ner", "tok2vec", 2): [],
+        ("ner", "input", 0): [(0, 0.0), (200, 0.4)],
+        ("crf", "tok2vec", 0): [(0, 0.0), (300, 0.5)],
+        ("crf", "input", 0): [(0, 0.0), (300, 0.6)],
+        ("place", "input", 0): [(0, 0.9)],
+    }
+    runs = [
+        Run(experiment=name, variant=variant, data="wnut17", seed=seed, scores={"ents_f": 0.5})
+        for name, variant, seed in histories
+    ]
+    for run, history in zip(runs, histories.values()):
+        run.history = history
+    plot_results.draw_updates(runs, Path("a.svg"))
+    panels = [axes for axes in figures[0].axes if axes.get_visible()]
+    assert [axes.get_title() for axes in panels] == ["WNUT17", "WNUT17, CRF"]
+    assert [axes.get_ylabel() for axes in panels] == ["entity F, dev"] * 2
+    assert panels[0].get_legend_handles_labels()[1] == ["without ELMo", "ELMo at the input"]
+    drawn = [[line.get_xydata().tolist() for line in axes.lines] for axes in panels]
+    shown = [list(map(list, history)) for history in histories.values() if history]
+    assert drawn == [shown[:3], shown[3:5]]
+
+
 def test_layer_weights(figures):
     plot_results.draw_layer_weights(learned()[:3], Path("a.svg"))
     (axes,) = figures[0].axes

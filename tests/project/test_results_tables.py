@@ -1,7 +1,14 @@
 import pytest
 
 from scripts.experiments.runs import Run, write_runs
-from scripts.figures.results_tables import fill, gain_table, main, table_of, updates_table
+from scripts.figures.results_tables import (
+    fill,
+    gain_table,
+    main,
+    six_tasks_table,
+    table_of,
+    updates_table,
+)
 
 NER = {"experiment": "ner", "data": "wnut17"}
 NOTE = "\n\nIn percent; mean and standard deviation over the seeds."
@@ -82,6 +89,31 @@ def test_gain_names_the_model_of_a_corpus_that_has_two():
         "| WNUT17 | entity F | 10.0 | 30.0 | +20.0 | 22.2 % | 1 |",
         "| WNUT17, CRF | entity F | 20.0 | 36.0 | +16.0 | 20.0 % | 1 |",
     ]
+
+
+def test_six_tasks_are_those_of_the_paper_in_its_order():
+    """Of a corpus that two models read the paper's, and nothing without its baseline."""
+    runs = [
+        Run(experiment=name, data=data, variant=variant, seed=0, scores={score: value})
+        for name, data, score, values in (
+            ("ner", "wnut17", "ents_f", {"tok2vec": 0.1, "input": 0.3}),
+            ("crf", "wnut17", "ents_f", {"tok2vec": 0.2, "input": 0.36, "taglm": 0.9}),
+            ("coref", "litbank_coref", "coref_f", {"input": 0.6}),
+            ("qa", "new_wiki", "qa_f1", {"tok2vec": 0.5, "input": 0.6}),
+        )
+        for variant, value in values.items()
+    ]
+    table = six_tasks_table(runs)
+    assert table.splitlines()[:4] == [
+        "| task | model | data | score | without ELMo | ELMo at the input | gain | error reduction"
+        " | seeds |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| question answering | BiDAF and self-attention | questions on Wikipedia | answer F |"
+        " 50.0 | 60.0 | +10.0 | 20.0 % | 1 |",
+        "| named entities | biLSTM-CRF | WNUT17 | entity F | 20.0 | 36.0 | +16.0 | 20.0 % | 1 |",
+    ]
+    assert table.splitlines()[4] == ""
+    assert six_tasks_table(runs[:2]) is None
 
 
 def test_updates():

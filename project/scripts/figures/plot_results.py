@@ -55,9 +55,9 @@ def draw_updates(runs: list[Run], output: Path) -> None:
     """The dev score over the steps of training without and with ELMo, a panel a corpus, a line a
     seed (section 5.4 of the paper)."""
     panels = [
-        (name, pair)
-        for name, pair in compared(runs)
-        if all(any(run.history for run in found) for found in pair)
+        both
+        for both in compared(runs)
+        if all(any(run.history for run in found) for found in both.pair)
     ]
     if not panels:
         msg.info("updates: no corpus has histories both without ELMo and with it")
@@ -66,15 +66,15 @@ def draw_updates(runs: list[Run], output: Path) -> None:
     n_rows = -(-len(panels) // n_columns)
     with picture(output, 3.8 * n_columns, 3.2 * n_rows) as figure:
         all_axes = figure.subplots(n_rows, n_columns, squeeze=False).flat
-        for axes, (name, pair) in zip(all_axes, panels):
-            for variant, found, look in zip(COMPARED, pair, looks()):
+        for axes, both in zip(all_axes, panels):
+            for variant, found, look in zip(COMPARED, both.pair, looks()):
                 for number, run in enumerate(run for run in found if run.history):
                     steps, scores = zip(*run.history)
                     label = None if number else spoken(variant)
                     axes.plot(steps, scores, label=label, **{**look.of_line, "marker": ""})
             axes.set_xlabel("steps")
-            axes.set_ylabel(f"{SCORES[shown_scores(pair[0])[0]]}, dev")
-            axes.set_title(name)
+            axes.set_ylabel(f"{SCORES[shown_scores(both.pair[0])[0]]}, dev")
+            axes.set_title(both.name)
             axes.legend(fontsize="small")
         for axes in all_axes[len(panels) :]:
             axes.set_visible(False)

@@ -107,16 +107,29 @@ def distinct(runs: Iterable[Run]) -> list[Run]:
     return list(found.values())
 
 
-def compared(runs: Iterable[Run]) -> Iterator[tuple[str, tuple[list[Run], list[Run]]]]:
-    """Yield the name of each corpus of the tasks that ELMo is tried on, and its runs without ELMo
-    and with it, where there are both."""
+class Compared(NamedTuple):
+    """An experiment on a corpus: its runs without ELMo, and those with it."""
+
+    experiment: str
+    data: str
+    pair: tuple[list[Run], list[Run]]
+
+    @property
+    def name(self) -> str:
+        """RETURNS (str): That of the corpus, and that of the model if the corpus has two."""
+        own = f", {spoken(self.experiment)}" if self.experiment in MODELS else ""
+        return spoken(self.data) + own
+
+
+def compared(runs: Iterable[Run]) -> Iterator[Compared]:
+    """Yield each experiment and corpus that ELMo is tried on and that has runs without ELMo and
+    with it."""
     tried = [run for run in runs if run.experiment in GAINS]
     for (experiment, data), found in group(tried, "experiment", "data").items():
         variants = dict(group(found, "variant"))
         without, elmo = (variants.get((name,), []) for name in COMPARED)
-        own = f", {spoken(experiment)}" if experiment in MODELS else ""
         if without and elmo:
-            yield spoken(data) + own, (without, elmo)
+            yield Compared(experiment, data, (without, elmo))
 
 
 class Updates(NamedTuple):

@@ -1,6 +1,7 @@
 """This script writes the project's results as Markdown tables into a page, between
 `<!-- results:NAME -->` and `<!-- /results:NAME -->`, where NAME is an experiment, or "gain": what
-ELMo gains on each task, or "updates": after how many steps it is ahead."""
+ELMo gains on each corpus, or "six_tasks": the same of the paper's tasks with the paper's models, or
+"updates": after how many steps it is ahead."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from ..experiments.runs import Experiment, Run
 from .results import (
     COMPARED,
     SCORES,
+    Compared,
     compared,
     group,
     in_percent,
@@ -29,8 +31,17 @@ from .results import (
 # What stands across the top; of other experiments all scores that are shown.
 ACROSS = {"sample_efficiency": "share", "mix": "variant", "probe": "variant"}
 HEADERS = {"senses": {"task": "method", "variant": "reads"}}
-# Of several experiments: those of GAINS, the first two variants of COMPARED.
-GAIN, UPDATES = "gain", "updates"
+# Of several experiments: those of GAINS, the two variants of COMPARED.
+GAIN, SIX_TASKS, UPDATES = "gain", "six_tasks", "updates"
+# The paper's table 1, by experiment: the tasks, and what their models here are.
+PAPER_TASKS = {
+    "qa": ("question answering", "BiDAF and self-attention"),
+    "textpair": ("entailment", "ESIM"),
+    "srl": ("semantic roles", "highway LSTM"),
+    "coref": ("coreference", "span ranking"),
+    "crf": ("named entities", "biLSTM-CRF"),
+    "bcn": ("sentiment", "BCN"),
+}
 # Whose language models are compared.
 BY_MODEL = ("two_hours", "domain", "language_models")
 MARK = re.compile(r"<!-- (/?)results:(\S+) -->")
@@ -91,17 +102,33 @@ def _by_field(runs: list[Run], field: str) -> str:
 
 def gain_table(runs: list[Run]) -> str:
     """A row a corpus: the score that counts without ELMo and with it, the difference, and by how
-    much it makes the error smaller, as in the paper's table 1."""
-    rows = []
-    for name, pair in compared(runs):
-        score = shown_scores(pair[0])[0]
-        without, elmo = (summarize(found, score) for found in pair)
-        gain = elmo.mean - without.mean
-        relative = f"{100 * gain / (1 - without.mean):.1f} %" if without.mean < 1 else "-"
-        cells = [in_percent(without), in_percent(elmo), f"{100 * gain:+.1f}", relative]
-        rows.append([name, SCORES[score], *cells, _seeds(pair)])
+    much it makes the error smaller."""
+    rows = [[found.name, *_gain(found)] for found in compared(runs)]
+    return _gain_table(["data"], rows)
+
+
+def six_tasks_table(runs: list[Run]) -> Optional[str]:
+    """The paper's table 1: a row a task and corpus, in its order. None if none of them was run."""
+    order = list(PAPER_TASKS)
+    tried = [found for found in compared(runs) if found.experiment in order]
+    tried.sort(key=lambda found: order.index(found.experiment))
+    rows = [[*PAPER_TASKS[found.experiment], spoken(found.data), *_gain(found)] for found in tried]
+    return _gain_table(["task", "model", "data"], rows) if rows else None
+
+
+def _gain(found: Compared) -> list[str]:
+    """The cells on the right of `_gain_table`."""
+    score = shown_scores(found.pair[0])[0]
+    without, elmo = (summarize(runs, score) for runs in found.pair)
+    gain = elmo.mean - without.mean
+    relative = f"{100 * gain / (1 - without.mean):.1f} %" if without.mean < 1 else "-"
+    cells = [in_percent(without), in_percent(elmo), f"{100 * gain:+.1f}", relative]
+    return [SCORES[score], *cells, _seeds(found.pair)]
+
+
+def _gain_table(left: list[str], rows: list[list[str]]) -> str:
     right = [*map(spoken, COMPARED), "gain", "error reduction", "seeds"]
-    table = _table(["data", "score"], right, rows)
+    table = _table([*left, "score"], right, rows)
     return f"{table}\n\nIn percent; mean and standard deviation over the seeds."
 
 
@@ -109,13 +136,13 @@ def updates_table(runs: list[Run]) -> Optional[str]:
     """A row a corpus: the best dev score without ELMo, after how many steps it is reached, and
     after how many steps with ELMo it is passed (section 5.4). None without histories."""
     rows = []
-    for name, (without, elmo) in compared(runs):
-        found = updates(without, elmo)
+    for both in compared(runs):
+        found = updates(*both.pair)
         if found is None:
             continue
         passed = "never" if found.passed is None else f"{found.passed:,.0f}"
         cells = [f"{100 * found.best:.1f}", f"{found.reached:,.0f}", passed]
-        rows.append([name, *cells, _seeds([without, elmo])])
+        rows.append([both.name, *cells, _seeds(both.pair)])
     if not rows:
         return None
     right = ["best dev score without ELMo", "steps to it", "steps with ELMo to pass it", "seeds"]
@@ -125,8 +152,9 @@ def updates_table(runs: list[Run]) -> Optional[str]:
 def tables_of(runs: list[Run]) -> dict[str, str]:
     """All tables, by their names."""
     tables = {name: table_of(found) for (name,), found in group(runs, "experiment").items()}
-    by_step = updates_table(runs)
-    return {**tables, GAIN: gain_table(runs), **({UPDATES: by_step} if by_step else {})}
+    several = {SIX_TASKS: six_tasks_table(runs), UPDATES: updates_table(runs)}
+    found = {name: table for name, table in several.items() if table}
+    return {**tables, GAIN: gain_table(runs), **found}
 
 
 def _fields(runs: list[Run], *names: str) -> list[str]:
