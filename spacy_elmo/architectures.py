@@ -129,7 +129,8 @@ def build_concat_embed(
     embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings, x.
     elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
     width (Optional[int]): Width that the encoder asks for: a maxout layer with
-        layer norm brings the vectors to it. None leaves them as they are.
+        layer norm brings the vectors to it. None leaves them as they are, for layers that
+        take any width.
     maxout_pieces (int): Pieces of that layer.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
     """

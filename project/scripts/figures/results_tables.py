@@ -181,7 +181,7 @@ def fill(text: str, tables: dict[str, str]) -> str:
     RAISES (ValueError): A mark is unknown, or one of a pair is missing.
     """
     marks = list(MARK.finditer(text))
-    known = (*get_args(Experiment), GAIN, UPDATES)
+    known = (*get_args(Experiment), GAIN, SIX_TASKS, UPDATES)
     for mark in marks:
         if mark[2] not in known:
             raise ValueError(
