@@ -1,13 +1,15 @@
 """Frozen features: the layers of Docs, computed once in training and kept. Those are kept
 of which the same will come again: examples that are trained on, and Docs that are scored.
 
-The key of a Doc is all that its layers depend on: tokens, segments, initial state,
-precision and weights. A Doc that was changed, by an augmenter for example, is another."""
+They are kept by sequence, so that a text which stands in many Docs, as the context of questions
+does, is computed once. Its key is all that its layers depend on: tokens, what is kept of them,
+initial state, precision and weights. A text that was changed, by an augmenter for example, is
+another."""
 
 import hashlib
 import logging
 from collections.abc import Callable, MutableMapping, Sequence
-from typing import Any, Optional, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Optional, Protocol, runtime_checkable
 
 import numpy as np
 from spacy.attrs import ORTH
@@ -49,7 +51,7 @@ class MemoryFeatures:
     model, in memory, for this process alone. Copies of it are empty.
 
     size (float): Most MB to keep. When they are full, what is kept stays, and
-        further Docs are computed anew each time.
+        further sequences are computed anew each time.
     dtype (str): "float32", or "float16" for half the memory.
     RAISES (ValueError): A setting is impossible.
     """
@@ -79,12 +81,14 @@ class MemoryFeatures:
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
         for key, values in zip(keys, layers):
+            if key in self._kept:
+                continue
             packed = np.array(values, dtype=self.dtype)
             if self.n_bytes + packed.nbytes > self.size * MB:
                 if not self._is_full:
                     warn_full(f"{self.size:g} MB of memory", len(self))
                 self._is_full = True
-            elif key not in self._kept:
+            else:
                 self._kept[key] = packed
                 self.n_bytes += packed.nbytes
 
@@ -100,6 +104,35 @@ class MemoryFeatures:
 make_memory = registry.feature_caches("spacy-elmo.memory.v1")(MemoryFeatures)
 
 
+class Piece(NamedTuple):
+    """Tokens of a Doc whose layers depend on no others.
+
+    key (bytes): What they are kept under, 32 bytes.
+    tokens (slice): Those that the language model reads.
+    segments (List[Segment]): How these are cut, counted from their first.
+    """
+
+    key: bytes
+    tokens: slice
+    segments: list[Segment]
+
+    @property
+    def kept(self) -> slice:
+        """RETURNS (slice): Those of the tokens whose layers are kept, counted from the first."""
+        return slice(self.segments[0].keep_start, self.segments[-1].keep_end)
+
+    @property
+    def place(self) -> slice:
+        """RETURNS (slice): The same, counted from the Doc's first."""
+        start = self.tokens.start
+        return slice(start + self.kept.start, start + self.kept.stop)
+
+    @property
+    def length(self) -> int:
+        """RETURNS (int): How many are kept."""
+        return self.kept.stop - self.kept.start
+
+
 def features_of(
     cache: FeatureCache,
     docs: Sequence[Doc],
@@ -107,8 +140,9 @@ def features_of(
     *,
     model: Callable[[bool], str],
     sizes: tuple[int, int],
-    compute: Callable[[list[int]], Layers],
-    waiting: Optional[MutableMapping[Doc, bytes]] = None,
+    compute: Callable[[list[tuple[Doc, Piece]]], Layers],
+    carry: bool = False,
+    waiting: Optional[MutableMapping[Doc, list[Piece]]] = None,
 ) -> Layers:
     """Get the layers of Docs, computing those that are not kept.
 
@@ -119,42 +153,98 @@ def features_of(
         initial state. Before layers are kept it is asked again, with True, to look for
         changes of the weights that leave no trace.
     sizes (Tuple[int, int]): Layers of the model, and their width.
-    compute (Callable[[List[int]], List[Floats3d]]): Called at most once, with the
-        indices of the Docs that are not kept.
-    waiting (Optional[MutableMapping[Doc, bytes]]): Gets the Docs whose layers were
-        computed, and their keys; without it these layers are kept at once.
+    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Called at most once, with
+        pieces that are not kept, each once; gives the layers of what it keeps of each.
+    carry (bool): Whether a segment begins with the state that the one before it left.
+    waiting (Optional[MutableMapping[Doc, List[Piece]]]): Gets the Docs of which layers were
+        computed, and these pieces; without it these layers are kept at once.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
     """
-    shapes = [(sizes[0], len(doc), sizes[1]) for doc in docs]
 
-    def find(named: str) -> tuple[list[bytes], list[Optional[Floats3d]]]:
+    def find(named: str) -> tuple[list[list[Piece]], dict[bytes, Floats3d]]:
         cache.use_model(named)
-        keys = [doc_key(doc, cut, named) for doc, cut in zip(docs, segments)]
-        return keys, cache.get(keys, shapes)
+        pieces = [cut_doc(doc, cut, named, carry=carry) for doc, cut in zip(docs, segments)]
+        shapes = {
+            piece.key: (sizes[0], piece.length, sizes[1]) for of_doc in pieces for piece in of_doc
+        }
+        found = zip(shapes, cache.get(list(shapes), list(shapes.values())))
+        return pieces, {key: layers for key, layers in found if layers is not None}
 
     seen = model(False)
-    keys, known = find(seen)
-    missing = [i for i, layers in enumerate(known) if layers is None]
+    pieces, known = find(seen)
+    missing = _missing(docs, pieces, known)
     if missing and waiting is None and (found := model(True)) != seen:
-        keys, known = find(found)
-        missing = [i for i, layers in enumerate(known) if layers is None]
+        pieces, known = find(found)
+        missing = _missing(docs, pieces, known)
     if missing:
-        computed = compute(missing)
+        computed = dict(zip(missing, compute(list(missing.values()))))
         if waiting is None:
-            cache.add([keys[i] for i in missing], computed)
+            cache.add(list(computed), list(computed.values()))
         else:
-            waiting.update((docs[i], keys[i]) for i in missing)
-        for i, layers in zip(missing, computed):
-            known[i] = layers
-    return [layers for layers in known if layers is not None]
+            new = (
+                (doc, [one for one in cut if one.key in missing]) for doc, cut in zip(docs, pieces)
+            )
+            waiting.update((doc, cut) for doc, cut in new if cut)
+        known |= computed
+    return _put_together(pieces, known, sizes)
 
 
-def doc_key(doc: Doc, segments: Sequence[Segment], model: str) -> bytes:
-    """RETURNS (bytes): What the layers of a Doc are kept under, 32 bytes."""
-    digest = hashlib.blake2b(f"{FORMAT} {model} {len(doc)} ".encode(), digest_size=32)
-    digest.update(doc.to_array(ORTH).astype("<u8").tobytes())  # a hash of each token's text
-    cut = [(s.start, s.end, s.keep_start, s.keep_end) for s in segments]
-    digest.update(np.asarray(cut, dtype="<i8").tobytes())
+def _missing(
+    docs: Sequence[Doc], pieces: Sequence[list[Piece]], known: dict[bytes, Floats3d]
+) -> dict[bytes, tuple[Doc, Piece]]:
+    """Of pieces with the same key the first."""
+    found: dict[bytes, tuple[Doc, Piece]] = {}
+    for doc, of_doc in zip(docs, pieces):
+        for piece in of_doc:
+            if piece.key not in known:
+                found.setdefault(piece.key, (doc, piece))
+    return found
+
+
+def _put_together(
+    pieces: Sequence[list[Piece]], known: dict[bytes, Floats3d], sizes: tuple[int, int]
+) -> Layers:
+    """The layers of Docs; no two of them share memory."""
+    given: set[bytes] = set()
+    layers = []
+    for of_doc in pieces:
+        keys = [piece.key for piece in of_doc]
+        if len(keys) == 1 and keys[0] not in given:
+            layers.append(known[keys[0]])
+        else:
+            nothing = np.zeros((sizes[0], 0, sizes[1]), dtype="float32")
+            layers.append(np.concatenate([nothing, *(known[key] for key in keys)], axis=1))
+        given.update(keys)
+    return layers
+
+
+def cut_doc(doc: Doc, segments: Sequence[Segment], model: str, *, carry: bool) -> list[Piece]:
+    """Cut a Doc where its layers depend on nothing before or behind.
+
+    doc (Doc): The Doc.
+    segments (Sequence[Segment]): How it is cut for the language model.
+    model (str): What else its layers depend on.
+    carry (bool): Whether a segment begins with the state that the one before it left: then the
+        Doc is one piece.
+    RETURNS (List[Piece]): The pieces, in order; what they keep covers each token once.
+    """
+    tokens = doc.to_array(ORTH).astype("<u8")  # a hash of each token's text
+    if carry and segments:
+        whole = list(segments)
+        return [Piece(_key(tokens, whole, model), slice(0, len(doc)), whole)]
+    pieces = []
+    for segment in segments:
+        start = segment.start
+        read = slice(start, segment.end)
+        own = [Segment(*(token - start for token in segment))]
+        pieces.append(Piece(_key(tokens[read], own, model), read, own))
+    return pieces
+
+
+def _key(tokens: np.ndarray, segments: Sequence[Segment], model: str) -> bytes:
+    digest = hashlib.blake2b(f"{FORMAT} {model} {len(tokens)} ".encode(), digest_size=32)
+    digest.update(tokens.tobytes())
+    digest.update(np.asarray(segments, dtype="<i8").tobytes())
     return digest.digest()
 
 
@@ -168,11 +258,11 @@ def check_settings(size: float, dtype: str) -> str:
     return dtype
 
 
-def warn_full(what: str, n_docs: Optional[int] = None) -> None:
+def warn_full(what: str, n_kept: Optional[int] = None) -> None:
     """Say what it means that there is no more room."""
-    docs = "" if n_docs is None else f", {n_docs} Docs"
+    kept = "" if n_kept is None else f", {n_kept} sequences"
     logger.warning(
-        "%s are full of ELMo layers%s: further Docs are computed in every epoch. A larger "
+        "%s are full of ELMo layers%s: further ones are computed in every epoch. A larger "
         "`size` of the elmo pipe's `features`, dtype = 'float16' or a file on disk keep more.",
-        *(what, docs),
+        *(what, kept),
     )

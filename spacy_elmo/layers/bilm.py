@@ -4,18 +4,19 @@ import contextlib
 import copy
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, TypeAlias
 from weakref import WeakKeyDictionary
 
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 from thinc.api import Model, Optimizer, Shim, chain, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 
 from ..bilm.config import BiLMConfig
-from ..embedding.features import features_of
+from ..embedding.features import Piece, features_of
+from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class BiLMShim(Shim):
         self.in_training = False
         self.sizes_may_follow = True  # whether default sizes give way to those of the weights
         self._version = 0
-        self.waiting: WeakKeyDictionary[Doc, bytes] = WeakKeyDictionary()
+        self.waiting: WeakKeyDictionary[Doc, list[Piece]] = WeakKeyDictionary()
         self._settings = ElmoSettings()
 
     @property
@@ -142,10 +143,15 @@ class BiLMShim(Shim):
             if self.bilm.checksum(again=True) != before:
                 self.waiting.clear()
         features = self.settings.features
-        found = [(self.waiting.pop(doc, None), values) for doc, values in zip(docs, layers)]
-        rows = [(key, values) for key, values in found if key is not None and values is not None]
+        found = [(self.waiting.pop(doc, []), values) for doc, values in zip(docs, layers)]
+        rows = {
+            piece.key: values[:, piece.place]
+            for pieces, values in found
+            for piece in pieces
+            if values is not None
+        }
         if features is not None and rows:
-            features.add([key for key, _ in rows], [values for _, values in rows])
+            features.add(list(rows), list(rows.values()))
 
     def features_model(self, again: bool) -> str:
         """RETURNS (str): What layers depend on beside the text; the argument is that of
@@ -287,10 +293,16 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     settings = shim.settings
     segments = [settings.segmenter(doc) for doc in docs]
 
-    def compute(places: Sequence[int]) -> "list[Tensor]":
-        words = [[token.text for token in docs[i]] for i in places]
+    def compute(texts: Iterable[Iterable[Token]], cut: list[list[Segment]]) -> "list[Tensor]":
+        words = [[token.text for token in text] for text in texts]
         with torch.set_grad_enabled(is_train and not settings.frozen):
-            return embed_words(bilm, words, [segments[i] for i in places], settings)
+            return embed_words(bilm, words, cut, settings)
+
+    def compute_pieces(found: "list[tuple[Doc, Piece]]") -> Layers:
+        pieces = [piece for _, piece in found]
+        texts = (doc[piece.tokens.start : piece.tokens.stop] for doc, piece in found)
+        layers = compute(texts, [piece.segments for piece in pieces])
+        return [values[:, one.kept].cpu().numpy() for values, one in zip(layers, pieces)]
 
     if settings.frozen and shim.in_training and settings.features is not None:
         for doc in docs:
@@ -301,11 +313,12 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
             segments,
             model=shim.features_model,
             sizes=shim.sizes,
-            compute=lambda missing: [values.cpu().numpy() for values in compute(missing)],
+            compute=compute_pieces,
+            carry=settings.initial_state == "carry",
             waiting=None if is_train else shim.waiting,
         )
         return kept, lambda d_layers: []
-    layers = compute(range(len(docs)))
+    layers = compute(docs, segments)
 
     def backprop(d_layers: Layers) -> list[Doc]:
         trained = [i for i, values in enumerate(layers) if values.requires_grad]

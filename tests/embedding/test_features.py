@@ -13,7 +13,7 @@ import torch
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.embedding.features import doc_key
+from spacy_elmo.embedding.features import cut_doc
 from spacy_elmo.embedding.segmenters import Segment
 
 from components import examples, listener, tagger
@@ -155,24 +155,81 @@ def test_a_changed_doc_is_another(make_nlp, computed):
         np.testing.assert_allclose(layers, wanted, atol=1e-6)
 
 
-def test_key():
-    """All that layers depend on, and nothing else."""
+def test_keys():
+    """All that layers depend on, and nothing else: of a sequence its own tokens, wherever it
+    stands; where the state is carried, all of the Doc."""
     vocab, whole = spacy.blank("en").vocab, [Segment(0, 3, 0, 3)]
-    doc = Doc(vocab, words=["a", "b", "c"])
-    key = doc_key(doc, whole, "model")
-    assert key == doc_key(
-        Doc(spacy.blank("de").vocab, words=["a", "b", "c"], spaces=[False] * 3), whole, "model"
-    )
-    others = [
-        doc_key(doc, whole, "model 2"),
-        doc_key(Doc(vocab, words=["a", "b", "C"]), whole, "model"),
-        doc_key(Doc(vocab, words=["b", "a", "c"]), whole, "model"),
-        doc_key(doc, [Segment(0, 1, 0, 1), Segment(1, 3, 1, 3)], "model"),
-        doc_key(doc, [Segment(0, 2, 0, 2), Segment(2, 3, 2, 3)], "model"),
-        doc_key(doc, [Segment(0, 3, 0, 2), Segment(1, 3, 2, 3)], "model"),
-        doc_key(Doc(vocab, words=[]), [], "model"),
+    halves = [Segment(0, 1, 0, 1), Segment(1, 3, 1, 3)]
+
+    def keys(words, segments, model="model", carry=False, lang=None):
+        doc = Doc(lang.vocab if lang else vocab, words=words, spaces=[False] * len(words))
+        return [piece.key for piece in cut_doc(doc, segments, model, carry=carry)]
+
+    found = [
+        keys(["a", "b", "c"], whole),
+        keys(["a", "b", "c"], whole, model="model 2"),
+        keys(["a", "b", "C"], whole),
+        keys(["b", "a", "c"], whole),
+        keys(["a", "b", "c"], halves),
+        keys(["a", "b", "c"], [Segment(0, 3, 0, 2), Segment(1, 3, 2, 3)]),
+        keys(["a", "b", "c"], halves, carry=True),
+        keys(["a", "b", "c"], [Segment(0, 2, 0, 2), Segment(2, 3, 2, 3)], carry=True),
     ]
-    assert len({key, *others}) == 8
+    assert [len(of_doc) for of_doc in found] == [1, 1, 1, 1, 2, 2, 1, 1]
+    assert len({key for of_doc in found for key in of_doc}) == 10
+    assert keys(["a", "b", "c"], whole, lang=spacy.blank("de")) == found[0]
+    assert keys(["a", "b", "c"], whole, carry=True) == found[0]
+    assert (
+        keys(["x", "b", "c"], halves)[1]
+        == found[4][1]
+        == keys(["b", "c"], [Segment(0, 2, 0, 2)])[0]
+    )
+    assert keys([], []) == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_a_text_of_many_docs_is_computed_once(make_nlp, computed, kind, tmp_path):
+    """As the context of several questions, and a sentence of several Docs."""
+    nlp = make_nlp(features=MEMORY if kind == "memory" else disk(tmp_path / "f.sqlite"))
+    train(nlp, n_epochs=1)
+    pipe = nlp.get_pipe("elmo")
+
+    def two(first):
+        words = [*first, "It", "stands", "in", "all", "."]
+        return Doc(
+            nlp.vocab, words=words, sent_starts=[i in (0, len(first)) for i in range(len(words))]
+        )
+
+    docs = [two(["Who", "?"]), two(["What", "?"]), two(["What", "?"]), two([])]
+    computed.clear()
+    pipe.update([Example(doc, doc.copy()) for doc in docs])
+    assert sorted(computed) == [("It", "stands", "in", "all", "."), ("What", "?"), ("Who", "?")]
+    got = [doc._.elmo.copy() for doc in docs]
+    docs[1]._.elmo[:] = 0.0
+    again = [two(["Who", "?"]), two(["It", "stands", "in", "all", "."])]
+    computed.clear()
+    pipe.update([Example(doc, doc.copy()) for doc in again])
+    assert computed == []
+    np.testing.assert_array_equal(docs[2]._.elmo, got[2])
+    pipe._shim.in_training = False
+    plain = pipe.predict([*docs, *again])
+    for layers, wanted in zip([*got, *(doc._.elmo for doc in again)], plain):
+        np.testing.assert_allclose(layers, wanted, atol=1e-6)
+
+
+def test_carried_state(make_nlp, computed):
+    """A sentence behind another one is not that sentence alone."""
+    nlp = make_nlp(initial_state="carry")
+    train(nlp, n_epochs=1)
+    pipe, words = nlp.get_pipe("elmo"), ["Maria", "swims", ".", "It", "rains", "."]
+    both = Doc(nlp.vocab, words=words, sent_starts=[i in (0, 3) for i in range(6)])
+    second = Doc(nlp.vocab, words=words[3:])
+    got = [trained_on(pipe, doc).copy() for doc in (both, second, both.copy())]
+    np.testing.assert_array_equal(got[2], got[0])
+    assert not np.allclose(got[0][:, 3:], got[1])
+    pipe._shim.in_training = False
+    for layers, wanted in zip(got, pipe.predict([both, second])):
+        np.testing.assert_allclose(layers, wanted, atol=1e-6)
 
 
 def trained_on(pipe, doc):
