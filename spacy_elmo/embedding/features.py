@@ -229,14 +229,11 @@ def cut_doc(doc: Doc, segments: Sequence[Segment], model: str, *, carry: bool) -
     RETURNS (List[Piece]): The pieces, in order; what they keep covers each token once.
     """
     tokens = doc.to_array(ORTH).astype("<u8")  # a hash of each token's text
-    if carry and segments:
-        whole = list(segments)
-        return [Piece(_key(tokens, whole, model), slice(0, len(doc)), whole)]
+    groups = [segments] if carry and segments else [[segment] for segment in segments]
     pieces = []
-    for segment in segments:
-        start = segment.start
-        read = slice(start, segment.end)
-        own = [Segment(*(token - start for token in segment))]
+    for group in groups:
+        read = slice(group[0].start, group[-1].end)
+        own = [Segment(*(token - read.start for token in segment)) for segment in group]
         pieces.append(Piece(_key(tokens[read], own, model), read, own))
     return pieces
 

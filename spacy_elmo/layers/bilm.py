@@ -300,7 +300,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
     def compute_pieces(found: "list[tuple[Doc, Piece]]") -> Layers:
         pieces = [piece for _, piece in found]
-        texts = (doc[piece.tokens.start : piece.tokens.stop] for doc, piece in found)
+        texts = (doc[piece.tokens] for doc, piece in found)
         layers = compute(texts, [piece.segments for piece in pieces])
         return [values[:, one.kept].cpu().numpy() for values, one in zip(layers, pieces)]
 
