@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ..embedding.batches import by_tokens
+from ..embedding.batches import by_padded
 from ..layers.scalar_mix import set_place
 from ..registry import registry
 from .torch_module import ModuleShim, get_module_shim, run_module
@@ -95,11 +95,11 @@ def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2
     truth: that of the cross-entropy, as spaCy's `textcat` computes it for a softmax."""
     ops = model.ops
     runs = [layer(docs, is_train) for layer in model.layers]
-    order = sorted(range(len(docs)), key=lambda i: len(docs[i]), reverse=True)
     squash = ops.sigmoid if model.attrs["multi_label"] else ops.softmax
     found, passes = [], []
-    most: int = model.attrs["max_batch_tokens"]
-    for batch in by_tokens(order, most, len(docs), size=lambda i: len(docs[i])):
+    batches = list(by_padded([[len(doc)] for doc in docs], model.attrs["max_batch_tokens"]))
+    order = [i for batch in batches for i in batch]
+    for batch in batches:
         inputs = [vectors[i] for vectors, _ in runs for i in batch]
         (logits,), backprop = run_module(model, inputs, is_train, _by_layer(len(batch)))
         found.append(squash(logits))

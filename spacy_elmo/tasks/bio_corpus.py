@@ -1,6 +1,5 @@
 """Sentences with BIO tags from files."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Optional, Union
@@ -12,9 +11,14 @@ from spacy.vocab import Vocab
 
 from ..registry import registry
 from .bio import parse_bio
-from .sentences import make_sentence, read_lines
+from .lines import Schema, String, Words
+from .naming import name_of
+from .sentences import copy_tokens, make_sentence, read_lines
 
-EXPECTED = '{"words": ["New", "York", ...], "tags": ["B-LOC", "I-LOC", ...]}'
+SCHEMA = Schema(
+    {"words": Words, "tags": list[String]},
+    '{"words": ["New", "York", ...], "tags": ["B-LOC", "I-LOC", ...]}',
+)
 
 
 @registry.readers("spacy-elmo.BIOCorpus.v1")
@@ -37,24 +41,27 @@ def make_bio_corpus(
         else:
             docs = read_lines(path, lambda line: read_bio(line, nlp.vocab))
         for doc in docs:
-            yield Example(_tokens(doc), doc if spans_key is None else _regroup(doc, spans_key))
+            yield Example(copy_tokens(doc), doc if spans_key is None else _regroup(doc, spans_key))
 
     return read
 
 
-def _tokens(doc: Doc) -> Doc:
-    """The same words, spaces and sentences."""
-    words, spaces = [token.text for token in doc], [bool(token.whitespace_) for token in doc]
-    known = doc.has_annotation("SENT_START")
-    starts = [bool(token.is_sent_start) for token in doc] if known else None
-    return Doc(doc.vocab, words=words, spaces=spaces, sent_starts=starts)
-
-
 def _regroup(doc: Doc, spans_key: str) -> Doc:
-    """Make a span group of the entities, where there is none."""
-    if spans_key not in doc.spans:
-        doc.spans[spans_key] = list(doc.ents)
-        doc.set_ents([], default="missing")
+    """Make a span group of the entities, where there is none, but entities are annotated.
+
+    RAISES (ValueError): Those of some tokens are missing: a group cannot say so.
+    """
+    if spans_key in doc.spans or not doc.has_annotation("ENT_IOB"):
+        return doc
+    if not doc.has_annotation("ENT_IOB", require_complete=True):
+        token = next(token for token in doc if not token.ent_iob_)
+        raise ValueError(
+            f"token {token.i} ({token.text!r}) of the Doc {name_of(doc)} has no entity tag, and "
+            f"doc.spans[{spans_key!r}] cannot leave it open: annotate it, or train without a "
+            f"spans_key"
+        )
+    doc.spans[spans_key] = list(doc.ents)
+    doc.set_ents([], default="missing")
     return doc
 
 
@@ -66,14 +73,8 @@ def read_bio(line: str, vocab: Vocab) -> Doc:
     RETURNS (Doc): The Doc, with entities.
     RAISES (ValueError): The line is not as it must be.
     """
-    try:
-        entry = json.loads(line)
-        words, tags = list(entry["words"]), list(entry["tags"])
-        is_whole = all(isinstance(one, str) and one for one in [*words, *tags])
-    except (ValueError, TypeError, KeyError):
-        is_whole = False
-    if not is_whole:
-        raise ValueError(f"expected {EXPECTED}, found {line.strip()[:80]}")
+    entry = SCHEMA.parse(line)
+    words, tags = entry["words"], entry["tags"]
     if len(words) != len(tags):
         raise ValueError(f"{len(words)} words, but {len(tags)} tags")
     doc = make_sentence(vocab, words)

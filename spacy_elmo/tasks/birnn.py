@@ -8,6 +8,7 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d
 from thinc.util import get_width
 
+from ..embedding.batches import by_padded
 from ..registry import registry
 from .torch_module import ModuleShim, get_module_shim, run_module
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Vectors = list[Floats2d]
 Encoder: TypeAlias = Model[Vectors, Vectors]
 CELLS = ("lstm", "gru")
+MAX_TOKENS = 4096  # that are read at a time, padding included
 
 
 @registry.architectures("spacy-elmo.BiRNN.v1")
@@ -76,9 +78,12 @@ def compute(module: "ModuleList", vectors: "list[Tensor]") -> "list[Tensor]":
     from .recurrent import pad
 
     dropout, rnn = module
-    padded, mask = pad(vectors)
-    outputs = rnn(dropout(padded), mask)
-    return [row[: len(values)] for row, values in zip(outputs, vectors)]
+    outputs = list(vectors)
+    for group in by_padded([[len(values)] for values in vectors], MAX_TOKENS):
+        padded, mask = pad([vectors[i] for i in group])
+        for i, row in zip(group, rnn(dropout(padded), mask)):
+            outputs[i] = row[: len(vectors[i])]
+    return outputs
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:

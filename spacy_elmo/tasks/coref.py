@@ -12,12 +12,15 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats1d, Floats2d
 
+from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
 from .coref_clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .coref_loss import antecedent_loss, gold_pairs, mention_loss
 from .coref_model import DocRanker, Ranking
 from .coref_spans import Cluster, make_clusters
 from .pipe import TaskPipe
+
+MAX_TRAINING_TOKENS = 4096  # a bound of memory where sentences are long
 
 DEFAULTS = {
     "model": {
@@ -87,12 +90,15 @@ class CoreferenceResolver(TaskPipe):
         mention of a gold cluster (Zhang et al. 2018). 0 is what Lee et al. 2017 do: mentions
         are then learned by their links alone, which takes many documents.
     max_training_sentences (int): How many sentences of a Doc are read in training: random
-        ones that follow each other. 0 is all.
+        ones that follow each other, with at most 4,096 tokens unless one alone has more. 0 is
+        all, however many.
     segmenter (Callable[[Doc], List[Segment]]): What cuts Docs into the sentences that are read.
         A mention is within one.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """
+
+    reader = "spacy-elmo.CorefCorpus.v1"
 
     def __init__(
         self,
@@ -183,6 +189,11 @@ class CoreferenceResolver(TaskPipe):
                 f"'{self.name}' finds no doc.spans['{self.span_cluster_prefix}_1'] and so on in "
                 f"the training examples"
             )
+        if max(found) < 2 and not self.singletons:
+            raise ValueError(
+                f"'{self.name}' has singletons = false, but all clusters of the training examples "
+                f"have one mention: set it to true"
+            )
         self.model.initialize(X=docs)
 
     def _sizes_of_clusters(self, doc: Doc) -> list[int]:
@@ -243,9 +254,12 @@ class CoreferenceResolver(TaskPipe):
     def _training_segments(self, doc: Doc) -> list[Segment]:
         """At most so many segments, from a random one on."""
         segments = self.segmenter(doc)
-        n = self.max_training_sentences or len(segments)
+        n = self.max_training_sentences
+        if not n:
+            return segments
         start = random.randint(0, max(0, len(segments) - n))
-        return segments[start : start + n]
+        chosen = segments[start : start + n]
+        return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, _n_tokens), [])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score the clusters.
@@ -256,3 +270,7 @@ class CoreferenceResolver(TaskPipe):
         settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
         scores: dict[str, Any] = super().score(examples, **{**settings, **kwargs})
         return scores
+
+
+def _n_tokens(segment: Segment) -> int:
+    return segment.end - segment.start

@@ -2,12 +2,13 @@
 `doc.spans["coref_clusters_1"]` and so on."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Optional
 
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from .aligning import Align, to_predicted, to_reference
 from .coref_spans import Cluster, Mention
 from .naming import name_of
 
@@ -74,21 +75,26 @@ def gold_clusters(example: Example, prefix: str = PREFIX) -> Optional[list[Clust
     """RETURNS (Optional[List[List[Tuple[int, int]]]]): The reference's clusters, in tokens of
     the predicted Doc; None where the reference has none."""
     clusters = read_clusters(example.reference, prefix)
-    return clusters and _align(clusters, example.reference, example.get_aligned_spans_y2x)
+    return clusters and _align(clusters, to_predicted(example))
 
 
 def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
     """RETURNS (List[List[Tuple[int, int]]]): The predicted clusters, in tokens of the
     reference."""
     clusters = read_clusters(example.predicted, prefix) or []
-    return _align(clusters, example.predicted, example.get_aligned_spans_x2y)
+    return _align(clusters, to_reference(example))
 
 
-def _align(clusters: list[Cluster], doc: Doc, align: Callable) -> list[Cluster]:
+def _align(clusters: list[Cluster], align: Align) -> list[Cluster]:
     """Clusters in the tokens of another Doc of the same text, without mentions that have no
-    tokens of their own there."""
-    aligned = []
+    tokens of their own there. Two that differ in whitespace alone are one, the first."""
+    aligned: list[Cluster] = []
+    seen: set[Mention] = set()
     for cluster in clusters:
-        spans = align([doc[start:end] for start, end in cluster], allow_overlap=True)
-        aligned.append([(span.start, span.end) for span in spans])
+        aligned.append([])
+        for mention in cluster:
+            found = align(*mention)
+            if found is not None and found not in seen:
+                aligned[-1].append(found)
+                seen.add(found)
     return [cluster for cluster in aligned if cluster]

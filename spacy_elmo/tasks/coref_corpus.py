@@ -1,6 +1,5 @@
 """Documents with clusters of mentions, from `.jsonl` and `.spacy` files."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -9,13 +8,22 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.vocab import Vocab
+from typing_extensions import NotRequired
 
 from ..registry import registry
 from .coref_clusters import read_clusters, write_clusters
 from .coref_spans import Cluster
-from .sentences import read_lines
+from .lines import Integer, Schema, Words
+from .sentences import copy_tokens, read_lines
 
-EXPECTED = '{"words": [...], "sentence_starts": [0, 9, ...], "clusters": [[[0, 1], [4, 6]], ...]}'
+SCHEMA = Schema(
+    {
+        "words": Words,
+        "clusters": list[list[tuple[Integer, Integer]]],
+        "sentence_starts": NotRequired[Optional[list[Integer]]],
+    },
+    '{"words": [...], "sentence_starts": [0, 9, ...], "clusters": [[[0, 1], [4, 6]], ...]}',
+)
 
 
 @registry.readers("spacy-elmo.CorefCorpus.v1")
@@ -33,7 +41,7 @@ def make_coref_corpus(path: Union[str, Path]) -> Callable[[Language], Iterator[E
 
     def read(nlp: Language) -> Iterator[Example]:
         for doc in read_coref(path, nlp.vocab):
-            yield Example(_without_clusters(nlp.vocab, doc), doc)
+            yield Example(copy_tokens(doc), doc)
 
     return read
 
@@ -50,7 +58,11 @@ def read_coref(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     if path.suffix == ".spacy":
         yield from DocBin().from_disk(path).get_docs(vocab)
         return
-    yield from read_lines(path, lambda line: make_doc(vocab, **_checked_line(line)))
+    yield from read_lines(path, lambda line: _make_doc(vocab, SCHEMA.parse(line)))
+
+
+def _make_doc(vocab: Vocab, entry: dict[str, Any]) -> Doc:
+    return make_doc(vocab, entry["words"], entry["clusters"], entry.get("sentence_starts"))
 
 
 def make_doc(
@@ -86,30 +98,3 @@ def make_doc(
     write_clusters(doc, clusters or [[]])
     read_clusters(doc)
     return doc
-
-
-def _without_clusters(vocab: Vocab, doc: Doc) -> Doc:
-    """The same words, spaces and sentences."""
-    known = doc.has_annotation("SENT_START")
-    return Doc(
-        vocab,
-        words=[token.text for token in doc],
-        spaces=[bool(token.whitespace_) for token in doc],
-        sent_starts=[bool(token.is_sent_start) for token in doc] if known else None,
-    )
-
-
-def _checked_line(line: str) -> dict[str, Any]:
-    try:
-        entry = json.loads(line)
-        words, clusters = entry["words"], entry["clusters"]
-        starts = entry.get("sentence_starts")
-        mentions = [(start, end) for cluster in clusters for start, end in cluster]
-        numbers = [*(starts or ()), *(number for mention in mentions for number in mention)]
-        is_whole = all(isinstance(word, str) and word for word in words)
-        is_whole = is_whole and all(type(number) is int for number in numbers)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        is_whole = False
-    if not is_whole:
-        raise ValueError(f"expected {EXPECTED}, found {line.strip()[:80]}")
-    return {"words": words, "clusters": clusters, "sentence_starts": starts}

@@ -7,6 +7,7 @@ from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d
 
 from .coref_spans import Cluster, Mention
+from .log_sums import log_sum_exp
 
 
 def gold_pairs(
@@ -44,7 +45,7 @@ def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Fl
     none = xp.zeros_like(pair_scores, shape=(len(pair_scores), 1))
     scores = xp.concatenate([none, pair_scores], axis=1)
     right_scores = xp.where(right, scores, -xp.inf)
-    log_sum, log_right = _log_sum_exp(scores), _log_sum_exp(right_scores)
+    log_sum, log_right = log_sum_exp(scores, axis=1), log_sum_exp(right_scores, axis=1)
     gradient = xp.exp(scores - log_sum) - xp.exp(right_scores - log_right)
     return float((log_sum - log_right).sum()), gradient[:, 1:]
 
@@ -60,10 +61,3 @@ def mention_loss(scores: Floats1d, right: np.ndarray) -> tuple[float, Floats1d]:
     gold = xp.asarray(right, dtype=scores.dtype)
     loss = xp.logaddexp(0.0, scores) - gold * scores
     return float(loss.sum()), xp.exp(-xp.logaddexp(0.0, -scores)) - gold
-
-
-def _log_sum_exp(scores: Floats2d) -> Floats2d:
-    xp = get_array_module(scores)
-    highest = scores.max(axis=1, keepdims=True)
-    total: Floats2d = highest + xp.log(xp.exp(scores - highest).sum(axis=1, keepdims=True))
-    return total

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad as pad_tensor
 
-from ..embedding.batches import by_tokens
+from ..embedding.batches import by_padded
 from .coref_spans import Candidates, prune
 from .recurrent import BidirectionalRNN, masked_softmax, pad
 
@@ -17,7 +17,7 @@ from .recurrent import BidirectionalRNN, masked_softmax, pad
 BINS = (1, 2, 3, 4, 7, 15, 31, 63)
 N_BINS = len(BINS) + 1
 CHUNK = 512  # tokens whose spans are represented at a time
-MAX_TOKENS = 4096  # that the biLSTM reads at a time
+MAX_TOKENS = 4096  # that the biLSTM reads at a time, padding included
 
 
 def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.Sequential:
@@ -109,8 +109,7 @@ class SpanRanker(nn.Module):
         """
         segments = tokens.split(list(lengths))
         outputs: list[Tensor] = [tokens] * len(segments)
-        order = sorted(range(len(segments)), key=lambda i: len(segments[i]))
-        for group in by_tokens(order, MAX_TOKENS, len(order), size=lambda i: len(segments[i])):
+        for group in by_padded([[length] for length in lengths], MAX_TOKENS):
             padded, mask = pad([segments[i] for i in group])
             for i, row in zip(group, self.encoder(padded, mask)):
                 outputs[i] = row[: len(segments[i])]

@@ -81,6 +81,8 @@ class CRFTagger(SpanPipe[BIOTags]):
     RAISES (ValueError): A value is impossible.
     """
 
+    reader = "spacy-elmo.BIOCorpus.v1"
+
     def __init__(
         self,
         vocab: Vocab,
@@ -157,7 +159,8 @@ class CRFTagger(SpanPipe[BIOTags]):
         for doc, found in zip(docs, scores):
             spans = [Span(doc, start, end, label=label) for start, end, label in found]
             if self.spans_key is None:
-                doc.ents = [*doc.ents, *spans]
+                blocked = [doc[i : i + 1] for i in _blocked(doc)]
+                doc.set_ents([*doc.ents, *spans], blocked=blocked)
             else:
                 doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
 
@@ -230,3 +233,8 @@ class CRFTagger(SpanPipe[BIOTags]):
         """
         scores: dict[str, Any] = super().score(examples, **{"spans_key": self.spans_key, **kwargs})
         return scores
+
+
+def _blocked(doc: Doc) -> list[int]:
+    """Tokens that are to be no part of an entity, as `Doc.set_ents` marks them."""
+    return [token.i for token in doc if token.ent_iob == ENTITY[1] and not token.ent_type]

@@ -7,6 +7,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from .aligning import to_predicted
 from .bio import LabeledSpan
 from .naming import name_of
 
@@ -60,11 +61,13 @@ def _group(example: Example, spans_key: str) -> Gold:
                 f"spancat for spans that overlap"
             )
     gold = Gold([], np.zeros(len(example.predicted), dtype=bool))
+    align, tokens_of = to_predicted(example), example.alignment.y2x
     for span in group:
-        aligned = example.get_aligned_spans_y2x([span], allow_overlap=True)
-        gold.spans.extend(map(_labeled, aligned))
-        if not aligned:
-            gold.missing[example.alignment.y2x[span.start : span.end]] = True
+        found = align(span.start, span.end)
+        if found is None:
+            gold.missing[tokens_of[span.start : span.end]] = True
+        else:
+            gold.spans.append((*found, span.label_))
     return gold
 
 

@@ -10,7 +10,9 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from ..registry import registry
-from .pairs import ENTAILMENT, copy_pair, make_pair
+from .lines import Schema, String, Text
+from .naming import name_of
+from .pairs import ENTAILMENT, copy_pair, make_pair, read_halves
 from .sentences import read_lines
 
 Reader = Callable[[Language], Iterator[Example]]
@@ -32,37 +34,48 @@ def make_textpair_corpus(
 
     def parse(nlp: Language, entry: dict[str, Any]) -> Doc:
         doc = make_pair(nlp, entry[groups[0]], entry[groups[1]], groups)
-        if not isinstance(entry["label"], str):
-            raise TypeError
         doc.cats = {entry["label"]: 1.0}
         return doc
 
-    expected = json.dumps({**dict.fromkeys(groups, "..."), "label": "..."})
-    return lambda nlp: read_examples(Path(path), nlp, groups, parse, expected)
+    schema = Schema(
+        {**dict.fromkeys(groups, Text), "label": String},
+        json.dumps({**dict.fromkeys(groups, "..."), "label": "..."}),
+    )
+    return lambda nlp: read_examples(Path(path), nlp, groups, schema, parse)
 
 
 def read_examples(
     path: Path,
     nlp: Language,
     groups: Sequence[str],
+    schema: Schema,
     parse: Callable[[Language, dict[str, Any]], Doc],
-    expected: str,
 ) -> Iterator[Example]:
     """Read Docs of two texts, each with a copy to predict from.
 
     path (Path): A `.spacy`, `.jsonl` or `.jsonl.gz` file.
     nlp (Language): The pipeline.
     groups (Sequence[str]): The names of the span groups.
-    parse (Callable[[Language, dict], Doc]): Makes a Doc of a line.
-    expected (str): How a line looks.
+    schema (Schema): What a line must be like.
+    parse (Callable[[Language, dict], Doc]): Makes a Doc of what stands there.
     RETURNS (Iterator[Example]): The examples.
     RAISES (ValueError): A line, or a Doc, is not as it must be.
     """
     if path.suffix == ".spacy":
-        docs = DocBin().from_disk(path).get_docs(nlp.vocab)
-    else:
-        docs = _parsed(path, nlp, groups, parse, expected)
-    return copy_examples(path, docs, groups)
+        return copy_examples(path, DocBin().from_disk(path).get_docs(nlp.vocab), groups)
+
+    def make(line: str) -> Example:
+        return _make_example(parse(nlp, schema.parse(line)), groups)
+
+    return read_lines(path, make)
+
+
+def _make_example(doc: Doc, groups: Sequence[str]) -> Example:
+    """Of a gold Doc, with a copy to predict from."""
+    for group, half in zip(groups, read_halves(doc, groups)):
+        if half.start == half.stop:  # spaCy copies Docs, and cannot copy such a span
+            raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens: leave it out")
+    return Example(copy_pair(doc, groups), doc)
 
 
 def copy_examples(path: Path, docs: Iterable[Doc], groups: Sequence[str]) -> Iterator[Example]:
@@ -72,34 +85,11 @@ def copy_examples(path: Path, docs: Iterable[Doc], groups: Sequence[str]) -> Ite
     docs (Iterable[Doc]): The Docs.
     groups (Sequence[str]): The names of the span groups.
     YIELDS (Example): A Doc with a copy to predict from.
-    RAISES (ValueError): A Doc has not both texts.
+    RAISES (ValueError): A Doc has not both texts, or one is empty.
     """
     for doc in docs:
         try:
-            copy = copy_pair(doc, groups)
+            example = _make_example(doc, groups)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-        yield Example(copy, doc)
-
-
-def _parsed(
-    path: Path, nlp: Language, groups: Sequence[str], parse: Callable, expected: str
-) -> Iterator[Doc]:
-    def make(line: str) -> Doc:
-        try:
-            entry = json.loads(line)
-            check_texts(entry, groups)
-            return parse(nlp, entry)
-        except (json.JSONDecodeError, KeyError, TypeError):
-            raise ValueError(f"expected {expected}, found {line.strip()[:80]}") from None
-
-    return read_lines(path, make)
-
-
-def check_texts(entry: dict[str, Any], groups: Sequence[str]) -> None:
-    """RAISES (KeyError, TypeError): A text is missing, or is no text and no list of words."""
-    for group in groups:
-        text = entry[group]
-        words = [text] if isinstance(text, str) else text
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise TypeError(group)
+        yield example

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, FloatsXd
 
-from ..embedding.batches import by_tokens
+from ..embedding.batches import by_padded
 from ..layers.scalar_mix import set_place
 from .torch_module import ModuleShim, get_module_shim, run_module
 
@@ -87,7 +87,7 @@ def run_pairs(
     model: Model, docs: list[Doc], pairs: Sequence[Pair], is_train: bool
 ) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[Doc]]]:
     """Run the module over pairs, those of like length together, no more tokens at once than
-    `max_batch_tokens`, or one pair.
+    `max_batch_tokens`, padding included, or one pair.
 
     model (Model): The layer.
     docs (List[Doc]): The Docs, whose vectors are computed once.
@@ -98,11 +98,10 @@ def run_pairs(
     """
     runs = [layer(docs, is_train) for layer in model.layers]
     d_vectors = [[model.ops.xp.zeros_like(x) for x in found if is_train] for found, _ in runs]
-    order = sorted(range(len(pairs)), key=lambda i: _length(pairs[i]), reverse=True)
     outputs: dict[int, FloatsXd] = {}
     passes = []
-    most: int = model.attrs["max_batch_tokens"]
-    for batch in by_tokens(order, most, max(1, len(order)), lambda i: _length(pairs[i])):
+    lengths = [[tokens.stop - tokens.start for tokens in pair[1:]] for pair in pairs]
+    for batch in by_padded(lengths, model.attrs["max_batch_tokens"]):
         # By layer, then by text, then by pair.
         places = [
             (layer, pairs[i].doc, pairs[i][text])
@@ -125,10 +124,6 @@ def run_pairs(
         return []
 
     return [outputs[i] for i in range(len(pairs))], backprop_pairs
-
-
-def _length(pair: Pair) -> int:
-    return sum(tokens.stop - tokens.start for tokens in pair[1:])
 
 
 def _in_groups(size: int) -> Callable:

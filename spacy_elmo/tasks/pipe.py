@@ -17,6 +17,8 @@ Found = TypeVar("Found")
 class TaskPipe(TrainablePipe):
     """A component that learns from the annotated examples of a batch."""
 
+    reader: str  # of its own files
+
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
@@ -78,5 +80,10 @@ class TaskPipe(TrainablePipe):
             if len(samples) < N_SAMPLES:
                 samples.append(example)
             found.update(read(example.reference))
+        if not samples:
+            raise ValueError(
+                f"'{self.name}' gets no examples to train on: the file is empty, or not what its "
+                f"reader reads ({self.reader} reads .jsonl)"
+            )
         validate_get_examples(lambda: samples, f"{type(self).__name__}.initialize")
         return [example.predicted for example in samples], found

@@ -13,13 +13,13 @@ from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
 from .bidaf import AnswerModel
+from .log_sums import log_sum_exp
 from .naming import name_of
 from .pairs import read_halves
 from .pipe import TaskPipe
 from .qa_scorer import KEY
 
 MAX_DOCS = 256  # that are predicted at a time
-TINY = 1e-30
 DEFAULTS = {
     "model": {
         "@architectures": "spacy-elmo.BiDAFSelfAttention.v1",
@@ -71,6 +71,8 @@ class QuestionAnswerer(TaskPipe):
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """
+
+    reader = "spacy-elmo.QACorpus.v1"
 
     def __init__(
         self,
@@ -125,9 +127,23 @@ class QuestionAnswerer(TaskPipe):
 
     # Training
 
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples.
+        nlp (Optional[Language]): The pipeline.
+        RAISES (ValueError): There are no answers.
+        """
+        super().initialize(get_examples, nlp=nlp)
+        if not any(example.reference.spans.get(KEY) for example in get_examples()):
+            raise ValueError(
+                f"'{self.name}' finds no answer in doc.spans[{KEY!r}] of the training examples"
+            )
+
     def _learn(self, examples: list[Example]) -> Optional[float]:
-        examples = [example for example in examples if self._gold(example)]
-        if not examples:
+        if not any(self._gold(example) for example in examples):
             return None
         scores, backprop = self.model.begin_update([example.predicted for example in examples])
         loss, d_scores = self.get_loss(examples, scores)
@@ -146,16 +162,19 @@ class QuestionAnswerer(TaskPipe):
             to the scores.
         RAISES (ValueError): An answer is not in the context.
         """
+        xp = self.model.ops.xp
         loss, gradients = 0.0, []
         for example, values in zip(examples, scores):
-            gold = self.model.ops.xp.zeros_like(values)
-            for start, end in self._gold(example):
-                gold[start, 0] = gold[end - 1, 1] = 1.0
-            probabilities = self.model.ops.softmax(values, axis=0)
-            right = (probabilities * gold).sum(axis=0) + TINY
-            annotated = gold.any()
-            loss -= float(self.model.ops.xp.log(right).sum()) if annotated else 0.0
-            gradients.append(annotated * (probabilities - probabilities * gold / right))
+            answers = self._gold(example)
+            if not answers:
+                gradients.append(xp.zeros_like(values))
+                continue
+            right = xp.full_like(values, -xp.inf)
+            for start, end in answers:
+                right[start, 0], right[end - 1, 1] = values[start, 0], values[end - 1, 1]
+            log_sum, log_right = log_sum_exp(values, axis=0), log_sum_exp(right, axis=0)
+            loss += float((log_sum - log_right).sum())
+            gradients.append(xp.exp(values - log_sum) - xp.exp(right - log_right))
         return loss, gradients
 
     def _gold(self, example: Example) -> list[tuple[int, int]]:

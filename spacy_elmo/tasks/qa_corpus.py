@@ -10,9 +10,18 @@ from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
 from ..registry import registry
+from .lines import Integer, Schema, String, records
 from .pair_corpus import copy_examples, read_examples
 from .pairs import QUESTION, make_pair, read_halves
 from .qa_scorer import KEY, TEXTS
+
+ANSWER = {"text": String, "answer_start": Integer}
+SQUAD_QUESTION = {"id": Any, "question": String, "answers": records(ANSWER)}
+SQUAD_PARAGRAPH = {"context": String, "qas": records(SQUAD_QUESTION)}
+SQUAD = Schema(
+    {"data": records({"paragraphs": records(SQUAD_PARAGRAPH)})},
+    "a file of SQuAD 1.1; one of a question a line is named .jsonl",
+)
 
 
 @registry.readers("spacy-elmo.QACorpus.v1")
@@ -30,6 +39,11 @@ def make_qa_corpus(
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
     path = Path(path)
+    answer = {"text": "...", "answer_start": 0}
+    schema = Schema(
+        {**dict.fromkeys(groups, String), "answers": records(ANSWER)},
+        json.dumps({**dict.fromkeys(groups, "..."), "answers": [answer]}),
+    )
 
     def parse(nlp: Language, entry: dict[str, Any]) -> Doc:
         question, context = (entry[group] for group in groups)
@@ -39,9 +53,7 @@ def make_qa_corpus(
         if path.suffix == ".json":
             docs = (doc for _, doc in read_squad(path, nlp, groups))
             return copy_examples(path, docs, groups)
-        answer = {"text": "...", "answer_start": 0}
-        expected = json.dumps({**dict.fromkeys(groups, "..."), "answers": [answer]})
-        return read_examples(path, nlp, groups, parse, expected)
+        return read_examples(path, nlp, groups, schema, parse)
 
     return read
 
@@ -73,7 +85,9 @@ def make_question(
     for answer in answers:
         text, start = answer["text"], answer["answer_start"]
         if type(start) is not int or not isinstance(text, str):
-            raise TypeError("answers")
+            raise ValueError(
+                f'"text" must be a text and "answer_start" an integer, got {text!r} and {start!r}'
+            )
         if not text.strip() or start < 0 or context[start : start + len(text)] != text:
             raise ValueError(
                 f"the answer {text!r} does not stand at character {start} of the context of the "
@@ -101,13 +115,11 @@ def read_squad(
     """
     name = ""
     try:
-        for number, article in enumerate(json.loads(path.read_text("utf8"))["data"]):
+        for number, article in enumerate(SQUAD.parse(path.read_bytes())["data"]):
             for paragraph in article["paragraphs"]:
                 for one in paragraph["qas"]:
                     name = f", question {one['id']}"
                     texts = (one["question"], paragraph["context"])
                     yield number, make_question(nlp, *texts, one["answers"], groups)
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path}{name}: this is no SQuAD 1.1: {error!r}") from None
     except ValueError as error:
         raise ValueError(f"{path}{name}: {error}") from None

@@ -1,7 +1,7 @@
-"""Sentences from `.jsonl` files, one a line."""
+"""Docs from `.jsonl` files, one a line."""
 
 import gzip
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, Union
 
@@ -22,15 +22,36 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
     path = Path(path)
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf8") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_named_errors(path, file), 1):
             if not line.strip():
                 continue
             try:
-                yield make(line)
+                made = make(line)
             except ValueError as error:
                 raise ValueError(f"{path}:{number}: {error}") from None
+            yield made
+
+
+def _named_errors(path: Path, lines: Iterable[str]) -> Iterator[str]:
+    try:
+        yield from lines
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: this is no UTF-8: {error.reason}") from None
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise ValueError(f"{path}: this is no whole gzip file: {error}") from None
 
 
 def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
     """RETURNS (Doc): A Doc of these words that is one sentence."""
     return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
+
+
+def copy_tokens(doc: Doc) -> Doc:
+    """RETURNS (Doc): Another Doc with the same words, spaces and sentences, to predict from."""
+    known = doc.has_annotation("SENT_START")
+    return Doc(
+        doc.vocab,
+        words=[token.text for token in doc],
+        spaces=[bool(token.whitespace_) for token in doc],
+        sent_starts=[bool(token.is_sent_start) for token in doc] if known else None,
+    )

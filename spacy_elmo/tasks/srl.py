@@ -36,6 +36,7 @@ from .srl_model import (
 PREDICATES = ("model", "verbs", "gold")
 TINY = 1e-30
 VERBS = ("VERB", "AUX")
+FINDS_PREDICATES = "finds_predicates"  # key of cfg: whether they were learned; earlier none
 DEFAULTS = {
     "model": {
         "@architectures": "spacy-elmo.SRL.v1",
@@ -96,7 +97,8 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     name (str): Name of the pipe.
     predicates (str): Which tokens are predicates, in prediction: "model", those that it
         finds; "verbs", those whose `pos_` is VERB or AUX; "gold", those of the spans that
-        stand in `doc.spans["srl"]` already, and in an evaluation those of the reference.
+        stand in `doc.spans["srl"]` already, and in an evaluation those of the reference. Only
+        with "model" does training teach it to find them.
     segmenter (Callable[[Doc], List[Segment]]): What cuts Docs into the sentences that are read.
     max_batch_tokens (int): Most tokens that the encoder reads at a time, a sentence counted
         once for each of its predicates.
@@ -104,6 +106,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     RAISES (ValueError): A value is impossible.
     """
 
+    reader = "spacy-elmo.SRLCorpus.v1"
     own_labels = (PREDICATE,)
 
     def __init__(
@@ -139,9 +142,14 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): The roles of each
             predicate, V among them, a Doc; None where the predicates are not given.
         RAISES (ValueError): The pipe has no labels; or the predicates are the verbs, and a Doc
-            has no parts of speech.
+            has no parts of speech; or it is to find them, and was trained without.
         """
         self._require_labels()
+        if self.predicates == "model" and self.cfg.get(FINDS_PREDICATES) is False:
+            raise ValueError(
+                f"'{self.name}' was not trained to find predicates: give them (predicates = "
+                f"'verbs' or 'gold'), or train it with predicates = 'model'"
+            )
         return self._predict(docs, self._find_predicates)
 
     def _predict(self, docs: Iterable[Doc], find: Callable) -> list[Optional[Frames]]:
@@ -233,6 +241,8 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         instances = self._training_instances(examples, gold)
         if not instances:
             return None
+        if self.predicates == "model" or FINDS_PREDICATES not in self.cfg:
+            self.cfg[FINDS_PREDICATES] = self.predicates == "model"
         total = 0.0
         score, backprop = self.model.begin_update([example.predicted for example in examples])
         for batch in self._batches(instances):

@@ -1,14 +1,15 @@
 """Frames, a predicate with its roles, in a Doc: the span group `doc.spans["srl"]`."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from itertools import pairwise
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.training import Example
 
 from ..embedding.segmenters import Segment, Segmenter
+from .aligning import Align, to_predicted, to_reference
 from .bio import BIOTags, LabeledSpan
 from .naming import name_of
 
@@ -20,7 +21,7 @@ Frames = dict[int, list[LabeledSpan]]  # by the token of the predicate
 def read_frames(doc: Doc) -> Optional[Frames]:
     """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles of each
     predicate, V among them; None where the Doc has no such span group.
-    RAISES (ValueError): A span's id is no token."""
+    RAISES (ValueError): A span's id is no token, or that of V is not its first."""
     if KEY not in doc.spans:
         return None
     frames: Frames = {}
@@ -30,6 +31,12 @@ def read_frames(doc: Doc) -> Optional[Frames]:
                 f"the span {span.label_} ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
                 f"{name_of(doc)} has the id {span.id}, which is none of its {len(doc)} tokens: "
                 f"the id is the token of the predicate"
+            )
+        if span.label_ == PREDICATE and span.start != span.id:
+            raise ValueError(
+                f"the span V ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{name_of(doc)} has the id {span.id}, but V begins at its predicate: make it with "
+                f"span_id={span.start}"
             )
         frames.setdefault(span.id, []).append((span.start, span.end, span.label_))
     return {predicate: sorted(frames[predicate]) for predicate in sorted(frames)}
@@ -84,38 +91,34 @@ def gold_frames(example: Example) -> Optional[Frames]:
     """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The reference's frames, in
     tokens of the predicted Doc; None where the reference has none."""
     frames = read_frames(example.reference)
-    return frames and _align(
-        frames, example.reference, example.predicted, example.alignment.y2x.__getitem__
-    )
+    return frames and _align(frames, to_predicted(example), example.alignment.y2x)
 
 
 def predicted_frames(example: Example) -> Frames:
     """RETURNS (Dict[int, List[Tuple[int, int, str]]]): The predicted frames, in tokens of
     the reference."""
     frames = read_frames(example.predicted) or {}
-    return _align(frames, example.predicted, example.reference, example.alignment.x2y.__getitem__)
+    return _align(frames, to_reference(example), example.alignment.x2y)
 
 
-def _align(frames: Frames, doc: Doc, other: Doc, tokens_of: Callable) -> Frames:
-    """Frames in the tokens of another Doc of the same text. As spaCy does, what has no
-    tokens of its own there is left out."""
-    if [token.text for token in doc] == [token.text for token in other]:
-        return frames
+def _align(frames: Frames, align: Align, tokens_of: Any) -> Frames:
+    """Frames in the tokens of another Doc of the same text. What has no tokens of its own there
+    is left out; of two predicates of one token the second is."""
     aligned: Frames = {}
     for predicate, roles in frames.items():
-        found = tokens_of(predicate)
-        if not len(found):
+        tokens = tokens_of[predicate]
+        if not len(tokens) or int(tokens[0]) in aligned:
             continue
-        role = aligned.setdefault(int(found[0]), [])
-        for start, end, label in roles:
-            tokens = tokens_of(slice(start, end))
-            if len(tokens) and _same(doc[start:end], other[tokens[0] : tokens[-1] + 1]):
-                role.append((int(tokens[0]), int(tokens[-1]) + 1, label))
+        found = [(align(start, end), label) for start, end, label in roles]
+        aligned[int(tokens[0])] = [(*span, label) for span, label in found if span is not None]
     return aligned
 
 
-def _same(span: Span, other: Span) -> bool:
-    return "".join(span.text.split()).lower() == "".join(other.text.split()).lower()
+def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan]:
+    """RETURNS (List[Tuple[int, int, str]]): The roles of a predicate, V among them."""
+    if any(label == PREDICATE for _, _, label in roles):
+        return roles
+    return sorted([*roles, (predicate, predicate + 1, PREDICATE)])
 
 
 def checked_frames(
@@ -131,15 +134,14 @@ def checked_frames(
     labels (Collection[str]): The known labels.
     RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
     RAISES (ValueError): Two roles of a predicate overlap, one reaches out of its sentence or
-        has another label, or V does not begin at the predicate.
+        has another label.
     """
     checked: Frames = {}
     for segment in segmenter(doc):
         for predicate, roles in frames.items():
             if segment.keep_start <= predicate < segment.keep_end:
-                if all(label != PREDICATE for _, _, label in roles):
-                    roles = sorted([*roles, (predicate, predicate + 1, PREDICATE)])
-                fault = _fault(roles, predicate, segment, labels)
+                roles = with_predicate(predicate, roles)
+                fault = _fault(roles, segment, labels)
                 if fault:
                     raise ValueError(
                         f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc "
@@ -149,9 +151,7 @@ def checked_frames(
     return checked
 
 
-def _fault(
-    roles: list[LabeledSpan], predicate: int, segment: Segment, labels: Collection[str]
-) -> str:
+def _fault(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) -> str:
     """What is wrong with the roles of a predicate, if anything."""
     for one, other in pairwise(roles):
         if other[0] < one[1]:
@@ -164,8 +164,6 @@ def _fault(
                 f"correct one of them. A Doc without sentences is cut into some unless segmenter "
                 f"is spacy-elmo.sentences.v1"
             )
-        if label == PREDICATE and start != predicate:
-            return f"{_show(role)} does not begin at the predicate"
         if label not in labels:
             return f"{_show(role)} has a label that is none of those the pipe was initialized with"
     return ""

@@ -96,6 +96,23 @@ def test_it_listens_to_a_tok2vec(task):
     assert nlp.get_pipe("tok2vec").model.to_bytes() != untrained
 
 
+def test_a_tok2vec_sees_all_docs_of_a_batch(task):
+    """Those without annotation, too: spaCy's listener refuses other Docs than it was sent."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": task.tok2vec})
+    task.add(nlp, {"@architectures": "spacy.Tok2VecListener.v1", "width": 16})
+    data = task.examples(nlp)
+    optimizer = nlp.initialize(lambda: data)
+    plain = Example(task.docs(nlp)[0], task.docs(nlp)[0])
+    assert nlp.update([plain, *data], sgd=optimizer)[task.factory] > 0.0
+
+
+def test_a_corpus_without_examples_is_named(task, make):
+    if task is not TEXTPAIR:  # which is spaCy's textcat there
+        with pytest.raises(ValueError, match=f"'{task.factory}' gets no examples .* .jsonl"):
+            make(task).initialize(list)
+
+
 def test_the_language_model_reads_a_training_sentence_once(task, make, computed):
     """Each token once, in whatever batches; what a frozen model computed is kept for the next
     epoch."""

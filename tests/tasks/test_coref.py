@@ -78,6 +78,24 @@ def test_training_reads_some_sentences(make, monkeypatch):
     assert read[1] == read[0]
 
 
+def test_training_reads_few_tokens(make, monkeypatch):
+    """Where sentences are long; never less than one."""
+    monkeypatch.setattr("spacy_elmo.tasks.coref.MAX_TRAINING_TOKENS", 9)
+    pipe = make(COREF, max_training_sentences=4).get_pipe("elmo_coref")
+    for length, n_read in ((2, 4), (4, 2), (20, 1)):
+        n = 5 * length
+        doc = Doc(pipe.vocab, words=["a"] * n, sent_starts=[i % length == 0 for i in range(n)])
+        assert {len(pipe._training_segments(doc)) for _ in range(20)} == {n_read}
+    assert pipe._training_segments(Doc(pipe.vocab)) == []
+
+
+def test_only_singletons_teach_nothing(make):
+    nlp = make(COREF, singletons=False)
+    doc = make_doc(nlp.vocab, ["Tom", "ran"], [[(0, 1)]])
+    with pytest.raises(ValueError, match="singletons = false, but all clusters .* one mention"):
+        nlp.initialize(lambda: [Example(nlp.make_doc("Tom ran"), doc)])
+
+
 @pytest.mark.parametrize("singletons", [True, False])
 def test_gradients(make, singletons):
     """Of the weights, of both losses, through the tok2vec, by finite differences."""

@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.coref_clusters import gold_clusters, write_clusters
+from spacy_elmo.tasks.coref_clusters import gold_clusters, predicted_clusters, write_clusters
 from spacy_elmo.tasks.coref_corpus import make_doc
 
 from tasks import COREF, cluster_examples
@@ -75,3 +75,14 @@ def test_other_tokens_than_the_reference():
     write_clusters(reference, [[(0, 1), (4, 5), (1, 2)], [(2, 3)]])
     predicted = Doc(nlp.vocab, words=["He", "cannot", "see", "it"], spaces=[1, 1, 1, 0])
     assert gold_clusters(Example(predicted, reference)) == [[(0, 1), (3, 4)]]
+
+
+def test_mentions_that_differ_in_whitespace_are_one():
+    """A mention has one cluster, and stands there once, in other tokens, too."""
+    nlp = spacy.blank("en")
+    predicted = Doc(nlp.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
+    reference = Doc(nlp.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
+    for clusters in ([[(0, 1), (0, 2), (3, 4)]], [[(0, 1), (3, 4)], [(0, 2)]]):
+        write_clusters(predicted, clusters)
+        assert predicted_clusters(Example(predicted, reference)) == [[(0, 1), (2, 3)]]
+        assert gold_clusters(Example(reference, predicted)) == [[(0, 1), (2, 3)]]

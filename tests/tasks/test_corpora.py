@@ -73,10 +73,20 @@ def test_tags(read_lines):
     assert not one.reference.ents
 
 
-LINES_ALONE = pytest.mark.parametrize("read_lines", ["x.jsonl", "x.jsonl.gz"], indirect=True)
+def test_a_group_of_tags_that_are_missing(tmp_path):
+    """No annotation at all is none; of some tokens it cannot be told."""
+    docs = [Doc(NLP.vocab, words=TAGS["words"]) for _ in range(2)]
+    path = tmp_path / "x.spacy"
+    DocBin(docs=docs[:1]).to_disk(path)
+    (example,) = read("BIOCorpus", path, spans_key="chunks")
+    assert "chunks" not in example.reference.spans
+    docs[1].set_ents([docs[1][1:3]], default="missing")
+    docs[1].set_ents([], outside=[docs[1][1:3]], default="unmodified")
+    DocBin(docs=docs).to_disk(path)
+    with pytest.raises(ValueError, match=r"token 0 \('In'\) of the Doc 'In New York' has no"):
+        read("BIOCorpus", path, spans_key="chunks")
 
 
-@LINES_ALONE
 def test_roles(read_lines):
     lines = [ROLES, {"words": ["Yes", "."], "frames": []}]
     examples = read_lines("SRLCorpus", *lines)
@@ -89,7 +99,12 @@ def test_roles(read_lines):
         assert "srl" not in example.predicted.spans
 
 
-@LINES_ALONE
+def test_a_predicate_without_a_tag(read_lines):
+    for tags in (["O"] * 4, ["B-ARG0", "O", "O", "O"]):
+        (example,) = read_lines("SRLCorpus", {**ROLES, "frames": [{"pred": 1, "tags": tags}]})
+        assert (1, 2, "V") in read_frames(example.reference)[1]
+
+
 def test_equal_frames_count_once(read_lines):
     (example,) = read_lines("SRLCorpus", {**ROLES, "frames": [FRAME, FRAME]})
     assert len(example.reference.spans["srl"]) == 2
@@ -134,7 +149,8 @@ def test_questions_of_squad(tmp_path):
     wrong = squad({**QUESTION, "id": "c", "answers": [{"text": "Rome", "answer_start": 0}]})
     for data, message in (
         ({"data": [wrong]}, r"qa\.json, question c: the answer 'Rome' does not"),
-        ({"dataset": []}, r"qa\.json: this is no SQuAD 1\.1: KeyError"),
+        ({"dataset": []}, r'qa\.json: "data" is missing: expected a file of SQuAD 1\.1; one of'),
+        ({"data": [squad({**QUESTION})]}, r'\["qas"\]\[0\]\["id"\] is missing'),
     ):
         with pytest.raises(ValueError, match=message):
             read("QACorpus", write(tmp_path / "qa.json", data))
@@ -180,20 +196,25 @@ def answer(**changed):
 
 WRONG = {
     ("BIOCorpus", json.dumps(TAGS)): [
-        ("New York", "expected {"),
-        ({"words": ["In"]}, "expected {"),
-        ({"words": [1], "tags": ["O"]}, "expected {"),
+        ("New York", r"this is no JSON \(.*\): expected {"),
+        ({"words": ["In"]}, '"tags" is missing: expected {'),
+        (
+            {"words": [1], "tags": ["O"]},
+            r'"words"\[0\] should be a valid string, got 1: expected {',
+        ),
+        ({"words": "In", "tags": ["O"]}, '"words" should be a valid array, got "In"'),
         ({**TAGS, "tags": TAGS["tags"][1:]}, "3 words, but 2 tags"),
         ({**TAGS, "tags": ["O", "I-LOC", "I-LOC"]}, "token 1: I-LOC follows O"),
         ({**TAGS, "tags": ["O", "LOC", "I-LOC"]}, "token 1: .*'LOC'"),
     ],
     ("SRLCorpus", json.dumps(ROLES)): [
-        ("{", '"words": .*found {'),
-        ({"words": ["a"]}, '"frames"'),
-        ({"words": "ab", "frames": 1}, '"frames"'),
-        ({"words": [""], "frames": []}, '"words"'),
+        ("{", "no JSON"),
+        ({"words": ["a"]}, '"frames" is missing'),
+        ({"words": "ab", "frames": 1}, '"words" should be a valid array, got "ab"'),
+        ({"words": [""], "frames": []}, r'"words"\[0\] .*at least 1 character, got ""'),
         (frames({"pred": 4}), '"pred".*0 to 3, got 4'),
-        (frames({"pred": "1"}), '"pred".*got 1'),
+        (frames({"pred": "1"}), r'"frames"\[0\]\["pred"\] should be a valid integer, got "1"'),
+        (frames({"pred": 2}), r"the span V \(1, 3\) .* has the id 2, but V begins"),
         (frames({"tags": ["O"]}), "4 words, but 1 tags of token 1"),
         (frames({"tags": ["O", "B-V", "I-ARG0", "O"]}), "token 2: I-ARG0 follows B-V"),
         (frames({"tags": ["O", "B-V", "S-ARG0", "O"]}), "'S-ARG0'"),
@@ -201,13 +222,15 @@ WRONG = {
         (frames({}, {"tags": ["O"] * 4}), "token 1 has two different frames"),
     ],
     ("CorefCorpus", json.dumps(CLUSTERS)): [
-        ("{", '"words": .*found {'),
-        ("[1]", '"words": .*found'),
-        ({"words": ["a"]}, '"clusters"'),
-        ({**CLUSTERS, "words": ["", *"abcdef"]}, '"words"'),
-        (clusters([0, 1]), '"clusters"'),
-        (clusters([[0, 1, 2]]), '"clusters"'),
-        (clusters([["0", 1]]), '"clusters"'),
+        ("{", "no JSON"),
+        ("[1]", "should be an object, got .1.: expected"),
+        ({"words": ["a"]}, '"clusters" is missing'),
+        ({**CLUSTERS, "words": ["", *"abcdef"]}, r'"words"\[0\]'),
+        ({**CLUSTERS, "words": "Ann ran."}, '"words" should be a valid array, got "Ann ran."'),
+        ({**CLUSTERS, "sentence_starts": 0}, '"sentence_starts" should be a valid array, got 0'),
+        (clusters([0, 1]), r'"clusters"\[0\]\[0\]'),
+        (clusters([[0, 1, 2]]), r'"clusters"\[0\]\[0\] .*got .0, 1, 2.'),
+        (clusters([["0", 1]]), r'"clusters"\[0\]\[0\]\[0\] .*integer, got "0"'),
         (clusters([[0, 8]]), r"\[0, 8\] is no mention.*<= 7"),
         (clusters([[3, 3]]), r"\[3, 3\] is no mention"),
         (clusters([[-1, 3]]), r"\[-1, 3\] is no mention"),
@@ -218,15 +241,23 @@ WRONG = {
     ("QACorpus", json.dumps(QUESTION)): [
         (answer(text="Rom"), "'Rom' does not stand at character 3"),
         (answer(text=""), "'' does not stand"),
-        (answer(answer_start="3"), "expected .*answer_start"),
-        ({**QUESTION, "answers": [{"text": "Rome"}]}, "expected"),
-        ({**QUESTION, "context": None}, "expected"),
+        (answer(answer_start="3"), r'\["answer_start"\] should be a valid integer, got "3"'),
+        (
+            {**QUESTION, "answers": [{"text": "Rome"}]},
+            r'"answers"\[0\]\["answer_start"\] is missing',
+        ),
+        ({**QUESTION, "context": None}, '"context" should be a valid string, got null: expected'),
+        ({**QUESTION, "context": ["a"] * 99}, r'got \["a", "a", .*\.\.\.: expected'),
+        ({**QUESTION, "question": ""}, "the question of the Doc .* has no tokens"),
     ],
     ("TextPairCorpus", json.dumps(PAIR)): [
-        (line, r'expected {"premise": "\.\.\."')
-        for line in ("{", "[1]", {"premise": "A man"}, {**PAIR, "label": 1})
-    ]
-    + [({**PAIR, "hypothesis": [1]}, r'expected {"premise": "\.\.\."')],
+        ("{", r'no JSON .* expected {"premise": "\.\.\."'),
+        ("[1]", "should be an object"),
+        ({"premise": "A man"}, '"hypothesis" is missing'),
+        ({**PAIR, "label": 1}, '"label" should be a valid string, got 1'),
+        ({**PAIR, "hypothesis": [1]}, r'"hypothesis" should be a text, or .* its words, got \[1\]'),
+        ({**PAIR, "hypothesis": ""}, "the hypothesis of the Doc .* has no tokens"),
+    ],
 }
 
 
@@ -240,3 +271,22 @@ def test_wrong_lines_are_named(tmp_path, reader, good, line, named):
         read(reader, path)
     assert str(error.value).startswith(f"{path}:2: ")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "named"),
+    [
+        (
+            "x.jsonl",
+            json.dumps(TAGS, ensure_ascii=False).replace("In", "Än").encode("latin1"),
+            "UTF-8",
+        ),
+        ("x.jsonl.gz", json.dumps(TAGS).encode(), "no whole gzip file"),
+        ("x.jsonl.gz", gzip.compress(json.dumps(TAGS).encode())[:-9], "no whole gzip file"),
+    ],
+)
+def test_files_of_another_kind_are_named(tmp_path, name, content, named):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=named) as error:
+        read("BIOCorpus", tmp_path / name)
+    assert str(error.value).startswith(f"{tmp_path / name}: ")

@@ -85,6 +85,19 @@ def test_entities_that_stand_before_are_kept(trained):
     assert (4, 6, "LOC") in spans_of(doc)
 
 
+def test_blocked_tokens_are_kept(trained):
+    """As by spaCy's `ner`: they are no part of an entity, and a later pipe sees that."""
+    doc = trained.make_doc(ENTITIES[0][0])
+    free = spans_of(trained(trained.make_doc(ENTITIES[0][0])))
+    start, end, _ = free[0]
+    doc.set_ents([], blocked=[doc[start:end]], default="missing")
+    assert spans_of(trained(doc)) == free[1:]
+    assert [(doc[i].ent_iob, doc[i].ent_type) for i in range(start, end)] == [(3, 0)] * (
+        end - start
+    )
+    assert {token.ent_iob for token in doc[end:]} <= {1, 2, 3}
+
+
 def test_missing_annotation_teaches_nothing(trained):
     """Tokens of which all is missing."""
     biluo = ["U-PER", "-", "-", "-"]

@@ -104,6 +104,24 @@ def test_gradients(make, window, overlap):
     check_gradients(pipe.model, loss)
 
 
+@pytest.mark.parametrize("gap", [1.0, 72.0, 3000.0])
+def test_loss_of_scores_far_apart(trained, gap):
+    """Minus the log of the probability, by the formula in float64."""
+    example = question_examples(trained)[0]
+    start = example.reference.spans["context"][0].start
+    (answer,) = example.reference.spans["answer"]
+    scores = np.zeros((len(example.reference) - start, 2), dtype="float32")
+    scores[-1] = gap
+    assert answer.end < len(example.reference)
+    loss, (gradient,) = trained.get_pipe("elmo_qa").get_loss([example], [scores])
+    total = np.log(np.exp(scores.astype("float64") - gap).sum(axis=0)) + gap
+    assert loss == pytest.approx(total.sum(), rel=1e-6)
+    wanted = np.exp(scores - total)
+    wanted[answer.start - start, 0] -= 1.0
+    wanted[answer.end - 1 - start, 1] -= 1.0
+    np.testing.assert_allclose(gradient, wanted, atol=1e-6)
+
+
 def test_the_best_span_is_that_of_all():
     rng = np.random.default_rng(0)
     for n_tokens in (1, 2, 9, 30):
@@ -144,6 +162,15 @@ def test_answers_outside_of_the_context_are_named(trained):
     doc.spans["answer"] = [doc[1:3]]
     with pytest.raises(ValueError, match=r"'gave Tom' \(1, 3\).*'Who gave Tom.*\(6, 15\)"):
         trained.update([Example(copy_pair(doc, QUESTION), doc)])
+
+
+def test_training_without_answers(make):
+    nlp = make(QA)
+    data = question_examples(nlp)
+    for example in data:
+        example.reference.spans["answer"] = []
+    with pytest.raises(ValueError, match=r"'elmo_qa' finds no answer in doc.spans\['answer'\]"):
+        nlp.initialize(lambda: data)
 
 
 def test_docs_that_are_no_pairs(trained):

@@ -118,18 +118,27 @@ def test_gold_predicates(trained, tmp_path):
     assert nlp.evaluate(given)["srl_predicates_f"] == 0.0
 
 
-def test_gold_predicates_are_not_asked_for_in_training(make):
-    """The tags V of sentences without a flag cost nothing."""
+def test_gold_predicates_are_not_asked_for_in_training(make, tmp_path):
+    """The tags V of sentences without a flag cost nothing, and are not known afterwards."""
 
-    def first_loss(predicates):
+    def first_loss(predicates, after=None):
         nlp = make(SRL, predicates=predicates)
         data = role_examples(nlp)
         nlp.initialize(lambda: data)
-        return nlp.update(data)["elmo_srl"]
+        loss = nlp.update(data)["elmo_srl"]
+        if after:
+            nlp.to_disk(tmp_path)
+            changed = {"components": {"elmo_srl": {"predicates": after}}}
+            spacy.load(tmp_path, config=changed)(ROLES[0][0])
+        return loss
 
     # Before the first step all 13 tags are equally probable.
     once = sum(len(text.split()) for text, _ in ROLES)
     per_predicate = sum(len(text.split()) * len(frames) for text, frames in ROLES)
+    with pytest.raises(ValueError, match="'elmo_srl' was not trained to find predicates: give"):
+        first_loss("gold", after="model")
+    first_loss("gold", after="gold")
+    first_loss("model", after="model")
     assert first_loss("gold") == pytest.approx(per_predicate * np.log(13), rel=1e-4)
     assert first_loss("model") == pytest.approx((per_predicate + once) * np.log(13), rel=1e-4)
 
@@ -166,7 +175,7 @@ def spans(doc, *roles):
         ([(0, 2, "ARG0", 3), (1, 3, "ARG1", 3)], r"'ran'.*token 3.*ARG0 \(0, 2\).*ARG1 \(1, 3\)"),
         ([(0, 1, "ARG0", 5), (5, 6, "V", 5)], r"ARG0 \(0, 1\) reaches.*sentence \(4, 7\)"),
         ([(0, 1, "ARG9", 1)], r"ARG9 \(0, 1\) has a label"),
-        ([(0, 1, "V", 1)], r"V \(0, 1\) does not begin"),
+        ([(0, 1, "V", 1)], r"V \(0, 1\).* begins at its predicate.*span_id=0"),
         ([(0, 3, "ARG0", 1)], "overlap"),  # the predicate itself is V
         ([(0, 1, "ARG0", 99)], "id 99.*7 tokens"),
     ],
@@ -191,3 +200,12 @@ def test_other_tokens_than_the_reference():
     spans(reference, (0, 1, "ARG0", 3), (2, 3, "ARGM-NEG", 3), (1, 3, "ARGM-MOD", 3))
     predicted = Doc(nlp.vocab, words=["He", "cannot", "swim", "."], spaces=[1, 1, 0, 0])
     assert gold_frames(Example(predicted, reference)) == {2: [(0, 1, "ARG0"), (1, 2, "ARGM-MOD")]}
+
+
+def test_two_predicates_of_one_token():
+    """The first is kept."""
+    nlp = spacy.blank("en")
+    reference = Doc(nlp.vocab, words=["I", "wan", "na", "go"], spaces=[1, 0, 1, 0])
+    spans(reference, (0, 1, "ARG0", 1), (1, 2, "V", 1), (3, 4, "ARG1", 2), (2, 3, "V", 2))
+    predicted = Doc(nlp.vocab, words=["I", "wanna", "go"])
+    assert gold_frames(Example(predicted, reference)) == {1: [(0, 1, "ARG0")]}

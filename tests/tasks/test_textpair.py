@@ -118,6 +118,9 @@ def test_accuracy_counts_docs(trained):
     data = pair_examples(trained)
     for example in data[:2]:
         example.reference.cats = {"neutral": 1.0}
+    none = pair_examples(trained)[:1]
+    none[0].reference.cats = {"contradiction": 0.0, "neutral": 0.0}
+    assert trained.evaluate(none)["cats_acc"] is None
     scores = trained.evaluate(data)
     assert scores["cats_acc"] == pytest.approx(4 / 6)
     assert scores["cats_micro_f"] == pytest.approx(4 / 6)

@@ -121,6 +121,30 @@ def test_padding_changes_nothing(cell):
         assert not row[len(one) :].any()
 
 
+def test_few_tokens_at_a_time(monkeypatch):
+    """Sequences of very different lengths are read in groups, each as if it were alone."""
+    monkeypatch.setattr("spacy_elmo.tasks.birnn.MAX_TOKENS", 12)
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(n, 3)).astype("float32") for n in (1, 9, 0, 2, 20, 2, 3)]
+    layer = build_birnn(4)
+    layer.initialize(X=X)
+    sizes = []
+    forward = BidirectionalRNN.forward
+
+    def count(self, x, mask):
+        sizes.append(mask.numel())
+        return forward(self, x, mask)
+
+    monkeypatch.setattr(BidirectionalRNN, "forward", count)
+    found, backprop = layer(X, is_train=True)
+    assert max(sizes) == 20 and sorted(sizes)[-2] <= 12
+    d_X = backprop([np.ones_like(y) for y in found])
+    for x, y, d_x in zip(X, found, d_X):
+        alone, backprop_alone = layer([x], is_train=True)
+        np.testing.assert_allclose(y, alone[0], atol=1e-6)
+        np.testing.assert_allclose(d_x, backprop_alone([np.ones_like(y)])[0], atol=1e-6)
+
+
 def test_only_empty_sequences():
     padded, mask = pad([torch.randn(0, 3)])
     assert padded.shape == (1, 1, 3) and not mask.any()
