@@ -10,6 +10,7 @@ from .download import download_cli
 from .dump_token_embeddings import dump_token_embeddings_cli
 from .embed import embed_cli
 from .errors import command
+from .evaluate import evaluate_cli
 from .info import info_cli
 from .init_pretraining import init_pretraining_cli
 from .init_training import init_training_cli
@@ -33,6 +34,7 @@ elmo_cli.command("corpus")(command(corpus_cli))
 elmo_cli.command("download")(command(download_cli))
 elmo_cli.command("dump-token-embeddings")(command(dump_token_embeddings_cli))
 elmo_cli.command("embed")(command(embed_cli))
+elmo_cli.command("evaluate")(command(evaluate_cli))
 elmo_cli.command("info")(command(info_cli))
 elmo_cli.command("init-pretraining")(command(init_pretraining_cli))
 elmo_cli.command("init-config", hidden=True)(command(init_pretraining_cli))  # its earlier name

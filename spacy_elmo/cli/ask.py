@@ -30,9 +30,11 @@ def ask_cli(
         raise ValueError(f"the pipeline '{pipeline}' has no elmo_qa, it has {has}")
     groups = pipe.model.attrs["groups"]
     text = file.read_text("utf8")
-    doc = nlp(make_pair(nlp, question, text, groups))
-    if not doc.spans[KEY]:
+    if not text.strip():
         raise ValueError(f"{file} is empty: there is no text with an answer")
+    if not question.strip():
+        raise ValueError("the question is empty")
+    doc = nlp(make_pair(nlp, question, text, groups))
     (answer,) = doc.spans[KEY]
     context = read_halves(doc, groups).second
     first = max(context.start, answer.start - AROUND)

@@ -12,6 +12,17 @@ from .errors import check_new
 
 # In spaCy, `lemmatizer` is the one of rules and tables.
 TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
+# What reads the files of a component; Docs of two texts need it in a .spacy file, too.
+READERS = {
+    "elmo_crf": "spacy-elmo.BIOCorpus.v1",
+    "elmo_srl": "spacy-elmo.SRLCorpus.v1",
+    "elmo_coref": "spacy-elmo.CorefCorpus.v1",
+    "elmo_textpair": "spacy-elmo.TextPairCorpus.v1",
+    "elmo_qa": "spacy-elmo.QACorpus.v1",
+}
+PAIRS = ("elmo_textpair", "elmo_qa")
+# Those with recurrent layers of their own learn faster from the vectors as they are.
+WITH_ENCODER = (*PAIRS, "elmo_srl", "elmo_coref")
 PAGE = "https://spacy.io/api#architecture-pipeline"
 
 
@@ -28,8 +39,10 @@ def init_training_cli(
     weights: str = typer.Option(
         "en_small", help="Language model: a path, an https:// URL, or a published model's name"
     ),
-    train: Optional[Path] = typer.Option(None, exists=True, help="Training data: .spacy"),
-    dev: Optional[Path] = typer.Option(None, exists=True, help="Development data: .spacy"),
+    train: Optional[Path] = typer.Option(
+        None, exists=True, help="Training data: .spacy, or .jsonl of elmo_srl and so on"
+    ),
+    dev: Optional[Path] = typer.Option(None, exists=True, help="Development data, likewise"),
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
 ) -> None:
     """Write a config for `spacy train`: components with ELMo beside their own embeddings,
@@ -42,6 +55,10 @@ def init_training_cli(
     names = [name.strip() for name in pipeline.split(",") if name.strip()]
     config, idle = training_config(names, lang=lang, weights=weights)
     config["paths"].update(train=train and str(train), dev=dev and str(dev))
+    for split, path in (("train", train), ("dev", dev)):
+        reader = reader_of(names, path)
+        if reader is not None:
+            config["corpora"][split] = {"@readers": reader, "path": f"${{paths.{split}}}"}
     if str(output) == "-":
         print(config.to_str())
         return
@@ -50,6 +67,28 @@ def init_training_cli(
         msg.warn(f"'{name}' has no tok2vec: it runs, and does not use ELMo")
     given = "" if train and dev else " --paths.train train.spacy --paths.dev dev.spacy"
     msg.good(f"Wrote {output}", f"python -m spacy train {output} --output training{given}")
+
+
+def reader_of(names: list[str], path: Optional[Path]) -> Optional[str]:
+    """Find what reads the files of components that have files of their own.
+
+    names (List[str]): The components.
+    path (Optional[Path]): A file, if it is known.
+    RETURNS (Optional[str]): A reader; None for spaCy's.
+    RAISES (ValueError): The components are trained on different files, or none reads this one.
+    """
+    own = [name for name in names if name in READERS]
+    is_docs = path is None or path.is_dir() or path.suffix == ".spacy"
+    if is_docs and not set(own).intersection(PAIRS):
+        return None
+    if not own:
+        raise ValueError(f"{path}: {', '.join(names)} learn from .spacy files: see `spacy convert`")
+    if len(names) > 1:
+        raise ValueError(
+            f"--pipeline: {' and '.join(names)} learn from files of different kinds: write a "
+            f"config for each, and put them into one pipeline by `source`"
+        )
+    return READERS[own[0]]
 
 
 def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Config, list[str]]:
@@ -81,7 +120,11 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
     idle = [
         name
         for name, component in components.items()
-        if not _reads(component, tok2vec, language.get_factory_meta(name).default_config)
+        if not _reads(
+            component,
+            {**tok2vec["embed"], "width": None} if name in WITH_ENCODER else tok2vec,
+            language.get_factory_meta(name).default_config,
+        )
     ]
     if len(idle) == len(names):
         raise ValueError(f"no component of {', '.join(names)} has a tok2vec, which ELMo needs")

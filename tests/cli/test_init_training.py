@@ -78,6 +78,44 @@ def test_paths_and_language(folder):
 
 
 @pytest.mark.parametrize(
+    ("pipeline", "train", "reader"),
+    [
+        ("elmo_textpair", None, "spacy-elmo.TextPairCorpus.v1"),
+        ("elmo_qa", "data.spacy", "spacy-elmo.QACorpus.v1"),
+        ("elmo_srl", "data.jsonl", "spacy-elmo.SRLCorpus.v1"),
+        ("elmo_coref", "data.jsonl", "spacy-elmo.CorefCorpus.v1"),
+        ("elmo_crf", "data.jsonl", "spacy-elmo.BIOCorpus.v1"),
+        ("elmo_crf,elmo_srl", "data.spacy", "spacy.Corpus.v1"),
+    ],
+)
+def test_readers_of_tasks(folder, pipeline, train, reader):
+    """A task's own files are read by its own reader."""
+    (folder / "data.jsonl").write_text("", "utf8")
+    run("a.cfg", "--pipeline", pipeline, *(("--train", train) if train else ()))
+    corpora = Config().from_disk("a.cfg", interpolate=False)["corpora"]
+    assert corpora["train"]["@readers"] == reader
+    assert corpora["train"]["path"] == "${paths.train}"
+    name = pipeline.split(",")[-1]
+    tok2vec = Config().from_disk("a.cfg")["components"][name]["model"]["tok2vec"]
+    if name == "elmo_crf":
+        assert tok2vec["encode"] and tok2vec["embed"]["width"]
+    else:
+        assert tok2vec["@architectures"] == "spacy-elmo.ConcatEmbed.v1"
+        assert tok2vec["width"] is None
+
+
+def test_files_that_cannot_be_read(folder):
+    (folder / "data.jsonl").write_text("", "utf8")
+    for pipeline, message in (
+        ("ner", "data.jsonl: ner learn from .spacy files"),
+        ("elmo_srl,ner", "elmo_srl and ner learn from files of different kinds"),
+        ("elmo_qa,elmo_textpair", "elmo_qa and elmo_textpair learn from files"),
+    ):
+        train = ("--train", "data.jsonl")
+        assert message in run("a.cfg", "--pipeline", pipeline, *train, status=1)
+
+
+@pytest.mark.parametrize(
     ("pipeline", "message"),
     [
         ("ner,textcta", "no component 'textcta'"),

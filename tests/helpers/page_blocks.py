@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, Optional
 from unittest import SkipTest
 
+import click
 import spacy
 import spacy.cli
 from spacy.cli._util import app
@@ -121,7 +122,7 @@ def _run(command: list[str], line: str, options: dict[str, Any]) -> tuple[int, s
         result = CliRunner().invoke(app, [*command[3:], *options.pop(name, [])])
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
-        return result.exit_code, result.output
+        return result.exit_code, click.unstyle(result.output)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", line], env={**os.environ, "PATH": path}, capture_output=True, text=True

@@ -213,7 +213,9 @@ def test_ask(trained, tmp_path):
     assert set(found) == {"answer", "start_char", "end_char", "score"}
     text = (tmp_path / "text.txt").read_text("utf8")
     assert text[found["start_char"] : found["end_char"]] == found["answer"]
-    (tmp_path / "text.txt").write_text("")
-    assert "is empty" in run_elmo("ask", *where, status=1).output
+    assert "question is empty" in run_elmo("ask", *where[:2], " ", status=1).output
+    for empty in ("", " \n"):
+        (tmp_path / "text.txt").write_text(empty)
+        assert "is empty" in run_elmo("ask", *where, status=1).output
     spacy.blank("en").to_disk(tmp_path / "pipeline")
     assert "no elmo_qa" in run_elmo("ask", *where, status=1).output

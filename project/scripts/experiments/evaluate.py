@@ -10,10 +10,9 @@ import typer
 from spacy.tokens import Doc
 from wasabi import msg
 
+from spacy_elmo.cli.evaluate import read_examples
 from spacy_elmo.cli.mix import print_mixes
 from spacy_elmo.pipeline.mixes import learned_mixes
-
-from .corpora import open_corpus
 
 TASKS = {
     "ner": ("ents_p", "ents_r", "ents_f"),
@@ -62,7 +61,7 @@ def main(
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
     """The scores of `spacy evaluate`, and the accuracy of exclusive classes. The tokens are the
     corpus's if they were so in training."""
-    examples = list(open_corpus(path, nlp.config["corpora"]["dev"])(nlp))
+    examples = read_examples(nlp, path)
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:
         # Figures for SST-5 in the literature are accuracies.

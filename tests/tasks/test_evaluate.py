@@ -1,0 +1,69 @@
+"""`python -m spacy elmo evaluate`: the scores of the tasks, by the reader of the config."""
+
+import json
+
+import pytest
+import srsly
+from spacy.tokens import DocBin
+
+from commands import shown_by
+from tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, pair_examples
+
+
+@pytest.fixture
+def pairs(know, tmp_path):
+    """A trained pipeline and its pairs, of which two of six have a wrong label."""
+    nlp = know(TEXTPAIR)
+    nlp.config["corpora"]["dev"] = {"@readers": "spacy-elmo.TextPairCorpus.v1", "path": None}
+    nlp.to_disk(tmp_path / "pipeline")
+    labels = [label if i > 1 else "neutral" for i, (_, _, label) in enumerate(PAIRS)]
+    lines = [
+        {"premise": premise.split(), "hypothesis": hypothesis.split(), "label": label}
+        for (premise, hypothesis, _), label in zip(PAIRS, labels)
+    ]
+    srsly.write_jsonl(tmp_path / "test.jsonl", lines)
+    docs = [example.predicted for example in pair_examples(nlp)]
+    for doc, label in zip(docs, labels):
+        doc.cats = {label: 1.0}
+    DocBin(docs=docs).to_disk(tmp_path / "test.spacy")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["test.jsonl", "test.spacy"])
+def test_scores_by_the_reader_of_the_config(pairs, name):
+    shown = shown_by(
+        "evaluate", pairs / "pipeline", pairs / name, "--output", pairs / "scores.json"
+    )
+    assert "cats_acc 66.67" in shown and "words/s" in shown
+    scores = json.loads((pairs / "scores.json").read_text("utf8"))
+    assert scores["cats_acc"] == pytest.approx(4 / 6)
+    assert scores["cats_f_per_type"]
+
+
+def test_another_reader(know, tmp_path):
+    """Without a config of `spacy train` it is spaCy's."""
+    nlp = know(QA)
+    nlp.to_disk(tmp_path / "pipeline")
+    lines = []
+    for question, context, texts in QUESTIONS:
+        answers = [{"text": text, "answer_start": context.index(text)} for text in texts]
+        lines.append({"question": question, "context": context, "answers": answers})
+    srsly.write_jsonl(tmp_path / "test.jsonl", lines)
+    where = (tmp_path / "pipeline", tmp_path / "test.jsonl")
+    assert "spacy.Corpus.v1 reads .spacy" in shown_by("evaluate", *where, status=1)
+    shown = shown_by("evaluate", *where, "--reader", "spacy-elmo.QACorpus.v1")
+    assert "qa_f1 100.00" in shown and "qa_exact 100.00" in shown
+    assert "no reader 'QACorpus'" in shown_by("evaluate", *where, "--reader", "QACorpus", status=1)
+
+
+def test_nothing_to_score(know, tmp_path):
+    nlp = know(CRF)
+    nlp.to_disk(tmp_path / "pipeline")
+    path = tmp_path / "test.spacy"
+    DocBin().to_disk(path)
+    where = (tmp_path / "pipeline", path)
+    assert "holds no examples for the reader spacy.Corpus.v1" in shown_by(
+        "evaluate", *where, status=1
+    )
+    DocBin(docs=[nlp.make_doc("Tom saw Rome .")]).to_disk(path)
+    assert "has no annotation that elmo_crf could score" in shown_by("evaluate", *where, status=1)
