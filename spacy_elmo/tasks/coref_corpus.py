@@ -11,7 +11,7 @@ from spacy.vocab import Vocab
 from typing_extensions import NotRequired
 
 from ..registry import registry
-from .coref_clusters import read_clusters, write_clusters
+from .coref_clusters import PREFIX, read_clusters, write_clusters
 from .coref_spans import Cluster
 from .lines import Integer, Schema, Words
 from .sentences import copy_tokens, read_lines
@@ -27,7 +27,9 @@ SCHEMA = Schema(
 
 
 @registry.readers("spacy-elmo.CorefCorpus.v1")
-def make_coref_corpus(path: Union[str, Path]) -> Callable[[Language], Iterator[Example]]:
+def make_coref_corpus(
+    path: Union[str, Path], span_cluster_prefix: str = PREFIX
+) -> Callable[[Language], Iterator[Example]]:
     """Read examples for `elmo_coref`, whose predicted Docs have the words and the sentences of
     the file: from a `.jsonl` file, which may be gzipped, a document a line with `"words"`,
     `"clusters"`, each a list of mentions `[start, end]`, tokens from 0 with the end after the
@@ -36,21 +38,24 @@ def make_coref_corpus(path: Union[str, Path]) -> Callable[[Language], Iterator[E
     so on.
 
     path (Union[str, Path]): The file.
+    span_cluster_prefix (str): What the keys of `doc.spans` begin with, which the clusters of a
+        `.jsonl` file get.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
     def read(nlp: Language) -> Iterator[Example]:
-        for doc in read_coref(path, nlp.vocab):
+        for doc in read_coref(path, nlp.vocab, span_cluster_prefix):
             yield Example(copy_tokens(doc), doc)
 
     return read
 
 
-def read_coref(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
+def read_coref(path: Union[str, Path], vocab: Vocab, prefix: str = PREFIX) -> Iterator[Doc]:
     """Read Docs with clusters.
 
     path (Union[str, Path]): A file as of `make_coref_corpus`.
     vocab (Vocab): The vocab.
+    prefix (str): What the keys of `doc.spans` begin with.
     YIELDS (Doc): A document.
     RAISES (ValueError): A line is not as it must be.
     """
@@ -58,11 +63,12 @@ def read_coref(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     if path.suffix == ".spacy":
         yield from DocBin().from_disk(path).get_docs(vocab)
         return
-    yield from read_lines(path, lambda line: _make_doc(vocab, SCHEMA.parse(line)))
+    yield from read_lines(path, lambda line: _make_doc(vocab, SCHEMA.parse(line), prefix))
 
 
-def _make_doc(vocab: Vocab, entry: dict[str, Any]) -> Doc:
-    return make_doc(vocab, entry["words"], entry["clusters"], entry.get("sentence_starts"))
+def _make_doc(vocab: Vocab, entry: dict[str, Any], prefix: str) -> Doc:
+    starts = entry.get("sentence_starts")
+    return make_doc(vocab, entry["words"], entry["clusters"], starts, prefix)
 
 
 def make_doc(
@@ -70,6 +76,7 @@ def make_doc(
     words: Sequence[str],
     clusters: Sequence[Cluster],
     sentence_starts: Optional[Sequence[int]] = None,
+    prefix: str = PREFIX,
 ) -> Doc:
     """Make a Doc with clusters.
 
@@ -79,6 +86,7 @@ def make_doc(
         and the token after the last one.
     sentence_starts (Optional[Sequence[int]]): The first token of each sentence; by default
         the sentences are not known.
+    prefix (str): What the keys of `doc.spans` begin with.
     RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on; that is empty where
         there are no clusters.
     RAISES (ValueError): A mention or the start of a sentence is not within the words, or a
@@ -95,6 +103,6 @@ def make_doc(
     doc = Doc(
         vocab, words=list(words), sent_starts=starts and [i in starts for i in range(len(words))]
     )
-    write_clusters(doc, clusters or [[]])
-    read_clusters(doc)
+    write_clusters(doc, clusters or [[]], prefix)
+    read_clusters(doc, prefix)
     return doc

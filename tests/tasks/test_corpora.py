@@ -124,6 +124,12 @@ def test_clusters(read_lines):
     assert not examples[1].predicted.has_annotation("SENT_START")
 
 
+def test_clusters_by_other_keys(read_lines):
+    (example,) = read_lines("CorefCorpus", CLUSTERS, span_cluster_prefix="same")
+    assert set(example.reference.spans) == {"same_1", "same_2"}
+    assert read_clusters(example.reference, "same") == [[(0, 1), (4, 5)], [(2, 3)]]
+
+
 def check_questions(examples):
     assert len(examples) == 3
     for example in examples:
