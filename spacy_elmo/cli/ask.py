@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-import spacy
 import srsly
 import typer
 from wasabi import msg
 
 from ..tasks.pairs import make_pair, read_halves
 from ..tasks.qa import KEY, QuestionAnswerer
+from .pipelines import load_pipeline
 
 AROUND = 8  # tokens that are shown on each side of an answer
 
@@ -23,7 +23,7 @@ def ask_cli(
 
     Example: python -m spacy elmo ask training/model-best text.txt "Who founded the city?"
     """
-    nlp = spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline)
+    nlp = load_pipeline(pipeline)
     pipe = next((pipe for _, pipe in nlp.pipeline if isinstance(pipe, QuestionAnswerer)), None)
     if pipe is None:
         has = ", ".join(nlp.pipe_names)

@@ -2,29 +2,35 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
-import spacy
 import srsly
 import typer
-from spacy.cli._util import setup_gpu
+from spacy.cli._util import import_code, setup_gpu
 from spacy.language import Language
 from spacy.training import Example
-from spacy.util import registry
+from spacy.util import dot_to_object, registry
 from wasabi import msg
 
 from ..files import atomic_write
+from .pipelines import load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
+OF_TOKENS = "token_"
 
 
 def evaluate_cli(
     pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
     data: Path = typer.Argument(..., help="What its reader reads: .jsonl, .spacy", exists=True),
     reader: Optional[str] = typer.Option(
-        None, help="Reader, such as spacy-elmo.QACorpus.v1; default: that of the config's dev data"
+        None,
+        help="Reader, with its default settings, such as spacy-elmo.QACorpus.v1; default: that of "
+        "the dev data in the pipeline's config, with its settings",
     ),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file of all scores"),
+    code: Optional[Path] = typer.Option(
+        None, "--code", "-c", help="Python file with functions that the pipeline needs"
+    ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Score a pipeline on the files of its tasks: pairs, questions, roles and clusters, which
@@ -32,40 +38,60 @@ def evaluate_cli(
 
     Example: python -m spacy elmo evaluate training/model-best test.jsonl
     """
+    import_code(code)
     setup_gpu(gpu_id, silent=True)
-    nlp = spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline)
+    nlp = load_pipeline(pipeline)
     scores = nlp.evaluate(read_examples(nlp, data, reader))
-    if output is not None:
-        atomic_write(output, srsly.json_dumps(scores, indent=2) + "\n")
-    weights = nlp.config["training"]["score_weights"]
-    names = [name for name, weight in weights.items() if weight is not None]
-    rows = [(name, scores[name]) for name in names if isinstance(scores.get(name), float)]
+    rows = [(name, f"{100 * scores[name]:.2f}") for name in main_scores(nlp, scores)]
     if not rows:
         raise ValueError(f"{data} has no annotation that {', '.join(nlp.pipe_names)} could score")
-    shown = [(name, f"{100 * score:.2f}") for name, score in rows]
-    msg.table([*shown, ("words/s", f"{scores['speed']:,.0f}")], aligns=("l", "r"))
+    if output is not None:
+        atomic_write(output, srsly.json_dumps(scores, indent=2) + "\n")
+    msg.table([*rows, ("words/s", f"{scores['speed']:,.0f}")], aligns=("l", "r"))
+
+
+def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
+    """RETURNS (List[str]): The scores that have a weight in the pipeline's config; if none of
+    these is there, all that are numbers, but for those of the tokens."""
+    numbers = [name for name, score in scores.items() if isinstance(score, float)]
+    weights = nlp.config["training"]["score_weights"]
+    weighted = [name for name, weight in weights.items() if weight is not None and name in numbers]
+    others = [name for name in numbers if name != "speed" and not name.startswith(OF_TOKENS)]
+    return weighted or others
 
 
 def read_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
-    """Read examples as the pipeline's own config says.
+    """Read examples as the pipeline's own config says: with the reader of its dev data and its
+    settings. Of spaCy's reader `gold_preproc` alone counts, as in `spacy evaluate`.
 
     nlp (Language): The pipeline.
     data (Path): The file.
-    reader (Optional[str]): A registered reader, in place of the config's for its dev data.
+    reader (Optional[str]): A registered reader, in place of the config's.
     RETURNS (List[Example]): The examples.
     RAISES (ValueError): The reader finds none there, or there is no such reader.
     """
-    block = nlp.config.interpolate()["corpora"]["dev"]
+    block = _block_of_dev(nlp)
     if reader is not None and reader != block["@readers"]:
-        block = {"@readers": reader, **({"gold_preproc": False} if reader == CORPUS else {})}
+        block = {"@readers": reader}
     name = block["@readers"]
     if not registry.has("readers", name):
         raise ValueError(f"there is no reader '{name}': give that of {data} as --reader")
-    if name == CORPUS and data.is_file() and data.suffix != ".spacy":
-        raise ValueError(f"{name} reads .spacy, not {data}: give a --reader that reads it")
+    if name == CORPUS:
+        block = {"@readers": name, "gold_preproc": block.get("gold_preproc", False)}
+        if data.is_file() and data.suffix != ".spacy":
+            raise ValueError(f"{name} reads .spacy, not {data}: give a --reader that reads it")
     read: Callable[[Language], Iterator[Example]]
     read = registry.resolve({"corpus": {**block, "path": str(data)}})["corpus"]
     examples = list(read(nlp))
     if not examples:
         raise ValueError(f"{data} holds no examples for the reader {name}")
     return examples
+
+
+def _block_of_dev(nlp: Language) -> dict[str, Any]:
+    """The reader of the dev data; spaCy's where all data have one reader, which is no file's."""
+    config = nlp.config.interpolate()
+    try:
+        return dict(dot_to_object(config, config["training"]["dev_corpus"]))
+    except KeyError:
+        return {"@readers": CORPUS}

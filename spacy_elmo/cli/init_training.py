@@ -8,18 +8,11 @@ from thinc.api import Config
 from wasabi import msg
 
 from ..files import atomic_write
+from ..tasks.readers import READERS
 from .errors import check_new
 
 # In spaCy, `lemmatizer` is the one of rules and tables.
 TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
-# What reads the files of a component; Docs of two texts need it in a .spacy file, too.
-READERS = {
-    "elmo_crf": "spacy-elmo.BIOCorpus.v1",
-    "elmo_srl": "spacy-elmo.SRLCorpus.v1",
-    "elmo_coref": "spacy-elmo.CorefCorpus.v1",
-    "elmo_textpair": "spacy-elmo.TextPairCorpus.v1",
-    "elmo_qa": "spacy-elmo.QACorpus.v1",
-}
 PAIRS = ("elmo_textpair", "elmo_qa")
 # Those with recurrent layers of their own learn faster from the vectors as they are.
 WITH_ENCODER = (*PAIRS, "elmo_srl", "elmo_coref")
@@ -55,9 +48,9 @@ def init_training_cli(
     names = [name.strip() for name in pipeline.split(",") if name.strip()]
     config, idle = training_config(names, lang=lang, weights=weights)
     config["paths"].update(train=train and str(train), dev=dev and str(dev))
-    for split, path in (("train", train), ("dev", dev)):
-        reader = reader_of(names, path)
-        if reader is not None:
+    reader = reader_of(names, [path for path in (train, dev) if path])
+    if reader is not None:
+        for split in ("train", "dev"):
             config["corpora"][split] = {"@readers": reader, "path": f"${{paths.{split}}}"}
     if str(output) == "-":
         print(config.to_str())
@@ -69,20 +62,24 @@ def init_training_cli(
     msg.good(f"Wrote {output}", f"python -m spacy train {output} --output training{given}")
 
 
-def reader_of(names: list[str], path: Optional[Path]) -> Optional[str]:
-    """Find what reads the files of components that have files of their own.
+def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
+    """Find what reads the files of components that have files of their own. Of .spacy files
+    spaCy's reader does, unless the Docs hold two texts; of a single `elmo_coref` its own, which
+    keeps their sentences.
 
     names (List[str]): The components.
-    path (Optional[Path]): A file, if it is known.
+    paths (List[Path]): The files that are known.
     RETURNS (Optional[str]): A reader; None for spaCy's.
-    RAISES (ValueError): The components are trained on different files, or none reads this one.
+    RAISES (ValueError): The components are trained on different files, or none reads these.
     """
     own = [name for name in names if name in READERS]
-    is_docs = path is None or path.is_dir() or path.suffix == ".spacy"
-    if is_docs and not set(own).intersection(PAIRS):
+    others = [path for path in paths if path.is_file() and path.suffix != ".spacy"]
+    if not (others or set(own).intersection(PAIRS) or names == ["elmo_coref"]):
         return None
     if not own:
-        raise ValueError(f"{path}: {', '.join(names)} learn from .spacy files: see `spacy convert`")
+        raise ValueError(
+            f"{others[0]}: {', '.join(names)} learn from .spacy files: see `spacy convert`"
+        )
     if len(names) > 1:
         raise ValueError(
             f"--pipeline: {' and '.join(names)} learn from files of different kinds: write a "

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Optional
 
-import spacy
 import srsly
 import typer
 from wasabi import msg
 
 from ..pipeline.mixes import learned_mixes
+from .pipelines import load_pipeline
 
 
 def mix_cli(
@@ -21,7 +21,7 @@ def mix_cli(
 
     Example: python -m spacy elmo mix training/model-best
     """
-    rows = learned_mixes(spacy.load(Path(pipeline) if Path(pipeline).exists() else pipeline))
+    rows = learned_mixes(load_pipeline(pipeline))
     if html is not None:
         from ..viewer.bars import mix_section
         from ..viewer.page import write_page

@@ -1,7 +1,7 @@
 """Docs in groups of so many tokens, or of so many with padding."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, TypeVar
 
 Counted = TypeVar("Counted")
 
@@ -29,22 +29,19 @@ def by_tokens(
         yield group
 
 
-def by_padded(
-    lengths: Sequence[Sequence[int]], max_tokens: int, max_items: Optional[int] = None
-) -> Iterator[list[int]]:
+def by_padded(lengths: Sequence[Sequence[int]], max_tokens: int) -> Iterator[list[int]]:
     """Group sequences of like length, so that few tokens are padding.
 
     lengths (Sequence[Sequence[int]]): Those of the sequences of each item, as many for all:
         each is padded to the longest of its group.
     max_tokens (int): Most tokens of a group, padding included, unless one item alone has more.
-    max_items (Optional[int]): Most items of a group, if there is a limit.
     YIELDS (List[int]): Numbers of the items of a group, the longest first.
     """
     group: list[int] = []
     longest: tuple[int, ...] = ()
     for i in sorted(range(len(lengths)), key=lambda i: sum(lengths[i]), reverse=True):
         widest = tuple(map(max, zip(longest, lengths[i]))) if group else tuple(lengths[i])
-        if group and (sum(widest) * (len(group) + 1) > max_tokens or len(group) == max_items):
+        if group and sum(widest) * (len(group) + 1) > max_tokens:
             yield group
             group, widest = [], tuple(lengths[i])
         group.append(i)

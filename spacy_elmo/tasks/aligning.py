@@ -5,40 +5,50 @@ from typing import Any, Optional
 
 import numpy as np
 from spacy.attrs import ORTH
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 
-Align = Callable[[int, int], Optional[tuple[int, int]]]
+
+def to_predicted(example: Example) -> "Aligner":
+    """RETURNS (Aligner): From the reference to the predicted Doc."""
+    return Aligner(example.reference, example.predicted, lambda: example.alignment.y2x)
 
 
-def to_predicted(example: Example) -> Align:
-    """RETURNS (Callable[[int, int], Optional[Tuple[int, int]]]): From the first token of a span of
-    the reference, and the token after its last one, to those of the predicted Doc; to None
-    where, as spaCy has it, the span has no tokens of its own."""
-    return _aligner(example.reference, example.predicted, lambda: example.alignment.y2x)
+def to_reference(example: Example) -> "Aligner":
+    """RETURNS (Aligner): From the predicted Doc to the reference."""
+    return Aligner(example.predicted, example.reference, lambda: example.alignment.x2y)
 
 
-def to_reference(example: Example) -> Align:
-    """RETURNS (Callable[[int, int], Optional[Tuple[int, int]]]): As `to_predicted`, the other way
-    round."""
-    return _aligner(example.predicted, example.reference, lambda: example.alignment.x2y)
+class Aligner:
+    """Finds where tokens and spans of a Doc stand in another. The Docs are compared once for all
+    spans, which spaCy does at each call.
 
+    doc (Doc): The Doc.
+    other (Doc): Another of the same text, but for whitespace.
+    align (Callable[[], AlignmentArray]): Makes spaCy's alignment from one to the other.
+    """
 
-def _aligner(doc: Doc, other: Doc, make: Callable[[], Any]) -> Align:
-    """Align once for all spans: spaCy compares the whole Docs at each call."""
-    if np.array_equal(doc.to_array(ORTH), other.to_array(ORTH)):
-        return lambda start, end: (start, end)
-    tokens_of = make()
+    def __init__(self, doc: Doc, other: Doc, align: Callable[[], Any]):
+        self.doc, self.other = doc, other
+        is_same = np.array_equal(doc.to_array(ORTH), other.to_array(ORTH))
+        self.alignment = None if is_same else align()
 
-    def align(start: int, end: int) -> Optional[tuple[int, int]]:
-        tokens = tokens_of[start:end]
-        if not len(tokens):
+    def tokens(self, start: int, end: int) -> list[int]:
+        """RETURNS (List[int]): Those that share text with the tokens from `start` to `end`."""
+        if self.alignment is None:
+            return list(range(start, end))
+        return [int(token) for token in self.alignment[start:end]]
+
+    def span(self, start: int, end: int) -> Optional[tuple[int, int]]:
+        """RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None
+        where the span has no tokens of its own, that is, with the same text but for
+        whitespace and case."""
+        tokens = self.tokens(start, end)
+        if not tokens:
             return None
-        first, last = int(tokens[0]), int(tokens[-1]) + 1
-        return (first, last) if _same(doc[start:end], other[first:last]) else None
-
-    return align
-
-
-def _same(span: Span, other: Span) -> bool:
-    return "".join(span.text.split()).lower() == "".join(other.text.split()).lower()
+        if self.alignment is None:
+            return start, end
+        first, last = tokens[0], tokens[-1] + 1
+        texts = [doc[i:j].text for doc, i, j in ((self.doc, start, end), (self.other, first, last))]
+        one, other = ("".join(text.split()).lower() for text in texts)
+        return (first, last) if one == other else None

@@ -47,8 +47,8 @@ def build_bcn(
     maxout_widths (Sequence[int]): Widths of the two maxout layers before the last.
     maxout_pieces (int): Their pieces.
     dropout (float): Rate on the vectors and between layers, in training.
-    max_batch_tokens (int): Most tokens that are read at a time, unless one Doc has more. The
-        attention of a Doc takes memory by the square of its length.
+    max_batch_tokens (int): Most tokens that are read at a time, padding included, unless one Doc
+        has more. The attention of a Doc takes memory by the square of its length.
     nO (Optional[int]): Number of classes.
     RETURNS (Model[List[Doc], Floats2d]): Probabilities. *Shape:* `(n_docs, nO)`
     RAISES (ValueError): A value is impossible.

@@ -45,7 +45,8 @@ def build_bidaf(
     dropout (float): Rate at the input of each layer.
     window (int): Most tokens of a context that are read at once.
     overlap (int): Tokens that a window shares with the next.
-    max_batch_tokens (int): Most tokens that the layers read at a time, or one window.
+    max_batch_tokens (int): Most tokens that the layers read at a time, padding included, or one
+        window with its question.
     RETURNS (Model[List[Doc], List[Floats2d]]): The scores of each token of the context as first
         and as last token of the answer, before the softmax over all of them:
         `(n_context_tokens, 2)` a Doc.

@@ -11,8 +11,8 @@ from spacy.vocab import Vocab
 
 from ..registry import registry
 from .bio import parse_bio
-from .lines import Schema, String, Words
 from .naming import name_of
+from .schema import Schema, String, Words
 from .sentences import copy_tokens, make_sentence, read_lines
 
 SCHEMA = Schema(
@@ -41,7 +41,11 @@ def make_bio_corpus(
         else:
             docs = read_lines(path, lambda line: read_bio(line, nlp.vocab))
         for doc in docs:
-            yield Example(copy_tokens(doc), doc if spans_key is None else _regroup(doc, spans_key))
+            try:
+                gold = doc if spans_key is None else _regroup(doc, spans_key)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+            yield Example(copy_tokens(doc), gold)
 
     return read
 

@@ -19,6 +19,7 @@ from .coref_loss import antecedent_loss, gold_pairs, mention_loss
 from .coref_model import DocRanker, Ranking
 from .coref_spans import Cluster, make_clusters
 from .pipe import TaskPipe
+from .readers import READERS
 
 MAX_TRAINING_TOKENS = 4096  # a bound of memory where sentences are long
 
@@ -98,7 +99,7 @@ class CoreferenceResolver(TaskPipe):
     RAISES (ValueError): A value is impossible.
     """
 
-    reader = "spacy-elmo.CorefCorpus.v1"
+    reader = READERS["elmo_coref"]
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import Optional
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from .aligning import Align, to_predicted, to_reference
+from .aligning import Aligner, to_predicted, to_reference
 from .coref_spans import Cluster, Mention
 from .naming import name_of
 
@@ -85,7 +85,7 @@ def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
     return _align(clusters, to_reference(example))
 
 
-def _align(clusters: list[Cluster], align: Align) -> list[Cluster]:
+def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
     """Clusters in the tokens of another Doc of the same text, without mentions that have no
     tokens of their own there. Two that differ in whitespace alone are one, the first."""
     aligned: list[Cluster] = []
@@ -93,7 +93,7 @@ def _align(clusters: list[Cluster], align: Align) -> list[Cluster]:
     for cluster in clusters:
         aligned.append([])
         for mention in cluster:
-            found = align(*mention)
+            found = aligner.span(*mention)
             if found is not None and found not in seen:
                 aligned[-1].append(found)
                 seen.add(found)

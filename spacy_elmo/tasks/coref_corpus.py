@@ -13,7 +13,7 @@ from typing_extensions import NotRequired
 from ..registry import registry
 from .coref_clusters import PREFIX, read_clusters, write_clusters
 from .coref_spans import Cluster
-from .lines import Integer, Schema, Words
+from .schema import Integer, Schema, Words
 from .sentences import copy_tokens, read_lines
 
 SCHEMA = Schema(

@@ -17,6 +17,7 @@ from .crf_gold import gold_spans, reference_spans
 from .labels import SpanPipe
 from .linear_chain import PARAMS, Chains, log_partition
 from .naming import name_of
+from .readers import READERS
 from .viterbi import viterbi
 
 SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
@@ -81,7 +82,7 @@ class CRFTagger(SpanPipe[BIOTags]):
     RAISES (ValueError): A value is impossible.
     """
 
-    reader = "spacy-elmo.BIOCorpus.v1"
+    reader = READERS["elmo_crf"]
 
     def __init__(
         self,
@@ -237,4 +238,4 @@ class CRFTagger(SpanPipe[BIOTags]):
 
 def _blocked(doc: Doc) -> list[int]:
     """Tokens that are to be no part of an entity, as `Doc.set_ents` marks them."""
-    return [token.i for token in doc if token.ent_iob == ENTITY[1] and not token.ent_type]
+    return [token.i for token in doc if token.ent_iob_ == "B" and not token.ent_type]

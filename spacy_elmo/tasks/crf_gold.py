@@ -61,11 +61,11 @@ def _group(example: Example, spans_key: str) -> Gold:
                 f"spancat for spans that overlap"
             )
     gold = Gold([], np.zeros(len(example.predicted), dtype=bool))
-    align, tokens_of = to_predicted(example), example.alignment.y2x
+    aligner = to_predicted(example)
     for span in group:
-        found = align(span.start, span.end)
+        found = aligner.span(span.start, span.end)
         if found is None:
-            gold.missing[tokens_of[span.start : span.end]] = True
+            gold.missing[aligner.tokens(span.start, span.end)] = True
         else:
             gold.spans.append((*found, span.label_))
     return gold

@@ -34,7 +34,8 @@ def build_esim(
     groups (Sequence[str]): The names of the span groups that say where the two texts stand.
     width (int): Width of the layers, half of it for each direction of an LSTM.
     dropout (float): Rate at the input of each layer.
-    max_batch_tokens (int): Most tokens that the layers read at a time.
+    max_batch_tokens (int): Most tokens that the layers read at a time, padding included, unless one
+        pair has more.
     RETURNS (Model[List[Doc], Floats2d]): The probabilities of the labels,
         `(n_docs, n_labels)`; the backward pass takes the gradient of the logits.
     RAISES (ValueError): A value is impossible.

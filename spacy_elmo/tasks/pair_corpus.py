@@ -10,9 +10,9 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from ..registry import registry
-from .lines import Schema, String, Text
 from .naming import name_of
 from .pairs import ENTAILMENT, copy_pair, make_pair, read_halves
+from .schema import Schema, String, Text
 from .sentences import read_lines
 
 Reader = Callable[[Language], Iterator[Example]]

@@ -8,6 +8,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from .naming import name_of
+from .sentences import copy_tokens
 
 ENTAILMENT = ("premise", "hypothesis")
 QUESTION = ("question", "context")
@@ -93,12 +94,7 @@ def copy_pair(doc: Doc, groups: Sequence[str]) -> Doc:
     RETURNS (Doc): Another Doc of the same tokens.
     RAISES (ValueError): As `read_halves`.
     """
-    copy = Doc(
-        doc.vocab,
-        words=[token.text for token in doc],
-        spaces=[bool(token.whitespace_) for token in doc],
-        sent_starts=[token.is_sent_start for token in doc],
-    )
+    copy = copy_tokens(doc)
     for group, half in zip(groups, read_halves(doc, groups)):
         copy.spans[group] = [copy[half]]
     return copy

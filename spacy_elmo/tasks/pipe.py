@@ -17,7 +17,7 @@ Found = TypeVar("Found")
 class TaskPipe(TrainablePipe):
     """A component that learns from the annotated examples of a batch."""
 
-    reader: str  # of its own files
+    reader = ""  # of its own files, if it has any
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
@@ -83,7 +83,7 @@ class TaskPipe(TrainablePipe):
         if not samples:
             raise ValueError(
                 f"'{self.name}' gets no examples to train on: the file is empty, or not what its "
-                f"reader reads ({self.reader} reads .jsonl)"
+                f"reader reads (.jsonl needs {self.reader or 'one of its own'})"
             )
         validate_get_examples(lambda: samples, f"{type(self).__name__}.initialize")
         return [example.predicted for example in samples], found

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
-from spacy.attrs import ORTH
 from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
@@ -12,12 +11,14 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
+from .aligning import to_predicted
 from .bidaf import AnswerModel
 from .log_sums import log_sum_exp
 from .naming import name_of
 from .pairs import read_halves
 from .pipe import TaskPipe
 from .qa_scorer import KEY
+from .readers import READERS
 
 MAX_DOCS = 256  # that are predicted at a time
 DEFAULTS = {
@@ -72,7 +73,7 @@ class QuestionAnswerer(TaskPipe):
     RAISES (ValueError): A value is impossible.
     """
 
-    reader = "spacy-elmo.QACorpus.v1"
+    reader = READERS["elmo_qa"]
 
     def __init__(
         self,
@@ -179,20 +180,19 @@ class QuestionAnswerer(TaskPipe):
 
     def _gold(self, example: Example) -> list[tuple[int, int]]:
         """The gold answers, in tokens of the predicted Doc's context."""
-        doc, reference = example.predicted, example.reference
-        spans = reference.spans.get(KEY, ())
+        doc, spans = example.predicted, example.reference.spans.get(KEY, ())
         context = self._context(doc)
         if not spans:
             return []
-        if not np.array_equal(doc.to_array(ORTH), reference.to_array(ORTH)):
-            spans = example.get_aligned_spans_y2x(spans, allow_overlap=True)
-        for span in spans:
-            if not context.start <= span.start < span.end <= context.stop:
+        aligner, found = to_predicted(example), []
+        for start, end in filter(None, (aligner.span(span.start, span.end) for span in spans)):
+            if not context.start <= start < end <= context.stop:
                 raise ValueError(
-                    f"the answer {span.text!r} ({span.start}, {span.end}) of the Doc "
+                    f"the answer {doc[start:end].text!r} ({start}, {end}) of the Doc "
                     f"{name_of(doc)} is not in its context ({context.start}, {context.stop})"
                 )
-        return [(span.start - context.start, span.end - context.start) for span in spans]
+            found.append((start - context.start, end - context.start))
+        return found
 
 
 def best_span(scores: np.ndarray, max_tokens: int) -> Answer:

@@ -10,10 +10,10 @@ from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
 from ..registry import registry
-from .lines import Integer, Schema, String, records
 from .pair_corpus import copy_examples, read_examples
 from .pairs import QUESTION, make_pair, read_halves
 from .qa_scorer import KEY, TEXTS
+from .schema import Integer, Schema, String, Text, records
 
 ANSWER = {"text": String, "answer_start": Integer}
 SQUAD_QUESTION = {"id": Any, "question": String, "answers": records(ANSWER)}
@@ -41,7 +41,7 @@ def make_qa_corpus(
     path = Path(path)
     answer = {"text": "...", "answer_start": 0}
     schema = Schema(
-        {**dict.fromkeys(groups, String), "answers": records(ANSWER)},
+        {groups[0]: Text, groups[1]: String, "answers": records(ANSWER)},
         json.dumps({**dict.fromkeys(groups, "..."), "answers": [answer]}),
     )
 
@@ -60,7 +60,7 @@ def make_qa_corpus(
 
 def make_question(
     nlp: Language,
-    question: str,
+    question: Union[str, Sequence[str]],
     context: str,
     answers: Iterable[dict[str, Any]],
     groups: Sequence[str] = QUESTION,
@@ -70,7 +70,7 @@ def make_question(
     they were.
 
     nlp (Language): Whose tokenizer cuts the texts.
-    question (str): The question.
+    question (Union[str, Sequence[str]]): The question, or its words.
     context (str): Its context.
     answers (Iterable[dict]): The answers: `"text"`, and `"answer_start"`, a character of the
         context. Blanks around it do not count.

@@ -1,6 +1,7 @@
 """Docs from `.jsonl` files, one a line."""
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, Union
@@ -17,7 +18,8 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
     path (Union[str, Path]): The file, which may be gzipped.
     make (Callable[[str], Made]): What makes it.
     YIELDS (Made): What was made.
-    RAISES (ValueError): A line is not as it must be; its number is named.
+    RAISES (ValueError): A line is not as it must be, and its number is named; or the file is no
+        UTF-8, or no whole gzip file.
     """
     path = Path(path)
     opener = gzip.open if path.suffix == ".gz" else open
@@ -37,7 +39,7 @@ def _named_errors(path: Path, lines: Iterable[str]) -> Iterator[str]:
         yield from lines
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: this is no UTF-8: {error.reason}") from None
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path}: this is no whole gzip file: {error}") from None
 
 
@@ -48,10 +50,9 @@ def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
 
 def copy_tokens(doc: Doc) -> Doc:
     """RETURNS (Doc): Another Doc with the same words, spaces and sentences, to predict from."""
-    known = doc.has_annotation("SENT_START")
     return Doc(
         doc.vocab,
         words=[token.text for token in doc],
         spaces=[bool(token.whitespace_) for token in doc],
-        sent_starts=[bool(token.is_sent_start) for token in doc] if known else None,
+        sent_starts=[token.is_sent_start for token in doc],
     )

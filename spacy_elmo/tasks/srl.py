@@ -15,6 +15,7 @@ from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
 from .labels import SpanPipe
 from .naming import name_of
+from .readers import READERS
 from .srl_frames import (
     KEY,
     PREDICATE,
@@ -36,7 +37,7 @@ from .srl_model import (
 PREDICATES = ("model", "verbs", "gold")
 TINY = 1e-30
 VERBS = ("VERB", "AUX")
-FINDS_PREDICATES = "finds_predicates"  # key of cfg: whether they were learned; earlier none
+FINDS_PREDICATES = "finds_predicates"  # key of cfg: whether that is learned; earlier none
 DEFAULTS = {
     "model": {
         "@architectures": "spacy-elmo.SRL.v1",
@@ -106,7 +107,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     RAISES (ValueError): A value is impossible.
     """
 
-    reader = "spacy-elmo.SRLCorpus.v1"
+    reader = READERS["elmo_srl"]
     own_labels = (PREDICATE,)
 
     def __init__(
@@ -236,13 +237,24 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     def _make_tags(self) -> SRLTags:
         return SRLTags(self.labels)
 
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        labels: Optional[list[str]] = None,
+    ) -> None:
+        """As `SpanPipe.initialize`."""
+        super().initialize(get_examples, nlp=nlp, labels=labels)
+        self.cfg[FINDS_PREDICATES] = self.predicates == "model"
+
     def _learn(self, examples: list[Example]) -> Optional[float]:
         gold = [self._gold(example) for example in examples]
         instances = self._training_instances(examples, gold)
         if not instances:
             return None
-        if self.predicates == "model" or FINDS_PREDICATES not in self.cfg:
-            self.cfg[FINDS_PREDICATES] = self.predicates == "model"
+        if self.predicates == "model":
+            self.cfg[FINDS_PREDICATES] = True
         total = 0.0
         score, backprop = self.model.begin_update([example.predicted for example in examples])
         for batch in self._batches(instances):

@@ -11,9 +11,9 @@ from spacy.vocab import Vocab
 
 from ..registry import registry
 from .bio import parse_bio
-from .lines import Integer, Schema, String, Words, records
+from .schema import Integer, Schema, String, Words, records
 from .sentences import copy_tokens, make_sentence, read_lines
-from .srl_frames import Frames, read_frames, with_predicate, write_frames
+from .srl_frames import PREDICATE, Frames, with_predicate, write_frames
 
 SCHEMA = Schema(
     {"words": Words, "frames": records({"pred": Integer, "tags": list[String]})},
@@ -78,9 +78,21 @@ def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]
             )
         if len(tags) != len(words):
             raise ValueError(f"{len(words)} words, but {len(tags)} tags of token {predicate}")
-        roles = with_predicate(predicate, parse_bio(tags))
+        roles = parse_bio(tags)
+        _check_predicate(predicate, tags)
+        roles = with_predicate(predicate, roles)
         if found.setdefault(predicate, roles) != roles:
             raise ValueError(f"token {predicate} has two different frames")
     write_frames(doc, found)
-    read_frames(doc)
     return doc
+
+
+def _check_predicate(predicate: int, tags: Sequence[str]) -> None:
+    for token, tag in enumerate(tags):
+        if tag == f"B-{PREDICATE}" and token != predicate:
+            raise ValueError(
+                f'token {token} has the tag B-V, but "pred" is {predicate}: V begins there, and a '
+                f"part of the predicate that stands apart is C-V"
+            )
+    if tags[predicate] not in (f"B-{PREDICATE}", "O"):
+        raise ValueError(f'token {predicate} is "pred", and must be B-V, got {tags[predicate]!r}')

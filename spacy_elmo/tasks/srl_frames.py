@@ -2,14 +2,14 @@
 
 from collections.abc import Collection
 from itertools import pairwise
-from typing import Any, Optional
+from typing import Optional
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.training import Example
 
 from ..embedding.segmenters import Segment, Segmenter
-from .aligning import Align, to_predicted, to_reference
+from .aligning import Aligner, to_predicted, to_reference
 from .bio import BIOTags, LabeledSpan
 from .naming import name_of
 
@@ -91,26 +91,26 @@ def gold_frames(example: Example) -> Optional[Frames]:
     """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The reference's frames, in
     tokens of the predicted Doc; None where the reference has none."""
     frames = read_frames(example.reference)
-    return frames and _align(frames, to_predicted(example), example.alignment.y2x)
+    return frames and _align(frames, to_predicted(example))
 
 
 def predicted_frames(example: Example) -> Frames:
     """RETURNS (Dict[int, List[Tuple[int, int, str]]]): The predicted frames, in tokens of
     the reference."""
     frames = read_frames(example.predicted) or {}
-    return _align(frames, to_reference(example), example.alignment.x2y)
+    return _align(frames, to_reference(example))
 
 
-def _align(frames: Frames, align: Align, tokens_of: Any) -> Frames:
+def _align(frames: Frames, aligner: Aligner) -> Frames:
     """Frames in the tokens of another Doc of the same text. What has no tokens of its own there
     is left out; of two predicates of one token the second is."""
     aligned: Frames = {}
     for predicate, roles in frames.items():
-        tokens = tokens_of[predicate]
-        if not len(tokens) or int(tokens[0]) in aligned:
+        tokens = aligner.tokens(predicate, predicate + 1)
+        if not tokens or tokens[0] in aligned:
             continue
-        found = [(align(start, end), label) for start, end, label in roles]
-        aligned[int(tokens[0])] = [(*span, label) for span, label in found if span is not None]
+        found = [(aligner.span(start, end), label) for start, end, label in roles]
+        aligned[tokens[0]] = [(*span, label) for span, label in found if span is not None]
     return aligned
 
 

@@ -74,7 +74,7 @@ class TextPairCategorizer(TextCategorizer):
                     f"doc.cats, but '{self.name}' knows {', '.join(self.labels)}"
                 )
         truths, not_missing = super()._examples_to_truth(examples)
-        not_missing[[not example.reference.cats for example in examples]] = 0.0
+        not_missing[[not any(one.reference.cats.values()) for one in examples]] = 0.0
         return truths, not_missing
 
 

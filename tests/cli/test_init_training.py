@@ -85,6 +85,8 @@ def test_paths_and_language(folder):
         ("elmo_srl", "data.jsonl", "spacy-elmo.SRLCorpus.v1"),
         ("elmo_coref", "data.jsonl", "spacy-elmo.CorefCorpus.v1"),
         ("elmo_crf", "data.jsonl", "spacy-elmo.BIOCorpus.v1"),
+        ("elmo_coref", "data.spacy", "spacy-elmo.CorefCorpus.v1"),
+        ("elmo_srl", None, "spacy.Corpus.v1"),
         ("elmo_crf,elmo_srl", "data.spacy", "spacy.Corpus.v1"),
     ],
 )
@@ -93,7 +95,7 @@ def test_readers_of_tasks(folder, pipeline, train, reader):
     (folder / "data.jsonl").write_text("", "utf8")
     run("a.cfg", "--pipeline", pipeline, *(("--train", train) if train else ()))
     corpora = Config().from_disk("a.cfg", interpolate=False)["corpora"]
-    assert corpora["train"]["@readers"] == reader
+    assert corpora["train"]["@readers"] == corpora["dev"]["@readers"] == reader
     assert corpora["train"]["path"] == "${paths.train}"
     name = pipeline.split(",")[-1]
     tok2vec = Config().from_disk("a.cfg")["components"][name]["model"]["tok2vec"]

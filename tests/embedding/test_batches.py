@@ -14,7 +14,7 @@ def test_padded_groups(n_texts):
     rng = random.Random(0)
     for _ in range(50):
         lengths = [[rng.choice((0, 1, 5, 40)) for _ in range(n_texts)] for _ in range(20)]
-        groups = list(by_padded(lengths, 60, 7))
+        groups = list(by_padded(lengths, 60))
         order = [i for group in groups for i in group]
         assert sorted(order) == list(range(20))
         totals = [sum(lengths[i]) for i in order]
@@ -24,9 +24,9 @@ def test_padded_groups(n_texts):
             return len(group) * sum(max(lengths[i][text] for i in group) for text in range(n_texts))
 
         for group, following in zip(groups, [*groups[1:], []]):
-            assert len(group) == 1 or (size(group) <= 60 and len(group) <= 7)
+            assert len(group) == 1 or size(group) <= 60
             if following:
-                assert size([*group, following[0]]) > 60 or len(group) == 7
+                assert size([*group, following[0]]) > 60
     assert list(by_padded([], 60)) == []
 
 

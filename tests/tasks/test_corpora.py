@@ -220,7 +220,8 @@ WRONG = {
         ({"words": [""], "frames": []}, r'"words"\[0\] .*at least 1 character, got ""'),
         (frames({"pred": 4}), '"pred".*0 to 3, got 4'),
         (frames({"pred": "1"}), r'"frames"\[0\]\["pred"\] should be a valid integer, got "1"'),
-        (frames({"pred": 2}), r"the span V \(1, 3\) .* has the id 2, but V begins"),
+        (frames({"pred": 2}), 'token 1 has the tag B-V, but "pred" is 2: V begins there'),
+        (frames({"tags": ["B-A", "I-A", "O", "O"]}), "token 1 is .* must be B-V, got 'I-A'"),
         (frames({"tags": ["O"]}), "4 words, but 1 tags of token 1"),
         (frames({"tags": ["O", "B-V", "I-ARG0", "O"]}), "token 2: I-ARG0 follows B-V"),
         (frames({"tags": ["O", "B-V", "S-ARG0", "O"]}), "'S-ARG0'"),
@@ -289,6 +290,7 @@ def test_wrong_lines_are_named(tmp_path, reader, good, line, named):
         ),
         ("x.jsonl.gz", json.dumps(TAGS).encode(), "no whole gzip file"),
         ("x.jsonl.gz", gzip.compress(json.dumps(TAGS).encode())[:-9], "no whole gzip file"),
+        ("x.jsonl.gz", gzip.compress(json.dumps(TAGS).encode())[:20] + b"?" * 30, "no whole gzip"),
     ],
 )
 def test_files_of_another_kind_are_named(tmp_path, name, content, named):

@@ -6,8 +6,10 @@ import pytest
 import srsly
 from spacy.tokens import DocBin
 
+from spacy_elmo.cli.evaluate import read_examples
+
 from commands import shown_by
-from tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, pair_examples
+from tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples, pair_examples
 
 
 @pytest.fixture
@@ -27,6 +29,22 @@ def pairs(know, tmp_path):
         doc.cats = {label: 1.0}
     DocBin(docs=docs).to_disk(tmp_path / "test.spacy")
     return tmp_path
+
+
+def test_all_of_a_file_counts(know, tmp_path):
+    """Whatever part of the dev data the config takes, and whatever has a weight."""
+    nlp = know(CRF)
+    block = {"@readers": "spacy.Corpus.v1", "path": None, "gold_preproc": False, "limit": 1}
+    nlp.config["corpora"]["dev"] = {**block, "max_length": 3, "augmenter": None}
+    nlp.config["training"]["score_weights"] = dict.fromkeys(("ents_p", "ents_r", "ents_f"))
+    data = entity_examples(nlp)
+    data[-1].reference.ents = []
+    DocBin(docs=[example.reference for example in data]).to_disk(tmp_path / "test.spacy")
+    assert len(read_examples(nlp, tmp_path / "test.spacy")) == len(data) > 1
+    nlp.to_disk(tmp_path / "pipeline")
+    shown = shown_by("evaluate", tmp_path / "pipeline", tmp_path / "test.spacy")
+    assert f"ents_f {100 * nlp.evaluate(data)['ents_f']:.2f}" in shown
+    assert "token_acc" not in shown
 
 
 @pytest.mark.parametrize("name", ["test.jsonl", "test.spacy"])

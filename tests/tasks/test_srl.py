@@ -121,9 +121,14 @@ def test_gold_predicates(trained, tmp_path):
 def test_gold_predicates_are_not_asked_for_in_training(make, tmp_path):
     """The tags V of sentences without a flag cost nothing, and are not known afterwards."""
 
-    def first_loss(predicates, after=None):
-        nlp = make(SRL, predicates=predicates)
+    def first_loss(predicates, before=None, after=None):
+        nlp = make(SRL, predicates=before or predicates)
         data = role_examples(nlp)
+        if before:
+            nlp.initialize(lambda: data)
+            nlp.update(data)
+            nlp.get_pipe("elmo_srl").predicates = predicates
+            nlp.config["components"]["elmo_srl"]["predicates"] = predicates
         nlp.initialize(lambda: data)
         loss = nlp.update(data)["elmo_srl"]
         if after:
@@ -139,6 +144,9 @@ def test_gold_predicates_are_not_asked_for_in_training(make, tmp_path):
         first_loss("gold", after="model")
     first_loss("gold", after="gold")
     first_loss("model", after="model")
+    first_loss("gold", before="model", after="gold")
+    with pytest.raises(ValueError, match="was not trained"):  # initialized anew in between
+        first_loss("gold", before="model", after="model")
     assert first_loss("gold") == pytest.approx(per_predicate * np.log(13), rel=1e-4)
     assert first_loss("model") == pytest.approx((per_predicate + once) * np.log(13), rel=1e-4)
 

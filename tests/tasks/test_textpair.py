@@ -121,6 +121,7 @@ def test_accuracy_counts_docs(trained):
     none = pair_examples(trained)[:1]
     none[0].reference.cats = {"contradiction": 0.0, "neutral": 0.0}
     assert trained.evaluate(none)["cats_acc"] is None
+    assert trained.update(none)["elmo_textpair"] == 0.0
     scores = trained.evaluate(data)
     assert scores["cats_acc"] == pytest.approx(4 / 6)
     assert scores["cats_micro_f"] == pytest.approx(4 / 6)

@@ -59,8 +59,8 @@ def main(
 
 
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
-    """The scores of `spacy evaluate`, and the accuracy of exclusive classes. The tokens are the
-    corpus's if they were so in training."""
+    """The scores of `spacy elmo evaluate`, and the accuracy of exclusive classes. The tokens are
+    the corpus's if they were so in training."""
     examples = read_examples(nlp, path)
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:

@@ -30,12 +30,14 @@ class Schema:
     example (str): How it looks, for errors.
     """
 
-    def __init__(self, fields: Mapping[str, Any], example: str):
-        self.adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(_record(fields))
+    def __init__(self, fields: Mapping[str, Any], example: str) -> None:
+        self.adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(_object(fields))
         self.example = example
 
     def parse(self, text: Union[str, bytes]) -> dict[str, Any]:
-        """text (Union[str, bytes]): JSON.
+        """Read what stands there.
+
+        text (Union[str, bytes]): JSON.
         RETURNS (Dict[str, Any]): What stands there, by key.
         RAISES (ValueError): It is not as it must be; the first wrong key is named.
         """
@@ -48,17 +50,19 @@ class Schema:
 
 def records(fields: Mapping[str, Any]) -> Any:
     """RETURNS (type): A list of dicts with these keys."""
-    return list[_record(fields)]  # type: ignore[misc]
+    return list[_object(fields)]  # type: ignore[misc]
 
 
-def _record(fields: Mapping[str, Any]) -> Any:
-    return TypedDict("Record", dict(fields))  # type: ignore[operator]
+def _object(fields: Mapping[str, Any]) -> Any:
+    return TypedDict("Object", dict(fields))  # type: ignore[operator]
 
 
 def _describe(wrong: Mapping[str, Any]) -> str:
     """An error of pydantic's in a few words."""
     if wrong["type"] == "json_invalid":
-        return f"this is no JSON ({wrong['ctx']['error']})"
+        # Of a line of a file: "line 1" would be taken for the file's.
+        error = wrong["ctx"]["error"].replace("at line 1 column", "at character")
+        return f"this is no JSON ({error})"
     place = _place(wrong["loc"])
     if wrong["type"] == "missing":
         return f"{place} is missing"
