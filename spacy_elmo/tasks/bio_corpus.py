@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Optional, Union
 
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
@@ -13,7 +13,7 @@ from ..registry import registry
 from .bio import parse_bio
 from .naming import name_of
 from .schema import Schema, String, Words
-from .sentences import copy_tokens, make_sentence, read_lines
+from .sentences import copy_tokens, make_sentence, read_docs
 
 SCHEMA = Schema(
     {"words": Words, "tags": list[String]},
@@ -36,11 +36,7 @@ def make_bio_corpus(
     """
 
     def read(nlp: Language) -> Iterator[Example]:
-        if Path(path).suffix == ".spacy":
-            docs = DocBin().from_disk(path).get_docs(nlp.vocab)
-        else:
-            docs = read_lines(path, lambda line: read_bio(line, nlp.vocab))
-        for doc in docs:
+        for doc in read_docs(path, nlp.vocab, lambda line: read_bio(line, nlp.vocab)):
             try:
                 gold = doc if spans_key is None else _regroup(doc, spans_key)
             except ValueError as error:

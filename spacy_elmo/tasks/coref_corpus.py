@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 from typing_extensions import NotRequired
@@ -14,7 +14,7 @@ from ..registry import registry
 from .coref_clusters import PREFIX, read_clusters, write_clusters
 from .coref_spans import Cluster
 from .schema import Integer, Schema, Words
-from .sentences import copy_tokens, read_lines
+from .sentences import copy_tokens, read_docs
 
 SCHEMA = Schema(
     {
@@ -59,16 +59,13 @@ def read_coref(path: Union[str, Path], vocab: Vocab, prefix: str = PREFIX) -> It
     YIELDS (Doc): A document.
     RAISES (ValueError): A line is not as it must be.
     """
-    path = Path(path)
-    if path.suffix == ".spacy":
-        yield from DocBin().from_disk(path).get_docs(vocab)
-        return
-    yield from read_lines(path, lambda line: _make_doc(vocab, SCHEMA.parse(line), prefix))
 
+    def make(line: str) -> Doc:
+        entry = SCHEMA.parse(line)
+        starts = entry.get("sentence_starts")
+        return make_doc(vocab, entry["words"], entry["clusters"], starts, prefix)
 
-def _make_doc(vocab: Vocab, entry: dict[str, Any], prefix: str) -> Doc:
-    starts = entry.get("sentence_starts")
-    return make_doc(vocab, entry["words"], entry["clusters"], starts, prefix)
+    return read_docs(path, vocab, make)
 
 
 def make_doc(

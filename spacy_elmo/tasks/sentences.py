@@ -1,4 +1,4 @@
-"""Docs from `.jsonl` files, one a line."""
+"""Docs from files: `.spacy`, and `.jsonl`, one a line."""
 
 import gzip
 import zlib
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, Union
 
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 Made = TypeVar("Made")
@@ -32,6 +32,21 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
             except ValueError as error:
                 raise ValueError(f"{path}:{number}: {error}") from None
             yield made
+
+
+def read_docs(path: Union[str, Path], vocab: Vocab, make: Callable[[str], Doc]) -> Iterator[Doc]:
+    """Read the Docs of a `.spacy` file, or make one of each line of another.
+
+    path (Union[str, Path]): The file.
+    vocab (Vocab): The vocab.
+    make (Callable[[str], Doc]): What makes a Doc of a line.
+    YIELDS (Doc): A Doc.
+    RAISES (ValueError): As `read_lines`.
+    """
+    if Path(path).suffix == ".spacy":
+        yield from DocBin().from_disk(path).get_docs(vocab)
+    else:
+        yield from read_lines(path, make)
 
 
 def _named_errors(path: Path, lines: Iterable[str]) -> Iterator[str]:

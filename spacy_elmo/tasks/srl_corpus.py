@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any, Union
 
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..registry import registry
 from .bio import parse_bio
 from .schema import Integer, Schema, String, Words, records
-from .sentences import copy_tokens, make_sentence, read_lines
+from .sentences import copy_tokens, make_sentence, read_docs
 from .srl_frames import PREDICATE, Frames, with_predicate, write_frames
 
 SCHEMA = Schema(
@@ -47,15 +47,12 @@ def read_srl(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     YIELDS (Doc): A sentence; of a `.spacy` file what stands there.
     RAISES (ValueError): A line is not as it must be.
     """
-    path = Path(path)
-    if path.suffix == ".spacy":
-        yield from DocBin().from_disk(path).get_docs(vocab)
-        return
-    yield from read_lines(path, lambda line: _make_doc(vocab, SCHEMA.parse(line)))
 
+    def make(line: str) -> Doc:
+        entry = SCHEMA.parse(line)
+        return make_doc(vocab, entry["words"], entry["frames"])
 
-def _make_doc(vocab: Vocab, entry: dict[str, Any]) -> Doc:
-    return make_doc(vocab, entry["words"], entry["frames"])
+    return read_docs(path, vocab, make)
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:

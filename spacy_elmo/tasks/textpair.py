@@ -86,8 +86,8 @@ def make_textpair_scorer() -> Callable:
 
 def score_textpair(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """The scores of spaCy's `textcat`, and the accuracy: the share of the Docs whose most
-    probable label is the reference's. Those whose reference has none,
-    or none above 0, do not count.
+    probable label is the reference's. Those whose reference has none, or none
+    above 0, do not count.
 
     examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and `cats_acc`, None
