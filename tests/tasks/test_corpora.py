@@ -292,6 +292,7 @@ def test_wrong_lines_are_named(tmp_path, reader, good, line, named):
         ("x.jsonl.gz", gzip.compress(json.dumps(TAGS).encode())[:-9], "no whole gzip file"),
         ("x.jsonl.gz", gzip.compress(json.dumps(TAGS).encode())[:20] + b"?" * 30, "no whole gzip"),
     ],
+    ids=["latin1", "no_gzip", "cut", "garbled"],  # gzip's bytes carry the time
 )
 def test_files_of_another_kind_are_named(tmp_path, name, content, named):
     (tmp_path / name).write_bytes(content)
