@@ -10,6 +10,7 @@ from torch import nn
 from spacy_elmo.tasks.bcn import build_bcn
 from spacy_elmo.tasks.birnn import build_birnn
 from spacy_elmo.tasks.highway_lstm import build_highway_lstm
+from spacy_elmo.tasks.lockstep import GRUSteps
 from spacy_elmo.tasks.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
 from spacy_elmo.tasks.torch_module import ModuleShim, get_module_shim, run_module
 
@@ -119,6 +120,32 @@ def test_padding_changes_nothing(cell):
             alone = rnn.rnn(one[None])[0][0]
             torch.testing.assert_close(row[: len(one)], alone)
         assert not row[len(one) :].any()
+
+
+@pytest.mark.parametrize("lengths", [(2, 5, 0, 1), (4, 4), (1,), (0,), (0, 0, 30)])
+def test_both_directions_of_a_gru_together_equal_pytorch(lengths):
+    """Outputs and gradients of our steps, which are written by hand, and of PyTorch's layer."""
+    torch.manual_seed(0)
+    layer = BidirectionalRNN(3, 8, "gru").double()
+    padded, mask = pad([torch.randn(n, 3).double() for n in lengths])
+    weights = torch.randn(*mask.shape, 8).double()
+    found, wanted = [], []
+    for results, function in ((found, layer), (wanted, layer.run_of_pytorch)):
+        x = padded.clone().requires_grad_()
+        outputs = function(x, mask)
+        gradients = torch.autograd.grad((outputs * weights).sum(), [x, *layer.parameters()])
+        results += [outputs, *gradients]
+    assert type(found[0].grad_fn) is not type(wanted[0].grad_fn)
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs)
+    assert found[1].any() == any(lengths)
+
+
+def test_gradients_of_the_steps():
+    torch.manual_seed(0)
+    shapes = [(2, 6, 6), (2, 6, 2), (2, 1, 6)]
+    tensors = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    assert torch.autograd.gradcheck(lambda *x: GRUSteps.apply(*x, [3, 2, 1]), tensors)
 
 
 def test_few_tokens_at_a_time(monkeypatch):
