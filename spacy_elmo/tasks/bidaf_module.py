@@ -77,7 +77,8 @@ class BiDAFSelfAttention(nn.Module):
 
 
 class TrilinearAttention(nn.Module):
-    """Scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, equation 1).
+    """Scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, equation 1). At first
+    `w_3` is 1, a dot product: like words find each other from the first step on.
 
     width (int): Width of the vectors.
     """
@@ -85,7 +86,8 @@ class TrilinearAttention(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(3, width))
-        nn.init.xavier_uniform_(self.weight)
+        nn.init.xavier_uniform_(self.weight[:2])
+        nn.init.ones_(self.weight[2])
 
     def forward(self, h: Tensor, q: Tensor) -> Tensor:
         """h (Tensor): *Shape:* `(n, n_h, width)`
