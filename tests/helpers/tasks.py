@@ -286,7 +286,7 @@ QA = Task(
     found=lambda doc: [str(span) for span in doc.spans.get("answer", ())],
     scores=("qa_f1", "qa_exact"),
     learn_rate=0.01,
-    steps=80,
+    steps=160,
     is_right=lambda found, gold: len(found) == 1 and found[0] in gold,
 )
 
