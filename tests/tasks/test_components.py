@@ -46,6 +46,7 @@ OUTPUT = "model.output_tok2vec"
         (TEXTPAIR, TEXTPAIR.tok2vec, INPUT, [OUTPUT], 1.0),
         (TEXTPAIR, concat_input(), INPUT, [CONCAT, OUTPUT], 1.0),
     ],
+    ids=lambda value: getattr(value, "factory", None),
 )
 def test_it_learns_from_elmo(make, tmp_path, task, tok2vec, output, places, score):
     """And finds the same where its listeners are replaced by the language model."""
