@@ -9,11 +9,11 @@ time, and the least and greatest ratio of a turn.
 import argparse
 import random
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
 import torch
+from embed import timed
 from torch import Tensor
 
 from spacy_elmo.tasks.recurrent import BidirectionalRNN, pad
@@ -28,12 +28,6 @@ SHAPES = {
 }
 
 
-def processor_seconds(function: Callable[[], object]) -> float:
-    begin = time.process_time()
-    function()
-    return time.process_time() - begin
-
-
 def compare(shape: tuple[int, int, int, int, int], rounds: int) -> str:
     n_sequences, fewest, most, nI, nO = shape
     lengths = [random.randint(fewest, most) for _ in range(n_sequences)]
@@ -46,7 +40,7 @@ def compare(shape: tuple[int, int, int, int, int], rounds: int) -> str:
     seconds: list[list[float]] = [[], []]
     for _ in range(rounds + 1):
         for times, run in zip(seconds, (layer.run_of_pytorch, layer)):
-            times.append(processor_seconds(partial(train, run)))
+            times.append(timed(partial(train, run)))
     theirs, ours = (times[1:] for times in seconds)
     ratios = [a / b for a, b in zip(theirs, ours)]
     return (

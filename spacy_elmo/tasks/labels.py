@@ -70,6 +70,7 @@ class SpanPipe(TaskPipe, Generic[Tags]):
             self.add_label(label)
         self.model.set_dim("nO", len(self._tags))
         self.model.initialize(X=docs)
+        self._forget()
 
     @property
     def _tags(self) -> Tags:
@@ -87,6 +88,9 @@ class SpanPipe(TaskPipe, Generic[Tags]):
     def _labels_in(self, doc: Doc) -> Iterable[str]:
         """Those of a reference's spans."""
         raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Take back what `cfg` says of an earlier training."""
 
     def _make_tags(self) -> Tags:
         """The tags of the labels."""

@@ -14,29 +14,26 @@ from ..bilm.packing import pack
 DIRECTIONS = ("", "_reverse")  # the endings of PyTorch's parameters
 
 
-def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
+def run_gru(rnn: nn.GRU, items: Tensor, lengths: list[int]) -> Tensor:
     """Run one bidirectional layer.
 
     rnn (nn.GRU): Its parameters.
-    x (Tensor): *Shape:* `(n_sequences, longest, nI)`
-    mask (Tensor): True at the tokens, of which a sequence may have none. *Shape:*
-        `(n_sequences, longest)`
-    RETURNS (Tensor): Zeros behind the tokens. *Shape:* `(n_sequences, longest, nO)`
+    items (Tensor): The tokens of all sequences, one after the other. *Shape:* `(n_tokens, nI)`
+    lengths (List[int]): The tokens of each sequence, of which it may have none.
+    RETURNS (Tensor): *Shape:* `(n_tokens, nO)`
     """
-    order = pack([length for length in mask.sum(1).tolist() if length])
+    order = pack([length for length in lengths if length])
     of_input, of_state, input_bias, state_bias = (
         torch.stack([getattr(rnn, f"{name}_l0{ending}") for ending in DIRECTIONS])
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
-    products = nn.functional.linear(x[mask], of_input.flatten(0, 1)).unflatten(1, (2, -1))
+    products = nn.functional.linear(items, of_input.flatten(0, 1)).unflatten(1, (2, -1))
     positions = torch.from_numpy(order.positions)
     inputs = torch.stack([products[positions[0], 0], products[positions[1], 1]])
     inputs = inputs + input_bias[:, None]
     hidden = GRUSteps.apply(inputs, of_state, state_bias[:, None], order.batch_sizes)
     forwards, backwards = torch.from_numpy(order.inverse())
-    outputs = torch.cat([hidden[0, forwards], hidden[1, backwards]], dim=1)
-    padded = outputs.new_zeros(*mask.shape, outputs.shape[1])
-    return padded.masked_scatter(mask[..., None], outputs)
+    return torch.cat([hidden[0, forwards], hidden[1, backwards]], dim=1)
 
 
 class GRUSteps(Function):

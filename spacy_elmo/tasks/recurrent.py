@@ -22,11 +22,16 @@ def pad(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     longest = max(1, max(len(x) for x in sequences))
     lengths = torch.tensor([len(x) for x in sequences], device=sequences[0].device)
     mask = torch.arange(longest, device=lengths.device) < lengths[:, None]
-    items = torch.cat(list(sequences))
     # The backward pass of PyTorch's `pad_sequence` copies all of the gradient for each sequence.
+    return _spread(torch.cat(list(sequences)), mask), mask
+
+
+def _spread(items: Tensor, mask: Tensor) -> Tensor:
+    """RETURNS (Tensor): Tokens, `(n_tokens, width)`, where the mask is True; zeros elsewhere.
+    *Shape:* `(n_sequences, longest, width)`"""
     padded = items.new_zeros(mask.numel(), items.shape[1])
-    padded = padded.index_copy(0, mask.flatten().nonzero().squeeze(1), items)
-    return padded.unflatten(0, mask.shape), mask
+    places = mask.flatten().nonzero().squeeze(1)
+    return padded.index_copy(0, places, items).unflatten(0, mask.shape)
 
 
 class BidirectionalRNN(nn.Module):
@@ -47,7 +52,7 @@ class BidirectionalRNN(nn.Module):
         RETURNS (Tensor): Zeros behind the tokens. *Shape:* `(n_sequences, longest, nO)`
         """
         if isinstance(self.rnn, nn.GRU) and torch.is_grad_enabled() and x.device.type == "cpu":
-            return run_gru(self.rnn, x, mask)
+            return _spread(run_gru(self.rnn, x[mask], mask.sum(1).tolist()), mask)
         return self.run_of_pytorch(x, mask)
 
     def run_of_pytorch(self, x: Tensor, mask: Tensor) -> Tensor:

@@ -237,15 +237,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     def _make_tags(self) -> SRLTags:
         return SRLTags(self.labels)
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
-        labels: Optional[list[str]] = None,
-    ) -> None:
-        """As `SpanPipe.initialize`."""
-        super().initialize(get_examples, nlp=nlp, labels=labels)
+    def _forget(self) -> None:
         self.cfg[FINDS_PREDICATES] = self.predicates == "model"
 
     def _learn(self, examples: list[Example]) -> Optional[float]:
