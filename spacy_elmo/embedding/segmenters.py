@@ -1,5 +1,6 @@
 """How a Doc is cut into sequences for the language model."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -31,6 +32,11 @@ PAIRS = ("premise", "hypothesis", "question", "context")  # texts that one Doc h
 
 # The segments of a Doc, in order; what they keep covers each token once.
 Segmenter = Callable[[Doc], list[Segment]]
+
+
+def segment_of(segments: Sequence[Segment], token: int) -> Segment:
+    """RETURNS (Segment): That of a Doc's segments which keeps a token."""
+    return segments[bisect_right(segments, token, key=lambda segment: segment.keep_start) - 1]
 
 
 def _whole(start: int, end: int) -> Segment:

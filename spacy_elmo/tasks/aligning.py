@@ -52,3 +52,10 @@ class Aligner:
         texts = [doc[i:j].text for doc, i, j in ((self.doc, start, end), (self.other, first, last))]
         one, other = ("".join(text.split()).lower() for text in texts)
         return (first, last) if one == other else None
+
+    def around(self, start: int, end: int) -> Optional[tuple[int, int]]:
+        """RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one of
+        those that share text with the span, more of it than the span has or not; None where
+        there are none."""
+        tokens = self.tokens(start, end)
+        return (min(tokens), max(tokens) + 1) if tokens else None

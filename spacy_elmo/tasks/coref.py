@@ -143,7 +143,9 @@ class CoreferenceResolver(TaskPipe):
         docs (Iterable[Doc]): The Docs.
         RETURNS (List[List[List[Tuple[int, int]]]]): Of each Doc the clusters, whose mentions
             are first tokens and tokens after the last ones.
+        RAISES (ValueError): The pipe is not initialized.
         """
+        self._check_initialized()
         return [self._find_clusters(doc) for doc in docs]
 
     def _find_clusters(self, doc: Doc) -> list[Cluster]:
@@ -220,7 +222,7 @@ class CoreferenceResolver(TaskPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: Sequence[Ranking]
     ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
-        """Find the loss and its gradient.
+        """Find the loss and its gradient, zeros where nothing is annotated.
 
         examples (Iterable[Example]): The examples.
         scores (Sequence[Ranking]): What the model found in each.
@@ -230,13 +232,16 @@ class CoreferenceResolver(TaskPipe):
         RAISES (ValueError): A mention stands twice, or has no tokens.
         """
         pairs = zip(examples, scores)
-        found = [self._loss(ranking, self._gold(example) or []) for example, ranking in pairs]
+        found = [self._loss(ranking, self._gold(example)) for example, ranking in pairs]
         return sum(loss for loss, _ in found), [gradients for _, gradients in found]
 
     def _loss(
-        self, ranking: Ranking, clusters: Sequence[Cluster]
+        self, ranking: Ranking, clusters: Optional[Sequence[Cluster]]
     ) -> tuple[float, tuple[Floats1d, Floats2d]]:
         scores = ranking.pair_scores
+        if clusters is None:
+            xp = self.model.ops.xp
+            return 0.0, (xp.zeros_like(ranking.mention_scores), xp.zeros_like(scores))
         kept = ranking.candidates[ranking.kept].mentions
         loss, d_pairs = antecedent_loss(scores, gold_pairs(kept, clusters, scores.shape[1]))
         gold = {mention for cluster in clusters for mention in cluster}

@@ -58,14 +58,19 @@ def score_coref(
     RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF, and
         `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, so with b3, ceafe, lea and mentions; and
         `coref_counts`, the `Counts` of each document by metric. They are None where there is
-        nothing to count.
+        nothing to count. With another prefix, `people`, they stand there as `people_f`,
+        `people_muc_p` and so on, too: those of two components are told apart by these.
     """
     counts = [
         count_example(example, span_cluster_prefix=span_cluster_prefix, singletons=singletons)
         for example in examples
         if read_clusters(example.reference, span_cluster_prefix) is not None
     ]
-    return {**total_scores(counts), "coref_counts": counts or None}
+    scores = {**total_scores(counts), "coref_counts": counts or None}
+    if span_cluster_prefix == PREFIX:
+        return scores
+    own = {f"{span_cluster_prefix}{key.removeprefix('coref')}": scores[key] for key in scores}
+    return {**scores, **own}
 
 
 def count_example(

@@ -118,7 +118,7 @@ class CRFTagger(SpanPipe[BIOTags]):
             and label of each span, a Doc.
         RAISES (ValueError): The pipe has no labels.
         """
-        self._require_labels()
+        self._check_initialized()
         docs = list(docs)
         found: list[list[LabeledSpan]] = [[] for _ in docs]
 

@@ -38,27 +38,36 @@ class ESIM(nn.Module):
             *Shape:* `(n_tokens, nE)` each
         RETURNS (List[Tensor]): The scores of the labels before the softmax, `(nO,)` a pair.
         """
-        x, mask = pad([*first, *second])
+        beside = beside or ([], [])
+        a, mask_a = self._encode(first, beside[0])
+        b, mask_b = self._encode(second, beside[1])
+        for_a, for_b = align(a, b, mask_a, mask_b)
+        pooled = [self._compose(a, for_a, mask_a), self._compose(b, for_b, mask_b)]
+        hidden = self.hidden(self.dropout(torch.cat(pooled, dim=1))).tanh()
+        return list(self.output(self.dropout(hidden)))
+
+    def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """The texts of one side, and their mask."""
+        x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
         if beside:
-            more, _ = pad([*beside[0], *beside[1]])
-            encoded = torch.cat([encoded, self.token_dropout(more)], dim=2)
-        aligned = torch.cat(align(*encoded.chunk(2), *mask.chunk(2)))
+            encoded = torch.cat([encoded, self.token_dropout(pad(beside)[0])], dim=2)
+        return encoded, mask
+
+    def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
+        """Texts beside what they found in the others, pooled."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
-        pooled = pool(self.compose(self.token_dropout(projected), mask), mask)
-        both = torch.cat(pooled.chunk(2), dim=1)
-        hidden = self.hidden(self.dropout(both)).tanh()
-        return list(self.output(self.dropout(hidden)))
+        return pool(self.compose(self.token_dropout(projected), mask), mask)
 
 
 def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
     """What each token of a text finds in the other text, by dot products (equations 11 to 13).
 
-    a (Tensor): The first texts. *Shape:* `(n_pairs, longest, width)`
-    b (Tensor): The second texts. *Shape:* the same
-    mask_a (Tensor): True at tokens. *Shape:* `(n_pairs, longest)`
-    mask_b (Tensor): True at tokens. *Shape:* the same
+    a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
+    b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
+    mask_a (Tensor): True at tokens. *Shape:* `(n_pairs, longest_a)`
+    mask_b (Tensor): True at tokens. *Shape:* `(n_pairs, longest_b)`
     RETURNS (Tuple[Tensor, Tensor]): Sums of tokens of b for each token of a, and of a for b.
     """
     scores = a @ b.transpose(1, 2)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Optional, TypeVar
 
+from spacy.errors import Errors
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -71,6 +72,12 @@ class SpanPipe(TaskPipe, Generic[Tags]):
         self.model.set_dim("nO", len(self._tags))
         self.model.initialize(X=docs)
         self._forget()
+
+    def _check_initialized(self) -> None:
+        self._require_labels()
+        super()._check_initialized()
+        if not self.model.has_dim("nO"):
+            raise ValueError(Errors.E109.format(name=self.name))
 
     @property
     def _tags(self) -> Tags:

@@ -9,8 +9,9 @@ from thinc.types import Floats1d, Floats2d
 
 from ..bilm.packing import pack
 from .bio import BIOTags
+from .log_sums import log_sum_exp
 
-LARGEST = 700.0  # whose exponential is a number
+SAFE = 600.0  # whose exponential, and that of its negative, is a number, and not 0
 PARAMS = ("transitions", "start", "end")
 
 
@@ -62,10 +63,11 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
     sizes = order.batch_sizes
     steps = xp.split(packed, np.cumsum(sizes)[:-1].tolist())
     transitions, start, end = (getattr(chains, name).astype("float64") for name in PARAMS)
+    scaled = _Scaled(transitions, xp)
     with np.errstate(divide="ignore"):  # log(0) is minus infinity
-        prefixes = _forward(steps, transitions, start, xp)
-        suffixes = _backward(steps, transitions, end, xp)
-    totals = _log_sum(prefixes[0] + suffixes[0], xp)
+        prefixes = _forward(steps, scaled, start, xp)
+        suffixes = _backward(steps, scaled, end, xp)
+    totals = log_sum_exp(prefixes[0] + suffixes[0], axis=1)[:, 0]
     tags = xp.concatenate(
         [xp.exp(one + other - totals[: len(one), None]) for one, other in zip(prefixes, suffixes)]
     )
@@ -76,57 +78,73 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
     firsts = np.cumsum([0, *lengths])[:-1][np.asarray(lengths) > 0]
     return float(totals.sum()), Chains(
         scores=xp.split(unpacked, np.cumsum(lengths)[:-1].tolist()),
-        transitions=_expected_transitions(prefixes, following, transitions, totals, xp),
+        transitions=_expected_transitions(prefixes, following, scaled, totals, xp),
         start=unpacked[xp.asarray(firsts)].sum(axis=0),
         end=unpacked[xp.asarray(lasts)].sum(axis=0),
     )
 
 
-def _forward(steps: list, transitions: Any, start: Any, xp: Any) -> list:
+class _Scaled:
+    """The exponentials of a matrix, computed once, its largest value taken out first."""
+
+    def __init__(self, matrix: Any, xp: Any):
+        self.matrix = matrix
+        self.largest = matrix.max()
+        self.lowest = xp.where(xp.isneginf(matrix), self.largest, matrix).min()
+        self.values = xp.exp(matrix - self.largest)
+
+    def log_product(self, values: Any, xp: Any, *, turned: bool = False) -> Any:
+        """`log(exp(values) @ exp(matrix))`, or of its transpose, by one product: the largest
+        value of a row is taken out, too. Rows in which numbers lie so far apart that their
+        exponentials are 0 are computed without a product."""
+        largest = values.max(axis=1, keepdims=True)
+        scaled = self.values.T if turned else self.values
+        found = xp.log(xp.exp(values - largest) @ scaled) + largest + self.largest
+        apart = largest - xp.where(xp.isneginf(values), largest, values).min(axis=1, keepdims=True)
+        wide = (apart + self.largest - self.lowest > SAFE)[:, 0]
+        if wide.any():
+            matrix = self.matrix.T if turned else self.matrix
+            found[wide] = log_sum_exp(values[wide][:, :, None] + matrix, axis=1)[:, 0]
+        return found
+
+
+def _forward(steps: list, transitions: _Scaled, start: Any, xp: Any) -> list:
     """Of each step the log sums of what ends in each tag there, its own score included."""
     found = [start + steps[0]]
     for scores in steps[1:]:
-        found.append(_log_product(found[-1][: len(scores)], transitions, xp) + scores)
+        found.append(transitions.log_product(found[-1][: len(scores)], xp) + scores)
     return found
 
 
-def _backward(steps: list, transitions: Any, end: Any, xp: Any) -> list:
+def _backward(steps: list, transitions: _Scaled, end: Any, xp: Any) -> list:
     """Of each step the log sums of what follows each tag there."""
     found = [xp.tile(end, (len(steps[-1]), 1))]
     for scores, before in zip(steps[:0:-1], steps[-2::-1]):
         after = xp.tile(end, (len(before), 1))
-        after[: len(scores)] = _log_product(found[-1] + scores, transitions.T, xp)
+        after[: len(scores)] = transitions.log_product(found[-1] + scores, xp, turned=True)
         found.append(after)
     return found[::-1]
 
 
-def _log_product(values: Any, matrix: Any, xp: Any) -> Any:
-    """`log(exp(values) @ exp(matrix))`, by one product: the largest value of a row and the
-    largest of the matrix are taken out first."""
-    largest, most = values.max(axis=1, keepdims=True), matrix.max()
-    return xp.log(xp.exp(values - largest) @ xp.exp(matrix - most)) + largest + most
-
-
-def _log_sum(values: Any, xp: Any) -> Any:
-    largest = values.max(axis=1)
-    return xp.log(xp.exp(values - largest[:, None]).sum(axis=1)) + largest
-
-
 def _expected_transitions(
-    prefixes: list, following: list, transitions: Any, totals: Any, xp: Any
+    prefixes: list, following: list, transitions: _Scaled, totals: Any, xp: Any
 ) -> Any:
-    """How often each transition is used, by one product for all tokens.
+    """How often each transition is used, by one product for all tokens; those tokens whose two
+    best tags exclude each other, nearly, are added one by one.
 
     following (list): Of each step but the first, the log sums of what begins with each tag.
     """
     if not following:
-        return xp.zeros_like(transitions)
+        return xp.zeros_like(transitions.matrix)
     sizes = [len(values) for values in following]
     before = xp.concatenate([values[:n] for values, n in zip(prefixes, sizes)])
     after = xp.concatenate(following)
     total = xp.concatenate([totals[:n] for n in sizes])
     one, other = before.max(axis=1), after.max(axis=1)
-    # Large only where the two best tags exclude each other, and then it multiplies zeros.
-    scale = xp.exp(xp.minimum(one + other - total, LARGEST))
-    weighted = xp.exp(before - one[:, None]) * scale[:, None]
-    return xp.exp(transitions) * (weighted.T @ xp.exp(after - other[:, None]))
+    excess = one + other + transitions.largest - total
+    far = excess > SAFE
+    weighted = xp.exp(before - one[:, None]) * xp.exp(xp.where(far, -xp.inf, excess))[:, None]
+    found = transitions.values * (weighted.T @ xp.exp(after - other[:, None]))
+    for b, a, t in zip(before[far], after[far], total[far]):
+        found += xp.exp(b[:, None] + transitions.matrix + a - t)
+    return found

@@ -10,6 +10,8 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from thinc.api import Optimizer, set_dropout_rate
 
+from .torch_module import check_initialized
+
 N_SAMPLES = 10  # Docs from which sizes are inferred
 Found = TypeVar("Found")
 
@@ -45,12 +47,13 @@ class TaskPipe(TrainablePipe):
         sgd (Optional[Optimizer]): The optimizer.
         losses (Optional[Dict[str, float]]): The losses by pipe.
         RETURNS (Dict[str, float]): The losses; ours is that of `get_loss`.
-        RAISES (ValueError): The annotation of an example is wrong.
+        RAISES (ValueError): The annotation of an example is wrong, or the pipe is not initialized.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, f"{type(self).__name__}.update")
+        self._check_initialized()
         set_dropout_rate(self.model, drop)
         loss = self._learn(examples)
         if loss is None:
@@ -59,6 +62,10 @@ class TaskPipe(TrainablePipe):
         if sgd is not None:
             self.finish_update(sgd)
         return losses
+
+    def _check_initialized(self) -> None:
+        """RAISES (ValueError): The pipe is not initialized."""
+        check_initialized(self.model, self.name)
 
     def _learn(self, examples: list[Example]) -> Optional[float]:
         """Add to the gradients of the model.

@@ -101,8 +101,10 @@ class QuestionAnswerer(TaskPipe):
         docs (Iterable[Doc]): The Docs.
         RETURNS (List[Optional[Answer]]): The best answer a Doc, None where the context is
             empty.
-        RAISES (ValueError): A Doc has not its question and context.
+        RAISES (ValueError): A Doc has not its question and context, or the pipe is not
+            initialized.
         """
+        self._check_initialized()
         found: list[Optional[Answer]] = []
         for group in by_tokens(docs, self.model.attrs["max_batch_tokens"], MAX_DOCS):
             scores = [self.model.ops.to_numpy(values) for values in self.model.predict(group)]
@@ -179,13 +181,13 @@ class QuestionAnswerer(TaskPipe):
         return loss, gradients
 
     def _gold(self, example: Example) -> list[tuple[int, int]]:
-        """The gold answers, in tokens of the predicted Doc's context."""
+        """The gold answers, in whole tokens of the predicted Doc's context."""
         doc, spans = example.predicted, example.reference.spans.get(KEY, ())
         context = self._context(doc)
         if not spans:
             return []
         aligner, found = to_predicted(example), []
-        for start, end in filter(None, (aligner.span(span.start, span.end) for span in spans)):
+        for start, end in filter(None, (aligner.around(span.start, span.end) for span in spans)):
             if not context.start <= start < end <= context.stop:
                 raise ValueError(
                     f"the answer {doc[start:end].text!r} ({start}, {end}) of the Doc "

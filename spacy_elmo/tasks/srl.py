@@ -63,7 +63,7 @@ SCORE_WEIGHTS = {
 
 @Language.factory(
     "elmo_srl",
-    assigns=["doc.spans", "token._.srl"],
+    assigns=["doc.spans", "doc._.srl", "token._.srl"],
     default_config=DEFAULTS,
     default_score_weights=SCORE_WEIGHTS,
 )
@@ -145,7 +145,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         RAISES (ValueError): The pipe has no labels; or the predicates are the verbs, and a Doc
             has no parts of speech; or it is to find them, and was trained without.
         """
-        self._require_labels()
+        self._check_initialized()
         if self.predicates == "model" and self.cfg.get(FINDS_PREDICATES) is False:
             raise ValueError(
                 f"'{self.name}' was not trained to find predicates: give them (predicates = "

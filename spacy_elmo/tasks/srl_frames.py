@@ -1,6 +1,6 @@
 """Frames, a predicate with its roles, in a Doc: the span group `doc.spans["srl"]`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import Optional
 
@@ -8,7 +8,7 @@ import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.training import Example
 
-from ..embedding.segmenters import Segment, Segmenter
+from ..embedding.segmenters import Segment, Segmenter, segment_of
 from .aligning import Aligner, to_predicted, to_reference
 from .bio import BIOTags, LabeledSpan
 from .naming import name_of
@@ -25,7 +25,13 @@ def read_frames(doc: Doc) -> Optional[Frames]:
     if KEY not in doc.spans:
         return None
     frames: Frames = {}
-    for span in doc.spans[KEY]:
+    for span in _checked_spans(doc):
+        frames.setdefault(span.id, []).append((span.start, span.end, span.label_))
+    return {predicate: sorted(frames[predicate]) for predicate in sorted(frames)}
+
+
+def _checked_spans(doc: Doc) -> Iterator[Span]:
+    for span in doc.spans.get(KEY, ()):
         if not 0 <= span.id < len(doc):
             raise ValueError(
                 f"the span {span.label_} ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
@@ -36,10 +42,9 @@ def read_frames(doc: Doc) -> Optional[Frames]:
             raise ValueError(
                 f"the span V ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
                 f"{name_of(doc)} has the id {span.id}, but V begins at its predicate: make it with "
-                f"span_id={span.start}"
+                f"span_id={span.start}. (`Doc.from_docs` keeps ids of spans as they were.)"
             )
-        frames.setdefault(span.id, []).append((span.start, span.end, span.label_))
-    return {predicate: sorted(frames[predicate]) for predicate in sorted(frames)}
+        yield span
 
 
 def write_frames(doc: Doc, frames: Frames) -> None:
@@ -56,18 +61,27 @@ def write_frames(doc: Doc, frames: Frames) -> None:
     doc.spans[KEY] = SpanGroup(doc, name=KEY, spans=spans)
 
 
+def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
+    """RETURNS (Dict[int, Dict[str, List[Span]]]): Of each predicate, by its token, the spans by
+    label: `doc._.srl`.
+    RAISES (ValueError): As `read_frames`."""
+    roles: dict[int, dict[str, list[Span]]] = {}
+    for span in _checked_spans(doc):
+        roles.setdefault(span.id, {}).setdefault(span.label_, []).append(span)
+    return dict(sorted(roles.items()))
+
+
 def roles_of(token: Token) -> dict[str, list[Span]]:
     """RETURNS (Dict[str, List[Span]]): The spans by label, if the token is a predicate:
-    `token._.srl`."""
-    roles: dict[str, list[Span]] = {}
-    for span in token.doc.spans.get(KEY, ()):
-        if span.id == token.i:
-            roles.setdefault(span.label_, []).append(span)
-    return roles
+    `token._.srl`. It reads those of the whole Doc.
+    RAISES (ValueError): As `read_frames`."""
+    return roles_by_predicate(token.doc).get(token.i, {})
 
 
 if not Token.has_extension("srl"):
     Token.set_extension("srl", getter=roles_of)
+if not Doc.has_extension("srl"):
+    Doc.set_extension("srl", getter=roles_by_predicate)
 
 
 class SRLTags(BIOTags):
@@ -137,17 +151,17 @@ def checked_frames(
         has another label.
     """
     checked: Frames = {}
-    for segment in segmenter(doc):
-        for predicate, roles in frames.items():
-            if segment.keep_start <= predicate < segment.keep_end:
-                roles = with_predicate(predicate, roles)
-                fault = _fault(roles, segment, labels)
-                if fault:
-                    raise ValueError(
-                        f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc "
-                        f"{name_of(doc)}: {fault}"
-                    )
-                checked[predicate] = roles
+    segments = segmenter(doc)
+    for predicate, roles in frames.items():
+        segment = segment_of(segments, predicate)
+        roles = with_predicate(predicate, roles)
+        fault = _fault(roles, segment, labels)
+        if fault:
+            raise ValueError(
+                f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc "
+                f"{name_of(doc)}: {fault}"
+            )
+        checked[predicate] = roles
     return checked
 
 

@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, Softmax_v2, chain, glorot_uniform_init, with_array
 from thinc.types import Floats2d, Ints1d
 
-from ..embedding.segmenters import Segment
+from ..embedding.segmenters import Segment, segment_of
 from ..registry import registry
 
 Vectors = list[Floats2d]
@@ -70,11 +70,9 @@ def predicate_instances(
     RETURNS (List[Instance]): One for each of them, of the segment that keeps it.
     """
     return [
-        Instance(i, segment, token)
+        Instance(i, segment_of(segments[i], token), token)
         for i, tokens in enumerate(predicates)
-        for segment in (segments[i] if tokens else ())
         for token in tokens or ()
-        if segment.keep_start <= token < segment.keep_end
     ]
 
 

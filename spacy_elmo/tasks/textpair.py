@@ -13,6 +13,7 @@ from thinc.types import Floats2d
 
 from ..registry import registry
 from .naming import name_of
+from .torch_module import check_initialized
 
 DEFAULTS = {
     "model": {
@@ -60,6 +61,28 @@ class TextPairCategorizer(TextCategorizer):
     reference has no `doc.cats` teach nothing.
     """
 
+    def predict(self, docs: Iterable[Doc]) -> Floats2d:
+        """Find the probabilities of the labels, those of a Doc without tokens, too.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (Floats2d): *Shape:* `(n_docs, n_labels)`
+        RAISES (ValueError): The pipe is not initialized, or a Doc is not of two texts.
+        """
+        check_initialized(self.model, self.name)
+        return self.model.predict(list(docs))
+
+    def update(self, examples: Iterable[Example], **settings: Any) -> dict[str, float]:
+        """Learn from a batch, as spaCy's own does.
+
+        examples (Iterable[Example]): The batch.
+        settings (Any): `drop`, `sgd` and `losses`.
+        RETURNS (Dict[str, float]): The losses.
+        RAISES (ValueError): The pipe is not initialized, or an example is wrong.
+        """
+        check_initialized(self.model, self.name)
+        losses: dict[str, float] = super().update(examples, **settings)
+        return losses
+
     def _examples_to_truth(self, examples: Iterable[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Find the labels, as spaCy's own does.
 
@@ -84,20 +107,25 @@ def make_textpair_scorer() -> Callable:
     return score_textpair
 
 
-def score_textpair(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+def score_textpair(
+    examples: Iterable[Example], *, labels: Iterable[str], **kwargs: Any
+) -> dict[str, Any]:
     """The scores of spaCy's `textcat`, and the accuracy: the share of the Docs whose most
     probable label is the reference's. Those whose reference has none, or none
-    above 0, do not count.
+    above 0, do not count, nor do the labels of other components.
 
     examples (Iterable[Example]): The examples.
+    labels (Iterable[str]): The labels of the component.
     RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and `cats_acc`, None
         where there is nothing to count.
     """
-    examples = [example for example in examples if any(example.reference.cats.values())]
-    right = [_best(example.predicted) == _best(example.reference) for example in examples]
+    labels = list(labels)
+    examples = [one for one in examples if any(one.reference.cats.get(key) for key in labels)]
+    right = [_best(one.predicted, labels) == _best(one.reference, labels) for one in examples]
     accuracy = sum(right) / len(right) if right else None
-    return {**textcat_score(examples, **kwargs), "cats_acc": accuracy}
+    return {**textcat_score(examples, labels=labels, **kwargs), "cats_acc": accuracy}
 
 
-def _best(doc: Doc) -> Optional[str]:
-    return max(doc.cats, key=doc.cats.__getitem__, default=None)
+def _best(doc: Doc, labels: list[str]) -> Optional[str]:
+    found = [label for label in labels if label in doc.cats]
+    return max(found, key=doc.cats.__getitem__, default=None)

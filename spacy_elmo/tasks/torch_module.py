@@ -1,10 +1,12 @@
 """PyTorch modules as Thinc layers, with sizes that are known at initialization."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-from thinc.api import Model, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
+from spacy.errors import Errors
+from thinc.api import Model, PyTorchShim, Shim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import FloatsXd
 
 from ..layers.bilm import limit_threads_after_fork
@@ -45,6 +47,18 @@ class ModuleShim(PyTorchShim):
         """
         self.cfg = sizes
         self._model = self.build(**sizes).to(get_torch_default_device())
+
+    def copy(self) -> "ModuleShim":
+        """RETURNS (ModuleShim): A copy with an id of its own, by which optimizers know the
+        parameters."""
+        copied = copy.deepcopy(self)
+        copied.id = Shim(None).id
+        return copied
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        """Move the module, if there is one."""
+        if self._model is not None:
+            super().to_device(device_type, device_id)
 
     @contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
@@ -96,6 +110,18 @@ def get_module_shim(model: Model) -> ModuleShim:
     shim = model.shims[0]
     assert isinstance(shim, ModuleShim)
     return shim
+
+
+def check_initialized(model: Model, name: str) -> None:
+    """Check that a component's modules are made.
+
+    model (Model): Its model.
+    name (str): Its name.
+    RAISES (ValueError): One is not: spaCy's E109.
+    """
+    shims = [shim for layer in model.walk() for shim in layer.shims]
+    if any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims):
+        raise ValueError(Errors.E109.format(name=name))
 
 
 def run_module(

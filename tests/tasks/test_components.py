@@ -220,6 +220,22 @@ def test_averages_of_the_optimizer(task, make):
 # Docs of all kinds
 
 
+def test_not_initialized(task, make, tmp_path):
+    """The component is named, with and without labels; it can be moved and saved before."""
+    nlp = make(task)
+    pipe = nlp.get_pipe(task.factory)
+    pipe.model.to_cpu()
+    nlp.to_disk(tmp_path)
+    for n_labels in range(2 if task in (CRF, SRL) else 1):
+        for label in ["PER"][:n_labels]:
+            pipe.add_label(label)
+        with pytest.raises(ValueError, match=rf"\[E(109|143)\].*'{task.factory}'"):
+            nlp(task.docs(nlp)[0])
+        with pytest.raises(ValueError, match=rf"\[E(109|143)\].*'{task.factory}'"):
+            pipe.update(task.examples(nlp))
+    assert spacy.load(tmp_path).pipe_names == nlp.pipe_names
+
+
 def test_empty_docs(task, know):
     """Beside others, which find what they find alone."""
     nlp = know(task)

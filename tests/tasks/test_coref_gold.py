@@ -86,3 +86,18 @@ def test_mentions_that_differ_in_whitespace_are_one():
         write_clusters(predicted, clusters)
         assert predicted_clusters(Example(predicted, reference)) == [[(0, 1), (2, 3)]]
         assert gold_clusters(Example(reference, predicted)) == [[(0, 1), (2, 3)]]
+
+
+def test_loss_of_docs_without_annotation(initialized):
+    """It is 0, and so is its gradient, as in `update`."""
+    plain = Example(initialized.make_doc("Tom ran ."), initialized.make_doc("Tom ran ."))
+    pipe = initialized.get_pipe("elmo_coref")
+    (doc,) = docs = [plain.predicted]
+    ranking, _ = pipe.model.predict(docs)(0, pipe.segmenter(doc))
+    loss, (gradients,) = pipe.get_loss([plain], [ranking])
+    assert loss == 0.0
+    assert [values.shape for values in gradients] == [
+        ranking.mention_scores.shape,
+        ranking.pair_scores.shape,
+    ]
+    assert not any(values.any() for values in gradients)

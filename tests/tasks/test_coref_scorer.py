@@ -190,6 +190,11 @@ def test_singletons_and_prefix():
     other = Example(doc(ANN, prefix="mine"), doc(ANN, prefix="mine"))
     assert score_coref([other], span_cluster_prefix="mine")["coref_f"] == 1.0
     assert score_coref([other])["coref_f"] is None
+    both = Example(doc(ANN), doc(ANN))
+    write_clusters(both.reference, [CAT], "mine")
+    scores = score_coref([both]) | score_coref([both], span_cluster_prefix="mine")
+    assert (scores["mine_f"], scores["mine_b3_r"]) == (scores["coref_f"], 0.0) == (0.0, 0.0)
+    assert "coref_clusters_f" not in scores
 
 
 def test_only_annotated_docs_count():

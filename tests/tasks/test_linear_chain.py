@@ -152,14 +152,16 @@ def test_a_long_chain():
 
 
 def test_best_tags_that_exclude_each_other():
-    """However sure the scores are, the sums stay numbers."""
+    """B and O do; three sequences have one of them: BL, UO and OO."""
     tags = BILUOTags(["A"])
     scores = np.zeros((2, len(tags)))
     scores[0, tags.begin("A")] = scores[1, 0] = 1000.0  # B, and then O
     chains = Chains([scores], np.zeros((5, 5)), np.zeros(5), np.zeros(5)).constrained(tags)
     log_z, expected = log_partition(chains)
-    assert log_z == pytest.approx(1000.0, abs=1.0)
-    assert all(np.isfinite(values).all() for values in (*expected.scores, expected.transitions))
+    assert log_z == pytest.approx(1000.0 + np.log(3), rel=1e-12)
+    assert expected.scores[0][0, tags.begin("A")] == pytest.approx(1 / 3)
+    assert expected.scores[0][1, 0] == pytest.approx(2 / 3)
+    np.testing.assert_allclose(expected.transitions[:, 0].sum(), 2 / 3)
 
 
 def test_no_tokens():
@@ -168,3 +170,24 @@ def test_no_tokens():
     assert log_z == 0.0
     assert [len(values) for values in expected.scores] == [0, 0]
     assert not any(getattr(expected, name).any() for name in PARAMS)
+
+
+@pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
+@pytest.mark.parametrize("scale", [400.0, 5000.0])
+def test_scores_whose_exponentials_are_no_numbers(scheme, scale):
+    """Beside sums over sequences from their scores alone, whose largest is taken out: where the
+    best tags of two tokens exclude each other, too."""
+    tags = scheme(["A", "B"])
+    for seed in range(20):
+        chains = random_chains(seed, lengths=[1 + seed % 4], n_tags=len(tags), scale=scale)
+        chains = replace(chains, transitions=chains.transitions / scale).constrained(tags)
+        sequences = list(product(range(len(tags)), repeat=len(chains.scores[0])))
+        sums = np.array([total(one, chains.scores[0], chains) for one in sequences])
+        weights = np.exp(sums - sums.max())
+        log_z, expected = log_partition(chains)
+        assert log_z == pytest.approx(sums.max() + np.log(weights.sum()), rel=1e-12)
+        pairs = np.zeros_like(chains.transitions)
+        for one, weight in zip(sequences, weights / weights.sum()):
+            for pair in zip(one, one[1:]):
+                pairs[pair] += weight
+        np.testing.assert_allclose(expected.transitions, pairs, atol=1e-9)

@@ -200,6 +200,18 @@ def test_other_tokens_than_the_reference(trained):
     assert pipe._gold(Example(glued, reference)) == [(4, 6)]
 
 
+def test_an_answer_within_a_token(trained):
+    """It becomes the whole token."""
+    reference = make_pair(trained, "Who ?", ["Ann", "Smith", "-", "Jones", "ran"], QUESTION)
+    reference.spans["answer"] = [reference[3:4]]
+    words, spaces = ["Who", "?", "Ann", "Smith-Jones", "ran"], [True] * 5
+    predicted = spacy.tokens.Doc(trained.vocab, words=words, spaces=spaces)
+    predicted.spans["question"], predicted.spans["context"] = [predicted[:2]], [predicted[2:]]
+    pipe = trained.get_pipe("elmo_qa")
+    assert pipe._gold(Example(predicted, reference)) == [(1, 2)]
+    assert trained.update([Example(predicted, reference)])["elmo_qa"] > 0.0
+
+
 # The command
 
 

@@ -37,7 +37,16 @@ def test_roles_of_a_sentence(trained):
         "ARG1": ["a book"],
     }
     assert doc[0]._.srl == {}
+    assert doc._.srl == {1: doc[1]._.srl}
     assert next((span.label_, span.id) for span in doc.spans["srl"]) == ("ARG0", 1)
+
+
+def test_roles_of_joined_docs_are_not_mixed(trained):
+    """spaCy moves the spans of the second Doc, and not their ids."""
+    doc = Doc.from_docs([trained(text) for text, _ in ROLES[:2]])
+    for read in (read_frames, lambda doc: doc._.srl, lambda doc: doc[1]._.srl):
+        with pytest.raises(ValueError, match=r"the span V \(9, 10\).*has the id 3.*from_docs"):
+            read(doc)
 
 
 @pytest.mark.parametrize("max_batch_tokens", [1, 10, 4096])

@@ -8,6 +8,7 @@ from spacy.training import Example
 
 from spacy_elmo.tasks.esim_module import ESIM, align, pool
 from spacy_elmo.tasks.pairs import make_pair
+from spacy_elmo.tasks.recurrent import BidirectionalRNN
 
 from components import listener
 from gradients import check_gradients, randomize, softmax
@@ -125,3 +126,54 @@ def test_accuracy_counts_docs(trained):
     scores = trained.evaluate(data)
     assert scores["cats_acc"] == pytest.approx(4 / 6)
     assert scores["cats_micro_f"] == pytest.approx(4 / 6)
+
+
+def test_labels_of_other_components_do_not_count(trained):
+    """Whatever more stands in doc.cats, of the prediction or of the reference."""
+    data = pair_examples(trained)
+    wanted = trained.evaluate(data)
+    for example in data:
+        example.reference.cats["POSITIVE"] = 1.0
+    pipe = trained.get_pipe("elmo_textpair")
+    for example in data:
+        trained(example.predicted)
+        example.predicted.cats["POSITIVE"] = 2.0
+    scores = pipe.score(data)
+    assert (
+        (scores["cats_acc"], scores["cats_macro_f"])
+        == (1.0, 1.0)
+        == (
+            wanted["cats_acc"],
+            wanted["cats_macro_f"],
+        )
+    )
+    only = pair_examples(trained)[:1]
+    only[0].reference.cats = {"POSITIVE": 1.0}
+    assert pipe.score(only)["cats_acc"] is None
+
+
+def test_two_empty_texts_have_labels_in_any_batch(trained):
+    alone = trained(make_pair(trained, "", "")).cats
+    pair = make_pair(trained, "A man .", "He .")
+    beside, _ = trained.pipe([make_pair(trained, "", ""), pair])
+    assert beside.cats == pytest.approx(alone, abs=1e-6)
+    assert sum(alone.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("max_batch_tokens", [40, 200])
+def test_padding_counts(make, monkeypatch, max_batch_tokens):
+    """No more tokens at a time, padding included, of texts that differ much in length."""
+    nlp = make(TEXTPAIR, max_batch_tokens=max_batch_tokens)
+    nlp.initialize(lambda: pair_examples(nlp))
+    read = []
+    run = BidirectionalRNN.forward
+
+    def remember(self, x, mask):
+        read.append(mask.numel())
+        return run(self, x, mask)
+
+    monkeypatch.setattr(BidirectionalRNN, "forward", remember)
+    list(nlp.pipe([make_pair(nlp, "a " * 24, "b " * n) for n in (1, 2, 8)]))
+    first, second = read[::4], read[1::4]  # each side is encoded, and then composed
+    assert max(map(sum, zip(first, second))) <= max_batch_tokens
+    assert sum(first) == 3 * 24

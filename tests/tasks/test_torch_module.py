@@ -77,6 +77,22 @@ def test_copies_compute_the_same(model, inputs, copied):
         np.testing.assert_array_equal(got, wanted)
 
 
+def test_copies_have_optimizers_states_of_their_own(model, inputs):
+    """Adam knows parameters by the id of what holds them."""
+    twin = model.copy()
+    assert get_module_shim(twin).id != get_module_shim(model).id
+    optimizer = Adam(0.1, use_averages=True)
+    for one, sign in ((model, 1.0), (twin, -1.0)):
+        outputs, backprop = one(inputs, is_train=True)
+        backprop([sign * np.ones_like(y) for y in outputs])
+        one.finish_update(optimizer)
+    weights = [get_module_shim(one).module.first.weight.detach().clone() for one in (model, twin)]
+    with model.use_params(optimizer.averages), twin.use_params(optimizer.averages):
+        averages = [get_module_shim(one).module.first.weight for one in (model, twin)]
+        assert not torch.equal(*averages)
+    assert not torch.equal(*weights)
+
+
 def test_bytes_make_the_module_again(model, inputs):
     other = Model("two_linear", forward, shims=[ModuleShim(partial(TwoLinear, bias=True))])
     with pytest.raises(ValueError, match="not initialized"):
