@@ -88,6 +88,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("train", type=Path)
     parser.add_argument("dev", type=Path)
+    parser.add_argument("--format", default="sentences", help="of the text; or text")
+    parser.add_argument("--lang", default="en", help="of spaCy's tokenizer for running text")
     parser.add_argument("--variant", action="append", required=True, dest="variants")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--minutes", type=float, default=0.0)
@@ -97,7 +99,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    texts = (read(args.train), read(args.dev))
+    texts = tuple(read(path, args.format, args.lang) for path in (args.train, args.dev))
     variants = dict(split_name(text) for text in args.variants)
     trainers = {
         name: make_trainer(parse_variant(text), args, texts) for name, text in variants.items()
@@ -121,9 +123,9 @@ def main() -> None:
             save_model(trainer.model, folder / "model-best", lang="en", provenance=report)
 
 
-def read(path: Path) -> Corpus:
+def read(path: Path, format: str, lang: str) -> Corpus:
     """A prepared corpus, or text."""
-    return open_corpus(path) if is_prepared(path) else load_text(path)
+    return open_corpus(path) if is_prepared(path) else load_text(path, format=format, lang=lang)
 
 
 def _quoted(value: str) -> str:

@@ -4,10 +4,12 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import spacy
 import srsly
 
-from spacy_elmo.weights import BUNDLED, is_available
+from spacy_elmo.weights import BUNDLED, is_available, locate
 
 from project_scripts import PROJECT, command, environment
 from scripts.experiments import trials
@@ -56,19 +58,40 @@ def real_corpus(shared, tmp_path_factory):
     return folder / "corpus"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def language_model(tiny_weights):
     """That of the package, if this version carries one, or a tiny one of random weights."""
     return BUNDLED if is_available(BUNDLED) else tiny_weights
 
 
+@pytest.fixture(scope="session")
+def own_inputs(language_model, tmp_path_factory):
+    """Options for what some trials begin with: language models, vectors and a tok2vec."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for name in trials.LANGUAGE_MODELS:
+        place = folder / "models" / name / "model-best"
+        place.mkdir(parents=True)
+        shutil.copy(locate(language_model), place / "model.safetensors")
+    nlp = spacy.blank("en")
+    for i, word in enumerate(("the", "of", "and")):
+        nlp.vocab.set_vector(word, np.eye(4, dtype="f")[i])
+    nlp.to_disk(folder / "vectors")
+    (folder / "text.txt").write_text("The bank lent money .\n" * 20)
+    made = ("--minutes", 0.02)
+    line = command("experiments.pretrain_tok2vec", folder / "text.txt", folder / "tok2vec", *made)
+    subprocess.run(line, env=environment(), check=True)
+    places = {name: folder / name for name in ("models", "vectors")}
+    places["tok2vec"] = folder / "tok2vec" / "model0.bin"
+    return [part for name, place in places.items() for part in (f"--{name}", place)]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("experiment", trials.EXPERIMENTS)
-def test_experiment(experiment, real_corpus, language_model, tmp_path):
+def test_experiment(experiment, real_corpus, language_model, own_inputs, tmp_path):
     options = ("--plan", "quick", "--experiment", experiment, "--jobs", 2)
     where = ("--corpus", real_corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
-    line = command("experiments.run_plan", *options, "--model", language_model, *where)
+    line = command("experiments.run_plan", *options, "--model", language_model, *where, *own_inputs)
     subprocess.run(line, env=environment(), check=True)
     plan = [trial for trial in trials.quick_plan() if trial.experiment == experiment]
     runs = {run.name: run for run in read_runs(tmp_path / "runs")}

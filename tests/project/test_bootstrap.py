@@ -46,7 +46,7 @@ def test_other_documents_are_refused():
 
 
 def test_command(tmp_path):
-    assert "no runs of coreference" in call("experiments.bootstrap", tmp_path)
+    assert "no runs of coreference" in call("experiments.bootstrap", "--runs", tmp_path)
     write_runs([run("tok2vec", [4, 5]), run("input", [6, 7])], tmp_path)
-    printed = call("experiments.bootstrap", tmp_path, "--samples", 5)
+    printed = call("experiments.bootstrap", "--runs", tmp_path, "--samples", 5)
     assert printed.split()[-6:] == ["1,", "1", "2", "20.00", "20.00", "20.00"]

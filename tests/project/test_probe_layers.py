@@ -22,7 +22,7 @@ def corpus(tmp_path):
 def test_probes_become_runs(corpus, tmp_path, tiny_weights):
     out = tmp_path / "runs"
     tasks = ["tag", "senses:senses"]
-    main(str(tiny_weights), "toy", corpus, corpus, out, tasks, seed=[0, 1], limit=9)
+    main(str(tiny_weights), "toy", corpus, corpus, tasks, [0, 1], limit=9, plan="full", runs=out)
     assert sorted(path.name for path in out.glob("*.json*")) == ["probe.jsonl", "senses.jsonl"]
     by_seed = group(read_runs(out), "seed")
     assert list(by_seed) == [(0,), (1,)]

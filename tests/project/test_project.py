@@ -11,6 +11,8 @@ from weasel.util import get_checksum
 from project_scripts import PROJECT
 from scripts.experiments import trials
 
+TEXTS = ("lm_train", "lm_dev")
+
 
 @pytest.fixture(scope="module")
 def project():
@@ -19,8 +21,9 @@ def project():
 
 def test_documentation(tmp_path):
     """`python -m spacy project document project --output project/README.md` changes nothing."""
-    shutil.copy(PROJECT / "README.md", tmp_path)
-    project_document(PROJECT, tmp_path / "README.md")
+    for name in ("README.md", "project.yml"):  # alone: assets in place are written as links
+        shutil.copy(PROJECT / name, tmp_path)
+    project_document(tmp_path, tmp_path / "README.md")
     assert (tmp_path / "README.md").read_text("utf8") == (PROJECT / "README.md").read_text("utf8")
 
 
@@ -62,17 +65,33 @@ def test_commands(project):
 
 @pytest.mark.parametrize(
     "workflow",
-    ["ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "entailment", "qa", "experiments"],
+    [
+        *("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "entailment", "qa"),
+        *("static", "pretrained", "domain", "language_models", "experiments", "pretrain", "all"),
+    ],
 )
 def test_workflows_make_what_they_need(project, workflow):
     """From the assets alone, in their order, for all data of their trials."""
     commands = {command["name"]: command for command in project["commands"]}
     made = {asset["dest"] for asset in project["assets"]}
+    files = {
+        str(path.relative_to(PROJECT)) for path in PROJECT.glob("[cs]*/**/*") if path.is_file()
+    }
+    files.add("metrics/runs")
     for step in project["workflows"][workflow]:
         needed = set(commands[step].get("deps", ()))
-        assert needed <= made, needed - made
+        script = " ".join(commands[step]["script"])
+        needed |= {project["vars"][name] for name in TEXTS if f"${{vars.{name}}}" in script}
+        needed -= set(commands[step].get("outputs", ())) | {project["vars"]["lm_config"]}
+        needed = {name for name in needed if not name.startswith("${vars.")}
+        assert needed <= made | files, needed - made
         made |= set(commands[step].get("outputs", ()))
-    called = {"experiments": {"ner", "textcat", "tagger"}, "entailment": {"textpair"}}
+    called = {
+        "experiments": {"ner", "textcat", "tagger"},
+        "entailment": {"textpair"},
+        "static": {"ner", "textcat", "tagger"},
+        "pretrained": {"two_hours"},
+    }
     tasks = called.get(workflow, {workflow})
     for trial in trials.full_plan():
         for split in ("train", "dev", "test"):

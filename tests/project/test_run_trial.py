@@ -21,6 +21,8 @@ from spacy_elmo.weights import read_weights
 from project_scripts import VOCAB, call, command, environment
 from scripts.experiments import run_trial, trials
 from scripts.experiments.heads import LIMITS
+from scripts.experiments.run_plan import leave_out
+from scripts.experiments.run_trial import Places
 from scripts.experiments.runs import read_runs
 from scripts.experiments.trial_config import COMPONENTS, PLACES, Inputs, build_config
 
@@ -395,6 +397,20 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_tr
     found = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert set(found) == names
     assert done.items() <= found.items()
+
+
+def test_trials_wait_for_what_they_begin_with(corpus, tiny_weights, tmp_path, capsys):
+    """Those that need nothing more are done; it is said what the others need."""
+    places = Places(corpus, str(tiny_weights), *(tmp_path / name for name in "mvt"))
+    plan = [trial for trial in trials.quick_plan() if trial.experiment in ("ner", "two_hours")]
+    without = {"static", "static_input", "pretrained", "two_hours"}
+    ready = leave_out(plan, places)
+    assert ready == [trial for trial in plan if trial.variant not in without]
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"{tmp_path / 'v'} is missing: 4 of {len(plan)} trials are left out" in shown
+    assert f"{tmp_path / 'm' / 'two_hours' / 'model-best'} is missing: 1 of" in shown
+    with pytest.raises(ValueError, match="make it first"):
+        leave_out([trial for trial in plan if trial.variant == "static"], places)
 
 
 def test_a_failed_trial_is_named(corpus, tmp_path):

@@ -14,7 +14,11 @@ from spacy_elmo.text.reading import find_files, read_sentences
 
 def main(
     output: Path = typer.Argument(..., help="File to write, .floret", dir_okay=False),
-    inputs: list[str] = typer.Argument(..., help="A sentence a line, tokens separated by spaces"),
+    inputs: list[str] = typer.Argument(..., help="Text files, folders or globs"),
+    format: str = typer.Option(
+        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+    ),
+    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
     dim: int = typer.Option(300, min=1, help="Width"),
     epochs: int = typer.Option(5, min=1, help="Passes over the text"),
     threads: int = typer.Option(1, min=1, help="Threads; more than 1 give other vectors each time"),
@@ -27,7 +31,8 @@ def main(
             raise ValueError("floret is missing: pip install floret") from None
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf8", suffix=".txt") as text:
-            for tokens in tqdm(read_sentences(find_files(inputs)), unit=" sentences"):
+            sentences = read_sentences(find_files(inputs), format=format, lang=lang)
+            for tokens in tqdm(sentences, unit=" sentences"):
                 if tokens:
                     text.write(" ".join(tokens) + "\n")
             text.flush()

@@ -3,6 +3,7 @@ documents: a bootstrap interval over the documents."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Optional
 
 import numpy as np
 import typer
@@ -10,6 +11,7 @@ from wasabi import msg
 
 from spacy_elmo.tasks.coref_scorer import Counts, total_scores
 
+from .run_plan import RUNS
 from .runs import Run, read_runs
 
 COMPARED = ("tok2vec", "input")
@@ -52,11 +54,17 @@ def interval(
 
 
 def main(
-    runs: Path = typer.Argument(Path("metrics/runs"), help="Folder of the results"),
+    plan: str = typer.Option("full", help="Whose results: full, or quick"),
+    runs: Optional[Path] = typer.Option(
+        None, help="Folder of the results: by default metrics/runs, or metrics/quick"
+    ),
     samples: int = typer.Option(1000, min=1, help="How often the documents are drawn"),
 ) -> None:
     """Print the gain by ELMo in coreference on each corpus, with an interval of 95 %."""
-    counted = [run for run in read_runs(runs) if run.counts]
+    if plan not in RUNS:
+        msg.fail(f"No plan '{plan}': expected one of {', '.join(RUNS)}", exits=1)
+    folder = runs or RUNS[plan]
+    counted = [run for run in read_runs(folder) if run.counts]
     rows = []
     for data in dict.fromkeys(run.data for run in counted):
         without, with_elmo = (
@@ -68,7 +76,7 @@ def main(
             n_runs = f"{len(without)}, {len(with_elmo)}"
             rows.append((data, n_runs, len(without[0].counts), *(f"{100 * x:.2f}" for x in found)))
     if not rows:
-        msg.warn(f"{runs} has no runs of coreference with and without ELMo", exits=0)
+        msg.warn(f"{folder} has no runs of coreference with and without ELMo", exits=0)
     header = ("data", "runs", "documents", f"gain in {SCORE}", "from", "to")
     msg.table(rows, header=header, divider=True, aligns=("l", *"rrrrr"))
 

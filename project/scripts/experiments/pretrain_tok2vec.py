@@ -23,13 +23,15 @@ READER = "spacy-elmo-project.sentences.v1"
 
 
 @spacy.registry.readers(READER)
-def read_for(path: Path, minutes: float) -> Callable[[Language], Iterator[Doc]]:
+def read_for(
+    path: Path, minutes: float, format: str, lang: str
+) -> Callable[[Language], Iterator[Doc]]:
     """Read the sentences of a text, again and again, for some minutes of processor time."""
 
     def read(nlp: Language) -> Iterator[Doc]:
         end = time.process_time() + 60 * minutes
         for files in repeat(find_files([str(path)])):
-            for tokens in read_sentences(files):
+            for tokens in read_sentences(files, format=format, lang=lang):
                 if time.process_time() > end:
                     return
                 if tokens:
@@ -39,8 +41,12 @@ def read_for(path: Path, minutes: float) -> Callable[[Language], Iterator[Doc]]:
 
 
 def main(
-    text: Path = typer.Argument(..., help="A sentence a line, tokens separated by spaces"),
+    text: Path = typer.Argument(..., help="Text files: a file, folder or glob"),
     output: Path = typer.Argument(..., help="Folder to write model0.bin to"),
+    format: str = typer.Option(
+        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+    ),
+    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
     minutes: float = typer.Option(120.0, help="Processor time"),
 ) -> None:
     """Pretrain with spaCy's defaults: the first and last characters of each word are predicted."""
@@ -49,7 +55,8 @@ def main(
         trial = Trial("two_hours", "wnut17", "pretrained")
         config = build_config(trial, Path(), Path(), Inputs(), LIMITS[trial.task])
         config["pretraining"] = pretraining_block()
-        config["corpora"]["pretrain"] = {"@readers": READER, "path": str(text), "minutes": minutes}
+        how = {"minutes": minutes, "format": format, "lang": lang}
+        config["corpora"]["pretrain"] = {"@readers": READER, "path": str(text), **how}
         output.mkdir(parents=True, exist_ok=True)
         pretrain(config.interpolate(), output, silent=False, skip_last=True)
 

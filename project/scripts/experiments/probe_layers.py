@@ -13,7 +13,10 @@ from spacy_elmo.analysis.report import Report
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
 
+from .run_plan import RUNS
 from .runs import Run, write_runs
+
+QUICK_LIMIT = 2_000
 
 
 def to_runs(report: Report, *, data: str, seed: int, perplexity: Optional[float]) -> list[Run]:
@@ -46,21 +49,28 @@ def main(
     data: str = typer.Argument(..., help="Name of the corpus in the results"),
     train: Path = typer.Argument(..., help="Corpus to train on", exists=True),
     test: Path = typer.Argument(..., help="Corpus to predict", exists=True),
-    output: Path = typer.Argument(..., help="Folder of the runs"),
     task: list[str] = typer.Option(..., help="As of `spacy elmo probe`; can be repeated"),
     seed: list[int] = typer.Option([0], help="Seed of the draw; can be repeated"),
     limit: int = typer.Option(50_000, help="Most items of each corpus, 0 for all"),
+    plan: str = typer.Option("full", help="full, or quick: fewer items"),
+    runs: Optional[Path] = typer.Option(
+        None, help="Folder for the results: by default metrics/runs, or metrics/quick"
+    ),
 ) -> None:
     """Probe each task with each seed."""
+    if plan not in RUNS:
+        msg.fail(f"No plan '{plan}': expected one of {', '.join(RUNS)}", exits=1)
+    output = runs or RUNS[plan]
+    limit = min(limit or QUICK_LIMIT, QUICK_LIMIT) if plan == "quick" else limit
     with no_traceback():
         nlp = read_pipeline(model)
         perplexity = elmo_pipe(nlp).bilm.provenance.get("perplexity", {}).get("mean")
         for name in task:
             for number in seed:
                 report = probe(nlp, train, test, name, limit=limit, seed=number)
-                runs = to_runs(report, data=data, seed=number, perplexity=perplexity)
-                write_runs(runs, output, outdated=same_probe(runs[0]))
-                msg.good(f"{output / runs[0].experiment}.jsonl: {name}, seed {number}")
+                found = to_runs(report, data=data, seed=number, perplexity=perplexity)
+                write_runs(found, output, outdated=same_probe(found[0]))
+                msg.good(f"{output / found[0].experiment}.jsonl: {name}, seed {number}")
 
 
 if __name__ == "__main__":

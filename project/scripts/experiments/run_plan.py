@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from .trials import EXPERIMENTS, PLANS, Trial
 
 PROJECT = Path(__file__).parents[2]
 POLL_SECONDS = 0.2
+MIN_INTERVAL = 0.5 if sys.stderr.isatty() else 60.0  # a log needs no bar twice a second
 LOG_LINES = 5  # of a failed trial that are shown
 LIMITS: dict[str, dict[str, Any]] = {
     "full": {},
@@ -79,7 +81,7 @@ def do_all(
     active: list[Active] = []
     failed = []
     try:
-        with tqdm(total=len(plan), unit="trial") as bar:
+        with tqdm(total=len(plan), unit="trial", mininterval=MIN_INTERVAL) as bar:
             while waiting or active:
                 while waiting and len(active) < jobs:
                     trial = waiting.pop(0)
@@ -87,7 +89,7 @@ def do_all(
                         bar.update()
                     else:
                         active.append(start(trial, options, logs))
-                bar.set_postfix_str(", ".join(one.trial.name for one in active))
+                bar.set_postfix_str(", ".join(one.trial.name for one in active), refresh=False)
                 time.sleep(POLL_SECONDS)
                 for one in [one for one in active if one.has_ended]:
                     active.remove(one)
@@ -100,6 +102,22 @@ def do_all(
         for one in active:
             one.stop()
     return failed
+
+
+def leave_out(plan: Sequence[Trial], places: Places) -> list[Trial]:
+    """Leave out the trials for which something has not been made, and say so.
+
+    RETURNS (List[Trial]): The others.
+    RAISES (ValueError): There are none.
+    """
+    missing = {trial: places.missing(trial) for trial in plan}
+    counts = Counter(path for paths in missing.values() for path in paths)
+    for path, count in counts.items():
+        msg.warn(f"{path} is missing: {count} of {len(plan)} trials are left out until it is made")
+    ready = [trial for trial, paths in missing.items() if not paths]
+    if not ready:
+        raise ValueError("nothing is there that the trials begin with: make it first")
+    return ready
 
 
 def describe_failure(trial: Trial, logs: Path) -> str:
@@ -147,6 +165,7 @@ def main(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a kill ends the trials, too
     with no_traceback(), stopped("Stopped. The same command goes on where it was."):
+        chosen = leave_out(chosen, places)
         failed = do_all(chosen, is_done, options, logs, jobs)
     if failed:
         msg.fail(f"{len(failed)} of {len(chosen)} trials failed", exits=1)

@@ -142,20 +142,28 @@ class Places:
     tok2vec: Path = Path("pretraining/tok2vec/model0.bin")
     runs: Path = Path("metrics/runs")
 
+    def own_inputs(self, trial: Trial) -> dict[str, Path]:
+        """RETURNS (Dict[str, Path]): What a trial needs beside its corpus and `model`: some of
+        "weights", "vectors" and "tok2vec"."""
+        found = {
+            "weights": (self.models / trial.variant / "model-best", LANGUAGE_MODELS),
+            "vectors": (self.vectors, STATIC),
+            "tok2vec": (self.tok2vec, ("pretrained",)),
+        }
+        return {name: path for name, (path, of) in found.items() if trial.variant in of}
+
+    def missing(self, trial: Trial) -> list[Path]:
+        """RETURNS (List[Path]): What of these has not been made."""
+        return [path for path in self.own_inputs(trial).values() if not path.exists()]
+
     def inputs(self, trial: Trial) -> Inputs:
         """RETURNS (Inputs): What a trial begins with.
         RAISES (ValueError): It is missing, or cannot be read."""
-        own = trial.variant in LANGUAGE_MODELS
-        weights = str(self.models / trial.variant / "model-best") if own else self.model
-        inputs = Inputs(
-            model=describe_model(weights) if PLACES[trial.variant] else None,
-            vectors=self.vectors if trial.variant in STATIC else None,
-            tok2vec=self.tok2vec if trial.variant == "pretrained" else None,
-        )
-        for path in filter(None, (inputs.vectors, inputs.tok2vec)):
-            if not path.exists():
-                raise ValueError(f"{path} is missing: make it first")
-        return inputs
+        for path in self.missing(trial):
+            raise ValueError(f"{path} is missing: make it first")
+        own = self.own_inputs(trial)
+        weights = str(own.pop("weights", self.model))
+        return Inputs(model=describe_model(weights) if PLACES[trial.variant] else None, **own)
 
 
 def prepare(trial: Trial, places: Places, changed: dict[str, Any]) -> Job:
