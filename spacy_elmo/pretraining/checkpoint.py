@@ -28,13 +28,16 @@ FREE = (
 )
 
 
-def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -> Optional[Path]:
+def save_checkpoint(
+    trainer: Trainer, folder: Path, *, corpus: str, init: Optional[str], keep: int
+) -> Optional[Path]:
     """Write a checkpoint under a temporary name, rename it, and delete all but the
     last ones. Every process must call this at once; the first one writes.
 
     trainer (Trainer): The run.
     folder (Path): Where to.
     corpus (str): Checksum of the text it is trained on.
+    init (Optional[str]): Checksum of the model that it went on from.
     keep (int): How many checkpoints stay.
     RETURNS (Optional[Path]): The file; None in the other processes.
     RAISES (OSError): It cannot be written; the earlier ones are as they were.
@@ -51,6 +54,7 @@ def save_checkpoint(trainer: Trainer, folder: Path, *, corpus: str, keep: int) -
         "words": trainer.model.vocabulary.words,
         "vocabularies": _read_strings(trainer.model),
         "corpus": corpus,
+        "init": init,
         "provenance": inherited(trainer.model.bilm.provenance),
         "states": states,
     }

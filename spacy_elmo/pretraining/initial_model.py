@@ -13,6 +13,7 @@ from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_
 from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
 from ..text.corpus import Corpus
+from ..weights import read_weights
 from ..weights.bundle import Prediction
 from ..weights.formats import read_bundle
 from ..weights.vocabulary_files import VOCABULARY_FILE
@@ -56,6 +57,15 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     if known is not None:
         _copy_known_words(known, softmax, vocabulary)
     return LanguageModel(bilm, softmax, vocabulary), settings.softmax_warmup
+
+
+def checksum_of(init: Optional[str]) -> Optional[str]:
+    """RETURNS (Optional[str]): Of the model that a run goes on from; None if there is none, or
+    none any more."""
+    try:
+        return None if init is None else read_weights(init).checksum()
+    except (ValueError, OSError):
+        return None
 
 
 def share_table(model: LanguageModel) -> None:

@@ -31,13 +31,23 @@ class Reporter:
     trainer (Trainer): The run.
     output (Path): Folder of the run.
     corpus (str): Checksum of its text.
+    init (Optional[str]): Checksum of the model that it went on from.
     is_resumed (bool): Whether it goes on from a checkpoint.
     """
 
-    def __init__(self, trainer: Trainer, output: Path, *, corpus: str, is_resumed: bool):
+    def __init__(
+        self,
+        trainer: Trainer,
+        output: Path,
+        *,
+        corpus: str,
+        init: Optional[str],
+        is_resumed: bool,
+    ):
         self.trainer = trainer
         self.output = output
         self.corpus = corpus
+        self.init = init
         self.last_report: dict[str, Any] = {}
         self.unsaved: set[str] = set()
         self.saved = trainer.progress.elapsed
@@ -164,7 +174,7 @@ class Reporter:
         trainer = self.trainer
         self.saved = trainer.progress.elapsed
         folder, keep = self.output / "checkpoints", trainer.settings.keep
-        save_checkpoint(trainer, folder, corpus=self.corpus, keep=keep)
+        save_checkpoint(trainer, folder, corpus=self.corpus, init=self.init, keep=keep)
 
     def _save_model(self, name: str) -> None:
         config = self.trainer.config

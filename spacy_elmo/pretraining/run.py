@@ -16,6 +16,7 @@ from ..text.prepare import is_prepared, manifest_of, open_corpus, prepare
 from ..text.reading import Inputs, find_files
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
 from .config import CorpusSettings, PretrainingConfig
+from .initial_model import checksum_of
 from .memory import keep_freed_memory
 from .reporting import Reporter
 from .trainer import Trainer
@@ -65,10 +66,12 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
     train, dev = _texts(config, output, processes)
     checksum = train.checksum()
     content = read_checkpoint(output / "checkpoints") if resume else None
+    init = checksum_of(config.pretraining.init)
     model = None
     if content is not None:
         check_same_run(content, config, checksum)
         model = restored_model(content)
+        init = _check_init(config.pretraining.init, init, content.get("init"))
     keep_freed_memory()
     trainer = Trainer(config, train, dev, model=model, processes=processes)
     if content is not None:
@@ -78,10 +81,23 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
             f"the processes do not see the same text or checkpoints: {output} must be on storage "
             f"that all machines share"
         )
-    with Reporter(trainer, output, corpus=checksum, is_resumed=model is not None) as reporter:
+    resumed = model is not None
+    with Reporter(trainer, output, corpus=checksum, init=init, is_resumed=resumed) as reporter:
         trainer.run(on_step=reporter.on_step, on_evaluation=reporter.on_evaluation)
         reporter.end()
     return not trainer.stopped
+
+
+def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) -> Optional[str]:
+    """Warn if another model stands where the run went on from one.
+
+    RETURNS (Optional[str]): The checksum of the one that the run went on from."""
+    if None not in (now, then) and now != then:
+        msg.warn(
+            f"{name} is another model than the one that this run went on from; the run goes on "
+            f"with that one. --overwrite starts anew with this one"
+        )
+    return then or now
 
 
 def _is_restarted(processes: Processes) -> bool:

@@ -278,3 +278,26 @@ def test_models_that_cannot_be_pretrained(folder, tmp_path):
     config = run_settings(folder, init={"init": str(tmp_path / "a.safetensors")})
     with pytest.raises(ValueError, match="ready-made vectors of words beside its characters"):
         initial_model(config, OTHER)
+
+
+def test_another_model_in_the_place_of_the_first(folder, tmp_path, capsys):
+    """The run goes on with its own, and says so; where the first one is gone, nothing is said."""
+    write_texts(tmp_path)
+    place = tmp_path / "first.safetensors"
+    safetensors_file.write(tiny_bilm(1), place)
+
+    def pretrain_for(steps, **how):
+        pretrain(
+            run_settings(tmp_path, init={"init": str(place)}, max_steps=steps),
+            tmp_path / "out",
+            **how,
+        )
+        return " ".join(capsys.readouterr().out.split())
+
+    pretrain_for(2)
+    assert "another model" not in pretrain_for(4, resume=True)
+    safetensors_file.write(tiny_bilm(2), place)
+    for steps in (6, 8):
+        assert f"{place} is another model than the one" in pretrain_for(steps, resume=True)
+    place.unlink()
+    assert "another model" not in pretrain_for(10, resume=True)
