@@ -1,6 +1,7 @@
 """Our own format: one `.safetensors` file, config and provenance in its metadata,
 vocabularies as tensors of bytes."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Optional
 
@@ -14,7 +15,7 @@ from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
-from ..files import atomic_write
+from ..files import atomic_stream, atomic_write
 from ..files.errors import named_errors
 from .archives import File
 from .attribution import take_attribution
@@ -22,7 +23,8 @@ from .bundle import ModelBundle
 from .format import Format
 from .layout import plain, read_parameters
 from .offloading import offload, open_files
-from .softmax_file import SOFTMAX_FILE, read_softmax, write_softmax
+from .softmax_file import SOFTMAX_FILE, read_softmax
+from .softmax_file import to_bytes as softmax_to_bytes
 from .state_dict_file import StateDict
 from .tensor_file import N_SIZE, cast, header_size, read_file
 from .vocabulary_files import largest_text
@@ -73,10 +75,16 @@ class SafetensorsFile(Format):
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
-        atomic_write(target, to_bytes(bundle.bilm, dtype, bundle.provenance))
-        softmax_of(target).unlink(missing_ok=True)  # of the model that stood there
-        if bundle.prediction is not None:
-            write_softmax(bundle.prediction, softmax_of(target), dtype)
+        content, softmax = to_bytes(bundle.bilm, dtype, bundle.provenance), softmax_of(target)
+        with ExitStack() as later:
+            if bundle.prediction is not None:
+                file = later.enter_context(atomic_stream(softmax))
+                file.write(softmax_to_bytes(bundle.prediction, dtype))
+                file.flush()
+            with atomic_stream(target) as file:
+                file.write(content)
+                # At no time does a model stand beside the softmax of another.
+                softmax.unlink(missing_ok=True)
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:

@@ -26,10 +26,21 @@ def write_softmax(
 ) -> None:
     """Write a softmax, whole or not at all.
 
+    path (Path): The file to write; the other arguments are those of `to_bytes`.
+    RAISES (ValueError): A weight is too large for the type.
+    """
+    atomic_write(path, to_bytes(prediction, dtype, words=words))
+
+
+def to_bytes(
+    prediction: Prediction, dtype: torch.dtype = torch.float32, *, words: bool = True
+) -> bytes:
+    """Make the content of a file.
+
     prediction (Tuple[Softmax, Vocabulary]): The softmax, and its words.
-    path (Path): The file to write.
     dtype (torch.dtype): Type of the weights on disk; they are read as float32.
     words (bool): Whether the words stand in the file, too.
+    RETURNS (bytes): The content.
     RAISES (ValueError): A weight is too large for the type.
     """
     softmax, vocabulary = prediction
@@ -38,7 +49,8 @@ def write_softmax(
         text = bytearray("\n".join(vocabulary.words).encode())
         tensors[WORDS] = torch.frombuffer(text, dtype=torch.uint8)
     # Not by `save_file`: its errors are no OSError, and others may not read its file.
-    atomic_write(path, save(tensors))
+    content: bytes = save(tensors)
+    return content
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@ import json
 import os
 import shutil
 import struct
+from contextlib import suppress
 
 import h5py
 import numpy as np
@@ -12,9 +13,10 @@ from prepared import content
 from safetensors.torch import load_file
 
 from spacy_elmo.bilm.vocabulary import Vocabulary
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.model import read_language_model, save_model
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert
+from spacy_elmo.weights.safetensors_file import softmax_of
 
 from conversions import PROVENANCE, TARGETS, WORDS, assert_same_vectors, make_model, write_source
 from models import tiny_bilm, tiny_options
@@ -224,3 +226,38 @@ def test_folders_with_dots(tmp_path, source):
     convert(source, tmp_path / "my.model", format="pipeline")
     for name in ("en_small-1.0.2", "my.model"):
         assert_same_vectors(tmp_path / name, source)
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync", "unlink"])
+@pytest.mark.parametrize("at", range(4))
+def test_no_model_stands_beside_the_softmax_of_another(tmp_path, monkeypatch, call, at):
+    """Wherever writing over a model ends: what a kill leaves can be read as one of the two."""
+    sources = [tmp_path / name / "model-best" for name in ("old", "new")]
+    for seed, folder in enumerate(sources):
+        folder.parent.mkdir()
+        save_model(make_model(seed), folder, lang="de", provenance=PROVENANCE)
+    target = tmp_path / "a.safetensors"
+    convert(sources[0], target)
+    original, calls = getattr(os, call), []
+
+    def end(*args):
+        calls.append(args)
+        if len(calls) > at:
+            raise KeyboardInterrupt
+        original(*args)
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(os, call, end)
+        convert(sources[1], target, force=True)
+    models = [read_language_model(source) for source in sources]
+    name, weight = next(iter(read_weights(target).state_dict().items()))
+    found = [torch.equal(model.bilm.state_dict()[name], weight) for model in models]
+    assert sorted(found) == [False, True]
+    kept = softmax_of(target)
+    if kept.is_file():
+        wanted = models[found.index(True)].softmax.state_dict()
+        for name, weight in read_language_model(target).softmax.state_dict().items():
+            assert torch.equal(weight, wanted[name])
+    if len(calls) <= at:  # nothing ended
+        assert found == [False, True]
+        assert kept.is_file()
