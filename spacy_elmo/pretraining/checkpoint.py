@@ -29,7 +29,7 @@ FREE = (
 
 
 def save_checkpoint(
-    trainer: Trainer, folder: Path, *, corpus: str, init: Optional[str], keep: int
+    trainer: Trainer, folder: Path, *, corpus: str, keep: int, init: Optional[str] = None
 ) -> Optional[Path]:
     """Write a checkpoint under a temporary name, rename it, and delete all but the
     last ones. Every process must call this at once; the first one writes.
@@ -37,8 +37,8 @@ def save_checkpoint(
     trainer (Trainer): The run.
     folder (Path): Where to.
     corpus (str): Checksum of the text it is trained on.
-    init (Optional[str]): Checksum of the model that it went on from.
     keep (int): How many checkpoints stay.
+    init (Optional[str]): Checksum of the model that it went on from.
     RETURNS (Optional[Path]): The file; None in the other processes.
     RAISES (OSError): It cannot be written; the earlier ones are as they were.
     """
