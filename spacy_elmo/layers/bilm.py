@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias
+from typing import TYPE_CHECKING, Any, Optional, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc, Token
@@ -29,6 +29,17 @@ BiLMModel: TypeAlias = Model[list[Doc], Layers]
 
 _process = os.getpid()
 _RUN = uuid.uuid4().hex  # ids are counted anew in every process
+
+
+ShimType = TypeVar("ShimType", bound=Shim)
+
+
+def copy_shim(shim: ShimType) -> ShimType:
+    """RETURNS (Shim): A copy with weights and an id of its own, by which optimizers know the
+    weights; a plain copy would share the id."""
+    copied = copy.deepcopy(shim)
+    copied.id = Shim(None).id
+    return copied
 
 
 class BiLMShim(Shim):
@@ -164,9 +175,7 @@ class BiLMShim(Shim):
     def copy(self) -> "BiLMShim":
         """RETURNS (BiLMShim): A copy with weights and an id of its own, by which
         optimizers know the weights."""
-        copied = copy.deepcopy(self)
-        copied.id = Shim(None).id
-        return copied
+        return copy_shim(self)
 
     def finish_update(self, optimizer: Optimizer) -> None:
         if self._model is None or self.settings.frozen:

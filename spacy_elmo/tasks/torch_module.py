@@ -1,15 +1,14 @@
 """PyTorch modules as Thinc layers, with sizes that are known at initialization."""
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from spacy.errors import Errors
-from thinc.api import Model, PyTorchShim, Shim, get_torch_default_device, torch2xp, xp2torch
+from thinc.api import Model, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import FloatsXd
 
-from ..layers.bilm import limit_threads_after_fork
+from ..layers.bilm import copy_shim, limit_threads_after_fork
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,9 +50,7 @@ class ModuleShim(PyTorchShim):
     def copy(self) -> "ModuleShim":
         """RETURNS (ModuleShim): A copy with an id of its own, by which optimizers know the
         parameters."""
-        copied = copy.deepcopy(self)
-        copied.id = Shim(None).id
-        return copied
+        return copy_shim(self)
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the module, if there is one."""

@@ -139,14 +139,8 @@ def test_labels_of_other_components_do_not_count(trained):
         trained(example.predicted)
         example.predicted.cats["POSITIVE"] = 2.0
     scores = pipe.score(data)
-    assert (
-        (scores["cats_acc"], scores["cats_macro_f"])
-        == (1.0, 1.0)
-        == (
-            wanted["cats_acc"],
-            wanted["cats_macro_f"],
-        )
-    )
+    for name in ("cats_acc", "cats_macro_f"):
+        assert scores[name] == wanted[name] == 1.0
     only = pair_examples(trained)[:1]
     only[0].reference.cats = {"POSITIVE": 1.0}
     assert pipe.score(only)["cats_acc"] is None

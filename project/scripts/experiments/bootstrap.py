@@ -11,8 +11,7 @@ from wasabi import msg
 
 from spacy_elmo.tasks.coref_scorer import Counts, total_scores
 
-from .run_plan import RUNS
-from .runs import Run, read_runs
+from .runs import Run, folder_of, read_runs
 
 COMPARED = ("tok2vec", "input")
 SCORE = "coref_f"
@@ -61,9 +60,7 @@ def main(
     samples: int = typer.Option(1000, min=1, help="How often the documents are drawn"),
 ) -> None:
     """Print the gain by ELMo in coreference on each corpus, with an interval of 95 %."""
-    if plan not in RUNS:
-        msg.fail(f"No plan '{plan}': expected one of {', '.join(RUNS)}", exits=1)
-    folder = runs or RUNS[plan]
+    folder = folder_of(plan, runs)
     counted = [run for run in read_runs(folder) if run.counts]
     rows = []
     for data in dict.fromkeys(run.data for run in counted):

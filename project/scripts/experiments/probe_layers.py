@@ -13,8 +13,7 @@ from spacy_elmo.analysis.report import Report
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
 
-from .run_plan import RUNS
-from .runs import Run, write_runs
+from .runs import Run, folder_of, write_runs
 
 QUICK_LIMIT = 2_000
 
@@ -58,9 +57,7 @@ def main(
     ),
 ) -> None:
     """Probe each task with each seed."""
-    if plan not in RUNS:
-        msg.fail(f"No plan '{plan}': expected one of {', '.join(RUNS)}", exits=1)
-    output = runs or RUNS[plan]
+    output = folder_of(plan, runs)
     limit = min(limit or QUICK_LIMIT, QUICK_LIMIT) if plan == "quick" else limit
     with no_traceback():
         nlp = read_pipeline(model)

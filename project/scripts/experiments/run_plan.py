@@ -19,6 +19,7 @@ from wasabi import msg
 from spacy_elmo.cli.errors import no_traceback, stopped
 
 from .run_trial import Places, prepare
+from .runs import folder_of
 from .trials import EXPERIMENTS, PLANS, Trial
 
 PROJECT = Path(__file__).parents[2]
@@ -29,7 +30,6 @@ LIMITS: dict[str, dict[str, Any]] = {
     "full": {},
     "quick": {"max_steps": 60, "max_minutes": 1.0, "patience": 60, "eval_frequency": 30},
 }
-RUNS = {"full": Path("metrics/runs"), "quick": Path("metrics/quick")}
 
 
 @dataclass
@@ -143,13 +143,12 @@ def main(
     logs: Path = typer.Option(Path("training/experiments"), help="Folder for the trials' logs"),
 ) -> None:
     """Do every trial of a plan, the most telling first."""
-    if plan not in PLANS:
-        msg.fail(f"No plan '{plan}': expected one of {', '.join(PLANS)}", exits=1)
+    folder = folder_of(plan, runs)
     unknown = sorted(set(experiment or ()) - set(EXPERIMENTS))
     if unknown:
         msg.fail(f"No experiment '{unknown[0]}': expected one of {', '.join(EXPERIMENTS)}", exits=1)
     chosen = [trial for trial in PLANS[plan]() if not experiment or trial.experiment in experiment]
-    folder, changed = runs or RUNS[plan], LIMITS[plan]
+    changed = LIMITS[plan]
     places = Places(corpus, model, models, vectors, tok2vec, folder)
     options = [part for name, at in asdict(places).items() for part in (f"--{name}", str(at))]
     for name, value in changed.items():

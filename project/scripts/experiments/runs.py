@@ -10,8 +10,11 @@ from typing import Any, Literal, Optional
 
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, ValidationError
+from wasabi import msg
 
 from spacy_elmo.files import atomic_write
+
+RUNS = {"full": Path("metrics/runs"), "quick": Path("metrics/quick")}  # by plan
 
 Experiment = Literal[
     "ner",
@@ -92,6 +95,18 @@ class Run(BaseModel):
     def line(self) -> str:
         """The run as a line of JSON, without what was never set."""
         return json.dumps(self.model_dump(mode="json", exclude_unset=True), ensure_ascii=False)
+
+
+def folder_of(plan: str, runs: Optional[Path] = None) -> Path:
+    """Find the folder of a plan's results, or end the script: there is no such plan.
+
+    plan (str): The plan.
+    runs (Optional[Path]): A folder in place of its own.
+    RETURNS (Path): The folder.
+    """
+    if plan not in RUNS:
+        msg.fail(f"No plan '{plan}': expected one of {', '.join(RUNS)}", exits=1)
+    return runs or RUNS[plan]
 
 
 def read_runs(folder: Path) -> list[Run]:
