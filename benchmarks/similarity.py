@@ -3,6 +3,7 @@
     python benchmarks/similarity.py
     python benchmarks/similarity.py --search dev.tsv wiki-sentences.tsv
     python benchmarks/similarity.py --senses homograph-test.spacy
+    python benchmarks/similarity.py --mix "[0, 0.5, 0.5]" --align covariance.npy
 
 Without an option: triples of a word, a related and an unrelated one, each word a Doc of its
 own; a triple is right if the related word is nearer. `--search` takes QAMR's files (a question,
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import spacy
+import srsly
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
 from spacy.language import Language
@@ -100,12 +102,18 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
+def parse_mix(text: str) -> str | int | list[float]:
+    """Read a name, the number of a layer, or a list of weights."""
+    return text if text.isalpha() else srsly.json_loads(text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--weights", default="en_small")
-    parser.add_argument("--mix", default="average")
+    parser.add_argument("--mix", default="average", help="as the pipe takes it")
+    parser.add_argument("--align", help="file of a matrix, as the pipe takes it")
     parser.add_argument("--search", nargs=2, type=Path)
     parser.add_argument("--senses", type=Path)
     arguments = parser.parse_args()
@@ -114,7 +122,8 @@ def main() -> None:
         "elmo",
         config={
             "weights": arguments.weights,
-            "mix": arguments.mix,
+            "mix": parse_mix(arguments.mix),
+            "align": arguments.align,
             "store_layers": bool(arguments.senses),
         },
     )
