@@ -164,4 +164,6 @@ def test_project_configs_differ_in_elmo_alone(task):
     tok2vec = shared["model"] if shared else elmo["components"][task]["model"]["tok2vec"]
     assert tok2vec["embed"].pop("@architectures") == "spacy-elmo.ConcatEmbed.v1"
     tok2vec["embed"] = tok2vec["embed"]["embed"]
+    for config in (plain, elmo):
+        assert 0.0 < config["training"].pop("dropout") < 1.0  # chosen for each
     assert plain == elmo

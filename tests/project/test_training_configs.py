@@ -1,0 +1,72 @@
+"""The configs for `spacy train` are those of the trials: the tables say what users get."""
+
+from pathlib import Path
+
+import pytest
+from spacy.util import load_model_from_config
+from thinc.api import Config
+
+from scripts.experiments.heads import LIMITS
+from scripts.experiments.trial_config import CONFIGS, Inputs, LanguageModel, build_config
+from scripts.experiments.trials import GAINS, Trial
+
+# Of each task's variants, the one that its config with ELMo is; `input` where none is named.
+PLACES = {"bcn": "input_output", "textpair": "input_output", "qa": "input_output"}
+
+
+def trial_of(name):
+    """The trial of a config, of the corpus that the head was chosen on."""
+    task, _, kind = name.partition("_")
+    variant = {"": "tok2vec", "elmo": PLACES.get(task, "input")}.get(kind, kind)
+    return Trial(task, GAINS[task][0][0], variant)
+
+
+def model_of(config):
+    """The language model of the config's own sizes, None where there is none."""
+    if "elmo" not in config["components"]:
+        return None
+    elmo = config["components"]["elmo"]
+    sizes = elmo["model"]
+    return LanguageModel(
+        weights=elmo["weights"],
+        sizes=sizes,
+        n_layers=sizes["n_layers"] + 1,
+        width=2 * sizes["projection_dim"],
+        checksum="",
+        perplexity=None,
+    )
+
+
+def settings_of(config):
+    """All that a training's result depends on but the data, defaults included."""
+    filled = load_model_from_config(config, auto_fill=True).config.interpolate()
+    del filled["paths"], filled["corpora"]["train"]
+    filled.pop("elmo", None)  # the width, which has its place by now
+    filled["components"].get("elmo", {}).pop("set_vectors", None)  # which heads do not read
+    filled["initialize"]["components"].pop("elmo", None)
+    settings = flatten(filled)
+    return {name: value for name, value in settings if not name.endswith(".upstream")}  # "elmo"
+
+
+def flatten(block, *keys):
+    """The settings of a config by their whole names."""
+    for key, value in block.items():
+        if isinstance(value, dict):
+            yield from flatten(value, *keys, key)
+        else:
+            yield ".".join((*keys, key)), value
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.cfg")), ids=lambda path: path.stem)
+def test_a_config_is_its_trial(path):
+    overrides = {"paths.dev": "dev.spacy", "paths.train": "train.spacy"}
+    config = Config().from_disk(path, overrides=overrides)
+    trial = trial_of(path.stem)
+    inputs = Inputs(model_of(config))
+    paths = [Path(config["paths"][part]) for part in ("train", "dev")]
+    trained = build_config(trial, *paths, inputs, LIMITS[trial.task])
+    given, tried = settings_of(config), settings_of(trained)
+    names = {*given, *tried}
+    pairs = {name: (given.get(name, "none"), tried.get(name, "none")) for name in names}
+    differing = [(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+    assert differing == []
