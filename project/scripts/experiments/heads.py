@@ -52,7 +52,7 @@ ELMO_HEADS = {**HEADS, "ner": replace(HEADS["ner"], dropout=0.6)}
 # UNER's training text is larger than WNUT17's and of the same kind as its test text.
 BY_DATA: dict[tuple[str, str], dict[str, Any]] = {
     ("ner", "uner_ewt"): {"dropout": 0.3},
-    ("crf", "uner_ewt"): {"dropout": 0.3, "learn_rate": 0.002},
+    ("crf", "uner_ewt"): {"dropout": 0.3},
 }
 WITHOUT_ELMO = ("tok2vec", "static", "pretrained")
 LIMITS = {
