@@ -154,7 +154,6 @@ def build_config(trial: Trial, train: Path, dev: Path, inputs: Inputs, limits: L
     training["eval_frequency"] = limits.eval_frequency
     training["batcher"]["size"] = head.batch_words
     training["optimizer"]["learn_rate"] = head.learn_rate
-    training["optimizer"]["use_averages"] = True
     return config
 
 
