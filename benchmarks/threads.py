@@ -5,7 +5,8 @@ long products), every operation shared out by PyTorch, and one thread.
     python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 1
 
 The three take turns on the same sentences (TEXT has one a line), whose words are known. With
-`--busy 1` another program that never rests holds a core. Random weights.
+`--busy 1` another program that never rests holds a core. The weights are random, unless
+`--weights` names some.
 """
 
 import argparse
@@ -42,13 +43,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("--size", choices=SIZES, default="original")
+    parser.add_argument("--weights", help="in place of random weights of the size")
     parser.add_argument("--batch", type=int, nargs="+", choices=list(N_SENTENCES), default=[1, 8])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--busy", type=int, default=0, help="other programs that never rest")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    bilm = make_model(args.size, None)
+    bilm = make_model(args.size, args.weights)
     forward = make_forward(bilm, "float32")
     for batch_size in args.batch:
         batches = make_batches(args.text, batch_size)[:1]
@@ -65,7 +67,7 @@ def main() -> None:
                     if number:  # the first round warms up
                         rates[way].append(3 * n_tokens / (time.perf_counter() - started))
         for way, values in rates.items():
-            title = f"{args.size} batch {batch_size} busy {args.busy}  {way:12s}"
+            title = f"{args.weights or args.size} batch {batch_size} busy {args.busy}  {way:12s}"
             median, low, high = statistics.median(values), min(values), max(values)
             print(f"{title} {median:6,.0f} tokens/s ({low:,.0f} to {high:,.0f})", flush=True)
 
