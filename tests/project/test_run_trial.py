@@ -20,7 +20,6 @@ from spacy_elmo.weights import read_weights
 
 from project_scripts import VOCAB, call, command, environment
 from scripts.experiments import run_trial, trials
-from scripts.experiments.heads import LIMITS
 from scripts.experiments.run_plan import leave_out
 from scripts.experiments.run_trial import Places
 from scripts.experiments.runs import read_runs
@@ -285,9 +284,7 @@ def test_errors_say_what_is_wrong(corpus, tmp_path, args, named):
 
 def load_trial(corpus, trial, inputs):
     paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
-    return load_model_from_config(
-        build_config(trial, *paths, inputs, LIMITS["ner"]), auto_fill=True
-    )
+    return load_model_from_config(build_config(trial, *paths, inputs, {}), auto_fill=True)
 
 
 @pytest.mark.parametrize("variant", trials.VARIANTS)

@@ -15,7 +15,6 @@ from spacy.training.pretrain import pretrain
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.text.reading import find_files, read_sentences
 
-from .heads import LIMITS
 from .trial_config import Inputs, build_config, pretraining_block
 from .trials import Trial
 
@@ -53,7 +52,7 @@ def main(
     with no_traceback():
         find_files([str(text)])
         trial = Trial("two_hours", "wnut17", "pretrained")
-        config = build_config(trial, Path(), Path(), Inputs(), LIMITS[trial.task])
+        config = build_config(trial, Path(), Path(), Inputs(), {})
         config["pretraining"] = pretraining_block()
         how = {"minutes": minutes, "format": format, "lang": lang}
         config["corpora"]["pretrain"] = {"@readers": READER, "path": str(text), **how}

@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
@@ -27,7 +27,7 @@ from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.weights import read_weights
 
 from .evaluate import evaluate
-from .heads import LIMITS, Limits
+from .heads import MAX_MINUTES
 from .runs import Run, read_runs, write_runs
 from .trial_config import PLACES, STATIC, Inputs, LanguageModel, build_config
 from .trials import LANGUAGE_MODELS, SCORES, Trial, check_trial
@@ -95,6 +95,7 @@ def describe_model(path: str) -> LanguageModel:
 class Job:
     """A trial with all that its result depends on.
 
+    max_minutes (float): Most time of the processor for the training; 0 is no limit.
     corpus (Dict[str, Path]): The data by "train", "dev" and "test".
     folder (Path): Of the results.
     settings (str): A checksum of config, data and language model, wherever they lie: what has
@@ -102,7 +103,7 @@ class Job:
     """
 
     trial: Trial
-    limits: Limits
+    max_minutes: float
     inputs: Inputs
     config: Config
     corpus: dict[str, Path]
@@ -166,12 +167,12 @@ class Places:
         return Inputs(model=describe_model(weights) if PLACES[trial.variant] else None, **own)
 
 
-def prepare(trial: Trial, places: Places, changed: dict[str, Any]) -> Job:
+def prepare(trial: Trial, places: Places, limits: dict[str, Any]) -> Job:
     """Build a trial's config.
 
     trial (Trial): The trial.
     places (Places): Where everything is.
-    changed (dict): Limits other than those of heads.py.
+    limits (dict): Limits other than the trial's own: as of `build_config`, and "max_minutes".
     RAISES (ValueError): The trial is impossible; corpus or language model cannot be read.
     """
     check_trial(trial)
@@ -179,14 +180,15 @@ def prepare(trial: Trial, places: Places, changed: dict[str, Any]) -> Job:
     for path in files.values():
         if not path.is_file():
             raise ValueError(f"{path} is missing: convert the corpora first")
-    limits = replace(LIMITS[trial.task], **changed)
+    steps = dict(limits)
+    max_minutes = steps.pop("max_minutes", MAX_MINUTES)
     inputs = places.inputs(trial)
-    config = build_config(trial, files["train"], files["dev"], inputs, limits)
-    settings = checksum(config, files, inputs, limits)
-    return Job(trial, limits, inputs, config, files, places.runs, settings)
+    config = build_config(trial, files["train"], files["dev"], inputs, steps)
+    settings = checksum(config, files, inputs, max_minutes)
+    return Job(trial, max_minutes, inputs, config, files, places.runs, settings)
 
 
-def checksum(config: Config, files: dict[str, Path], inputs: Inputs, limits: Limits) -> str:
+def checksum(config: Config, files: dict[str, Path], inputs: Inputs, max_minutes: float) -> str:
     """RETURNS (str): Of all that a result depends on."""
     placeless = config.copy()
     placeless["corpora"]["train"]["path"] = placeless["paths"]["dev"] = None
@@ -197,7 +199,7 @@ def checksum(config: Config, files: dict[str, Path], inputs: Inputs, limits: Lim
         if elmo.get("align") is None:  # runs from before there was this setting are equal
             elmo.pop("align", None)
     digest = hashlib.sha256(placeless.to_str(interpolate=False).encode())
-    digest.update(f"{limits.max_minutes:g}".encode())
+    digest.update(f"{max_minutes:g}".encode())
     for split in SPLITS:
         digest.update(files[split].read_bytes())
     for path in filter(None, (inputs.vectors and inputs.vectors / VECTORS, inputs.tok2vec)):
@@ -212,9 +214,10 @@ def do(job: Job) -> dict[str, Any]:
 
     RETURNS (dict): Scores, time and mixes of what was best on the dev set.
     """
-    progress = Progress(job.trial.name, job.limits.max_steps, job.limits.max_minutes)
+    training = job.config["training"]
+    progress = Progress(job.trial.name, training["max_steps"], job.max_minutes)
     spacy.registry.loggers(LOGGER, func=progress.make_logger)
-    job.config["training"]["logger"] = {"@loggers": LOGGER}
+    training["logger"] = {"@loggers": LOGGER}
     nlp = init_nlp(job.config)
     with tempfile.TemporaryDirectory() as folder:
         with suppress(TimeIsUp):
@@ -278,8 +281,8 @@ def main(
     }
     with no_traceback():
         trial = Trial(experiment, data, variant, seed, share)
-        changed = {name: value for name, value in given.items() if value is not None}
-        job = prepare(trial, Places(corpus, model, models, vectors, tok2vec, runs), changed)
+        limits = {name: value for name, value in given.items() if value is not None}
+        job = prepare(trial, Places(corpus, model, models, vectors, tok2vec, runs), limits)
         result = None if force else job.find_result()
         if result is None:
             result = do(job)

@@ -1,5 +1,5 @@
-"""This module builds the config of a trial: a plain config of configs/training/, with the head that
-was chosen for the task and with what the variant changes in it."""
+"""This module builds the config of a trial: a plain config of configs/training/, with what the
+variant changes in it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from typing import Any, Optional
 import spacy
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH, Language
 from spacy.training import Example
+from spacy.util import set_dot_to_object
 from thinc.api import Config
 
 from .corpora import CORPUS, open_corpus
-from .heads import Head, Limits, head_of
+from .heads import BILSTM_DEPTH, own_settings
 from .trials import LANGUAGE_MODELS, Trial
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
@@ -29,8 +30,9 @@ COMPONENTS = {
     "qa": "elmo_qa",
     "coref": "elmo_coref",
 }
+# Tasks with encoders of their own: where these take a listener at the output of the first.
+OUTPUTS = {"bcn": "elmo", "textpair": "output_tok2vec", "qa": "output_tok2vec"}
 PAIRS = ("textpair", "qa")  # of two texts
-ROWS = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
 
 # How the layers are mixed: the argument names are those of ScalarMix.
 MIXES: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -116,21 +118,26 @@ def choose(n_examples: int, share: float, seed: int) -> list[int]:
     return sorted(order[: max(1, round(share * n_examples))])
 
 
-def build_config(trial: Trial, train: Path, dev: Path, inputs: Inputs, limits: Limits) -> Config:
+def build_config(
+    trial: Trial, train: Path, dev: Path, inputs: Inputs, limits: dict[str, int]
+) -> Config:
     """Build the config of a trial.
 
     trial (Trial): What is trained.
     train (Path): The training data, of which the trial may take a share.
     dev (Path): The data that choose the best model.
     inputs (Inputs): What it begins with.
-    limits (Limits): When training ends.
+    limits (dict): When training ends, where that is otherwise than in the config of the task:
+        some of "max_steps", "patience" and "eval_frequency".
     RETURNS (Config): For `spacy.training.initialize.init_nlp`.
     """
-    head = head_of(trial)
     config = Config().from_disk(CONFIGS / f"{trial.task}.cfg", interpolate=False)
-    config["components"] = _components(trial, config["components"], head, inputs.model)
-    pipeline = list(config["components"])
-    config["nlp"]["pipeline"] = pipeline
+    config["training"] |= limits
+    for place, value in own_settings(trial).items():
+        set_dot_to_object(config, place, value)
+    dropout = config["training"]["dropout"]
+    config["components"] = _components(trial, config["components"], dropout, inputs.model)
+    config["nlp"]["pipeline"] = list(config["components"])
     reader = config["corpora"]["train"]
     is_corpus = reader["@readers"] == CORPUS
     own = {"gold_preproc": reader["gold_preproc"]} if is_corpus else {"reader": reader["@readers"]}
@@ -147,13 +154,6 @@ def build_config(trial: Trial, train: Path, dev: Path, inputs: Inputs, limits: L
     if inputs.tok2vec:
         config["pretraining"] = pretraining_block()
     config["system"]["seed"] = trial.seed
-    training = config["training"]
-    training["dropout"] = head.dropout
-    training["max_steps"] = limits.max_steps
-    training["patience"] = limits.patience
-    training["eval_frequency"] = limits.eval_frequency
-    training["batcher"]["size"] = head.batch_words
-    training["optimizer"]["learn_rate"] = head.learn_rate
     return config
 
 
@@ -163,44 +163,34 @@ def pretraining_block() -> Block:
     return {**block, "max_epochs": 1}
 
 
-def _components(trial: Trial, plain: Block, head: Head, model: Optional[LanguageModel]) -> Block:
+def _components(
+    trial: Trial, plain: Block, dropout: float, model: Optional[LanguageModel]
+) -> Block:
     """The components of a plain config with another encoder, behind an `elmo` pipe if need be."""
     components = dict(plain)
-    if trial.task == "ner":
-        components["ner"]["model"]["hidden_width"] = head.hidden_width
+    own = components[COMPONENTS[trial.task]]["model"]
     if trial.variant == "elmo" and trial.task == "tagger":  # each component listens for itself
         assert model is not None
         del components["tok2vec"]
-        for name in components:
-            components[name]["model"]["tok2vec"] = _listener(trial, head, model)
+        for component in components.values():
+            component["model"]["tok2vec"] = _listener(trial, model)
     elif trial.variant == "pretrained":  # as `spacy pretrain` wants it, apart
-        listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": head.width}
-        components[COMPONENTS[trial.task]]["model"]["tok2vec"] = listener
-        tok2vec = {"factory": "tok2vec", "model": _tok2vec(trial, head, model)}
+        width = own["tok2vec"]["encode"]["width"]
+        tok2vec = {"factory": "tok2vec", "model": own["tok2vec"]}
+        own["tok2vec"] = {"@architectures": "spacy.Tok2VecListener.v1", "width": width}
         components = {"tok2vec": tok2vec, **components}
     elif trial.task == "tagger":
-        components["tok2vec"]["model"] = _tok2vec(trial, head, model)
-        for name in ("tagger", "morphologizer"):
-            components[name]["model"]["tok2vec"]["width"] = head.width
-    elif trial.task == "srl":  # which has an encoder of its own behind it
-        components["elmo_srl"]["model"]["tok2vec"] = _embed(trial, head, model)
-        components["elmo_srl"]["model"]["encode"] |= {"width": head.width, "depth": head.depth}
-    elif trial.task == "bcn":  # which has encoders of its own
-        components["textcat"]["model"]["tok2vec"] = _embed(trial, head, model)
-        if model is not None and "output" in PLACES[trial.variant]:
-            components["textcat"]["model"]["elmo"] = _listener(trial, head, model)
-    elif trial.task in PAIRS:  # whose output is that of their own first layer
-        pair_model = components[COMPONENTS[trial.task]]["model"]
-        pair_model["tok2vec"] = _embed(trial, head, model)
-        if model is not None and "output" in PLACES[trial.variant]:
-            pair_model["output_tok2vec"] = _listener(trial, head, model)
-    elif trial.task == "coref":  # likewise
-        components["elmo_coref"]["model"]["tok2vec"] = _embed(trial, head, model)
+        components["tok2vec"]["model"] = _tok2vec(trial, own, dropout, model)
+    elif "encode" in own["tok2vec"]:
+        own["tok2vec"] = _tok2vec(trial, own["tok2vec"], dropout, model)
+    else:  # which has encoders of its own
+        own["tok2vec"] = _embed(trial, own["tok2vec"], model)
+        if model is not None and "output" in PLACES[trial.variant]:  # of their first layer
+            own[OUTPUTS[trial.task]] = _listener(trial, model)
+    if trial.task == "coref":
         components["elmo_coref"]["singletons"] = trial.data == "litbank_coref"
         if trial.data == "ontogum_coref":  # whose mentions are longer: 4 % have more than 10 tokens
-            components["elmo_coref"]["model"]["max_span_width"] = 20
-    else:
-        components[COMPONENTS[trial.task]]["model"]["tok2vec"] = _tok2vec(trial, head, model)
+            own["max_span_width"] = 20
     if model is None:
         return components
     elmo = _elmo(model)
@@ -221,74 +211,55 @@ def _elmo(model: LanguageModel) -> Block:
     }
 
 
-def _tok2vec(trial: Trial, head: Head, model: Optional[LanguageModel]) -> Block:
+def _tok2vec(trial: Trial, plain: Block, dropout: float, model: Optional[LanguageModel]) -> Block:
+    """Another encoder in place of a plain one, an embedding and an encoder of one width."""
     places = PLACES[trial.variant]
     if model is not None and places == ("alone",):
-        return _listener(trial, head, model)
+        return _listener(trial, model)
+    width = plain["encode"]["width"]
     if model is not None and places == ("between",):
         return {
             "@architectures": "spacy-elmo.TagLMEncoder.v1",
-            "width": head.width,
-            "dropout": head.dropout,
-            "embed": _embed(trial, head, model, head.width),
-            "elmo": _listener(trial, head, model),
+            "width": width,
+            "dropout": dropout,
+            "embed": _embed(trial, plain["embed"], model, width),
+            "elmo": _listener(trial, model),
         }
-    tok2vec: Block = {
-        "@architectures": "spacy.Tok2Vec.v2",
-        "embed": _embed(trial, head, model, head.width),
-        "encode": _encoder("bilstm" if trial.variant == "bilstm" else head.encoder, head),
-    }
+    tok2vec = {**plain, "embed": _embed(trial, plain["embed"], model, width)}
+    if trial.variant == "bilstm":
+        tok2vec["encode"] = {
+            "@architectures": "spacy.TorchBiLSTMEncoder.v1",
+            "width": width,
+            "depth": BILSTM_DEPTH,
+            "dropout": 0.0,  # that of the training is enough: more lowers dev F
+        }
     if model is not None and "output" in places:
         return {
             "@architectures": "spacy-elmo.OutputConcat.v1",
             "tok2vec": tok2vec,
-            "elmo": _listener(trial, head, model),
+            "elmo": _listener(trial, model),
         }
     return tok2vec
 
 
 def _embed(
-    trial: Trial, head: Head, model: Optional[LanguageModel], width: Optional[int] = None
+    trial: Trial, plain: Block, model: Optional[LanguageModel], width: Optional[int] = None
 ) -> Block:
     """x, or `[x ; ELMo]`, brought to a width only where the encoder asks for one: the tasks'
     own encoders learn faster from the vectors as they are."""
-    embed: Block = {
-        "@architectures": "spacy.MultiHashEmbed.v2",
-        "width": head.width,
-        "attrs": list(ROWS),
-        "rows": list(ROWS.values()),
-        "include_static_vectors": trial.variant in STATIC,
-    }
+    embed = {**plain, "include_static_vectors": trial.variant in STATIC}
     if model is not None and "input" in PLACES[trial.variant]:
-        embed = {
+        return {
             "@architectures": "spacy-elmo.ConcatEmbed.v1",
             "width": width,
             "maxout_pieces": 3,
             "embed": embed,
-            "elmo": _listener(trial, head, model),
+            "elmo": _listener(trial, model),
         }
     return embed
 
 
-def _encoder(kind: str, head: Head) -> Block:
-    recurrent = {"bilstm": "spacy.TorchBiLSTMEncoder.v1", "birnn": "spacy-elmo.BiRNN.v1"}
-    if kind in recurrent:
-        return {
-            "@architectures": recurrent[kind],
-            "width": head.width,
-            "depth": head.depth,
-            "dropout": 0.0,  # that of the training is enough: more lowers dev F
-        }
-    return {
-        "@architectures": "spacy.MaxoutWindowEncoder.v2",
-        "width": head.width,
-        "depth": head.depth,
-        "window_size": 1,
-        "maxout_pieces": 3,
-    }
-
-
-def _listener(trial: Trial, head: Head, model: LanguageModel) -> Block:
+def _listener(trial: Trial, model: LanguageModel) -> Block:
     mix = MIXES.get(trial.variant, MIXES["lambda_0.001"])
     return {
         "@architectures": "spacy-elmo.ElmoListener.v1",
@@ -297,7 +268,7 @@ def _listener(trial: Trial, head: Head, model: LanguageModel) -> Block:
             "@architectures": "spacy-elmo.ScalarMix.v1",
             "n_layers": model.n_layers,
             "layer_norm": True,
-            "dropout": head.elmo_dropout,
+            "dropout": 0.0,
             **mix(model.n_layers),
         },
     }
