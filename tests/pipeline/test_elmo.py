@@ -28,8 +28,13 @@ WEIRD = [
     "a",
     "The quick brown fox jumps over the lazy dog .",
 ]
-# How far apart the vectors of one text may be: the rounding of what follows may turn.
-TOLERANCE = {"float32": 1e-5, "bfloat16": 0.01, "int8": 0.02}
+# How far apart the vectors of one text may be, of the largest value: batches of another shape
+# may round otherwise (a unit of bfloat16 is 1/256).
+TOLERANCE = {"float32": 1e-5, "bfloat16": 0.02, "int8": 0.02}
+
+
+def bound(tensor, precision):
+    return TOLERANCE[precision] * np.abs(tensor).max(initial=1.0)
 
 
 def test_layers_are_the_reference_s(make_nlp):
@@ -173,7 +178,7 @@ def test_same_text_same_vector_in_every_precision(make_nlp, precision):
     wanted = [alone(text).tensor for text in texts]
     nlp = make_nlp(max_batch_tokens=7, precision=precision)
     for doc, tensor in zip(nlp.pipe(texts[::-1]), wanted[::-1]):
-        np.testing.assert_allclose(doc.tensor, tensor, atol=TOLERANCE[precision])
+        np.testing.assert_allclose(doc.tensor, tensor, rtol=0, atol=bound(tensor, precision))
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)
@@ -185,7 +190,7 @@ def test_threads_share_one_pipeline(make_nlp, precision):
 
     def work():
         for text, tensor in zip(texts, wanted):
-            if not np.allclose(nlp(text).tensor, tensor, atol=TOLERANCE[precision]):
+            if not np.allclose(nlp(text).tensor, tensor, rtol=0, atol=bound(tensor, precision)):
                 wrong.append(text)
 
     threads = [threading.Thread(target=work) for _ in range(8)]

@@ -13,7 +13,7 @@ import numpy as np
 import spacy
 from spacy_elmo.embedding.vectors import restore_vectors
 
-TOLERANCE = {"float32": 1e-5, "bfloat16": 0.01, "int8": 0.02}
+TOLERANCE = {"float32": 1e-5, "bfloat16": 0.02, "int8": 0.02}  # of the largest value
 
 def main(weights, method, *precisions):
     warnings.simplefilter("ignore")
@@ -30,7 +30,8 @@ def check(weights, precision):
     two = [restore_vectors(doc) for doc in nlp.pipe(texts, n_process=2, batch_size=4)]
     assert [doc.text for doc in two] == texts
     for a, b in zip(one, two):
-        np.testing.assert_allclose(a.tensor, b.tensor, atol=TOLERANCE[precision])
+        atol = TOLERANCE[precision] * np.abs(a.tensor).max(initial=1.0)
+        np.testing.assert_allclose(a.tensor, b.tensor, rtol=0, atol=atol)
     similar, expected = (docs[0][1].similarity(docs[0][8]) for docs in (two, one))
     assert abs(similar - expected) < TOLERANCE[precision]
     assert similar < 0.9999
