@@ -1,18 +1,21 @@
 """The English model that the package carries."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 from safetensors import safe_open
+from spacy import util
 
 import spacy_elmo
 from spacy_elmo.weights import BUNDLED, locate, read_weights
 
-from commands import run_python
+from commands import run_elmo, run_python
 
 MAX_BYTES = 16_000_000
+ROOT = Path(__file__).parents[1]
 SENTENCES = {
     "river": "The otters slept on the muddy bank beside the stream .",
     "river, too": "Two herons nested on the grassy bank of the lake .",
@@ -26,6 +29,10 @@ def nlp():
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     return nlp
+
+
+def without_architecture(block):
+    return {name: value for name, value in block.items() if name[0] != "@"}
 
 
 def word(doc, text="bank"):
@@ -96,17 +103,22 @@ def test_unknown_words_are_near_what_they_are_meant_for(nlp):
     assert (nearest == np.arange(len(words))).sum() >= 5
 
 
-def test_pretrained_and_sizes():
+def test_pretrained_and_sizes(nlp):
+    """They are those of the config that made it; the block of a pipe, which has the defaults,
+    follows them."""
     config = spacy_elmo.pretrained("en_small")
-    sizes = {name: value for name, value in config["model"].items() if name[0] != "@"}
-    assert sizes == spacy_elmo.bilm.config.BiLMConfig().to_dict()
     assert config["weights"] == "en_small"
+    made_by = util.load_config(ROOT / "configs" / "pretraining" / "en_small.cfg")["model"]
+    assert config["model"] == made_by
+    assert nlp.get_pipe("elmo").bilm.config.to_dict() == without_architecture(made_by)
+    assert nlp.config["components"]["elmo"]["model"] != made_by
 
 
 def test_the_wheel_carries_it():
     """The files that setuptools is told to take."""
-    lines = (Path(__file__).parents[1] / "setup.cfg").read_text("utf8")
-    for name in ("weights/en_small.safetensors", "weights/en_small-ATTRIBUTION.md"):
+    lines = (ROOT / "setup.cfg").read_text("utf8")
+    for suffix in (".safetensors", ".softmax.safetensors", "-ATTRIBUTION.md"):
+        name = f"weights/en_small{suffix}"
         assert name in lines
         assert (Path(spacy_elmo.__file__).parent / name).is_file()
 
@@ -122,3 +134,22 @@ def test_same_text_same_vector(nlp):
     for i, wanted in enumerate(alone):
         for found in (together[i], turned[len(docs) - 1 - i], turned[len(docs) + i]):
             np.testing.assert_allclose(found, wanted, atol=2e-5, rtol=0)
+
+
+def test_its_softmax_comes_along(tmp_path):
+    """What was written is less of a surprise than the same words backwards, by far."""
+    files = {}
+    for name, step in (("written", 1), ("backwards", -1)):
+        lines = [" ".join(sentence.split()[::step]) for sentence in SENTENCES.values()]
+        files[name] = tmp_path / f"{name}.txt"
+        files[name].write_text("\n".join(lines), "utf8")
+    shown = run_elmo("perplexity", "en_small", *files.values(), "--json").stdout
+    found = {name: json.loads(shown)["files"][str(path)]["mean"] for name, path in files.items()}
+    assert 3 * found["written"] < found["backwards"]
+
+
+def test_substitutes_need_nothing_else():
+    """What stands in a glass."""
+    sentence = "He drank a glass of water ."
+    shown = run_elmo("substitutes", "en_small", "--sentence", sentence, "--token", 5, "--json")
+    assert "water" in [row["word"] for row in json.loads(shown.stdout)["substitutes"]]

@@ -43,7 +43,9 @@ def download_cli(
 def _print_list() -> None:
     from ..weights.named import BUNDLED, NAMED, cache_folder, locate
 
-    bundled = locate(BUNDLED).stat().st_size
+    weights = locate(BUNDLED)
+    files = weights.parent.glob(f"{weights.stem}*.safetensors")  # the softmax, too
+    bundled = sum(file.stat().st_size for file in files)
     own = (BUNDLED, "en", "safetensors", f"{bundled / 1e6:.0f} MB", "package")
     rows = [(*own, "en_small-ATTRIBUTION.md")]
     for model in NAMED.values():
