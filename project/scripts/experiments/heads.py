@@ -13,7 +13,10 @@ BY_DATA: dict[tuple[str, str], Settings] = {
     ("crf", "uner_ewt"): {"training.dropout": 0.3},
 }
 BILSTM: dict[str, Settings] = {"ner": {"training.optimizer.learn_rate": 0.005}}
-ELMO: dict[str, Settings] = {"ner": {"training.dropout": 0.6}}
+ELMO: dict[str, Settings] = {
+    "ner": {"training.dropout": 0.6},
+    "tagger": {"training.dropout": 0.4},
+}
 WITHOUT_ELMO = ("tok2vec", "static", "pretrained")
 
 
