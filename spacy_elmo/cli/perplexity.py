@@ -27,13 +27,17 @@ def perplexity_cli(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    max_tokens: int = typer.Option(
+        0, min=0, help="Tokens to read of a file, evenly spread over it; 0 for all"
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file to write"),
 ) -> None:
     """Evaluate a language model on held-out text, by the full softmax: of every word
     and one mark a sentence, `</S>` forwards and `<S>` backwards. A file is read in at
     most 64 streams of at least 1,000 tokens; each starts from zeros, and its state is
-    carried from sentence to sentence.
+    carried from sentence to sentence. With `--max-tokens` each stream ends early: the
+    `eval_tokens` of a pretraining run give its own figure again.
 
     Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
     """
@@ -41,7 +45,7 @@ def perplexity_cli(
     from ..text.reading import find_files
 
     files = list(dict.fromkeys(find_files(inputs)))
-    evaluations = _evaluate(read_language_model(model), files, format, lang)
+    evaluations = _evaluate(read_language_model(model), files, format, lang, max_tokens)
     total = _total(evaluations)
     figures = {
         "files": {name: one.to_dict() for name, (one, _) in evaluations.items()},
@@ -59,7 +63,9 @@ def perplexity_cli(
     msg.table(rows, header=header, divider=True, aligns=("l", *"rrrrr"))
 
 
-def _evaluate(model: "LanguageModel", files: list[Path], format: str, lang: str) -> Evaluations:
+def _evaluate(
+    model: "LanguageModel", files: list[Path], format: str, lang: str, max_tokens: int
+) -> Evaluations:
     """Evaluate each file by itself; a file without a sentence is named and left out."""
     from ..language_model.perplexity import perplexity
     from ..text.corpus import load_text
@@ -73,7 +79,8 @@ def _evaluate(model: "LanguageModel", files: list[Path], format: str, lang: str)
             sentences = read_sentences([file], format=format, lang=lang)
             if any(sentences):
                 corpus = load_text(file, format=format, lang=lang)
-                evaluations[str(file)] = perplexity(model, corpus), corpus.n_words
+                figures = perplexity(model, corpus, max_items=max_tokens)
+                evaluations[str(file)] = figures, corpus.n_words
             else:
                 warnings.warn(f"{file} holds no sentence; left out", stacklevel=2)
             bar.update(size)

@@ -1,6 +1,7 @@
 import gzip
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -50,9 +51,7 @@ def expected_figures(losses):
 def test_files_and_total(folder, monkeypatch, kind):
     """A file is read in a single stream here: its sentences in their order."""
     original = module.perplexity
-    monkeypatch.setattr(
-        module, "perplexity", lambda model, corpus: original(model, corpus, n_streams=1)
-    )
+    monkeypatch.setattr(module, "perplexity", partial(original, n_streams=1))
     model = write_model(folder / "model", *MODELS[kind]())
     losses = [
         losses_of(*MODELS[kind](), [line.split() for line in text.splitlines() if line.split()])
@@ -72,6 +71,21 @@ def test_files_and_total(folder, monkeypatch, kind):
     assert found["total"] == pytest.approx(expected, rel=1e-5)
     row = run(model, *TEXTS).stdout.splitlines()[-2].split()
     assert (row[2] == "-") == (kind == "forward")
+
+
+def test_max_tokens_reads_the_start_of_every_stream(folder):
+    """Four streams of 1,000: 200 of each, a word or mark each, are 40 of its lines."""
+    lines = ["the cat sat .", "dogs run . ."]
+    text = "".join(f"{line}\n" * 400 for line in lines)
+    (folder / "all.txt").write_text(text, "utf8")
+    model = write_model(folder / "model", *MODELS["forward"]())
+    found = figures_of(model, "all.txt", "--max-tokens", 800)["total"]
+    starts = [losses_of(*MODELS["forward"](), [line.split()] * 40)[0] for line in lines]
+    assert found["n_tokens"] == 4 * 200
+    assert found["forward"] == pytest.approx(math.exp(np.mean(starts)), rel=1e-5)
+    every = figures_of(model, "all.txt")["total"]
+    assert every["n_tokens"] == 4 * 1000
+    assert figures_of(model, "all.txt", "--max-tokens", 10**6)["total"] == every
 
 
 def test_table(model_folder, folder):
@@ -137,7 +151,7 @@ def test_running_text(model_folder, folder):
 
 def test_hopeless_model_is_null(model_folder, folder, monkeypatch):
     hopeless = module.Perplexity(math.inf, 2.0, math.inf, n_tokens=3, unknown=0.0)
-    monkeypatch.setattr(module, "perplexity", lambda model, corpus: hopeless)
+    monkeypatch.setattr(module, "perplexity", lambda *_, **__: hopeless)
     found = figures_of(model_folder, *TEXTS)
     assert found["total"]["mean"] is None
     assert found["total"]["backward"] == pytest.approx(2.0)
