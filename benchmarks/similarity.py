@@ -112,7 +112,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--weights", default="en_small")
-    parser.add_argument("--mix", default="average", help="as the pipe takes it")
+    parser.add_argument("--mix", default="top", help="as the pipe takes it")
     parser.add_argument("--align", help="file of a matrix, as the pipe takes it")
     parser.add_argument("--search", nargs=2, type=Path)
     parser.add_argument("--senses", type=Path)

@@ -21,9 +21,9 @@ def embed_cli(
     ),
     output: str = typer.Argument(..., help="What to write; with --shards, a folder or URL"),
     layers: str = typer.Option(
-        "average",
-        help="'all', 'top', 'average', the number of a layer, or 'mix:PIPE', the mix that a "
-        "component learned",
+        "vector",
+        help="'vector' (the pipe's mix, as token.vector), 'all', 'top', 'average', the number of "
+        "a layer, or 'mix:PIPE', the mix that a component learned",
     ),
     format: Optional[str] = typer.Option(
         None,

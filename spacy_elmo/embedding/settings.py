@@ -24,8 +24,8 @@ class ElmoSettings:
 
     weights (Union[str, Path, Callable[[], BiLM], None]): Name, path or reader of
         the weights, which are read when first needed; a saved pipeline holds its own.
-    mix (Union[str, int, List[float]]): What goes into `doc.tensor`: "average" of
-        the layers, "top", the number of a layer, or a weight for each.
+    mix (Union[str, int, List[float]]): What goes into `doc.tensor`: "top", the
+        last layer, "average" of the layers, the number of a layer, or a weight for each.
     initial_state (str): What the LSTMs start a sequence from: "zeros", "warm"
         (the state after one empty sentence), or "carry" (zeros, and from then on
         the state after the Doc's sequence before).
@@ -51,7 +51,7 @@ class ElmoSettings:
     """
 
     weights: Weights = None
-    mix: Mix = "average"
+    mix: Mix = "top"
     initial_state: str = "warm"
     segmenter: Segmenter = field(default_factory=SentencesOrWindows)
     frozen: bool = True

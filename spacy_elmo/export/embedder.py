@@ -18,7 +18,7 @@ from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from .entries import Embedded, Entry
 from .group_embedder import DTYPES, GroupEmbedder, make_embedded
 from .keeping import Keeper
-from .layers import Choose, choose_layers
+from .layers import VECTOR, Choose, choose_layers
 from .making import DocMaker
 
 CHUNK_BATCHES = 4  # of which sequences of about the same length run together
@@ -40,8 +40,8 @@ class Embedder:
 
     model (str): Folder or package of a pipeline, whose pipe `elmo` is used with its settings,
         or what `spacy_elmo.weights.read_weights` reads.
-    layers (str): "all", "top", "average", the number of a layer, or "mix:PIPE", the mix that a
-        component learned.
+    layers (str): "vector", what the pipe's `mix` makes, "all", "top", "average", the number of a
+        layer, or "mix:PIPE", the mix that a component learned.
     dtype (str): Of the vectors: "float32", "float16" or "int8", which is to be multiplied by a
         scale of each vector.
     precision (Optional[str]): As the pipe's; by default the pipe's own.
@@ -61,7 +61,7 @@ class Embedder:
     """
 
     model: str
-    layers: str = "average"
+    layers: str = VECTOR
     dtype: str = "float32"
     precision: Optional[str] = None
     initial_state: Optional[str] = None

@@ -12,7 +12,8 @@ from ..embedding.vectors import mix_layers
 from ..layers.scalar_mix import mix_weights, mixes_of
 from ..pipeline.load import elmo_pipe
 
-LAYERS = "all", "top", "average"
+VECTOR = "vector"  # what the pipe's own mix makes
+LAYERS = VECTOR, "all", "top", "average"
 MIX = "mix:"
 
 Choose = Callable[[np.ndarray], np.ndarray]
@@ -21,8 +22,9 @@ Choose = Callable[[np.ndarray], np.ndarray]
 def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
     """Find what makes the wanted vectors of layers.
 
-    name (str): "all", "top", "average", the number of a layer, or "mix:PIPE" for the mix that
-        a component has learned; "mix:PIPE:NUMBER" where it has several, counted from 0.
+    name (str): "vector", which is the pipe's own `mix`, "all", "top", "average", the number of
+        a layer, or "mix:PIPE" for the mix that a component has learned; "mix:PIPE:NUMBER"
+        where it has several, counted from 0.
     nlp (Language): The pipeline, which has that component.
     RETURNS (Tuple[Callable, dict]): From `(L + 1, n_tokens, 2P)` to that, or to
         `(n_tokens, 2P)`; what tells this choice from others.
@@ -30,9 +32,13 @@ def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
     """
     if name == "all":
         return lambda layers: layers, {"layers": name}
-    n_layers = elmo_pipe(nlp).bilm.config.n_layers
+    pipe = elmo_pipe(nlp)
+    if name == VECTOR:
+        own = pipe.settings.mix
+        return partial(mix_layers, mix=own), {"layers": str(own) if isinstance(own, int) else own}
+    n_layers = pipe.bilm.config.n_layers
     if name in LAYERS or (name.isdecimal() and int(name) <= n_layers):
-        return lambda layers: mix_layers(layers, name), {"layers": name}
+        return partial(mix_layers, mix=name), {"layers": name}
     if not name.startswith(MIX):
         raise ValueError(
             f"layers must be {', '.join(LAYERS)}, a number from 0 to {n_layers} or {MIX}PIPE, "

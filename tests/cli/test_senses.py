@@ -43,7 +43,7 @@ def test_words(folder):
         "model · text.txt",
     )
     (section,) = data["sections"]
-    assert section["views"] == ["layer 0", "layer 1", "layer 2", "mix (average)"]
+    assert section["views"] == ["layer 0", "layer 1", "layer 2", "mix (top)"]
     bank, once, never = section["words"]
     assert bank["before"] == ["the river", "the", "a", "a bank and a"]
     assert (once["total"], once["before"], once["after"]) == (1, [""], [""])

@@ -113,7 +113,7 @@ def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
     nlp.add_pipe("sentencizer", first=True)
     nlp.add_pipe("merge_entities")  # after it: not run
     nlp.to_disk("pipeline")
-    embed_files("pipeline", "x.jsonl", inputs / "out.npz", layers="average")
+    embed_files("pipeline", "x.jsonl", inputs / "out.npz")
     found = read("npz", inputs / "out.npz")
     np.testing.assert_allclose(found[0], nlp(TEXT).tensor, rtol=0, atol=1e-6)
     nlp.remove_pipe("sentencizer")  # the whole text is one sequence then
@@ -191,7 +191,10 @@ def test_refused(folder, tiny_weights, name, content, message):
         ({"output": "out.csv"}, "no format ends in '.csv'"),
         ({"format": "csv"}, "the format must be one of hdf5, npz, parquet, spacy"),
         ({"dtype": "int4"}, "the dtype must be one of float32, float16"),
-        ({"layers": "3"}, "layers must be all, top, average, a number from 0 to 2 or mix:PIPE"),
+        (
+            {"layers": "3"},
+            "layers must be vector, all, top, average, a number from 0 to 2 or mix:PIPE",
+        ),
         ({"layers": "mix:ner"}, "no component 'ner' with a mix of ELMo layers; none has"),
         ({"initial_state": "cold"}, "initial_state must be 'zeros'"),
         ({"batch_tokens": 0}, "max_batch_tokens must be at least 1"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spacy_elmo.export import Embedder
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.layers.scalar_mix import mixes_of
 
@@ -69,3 +70,21 @@ def test_one_layer(folder, nlp):
         np.testing.assert_allclose(found, nlp(TEXT)._.elmo[layer], rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match="a number from 0 to 2 or mix:PIPE, got '3'"):
         embed_files("pipeline", "text.txt", folder / "3.npz", layers="3")
+
+
+@pytest.mark.parametrize(
+    ("mix", "weights"),
+    [("top", [0, 0, 1]), ("average", [1 / 3] * 3), (1, [0, 1, 0]), ([0.5, 0, 2], [0.5, 0, 2])],
+)
+def test_the_pipe_s_own_mix(folder, make_nlp, mix, weights):
+    """By default, and known by what it is: the same as where that is named."""
+    make_nlp(mix=mix).to_disk("own")
+    (folder / "text.txt").write_text(TEXT + "\n", "utf8")
+    embed_files("own", "text.txt", folder / "own.npz")
+    embed_files("own", "text.txt", folder / "all.npz", layers="all")
+    found, layers = (read("npz", folder / f"{name}.npz")[0] for name in ("own", "all"))
+    expected = np.einsum("l,lnw->nw", weights, layers.astype("float64"))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    if not isinstance(mix, list):
+        settings = [Embedder("own", layers=name).describe() for name in ("vector", str(mix))]
+        assert settings[0] == settings[1]

@@ -108,7 +108,7 @@ def test_datasets_that_nobody_knows(tmp_path):
 
 def test_other_components_settings_and_names(tmp_path, tiny_weights):
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "mix": "top", "cache": 5})
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "mix": "average", "cache": 5})
     nlp.to_disk(tmp_path / "settings")
     stops(
         r"settings of the pipe 'elmo' \(mix, cache\)",
