@@ -115,7 +115,7 @@ def test_without_resume(embed, interrupted):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"layers": "all"}, "layers is 'all', and was 'average'"),
+        ({"layers": "all"}, "layers is 'all', and was 'top'"),
         ({"dtype": "float16"}, "dtype is 'float16', and was 'float32'"),
         ({"batch_tokens": 2}, "batch_tokens is 2, and was 1"),
         ({"initial_state": "zeros"}, "initial_state is 'zeros', and was 'warm'"),
@@ -191,9 +191,9 @@ def test_an_old_folder_stays_until_the_new_one_is_whole(folder, tiny_weights, mo
     with monkeypatch.context() as patched:
         patched.setattr(Workplace, "publish", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            embed_files(str(tiny_weights), "text.txt", folder / "out", layers="top", force=True)
+            embed_files(str(tiny_weights), "text.txt", folder / "out", layers="average", force=True)
     assert content(folder / "out") == before
-    embed_files(str(tiny_weights), "text.txt", folder / "out", layers="top", resume=True)
+    embed_files(str(tiny_weights), "text.txt", folder / "out", layers="average", resume=True)
     assert content(folder / "out") != before
     assert sorted(path.name for path in folder.iterdir()) == ["out", "text.txt"]
 

@@ -240,7 +240,7 @@ def test_array_of_jobs(shard, expected):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"layers": "top"}, "layers is 'top', and was 'average'"),
+        ({"layers": "average"}, "layers is 'average', and was 'top'"),
         ({"shards": 8}, "shards is 8, and was 7"),
         ({"format": "hdf5"}, "format is 'hdf5', and was 'parquet'"),
         ({"batch_tokens": 99}, "batch_tokens is 99, and was 100"),
@@ -393,7 +393,7 @@ def test_url_as_output(shard, folder, memory, monkeypatch, protocol):
         with pytest.raises(KeyboardInterrupt):
             shard(output="memory://out", worker="3/7")
     with pytest.raises(ValueError, match=r"memory://out was begun with other settings: layers"):
-        shard(output="memory://out", layers="top")
+        shard(output="memory://out", layers="average")
     assert shard(output="memory://out", inputs=["text.txt"]).entries < 300
     found = {name.rsplit("/")[-1]: memory.cat(name) for name in memory.ls("/out", detail=False)}
     assert found == expected
