@@ -108,7 +108,7 @@ def test_without_resume(embed, interrupted):
     with pytest.raises(ValueError, match="holds an interrupted run: --resume goes on"):
         embed()
     assert len(list(Path("out.npz.part/chunks").glob("0*"))) == 3
-    embed(force=True, layers="top")
+    embed(force=True, layers="average")
     assert len(read("npz", Path("out.npz"))) == len(SENTENCES)
 
 
