@@ -27,6 +27,8 @@ from sklearn.metrics import roc_auc_score
 from spacy.language import Language
 from spacy.tokens import DocBin
 
+from spacy_elmo.embedding.settings import ElmoSettings
+
 TRIPLES = """
 king queen airplane; dog cat airplane; car truck banana; apple pear bridge; doctor nurse river;
 river lake doctor; coffee tea engine; teacher student cloud; happy glad wooden; big large angry;
@@ -112,7 +114,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--weights", default="en_small")
-    parser.add_argument("--mix", default="top", help="as the pipe takes it")
+    parser.add_argument("--mix", default=ElmoSettings.mix, help="as the pipe takes it")
     parser.add_argument("--align", help="file of a matrix, as the pipe takes it")
     parser.add_argument("--search", nargs=2, type=Path)
     parser.add_argument("--senses", type=Path)
