@@ -143,30 +143,40 @@ def test_a_trial(try_it, name, data, variant, score):
         assert all(sum(mix["weights"]) == pytest.approx(1.0, abs=1e-4) for mix in mixes)
 
 
-def test_scores_are_those_of_the_best_model(try_it, monkeypatch):
-    """The result is the model of the best evaluation, not of the last."""
+@pytest.mark.parametrize(("name", "variant"), [("ner", "input"), ("tuning", "fine_tuned")])
+def test_scores_are_those_of_the_best_model(try_it, monkeypatch, name, variant):
+    """The result is the model of the best evaluation, not of the last; the language model,
+    too, where it is trained."""
     scores = iter([0.1, 0.9, 0.2, 0.3])
     kept = []
+
+    def weights_of(nlp):
+        of_bilm = [weight.detach().numpy() for weight in nlp.get_pipe("elmo").bilm.parameters()]
+        elmo = b"".join(weight.tobytes() for weight in of_bilm)
+        return {"elmo": elmo, "ner": nlp.get_pipe("ner").model.to_bytes()}
 
     def evaluation(nlp, corpus, weights):
         def evaluate():
             score = next(scores)
-            kept.append((score, nlp.get_pipe("ner").model.to_bytes()))
+            kept.append((score, weights_of(nlp)))
             return score, {"ents_f": score}
 
         return evaluate
 
     def remember(nlp, path):
-        found.append(nlp.get_pipe("ner").model.to_bytes())
+        found.append(weights_of(nlp))
         return {"ents_f": 0.5}
 
     found = []
     monkeypatch.setattr("spacy.training.loop.create_evaluation_callback", evaluation)
     monkeypatch.setattr(run_trial, "evaluate", remember)
-    try_it("ner", "wnut17", "input", "--max-steps", 6, "--eval-frequency", 2, "--patience", 0)
+    limits = ("--max-steps", 6, "--eval-frequency", 2, "--patience", 0)
+    try_it(name, "wnut17", variant, *limits)
     assert [score for score, _ in kept] == [0.1, 0.9, 0.2, 0.3]
-    assert found == [dict(kept)[0.9]] * 2
-    assert dict(kept)[0.9] != dict(kept)[0.3]
+    best, last = dict(kept)[0.9], dict(kept)[0.3]
+    assert found == [best] * 2
+    assert best["ner"] != last["ner"]
+    assert (best["elmo"] != last["elmo"]) == (variant == "fine_tuned")
 
 
 def write_as_before(folder):

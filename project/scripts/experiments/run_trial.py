@@ -23,6 +23,7 @@ from tqdm import tqdm
 from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
+from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.weights import read_weights
 
@@ -223,8 +224,7 @@ def do(job: Job) -> dict[str, Any]:
         with suppress(TimeIsUp):
             train(nlp, Path(folder), stdout=io.StringIO())
         seconds = progress.seconds
-        # The language model was frozen: it stays, with what it has computed of the dev set.
-        nlp.from_disk(Path(folder) / "model-best", exclude=["elmo"])
+        nlp.from_disk(Path(folder) / "model-best", exclude=frozen_pipes(nlp))
     test, dev = (evaluate(nlp, job.corpus[split]) for split in ("test", "dev"))
     counts = {"counts": test["coref_counts"]} if "coref_counts" in test else {}
     return {
@@ -236,6 +236,12 @@ def do(job: Job) -> dict[str, Any]:
         "history": progress.history,
         "mixes": mixes_of(nlp),
     }
+
+
+def frozen_pipes(nlp: Language) -> list[str]:
+    """RETURNS (List[str]): The language model's, where training has not changed it: it stays,
+    with what it has computed of the dev set."""
+    return [name for name, pipe in nlp.pipeline if isinstance(pipe, Elmo) and pipe.settings.frozen]
 
 
 def numbers_of(scores: dict[str, Any]) -> dict[str, float]:
