@@ -32,10 +32,20 @@ class Muon(torch.optim.Optimizer):
     lr (float): The learning rate.
     weight_decay (float): The weights' share that a step at rate 1 takes away: it bounds them,
         and with them holds up what a step of constant rate still moves.
+    product_dtype (Optional[torch.dtype]): Type of the products of the Newton-Schulz steps, if
+        not the weights' own, which momentum and updates have.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], *, lr: float, weight_decay: float):
+    def __init__(
+        self,
+        groups: list[dict[str, Any]],
+        *,
+        lr: float,
+        weight_decay: float,
+        product_dtype: Optional[torch.dtype] = None,
+    ):
         super().__init__(groups, {"lr": lr, "n_blocks": 1, "weight_decay": weight_decay})
+        self.product_dtype = product_dtype
 
     @torch.no_grad()
     def step(self, closure: Optional[Any] = None) -> None:  # type: ignore[override]
@@ -47,7 +57,8 @@ class Muon(torch.optim.Optimizer):
                     for entry in self._blocks(weight, group):
                         by_shape[entry[0].shape].append(entry)
         for entries in by_shape.values():
-            steps = orthogonalized(torch.stack([direction for _, direction, _ in entries]))
+            directions = torch.stack([direction for _, direction, _ in entries])
+            steps = orthogonalized(directions, self.product_dtype)
             for (block, _, rate), step in zip(entries, steps):
                 block.sub_(step, alpha=rate)
 
@@ -75,17 +86,39 @@ class Muon(torch.optim.Optimizer):
         return weight.grad.lerp(momentum, MOMENTUM)
 
 
-def orthogonalized(matrices: Tensor) -> Tensor:
-    """Five Newton-Schulz steps, X = (a + b A + c A^2) X with A = X X^T, on matrices scaled to
-    norm 1. Every factor is a polynomial of the first A, so all commute, and the next A is
-    that factor's square times this one: the products of the long side are two, not ten.
+def orthogonalized(matrices: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
+    """Five Newton-Schulz steps, X = a X + (b A + c A^2) X with A = X X^T, on matrices scaled to
+    norm 1.
 
     matrices (Tensor): *Shape:* `(n, rows, columns)`, no more rows than columns.
+    product_dtype (Optional[torch.dtype]): Type of the products, if not the matrices' own.
     RETURNS (Tensor): Matrices of the same singular vectors, with singular values between
-        about 0.7 and 1.2 but for the smallest. Same shape.
+        about 0.7 and 1.2 but for the smallest. Same shape and type.
     """
+    scaled = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
+    _, rows, columns = matrices.shape
+    if product_dtype is not None and product_dtype != matrices.dtype:
+        return _step_by_step(scaled.to(product_dtype)).to(matrices.dtype)
+    # In multiplications: 10 r^2 c + 5 r^3 step by step, 2 r^2 c + 17 r^3 by the factors.
+    return _step_by_step(scaled) if 2 * columns < 3 * rows else _by_factors(scaled)
+
+
+def _step_by_step(matrices: Tensor) -> Tensor:
+    """The iteration as it is published."""
     a, b, c = COEFFICIENTS
-    matrices = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
+    for _ in range(N_ITERATIONS):
+        gram = torch.bmm(matrices, matrices.mT)
+        factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        matrices = torch.baddbmm(matrices, factor, matrices, beta=a)
+    return matrices
+
+
+def _by_factors(matrices: Tensor) -> Tensor:
+    """The same for matrices much wider than high. Every step's factor is a polynomial of the
+    first A, so all commute, and the next A is that factor's square times this one: the products
+    of the long side are two, not ten. Not for lower types: where A is rounded, it is no square
+    of a matrix any more, and the steps drive what is negative in it away from 1."""
+    a, b, c = COEFFICIENTS
     gram = torch.bmm(matrices, matrices.mT)
     product: Optional[Tensor] = None
     for i in range(N_ITERATIONS):

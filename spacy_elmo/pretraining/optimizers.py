@@ -20,9 +20,15 @@ class Optimizers:
 
     settings (TrainingSettings): The settings.
     model (LanguageModel): What is trained.
+    product_dtype (Optional[torch.dtype]): Type of Muon's matrix products, if not the weights'.
     """
 
-    def __init__(self, settings: TrainingSettings, model: LanguageModel):
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        model: LanguageModel,
+        product_dtype: Optional[torch.dtype] = None,
+    ):
         self.settings = settings
         self.softmax = model.softmax
         self.bilm_weights = list(model.bilm.parameters())
@@ -38,7 +44,7 @@ class Optimizers:
         self.of_softmax = _make(settings, own, rows=rows)
         self.by_name = {"bilm": self.of_bilm, "softmax": self.of_softmax}
         if matrices:
-            self.by_name["matrices"] = Muon(matrices, **rates)
+            self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
 
     def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
         """RETURNS (List[Tensor]): All gradients that there are."""

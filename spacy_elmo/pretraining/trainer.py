@@ -108,7 +108,7 @@ class Trainer:
         self.words = self.model.vocabulary.ids_of(train.types)
         rows = self.batches.batch_size // self.processes.size
         self.state: BiLMState = self.model.bilm.zero_state(rows)
-        self.optimizers = Optimizers(self.settings, self.model)
+        self.optimizers = Optimizers(self.settings, self.model, self.product_dtype)
         self.progress = Progress()
         self.norm_sum = torch.zeros((), device=self.processes.device)
         self.norms: Norms = {}

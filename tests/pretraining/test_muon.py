@@ -22,7 +22,7 @@ def newton_schulz(matrix):
     return x
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 4), (2, 5, 40), (1, 1, 7)])
+@pytest.mark.parametrize("shape", [(3, 4, 4), (2, 6, 8), (2, 6, 9), (2, 5, 40), (1, 1, 7)])
 def test_orthogonalized_is_the_published_iteration(shape):
     matrices = np.random.default_rng(0).standard_normal(shape)
     found = orthogonalized(torch.from_numpy(matrices).float()).numpy()
@@ -40,16 +40,32 @@ def test_orthogonalized_keeps_singular_vectors_and_levels_singular_values():
     assert sizes.max() / sizes.min() > 1.5
 
 
-def test_nearly_singular_matrices_stay_finite_and_bounded():
-    """Of rank one, and of singular values over twelve orders of magnitude, in float32."""
+@pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("columns", [16, 64])
+def test_nearly_singular_matrices_stay_finite_and_bounded(columns, product_dtype):
+    """Of rank one, and of singular values over twelve orders of magnitude."""
     rng = np.random.default_rng(2)
     u = np.linalg.qr(rng.standard_normal((16, 16)))[0]
-    v = np.linalg.qr(rng.standard_normal((64, 16)))[0]
-    for sizes in (np.eye(16)[0], np.logspace(0, -12, 16), np.zeros(16)):
+    v = np.linalg.qr(rng.standard_normal((columns, 16)))[0]
+    for sizes in (np.eye(16)[0], np.logspace(0, -12, 16), np.logspace(0, -3, 16), np.zeros(16)):
         matrix = torch.from_numpy(u * sizes @ v.T).float()
-        found = orthogonalized(matrix[None])[0]
+        found = orthogonalized(matrix[None], product_dtype)[0]
         assert torch.isfinite(found).all()
         assert torch.linalg.matrix_norm(found, 2) < 1.3
+
+
+@pytest.mark.parametrize("shape", [(2, 64, 64), (2, 32, 192)])
+def test_products_in_bfloat16_are_near_the_published_iteration(shape):
+    """Each step rounds to 8 bits, 2^-9 at most, and its products by as much again; errors of
+    single entries part in sign."""
+    matrices = np.random.default_rng(4).standard_normal(shape)
+    given = torch.from_numpy(matrices).float()
+    found = orthogonalized(given, torch.bfloat16)
+    assert found.dtype == torch.float32
+    expected = np.stack([newton_schulz(matrix) for matrix in matrices])
+    error = np.linalg.norm(found.numpy() - expected) / np.linalg.norm(expected)
+    assert 1e-4 < error < 0.03
+    assert torch.equal(given, torch.from_numpy(matrices).float())
 
 
 @pytest.mark.parametrize(("rows", "columns", "n_blocks"), [(12, 5, 4), (12, 2, 4), (3, 7, 1)])
@@ -71,6 +87,24 @@ def test_steps_are_the_formula(rows, columns, n_blocks):
         blocks = [newton_schulz(block) for block in np.split(direction, n_blocks)]
         expected = (1 - rate * 0.1) * expected - rate * scale * np.concatenate(blocks)
         np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=0, atol=1e-9)
+
+
+def test_momentum_and_weights_keep_their_type_beside_products_in_bfloat16():
+    rng = np.random.default_rng(5)
+    start, gradient = rng.standard_normal((2, 24, 16)).astype("float32")
+    updated = {}
+    for dtype in (None, torch.bfloat16):
+        weight = torch.nn.Parameter(torch.from_numpy(start.copy()))
+        weight.grad = torch.from_numpy(gradient.copy())
+        muon = Muon([{"params": [weight]}], lr=0.02, weight_decay=0.1, product_dtype=dtype)
+        muon.step()
+        assert weight.dtype == muon.state[weight]["momentum"].dtype == torch.float32
+        np.testing.assert_allclose(
+            muon.state[weight]["momentum"].numpy(), 0.05 * gradient, rtol=1e-5
+        )
+        updated[dtype] = weight.detach().numpy() - start
+    error = np.linalg.norm(updated[torch.bfloat16] - updated[None]) / np.linalg.norm(updated[None])
+    assert 1e-5 < error < 0.03
 
 
 def test_weights_without_gradient_stay():
