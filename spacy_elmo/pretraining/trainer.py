@@ -108,7 +108,10 @@ class Trainer:
         self.words = self.model.vocabulary.ids_of(train.types)
         rows = self.batches.batch_size // self.processes.size
         self.state: BiLMState = self.model.bilm.zero_state(rows)
-        self.optimizers = Optimizers(self.settings, self.model, self.product_dtype)
+        # What every process computes of the common gradients must be equal on all.
+        n_lower = self.processes.sum([float(self.product_dtype is not None)])[0]
+        common = self.product_dtype if n_lower == self.processes.size else None
+        self.optimizers = Optimizers(self.settings, self.model, common)
         self.progress = Progress()
         self.norm_sum = torch.zeros((), device=self.processes.device)
         self.norms: Norms = {}

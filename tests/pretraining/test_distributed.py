@@ -41,6 +41,8 @@ VARIANTS = [
     {"softmax": "sampled", "optimizer": "muon"},
 ]
 ADAPTIVE = [{"softmax": "adaptive"}]
+# By rank: what "auto" means on machines of which one has instructions for bfloat16.
+UNLIKE = [{"optimizer": "muon", "precision": ("bf16", "float32")}]
 
 
 def observe(folder, processes, variants):
@@ -50,7 +52,8 @@ def observe(folder, processes, variants):
 
 
 def observe_one(folder, train, dev, processes, variant):
-    config = run_settings(folder, batch_size=8, **variant)
+    mine = {k: v[processes.rank] if isinstance(v, tuple) else v for k, v in variant.items()}
+    config = run_settings(folder, batch_size=8, **mine)
     trainer = Trainer(config, train, dev, processes=processes)
     gradients, read = [], []
     clip, part_loss = trainer.optimizers.clip, trainer._loss
@@ -127,7 +130,8 @@ def texts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found_by_two(texts, tmp_path_factory):
     """What each of two processes found in each folder."""
-    jobs = [(str(folder), variants) for folder, variants in zip(texts, (VARIANTS, ADAPTIVE))]
+    usual, uneven = map(str, texts)
+    jobs = [(usual, VARIANTS), (uneven, ADAPTIVE), (usual, UNLIKE)]
     return list(on_two_processes(tmp_path_factory.mktemp("found"), jobs))
 
 
@@ -167,6 +171,13 @@ def test_cluster_that_only_one_process_meets(texts, found_by_two):
     (alone,) = observe(texts[1], Processes(), ADAPTIVE)
     for (two,) in found_by_two[1]:
         assert_near(two["gradients"][0], alone["gradients"][0], 1e-5)
+
+
+def test_processors_of_two_kinds_keep_one_model(found_by_two):
+    (first,), (second,) = found_by_two[2]
+    assert first["losses"] == second["losses"]
+    for ours, theirs in zip(first["weights"], second["weights"], strict=True):
+        assert torch.equal(ours, theirs)
 
 
 def files(folder):
