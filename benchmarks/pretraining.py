@@ -339,7 +339,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--batch", type=int, default=0, help="Streams; 0: the size's own.")
     parser.add_argument("--plain-batch", type=int, default=0, help="Of the port; 0: the same.")
-    parser.add_argument("--optimizer", choices=["adagrad", "adam"], default="adagrad")
+    parser.add_argument("--optimizer", choices=["adagrad", "adam", "muon"], default="adagrad")
     parser.add_argument("--text", type=Path, default=DEFAULT_TEXT, help="A sentence a line.")
     parser.add_argument("--tokens", type=int, default=0, help="Of text; 0: as the size needs.")
     parser.add_argument("--profile", type=int, default=0, metavar="STEPS", help="Do only this.")
