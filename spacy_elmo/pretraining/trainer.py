@@ -109,9 +109,9 @@ class Trainer:
         rows = self.batches.batch_size // self.processes.size
         self.state: BiLMState = self.model.bilm.zero_state(rows)
         # What every process computes of the common gradients must be equal on all.
-        n_lower = self.processes.sum([float(self.product_dtype is not None)])[0]
-        common = self.product_dtype if n_lower == self.processes.size else None
-        self.optimizers = Optimizers(self.settings, self.model, common)
+        is_common = self.processes.agree(int(self.product_dtype is not None))
+        common_dtype = self.product_dtype if is_common else None
+        self.optimizers = Optimizers(self.settings, self.model, common_dtype)
         self.progress = Progress()
         self.norm_sum = torch.zeros((), device=self.processes.device)
         self.norms: Norms = {}

@@ -241,7 +241,7 @@ def do(job: Job) -> dict[str, Any]:
 def frozen_pipes(nlp: Language) -> list[str]:
     """RETURNS (List[str]): The language model's, where training has not changed it: it stays,
     with what it has computed of the dev set."""
-    return [name for name, pipe in nlp.pipeline if isinstance(pipe, Elmo) and pipe.settings.frozen]
+    return [name for name, pipe in nlp.pipeline if isinstance(pipe, Elmo) and pipe.frozen]
 
 
 def numbers_of(scores: dict[str, Any]) -> dict[str, float]:
