@@ -131,6 +131,7 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     now = comparable(config)
     # Some were written before a setting existed.
     defaults = {
+        "corpus": config.corpus.model_copy(update={"noise": 0.0}),
         "bilm": BiLMConfig(),
         "pretraining": InitSettings(),
         "vocabulary": VocabularySettings(),
@@ -168,6 +169,7 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
 def comparable(config: PretrainingConfig) -> dict[str, Any]:
     """RETURNS (dict): The settings that a continuation must share, by dotted name."""
     values: dict[str, Any] = {"lang": config.lang, "seed": config.seed}
+    values["corpus.noise"] = config.corpus.noise
     for section in ("pretraining", "vocabulary", "training"):
         for name, value in getattr(config, section).model_dump().items():
             if section != "training" or name not in FREE:

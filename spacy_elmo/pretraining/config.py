@@ -36,12 +36,14 @@ class CorpusSettings(_Section):
     """`[corpus]`: `train` and `dev` are files, folders or globs, or what `spacy elmo
     corpus` wrote; `format` says whether a line of a text file is a sentence of
     tokens separated by spaces, or running text for spaCy to split; `on_error`
-    whether text that cannot be read is named and left out, or ends the run."""
+    whether text that cannot be read is named and left out, or ends the run; `noise`
+    is the share of the words that the model reads misspelled, and predicts as they are."""
 
     train: Inputs
     dev: Inputs
     format: Literal["sentences", "text"] = "sentences"
     on_error: Literal["skip", "refuse"] = "skip"
+    noise: float = Field(default=0.0, ge=0.0, lt=1.0)
 
 
 class VocabularySettings(_Section):

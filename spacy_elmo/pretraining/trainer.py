@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Optional
@@ -22,9 +22,13 @@ from ..language_model.windows import Streams, TrainingBatches, Window
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
 from .initial_model import initial_model, product_dtype, share_table
+from .noise import misspell_inputs
 from .norms import Norms, StepNorms
 from .optimizers import Optimizers, learn_rate_factor
 from .signals import stop_signals
+
+# Stream of the random numbers of misspelled words. A process has the stream `rank + 1`.
+NOISE = 1 << 20
 
 
 @dataclass
@@ -185,7 +189,7 @@ class Trainer:
         self.model.train()
         step, settings = self.progress.step, self.settings
         alone = step < self.softmax_warmup
-        window = self.batches.at(step)
+        window, types = self._window(step)
         torch.manual_seed(self._seed(step, 1 + self.processes.rank))
         candidates, rows = self._candidates(window, step)
         n_parts, state = settings.accumulate_gradient, self._reset(step)
@@ -196,7 +200,7 @@ class Trainer:
             size = mine.batch_sizes[0]
             before = state.rows(range(part * size, (part + 1) * size))
             with self._without_exchange(alone or part + 1 < n_parts):
-                loss, after = self._loss(mine, before, candidates, rows, alone)
+                loss, after = self._loss(mine, types, before, candidates, rows, alone)
                 (loss / n_parts).backward()
             losses.append(loss.detach())
             states.append(after.detach())
@@ -301,9 +305,18 @@ class Trainer:
         self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
         self.softmax_warmup = states["softmax_warmup"]
 
+    def _window(self, step: int) -> tuple[Window, Sequence[str]]:
+        """Return a step's window, some of its words misspelled, and the strings of its types."""
+        window, types = self.batches.at(step), self.train_corpus.types
+        share = self.config.corpus.noise
+        if not share:
+            return window, types
+        return misspell_inputs(window, types, share, np.random.default_rng(self._seed(step, NOISE)))
+
     def _loss(
         self,
         window: Window,
+        types: Sequence[str],
         state: BiLMState,
         candidates: Optional[Candidates],
         rows: Optional[SoftmaxRows],
@@ -311,9 +324,7 @@ class Trainer:
     ) -> tuple[Tensor, BiLMState]:
         dropout = self.settings.dropout
         with torch.no_grad() if alone else nullcontext():
-            contexts, after = self.contexts(
-                window, self.train_corpus.types, state, dropout, self.product_dtype
-            )
+            contexts, after = self.contexts(window, types, state, dropout, self.product_dtype)
         contexts = F.dropout(contexts, dropout)
         targets = self._to_device(self.words[self._targets(window)].ravel())
         softmax = self.model.softmax

@@ -1,0 +1,96 @@
+"""Misspelled words on the language model's input."""
+
+import numpy as np
+import pytest
+from thinc.api import Config
+
+from spacy_elmo.language_model.windows import Streams, TrainingBatches
+from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.noise import misspell, misspell_inputs
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.text.corpus import read_corpus
+
+from models import pretraining_config
+from runs import RANDOM, arrays, assert_same_arrays, run_config, write_texts
+
+SENTENCES = [["Misspelled", "words", "of", "42", "texts", ",", "naïve", "<S>"]] * 60
+CORPUS = read_corpus(SENTENCES)
+
+
+def edits(word, other):
+    """The optimal string alignment distance, by its recurrence."""
+    table = np.add.outer(np.arange(len(word) + 1), np.arange(len(other) + 1))
+    for i, a in enumerate(word, 1):
+        for j, b in enumerate(other, 1):
+            choices = [table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (a != b)]
+            if i > 1 and j > 1 and (a, word[i - 2]) == (other[j - 2], b):
+                choices.append(table[i - 2, j - 2] + 1)
+            table[i, j] = min(choices)
+    return table[-1, -1]
+
+
+def window_of(step):
+    return TrainingBatches(Streams(CORPUS), batch_size=4, unroll_steps=50, seed=0).at(step)
+
+
+def test_misspelled_by_one_edit():
+    rng = np.random.default_rng(0)
+    found = [misspell("words", "aé", rng) for _ in range(300)]
+    assert {edits("words", word) for word in found} == {1}
+    assert {len(word) for word in found} == {4, 5, 6}
+    assert "owrds" in found  # neighbors that changed places
+    assert "woords" in found
+    assert any("é" in word for word in found)
+
+
+def test_only_words_of_letters_are_misspelled_and_targets_stay():
+    window = window_of(0)
+    before = window.inputs.copy()
+    noisy, types = misspell_inputs(window, CORPUS.types, 0.99, np.random.default_rng(1))
+    assert (window.inputs == before).all()
+    assert noisy.targets is window.targets
+    assert noisy.batch_sizes == window.batch_sizes
+    changed = noisy.inputs != before
+    read = {types[i] for i in noisy.inputs[~changed].tolist()}
+    assert {"of", "42", ",", "<S>", "</S>"} <= read
+    pairs = {(types[a], types[b]) for a, b in zip(before[changed], noisy.inputs[changed])}
+    assert {word for word, _ in pairs} == {"Misspelled", "words", "texts", "naïve"}
+    assert len(pairs) == 4  # one misspelling of a word in a window
+    assert all(edits(word, other) == 1 for word, other in pairs)
+
+
+def test_share_of_words():
+    rng = np.random.default_rng(2)
+    windows = [window_of(step) for step in range(200)]
+    words = [CORPUS.types.index(word) for word in ("Misspelled", "words", "texts", "naïve")]
+    noisy = [misspell_inputs(window, CORPUS.types, 0.1, rng)[0] for window in windows]
+    changed = sum((a.inputs != b.inputs).sum() for a, b in zip(windows, noisy))
+    total = sum(np.isin(window.inputs, words).sum() for window in windows)
+    assert changed / total == pytest.approx(0.1, rel=0.05)
+
+
+def test_trained_and_resumed_bit_by_bit(tmp_path):
+    write_texts(tmp_path)
+
+    def run(steps, output, noise=0.5):
+        settings = {**RANDOM, "decay": "none", "max_steps": steps, "checkpoint_minutes": 1e-9}
+        config = run_config(tmp_path, **settings)
+        config["corpus"]["noise"] = noise
+        assert pretrain(check_config(Config(config)), tmp_path / output, resume=True)
+        return arrays(tmp_path / output)
+
+    whole = run(6, "whole")
+    run(4, "parts")
+    with pytest.raises(ValueError, match=r"corpus.noise was 0.5 and is 0.2"):
+        run(6, "parts", noise=0.2)
+    assert_same_arrays(run(6, "parts"), whole)
+    clean = run(6, "clean", noise=0.0)
+    assert any((clean[name] != whole[name]).any() for name in whole)
+
+
+@pytest.mark.parametrize("noise", [-0.1, 1.0])
+def test_impossible_share(noise):
+    config = pretraining_config()
+    config["corpus"]["noise"] = noise
+    with pytest.raises(ValueError, match=rf"\[corpus\] noise = {noise}"):
+        check_config(Config(config))
