@@ -1,6 +1,8 @@
 """What is made of a language model's text, beside a language model."""
 
+import gzip
 import sys
+from collections import Counter
 
 import pytest
 
@@ -34,3 +36,33 @@ def test_floret(tmp_path):
     call("data.train_floret", *args)
     header = (tmp_path / "vectors.floret").read_text().split("\n")[0]
     assert header.startswith("50000 3 5 6 2")
+
+
+def test_weigh_sources(tmp_path):
+    """Three rounds of 12 tokens of other sources, and at least 6 of the wiki each: of its five
+    documents of 4 tokens all come in turn."""
+    text, index = [], []
+    for source, number in [("wiki", i) for i in range(5)] + [("talk", i) for i in range(3)]:
+        index.append(f"{source}\t{source}{number}\t{len(text)}\t2")
+        text += [f"{source} {number}", "the end", ""]
+    index.append(f"law\tempty\t{len(text)}\t0")
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress("\n".join(text).encode()))
+    (tmp_path / "index.tsv").write_text("\n".join(index) + "\n")
+    files = [tmp_path / name for name in ("text.txt.gz", "index.tsv", "weighed.txt")]
+    options = ("--source", "wiki", "--share", 1 / 3, "--rounds", 3)
+    assert "35.7%" in call("data.weigh_sources", *files, *options)
+    written = files[2].read_text()
+    documents = [tuple(document.split("\n")) for document in written.split("\n\n") if document]
+    assert all(len(lines) == 2 and lines[1] == "the end" for lines in documents)
+    counts = Counter(lines[0] for lines in documents)
+    assert [counts[f"talk {number}"] for number in range(3)] == [3, 3, 3]
+    assert sorted(counts[f"wiki {number}"] for number in range(5)) == [1, 1, 1, 1, 1]
+    assert len(documents) == 14
+    call("data.weigh_sources", *files, *options)
+    assert files[2].read_text() == written  # the same seed
+    options = ("--source", "web", "--share", 0.5)
+    output = call("data.weigh_sources", *files, *options, fails=True)
+    assert "no source 'web'. It has talk, wiki." in output
+    (tmp_path / "index.tsv").write_text("wiki\tlong\t0\t99\n")
+    output = call("data.weigh_sources", *files, "--source", "wiki", "--share", 0.5, fails=True)
+    assert "ends before line 99, the end of 'long'" in output
