@@ -98,6 +98,14 @@ def test_long_products_give_the_same_vectors(monkeypatch, mode):
     assert torch.get_num_threads() == 2
 
 
+def test_one_new_word_is_never_shared(monkeypatch):
+    expected = [tiny_bilm().embed([[word]])[0][0] for word in ("one", "two")]
+    monkeypatch.setattr(threads, "LONG_TASK", 1)
+    bilm = tiny_bilm()
+    found = [bilm.embed([[word]])[0][0] for word in ("one", "two")]  # the marks are known by then
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-5)
+
+
 def test_short_steps_of_training_run_on_one_thread(monkeypatch):
     from spacy_elmo.bilm import sequence
 
