@@ -9,7 +9,7 @@ from .bundle import ModelBundle
 from .checkpoint_file import Checkpoint
 from .format import Format
 from .manylangs import ManyLangs
-from .named import HOW_TO_GIVE_WEIGHTS, find_named, locate
+from .named import HOW_TO_GIVE_WEIGHTS, did_you_mean, find_named, locate
 from .pipeline_folder import PipelineFolder
 from .safetensors_file import SafetensorsFile
 from .vocabulary_files import VOCABULARY_FILE
@@ -39,7 +39,14 @@ def read_model(
         stored = next((found for found in candidates if found is not None), None)
         if stored is None:
             if not path.exists():
-                raise ValueError(f"no weights at '{source}'. {HOW_TO_GIVE_WEIGHTS}")
+                raise ValueError(
+                    f"no weights at '{source}'. {did_you_mean(source) or HOW_TO_GIVE_WEIGHTS}"
+                )
+            if (path / "saved_model.pb").is_file():
+                raise ValueError(
+                    f"{path} is a module of TensorFlow Hub, which cannot be read. Use the name "
+                    f"'original': AllenNLP's model of the same sizes and training text"
+                )
             raise ValueError(
                 f"{path} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
                 f"with options.json, nor ELMoForManyLangs' encoder.pkl and token_embedder.pkl"
