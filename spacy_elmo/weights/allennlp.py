@@ -89,7 +89,7 @@ class AllenNLP(Format):
             raise ValueError(f"{weights}: no options beside it; expected {place}")
         return cls(options, weights)
 
-    def read(self, *, weights_only: bool = False) -> ModelBundle:
+    def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         options = read_json(self.options)
         is_model = isinstance(options, Mapping) and "lstm" in options
         has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
@@ -113,7 +113,7 @@ class AllenNLP(Format):
                 provenance = None if text is None else srsly.json_loads(text)
             bundle.add_provenance(provenance, self.weights)
             if not weights_only:
-                self._add_rest(bundle, stored[0])
+                self._add_rest(bundle, stored[0], softmax)
         return bundle
 
     def _opened(self, path: File) -> AbstractContextManager[HDF5Arrays]:
@@ -199,12 +199,12 @@ class AllenNLP(Format):
             )
         return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
-    def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays) -> None:
-        """Add the softmax, and name what has no place."""
+    def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
+        """Add the softmax, if it is wanted, and name what has no place."""
         with ExitStack() as stack:
             is_inside = any(name.startswith(SOFTMAX) for name in stored)
             file = self.weights if is_inside else find_softmax(self.weights)
-            if file is not None:
+            if softmax and file is not None:
                 words = find_vocabulary(self.weights)
                 if words is None:
                     bundle.missing = VOCABULARY_FILE

@@ -21,12 +21,13 @@ READ_ALONE: list[type[Format]] = [Checkpoint]
 
 
 def read_model(
-    source: Union[str, Path], *, weights_only: bool = False
+    source: Union[str, Path], *, weights_only: bool = False, softmax: bool = True
 ) -> tuple[Format, ModelBundle]:
     """Read a model of any format, but no other component of a pipeline.
 
     source (Union[str, Path]): The model, by name, path or URL, as `locate` says.
     weights_only (bool): Read the biLM, and nothing that stands with it.
+    softmax (bool): Whether to read the softmax and its words, too.
     RETURNS (Tuple[Format, ModelBundle]): Where and how it is stored, and what was read. What is
         in an archive cannot be read again.
     RAISES (ValueError): There is no such model, or its files are broken.
@@ -52,7 +53,7 @@ def read_model(
                 f"with options.json, nor ELMoForManyLangs' encoder.pkl and token_embedder.pkl"
             )
         stored.path = path
-        bundle = stored.read(weights_only=weights_only)
+        bundle = stored.read(weights_only=weights_only, softmax=softmax)
     if bundle.missing == VOCABULARY_FILE:
         bundle.extras.append(f"the softmax, which has no {VOCABULARY_FILE} beside it")
     if named is not None:
@@ -63,6 +64,6 @@ def read_model(
     return stored, bundle
 
 
-def read_bundle(source: Union[str, Path]) -> ModelBundle:
-    """RETURNS (ModelBundle): What `read_model` reads, all of it."""
-    return read_model(source)[1]
+def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundle:
+    """RETURNS (ModelBundle): What `read_model` reads, with or without the softmax."""
+    return read_model(source, softmax=softmax)[1]

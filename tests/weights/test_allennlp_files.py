@@ -125,6 +125,16 @@ def test_a_mark_that_is_missing(tmp_path, mark):
     check_refused(lambda: read_bundle(path), tmp_path / "vocab.txt", f"{mark} missing")
 
 
+@pytest.mark.parametrize("place", ["inside", "beside"])
+@pytest.mark.parametrize("vocabulary", ["none", "of another softmax"])
+def test_a_softmax_that_is_not_wanted_is_not_read(tmp_path, place, vocabulary):
+    path = write(tmp_path / "m") if place == "inside" else publish(tmp_path / "m")
+    (words,) = path.parent.glob("vocab*")
+    words.unlink() if vocabulary == "none" else words.write_text("the\n", "utf8")
+    _, lost = convert(path, tmp_path / "a.safetensors", keep_softmax=False)
+    assert lost == [] and read_bundle(tmp_path / "a.safetensors").prediction is None
+
+
 def test_softmax_in_a_file_of_its_own(tmp_path):
     path = publish(tmp_path / "m")
     with zipfile.ZipFile(tmp_path / "m.zip", "w") as archive:
