@@ -18,13 +18,10 @@ def weights_in(folder: AnyFile) -> Optional[AnyFile]:
     """RETURNS (Optional[Union[Path, zipfile.Path]]): The weights in a folder, if there are any.
     RAISES (ValueError): There are several."""
     files: list[Any] = sorted(
-        (
-            file
-            for file in folder.iterdir()
-            if suffix(file) in SUFFIXES and not stem(file).endswith(SOFTMAX)
-        ),
+        (file for file in folder.iterdir() if suffix(file) in SUFFIXES),
         key=lambda file: file.name,
     )
+    files = [file for file in files if not stem(file).endswith(SOFTMAX)] or files
     named = [file for file in files if "weights" in stem(file)]
     exact = [file for file in named if stem(file) == "weights"]
     choice = exact or named or files

@@ -204,10 +204,9 @@ def get_named(name: str) -> NamedModel:
             f"the model '{BUNDLED}' is a part of this package: use it without a download"
         )
     if name not in NAMED:
-        raise ValueError(
-            f"there is no model named '{name}'. {did_you_mean(name)} "
-            f"`python -m spacy elmo download --list` shows all"
-        )
+        sentences = [f"there is no model named '{name}'.", did_you_mean(name)]
+        sentences.append("`python -m spacy elmo download --list` shows all")
+        raise ValueError(" ".join(filter(None, sentences)))
     return NAMED[name]
 
 
@@ -275,7 +274,7 @@ def _at_url(url: str) -> NamedModel:
 
 
 def _in_folder(folder: Path, file: RemoteFile) -> Path:
-    """The place of a file, by whichever of its names it is there."""
+    """Return the place of a file, under the first of its names that is in the folder."""
     paths = [folder / name for name in file.names]
     return next((path for path in paths if path.is_file()), paths[0])
 

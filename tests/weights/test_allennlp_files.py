@@ -148,6 +148,12 @@ def test_softmax_in_a_file_of_its_own(tmp_path):
     assert read_bundle(path).missing == "vocab.txt"
 
 
+def test_weights_whose_name_is_that_of_a_softmax(tmp_path):
+    path = write(tmp_path)
+    path.rename(tmp_path / "model_with_softmax_weights.hdf5")
+    check_softmax(read_bundle(tmp_path).prediction)
+
+
 def test_softmax_that_belongs_to_other_weights(tmp_path):
     path = publish(tmp_path)
     softmax = tmp_path / f"{NAME}_softmax_weights.hdf5"
@@ -169,7 +175,7 @@ def test_names_of_vocabularies(tmp_path, name):
     (tmp_path / "vocab.txt").unlink()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     check_softmax(read_bundle(tmp_path / "elmo").prediction)
-    # Nobody knows which of two belongs to the weights, unless one has the usual name.
+    # Of two vocabularies only one with the usual name certainly belongs to the weights.
     (tmp_path / "vocab-other.txt").write_text("the\n", "utf8")
     assert (read_bundle(tmp_path / "elmo").prediction is None) == name.startswith("vocab-")
     assert path.name == "weights.hdf5"
