@@ -251,7 +251,8 @@ class PackedEncoder(TokenEncoding):
 
     def is_long(self, n_tokens: int) -> bool:
         """RETURNS (bool): Whether half of the tokens are worth a thread."""
-        return is_long_task(n_tokens // 2, self.n_weights)
+        # A single token has no second half, however large the matrices are.
+        return n_tokens > 1 and is_long_task(n_tokens // 2, self.n_weights)
 
     __call__ = torch.no_grad()(TokenEncoding.combine)
 

@@ -1,14 +1,22 @@
 """How many threads compute. PyTorch shares out every operation, and its threads wait for
 each other after each: where another program holds a core, a short operation takes as long
 as the system's time slice. So short ones run on one thread whatever PyTorch's setting, and
-two long tasks run side by side, which meet at their ends alone."""
+two long tasks run side by side, which meet at their ends alone.
 
+`torch.set_num_threads` sets the number of the calling thread and that of all threads which start
+later. A thread that started while another one computed would keep its single thread. So the
+libraries beneath PyTorch are asked, which know each thread's number only; where they are not
+found, PyTorch's function takes their place."""
+
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
@@ -56,6 +64,35 @@ def is_long_product(n_rows: int, n_weights: int) -> bool:
     return max(n_rows, LEAST_ROWS) * n_weights >= LONG_PRODUCT
 
 
+@cache
+def own_setters() -> tuple[Callable[[int], Any], ...]:
+    """RETURNS (Tuple[Callable[[int], Any], ...]): Functions of OpenMP and MKL that set the number
+    of threads of the calling thread; none if one is missing."""
+    names = [("*omp*", "omp_set_num_threads")]
+    if torch.backends.mkl.is_available():
+        names.append(("*torch_cpu*", "MKL_Set_Num_Threads_Local"))
+    found = []
+    for pattern, name in names:
+        for path in (Path(torch.__file__).parent / "lib").glob(pattern):
+            with suppress(OSError, AttributeError):  # other libraries have such names, too
+                found.append(getattr(ctypes.CDLL(str(path)), name))
+                break
+    before = torch.get_num_threads()
+    if len(found) < len(names):
+        return ()
+    found[0](before + 1)
+    is_right = torch.get_num_threads() == before + 1  # PyTorch may use another OpenMP
+    found[0](before)
+    return tuple(found) if is_right else ()
+
+
+def _set_own_threads(n_threads: int) -> None:
+    """Set the number of PyTorch's threads for the calling thread."""
+    torch.get_num_threads()  # PyTorch sets the number of a new thread when it is first needed
+    for set_number in own_setters() or (torch.set_num_threads,):
+        set_number(n_threads)
+
+
 @contextmanager
 def one_thread(wanted: bool = True) -> Iterator[None]:
     """PyTorch computes on one thread in this thread of Python.
@@ -67,12 +104,12 @@ def one_thread(wanted: bool = True) -> Iterator[None]:
         yield
         return
     _local.n_threads = n_threads
-    torch.set_num_threads(1)
+    _set_own_threads(1)
     try:
         yield
     finally:
         _local.n_threads = 1
-        torch.set_num_threads(n_threads)
+        _set_own_threads(n_threads)
 
 
 def side_by_side(tasks: Sequence[Callable[[], Result]], *, wanted: bool = True) -> list[Result]:
@@ -91,7 +128,7 @@ def side_by_side(tasks: Sequence[Callable[[], Result]], *, wanted: bool = True) 
     helper, share, is_inference = _helper, n_threads // 2, torch.is_inference_mode_enabled()
 
     def run(task: Callable[[], Result]) -> Result:
-        torch.set_num_threads(share)
+        _set_own_threads(share)
         with torch.inference_mode(is_inference), torch.no_grad():
             return task()
 
@@ -100,7 +137,7 @@ def side_by_side(tasks: Sequence[Callable[[], Result]], *, wanted: bool = True) 
         try:
             done = run(first)
         finally:
-            torch.set_num_threads(1)
+            _set_own_threads(1)
             wait([later])
         return [done, later.result()]
     finally:

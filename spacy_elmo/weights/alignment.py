@@ -27,7 +27,8 @@ def read_alignment(path: Path, width: int) -> torch.Tensor:
         if path.suffix == ".npy":
             found = np.load(path, mmap_mode="r", allow_pickle=False)
         else:
-            found = np.loadtxt(path, dtype="float32", ndmin=2, max_rows=width + 1)
+            with path.open(encoding="utf-8-sig") as lines:
+                found = np.loadtxt(lines, dtype="float32", ndmin=2, max_rows=width + 1)
     if found.shape != (width, width):
         raise ValueError(
             f"align: the matrix in {path} has shape {found.shape}, but the vectors are {width} "

@@ -4,7 +4,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, ClassVar, Optional
 
 import numpy as np
@@ -14,11 +14,21 @@ import torch
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
-from ..bilm.vocabulary import InputVocabulary, Vocabularies
+from ..bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from ..files import OpenedFile, by_its_name
 from ..files.errors import named_errors
 from ..files.hdf5 import guarded_hdf5
-from .archives import AnyFile, File, read_json, stem, suffix
+from .allennlp_files import (
+    OPTIONS_FILE,
+    SUFFIXES,
+    beside,
+    expected,
+    find_options,
+    find_softmax,
+    find_vocabulary,
+    weights_in,
+)
+from .archives import File, read_json, suffix
 from .bundle import ModelBundle, Prediction
 from .format import Format
 from .hdf5_file import HDF5Arrays, open_hdf5
@@ -27,7 +37,6 @@ from .offloading import offload, open_files
 from .softmax_file import make_prediction
 from .vocabulary_files import VOCABULARY_FILE, read_vocab
 
-OPTIONS_FILE = "options.json"
 EMBEDDING = "embedding"
 PROVENANCE = "spacy_elmo_provenance"
 SOFTMAX = "softmax/"
@@ -49,7 +58,7 @@ class AllenNLP(Format):
     """
 
     name = "allennlp"
-    suffixes: ClassVar[tuple[str, ...]] = (".hdf5", ".h5")
+    suffixes: ClassVar[tuple[str, ...]] = SUFFIXES
     programs = "AllenNLP and bilm-tf"
 
     def __init__(self, options: File, weights: File):
@@ -63,7 +72,7 @@ class AllenNLP(Format):
         if path.is_file():
             return cls._of(path) if suffix(path) in cls.suffixes else None
         if path.is_dir():
-            weights = _weights_in(path)
+            weights = weights_in(path)
             return None if weights is None else cls._of(weights)
         if isinstance(path, Path):
             for separator in ("", "_"):
@@ -74,13 +83,13 @@ class AllenNLP(Format):
 
     @classmethod
     def _of(cls, weights: File) -> "AllenNLP":
-        options = _existing(weights, OPTIONS_FILE)
+        options = find_options(weights)
         if options is None:
-            expected = " or ".join(map(str, beside(weights, OPTIONS_FILE)))
-            raise ValueError(f"{weights}: no options beside it; expected {expected}")
+            place = expected(weights, OPTIONS_FILE)
+            raise ValueError(f"{weights}: no options beside it; expected {place}")
         return cls(options, weights)
 
-    def read(self, *, weights_only: bool = False) -> ModelBundle:
+    def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         options = read_json(self.options)
         is_model = isinstance(options, Mapping) and "lstm" in options
         has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
@@ -104,15 +113,15 @@ class AllenNLP(Format):
                 provenance = None if text is None else srsly.json_loads(text)
             bundle.add_provenance(provenance, self.weights)
             if not weights_only:
-                self._add_rest(bundle, stored[0])
+                self._add_rest(bundle, stored[0], softmax)
         return bundle
 
     def _opened(self, path: File) -> AbstractContextManager[HDF5Arrays]:
         return open_hdf5(path)
 
     def files(self) -> list[Path]:
-        words = _existing(self.weights, VOCABULARY_FILE)
-        files = [self.weights, self.options, *([] if words is None else [words])]
+        files = [self.weights, self.options, find_vocabulary(self.weights)]
+        files.append(find_softmax(self.weights))
         return [file for file in files if isinstance(file, Path)]
 
     def dtype(self) -> Optional[str]:
@@ -176,6 +185,8 @@ class AllenNLP(Format):
             shape = (len(words), config.projection_dim)
             table = plain(EMBEDDING, shape, "encoder.words.weight")
             parameters.update(read_parameters([table], stored[-1], self.options.name, ()))
+            if not config.n_characters:
+                words = _marks_first(words, parameters, "encoder.words.weight")
         return build(config, Vocabularies(words=words), parameters, source=self.weights)
 
     def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
@@ -188,29 +199,41 @@ class AllenNLP(Format):
             )
         return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
-    def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays) -> None:
-        """The softmax, and what has no place."""
-        if any(name.startswith(SOFTMAX) for name in stored):
-            words = _existing(self.weights, VOCABULARY_FILE)
-            if words is None:
-                bundle.missing = VOCABULARY_FILE
-            else:
-                width = bundle.bilm.config.projection_dim
-                bundle.prediction = self._read_softmax(stored, width, words)
+    def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
+        """Add the softmax, if it is wanted, and name what has no place."""
+        with ExitStack() as stack:
+            is_inside = any(name.startswith(SOFTMAX) for name in stored)
+            file = self.weights if is_inside else find_softmax(self.weights)
+            if softmax and file is not None:
+                words = find_vocabulary(self.weights)
+                if words is None:
+                    bundle.missing = VOCABULARY_FILE
+                else:
+                    arrays = stored if is_inside else stack.enter_context(open_hdf5(file))
+                    width = bundle.bilm.config.projection_dim
+                    bundle.prediction = self._read_softmax(arrays, width, file, words)
         known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:
             bundle.extras.append(f"datasets that are no part of a biLM ({', '.join(unknown)})")
 
-    def _read_softmax(self, stored: HDF5Arrays, width: int, words_of: File) -> Prediction:
-        """bilm-tf leaves the softmax out; other programs may add it."""
+    def _read_softmax(
+        self, stored: HDF5Arrays, width: int, file: File, words_of: File
+    ) -> Prediction:
+        """Read a softmax: bilm-tf leaves it out of its weights, other programs may add it."""
         shape = stored.shape(WEIGHT)
         n_words = shape[0] if shape else 0
         layout = [plain(WEIGHT, (n_words, width), "weight"), plain(BIAS, (n_words,), "bias")]
         parameters = read_parameters(layout, stored, self.options.name, (SOFTMAX,))
-        read = _vocabulary_of(WEIGHT, n_words, self.weights, words_of)
+        read = _vocabulary_of(WEIGHT, n_words, file, words_of)
+        missing = [mark for mark in SPECIAL if mark not in read]
+        if missing:
+            raise ValueError(
+                f"{words_of}: {', '.join(missing)} missing. Is it the vocabulary of this softmax?"
+            )
+        read = _marks_first(read, parameters, *parameters, keep_unused=False)
         words = [word or "" for word in read.strings]
-        return make_prediction(parameters, words, width, self.weights, words_of)
+        return make_prediction(parameters, words, width, file, words_of)
 
 
 def _write_words(bundle: ModelBundle, path: Path, target: Path) -> None:
@@ -232,12 +255,11 @@ def _vocabulary_of(
     name: str, n_words: int, path: File, vocabulary: Optional[File]
 ) -> InputVocabulary:
     """The words of a dataset's rows."""
-    vocabulary = vocabulary or _existing(path, VOCABULARY_FILE)
+    vocabulary = vocabulary or find_vocabulary(path)
     if vocabulary is None:
-        expected = " or ".join(map(str, beside(path, VOCABULARY_FILE)))
         raise ValueError(
             f"{path}: no vocabulary beside it, without which '{name}' has no meaning; "
-            f"expected {expected}"
+            f"expected {expected(path, VOCABULARY_FILE)}"
         )
     words = read_vocab(vocabulary, n_words)
     if len(words) != n_words:
@@ -245,6 +267,33 @@ def _vocabulary_of(
             f"{vocabulary}: {len(words)} words, but dataset '{name}' in {path} has {n_words} rows"
         )
     return words
+
+
+def _marks_first(
+    words: InputVocabulary,
+    parameters: dict[str, torch.Tensor],
+    *tables: str,
+    keep_unused: bool = True,
+) -> InputVocabulary:
+    """Put the rows of the marks in our order; bilm-tf takes them anywhere in a vocabulary.
+
+    words (InputVocabulary): The words of the rows.
+    parameters (Dict[str, Tensor]): Has tables with these rows, which are changed.
+    tables (str): Their names.
+    keep_unused (bool): Whether rows stay whose word has a later one, which is used in their place.
+    RETURNS (InputVocabulary): The words of the changed tables.
+    """
+    marks = [words[mark] for mark in SPECIAL if mark in words]
+    rows = marks + [row for row in range(len(words)) if row not in marks]
+    if not keep_unused:
+        rows = [row for row in rows if words.strings[row] is not None]
+    moved = [place for place, row in enumerate(rows) if place != row]
+    n_moved = moved[-1] + 1 if moved else 0
+    for table in tables:
+        # In place and only as far as rows move: the published softmax takes 1.6 GB.
+        parameters[table][:n_moved] = parameters[table][rows[:n_moved]]
+        parameters[table] = parameters[table][: len(rows)]
+    return InputVocabulary([words.strings[row] for row in rows])
 
 
 def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator[Entry]:
@@ -318,39 +367,3 @@ def _lstm(
     yield plain(f"{group}/{bias}", (4 * lstm_dim,), f"{name}.bias")
     if width < lstm_dim:
         yield transposed(f"{group}/{projection}", (lstm_dim, width), f"{name}.projection")
-
-
-def _weights_in(folder: AnyFile) -> Optional[AnyFile]:
-    files: list[Any] = sorted(
-        (file for file in folder.iterdir() if suffix(file) in AllenNLP.suffixes),
-        key=lambda file: file.name,
-    )
-    named = [file for file in files if "weights" in stem(file)]
-    exact = [file for file in named if stem(file) == "weights"]
-    choice = exact or named or files
-    if len(choice) > 1:
-        names = ", ".join(file.name for file in choice)
-        raise ValueError(f"{folder} holds several weights: {names}. Give the path of one of them.")
-    return choice[0] if choice else None
-
-
-def _existing(weights: File, name: str) -> Optional[File]:
-    """The file that belongs to weights, if there is one."""
-    return next((path for path in beside(weights, name) if path.is_file()), None)
-
-
-def beside(weights: AnyFile, name: str) -> list[AnyFile]:
-    """Where a file that belongs to weights may be: as `elmo_small_vocab.txt` belongs to
-    `elmo_small_weights.hdf5`, or by its general name.
-
-    weights (Union[Path, zipfile.Path]): The HDF5 file.
-    name (str): "options.json" or "vocab.txt".
-    RETURNS (List[Union[Path, zipfile.Path]]): Both places, the special one first.
-    """
-    folder: Any = weights.parent
-    return [folder / one for one in names_beside(weights.name, name)]
-
-
-def names_beside(weights: str, name: str) -> list[str]:
-    """RETURNS (List[str]): Those names, of a file of weights and a general one."""
-    return [PurePosixPath(weights).stem.removesuffix("weights") + name, name]

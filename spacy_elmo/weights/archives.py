@@ -86,7 +86,7 @@ def read_json(file: File) -> Any:
     """
     content = read_bytes(file, LARGEST_JSON)
     with named_errors(f"{file}: not JSON"):
-        return srsly.json_loads(content.decode("utf8"))
+        return srsly.json_loads(content.decode("utf-8-sig"))  # editors write a byte order mark
 
 
 def read_object(file: File) -> dict[str, Any]:

@@ -54,15 +54,13 @@ def convert(
         raise ValueError(f"{chosen.programs} read float32 alone: {target} cannot be {dtype}")
     _check_room(target, chosen, force)
     if vectors is None:
-        bundle = read_bundle(source)
+        bundle = read_bundle(source, softmax=keep_softmax)
     else:
         bundle = ModelBundle(read_cove(Path(source), vectors))
     bundle.lang = lang or bundle.lang
     chosen.check(bundle)
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
     bundle.provenance = _patched(known, provenance or {})
-    if not keep_softmax:
-        bundle.prediction = None
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(

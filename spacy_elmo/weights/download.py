@@ -224,7 +224,7 @@ def _check_total(total: int, have: int, file: RemoteFile, max_bytes: int, part: 
 
 def _open(path: Path, suffix: str) -> None:
     if suffix == ".json":
-        json.loads(path.read_text("utf8"))
+        json.loads(path.read_text("utf-8-sig"))
     elif suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             claimed = sum(member.file_size for member in archive.infolist())

@@ -47,10 +47,11 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def read(self, *, weights_only: bool = False) -> ModelBundle:
+    def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read the model.
 
         weights_only (bool): Read the biLM, and nothing that stands with it.
+        softmax (bool): Whether to read the softmax and its words, too.
         RETURNS (ModelBundle): The model, in evaluation mode and in float32, its weights frozen.
         RAISES (ValueError): A file is broken, or they do not fit one another.
         """

@@ -9,7 +9,7 @@ from .bundle import ModelBundle
 from .checkpoint_file import Checkpoint
 from .format import Format
 from .manylangs import ManyLangs
-from .named import HOW_TO_GIVE_WEIGHTS, find_named, locate
+from .named import HOW_TO_GIVE_WEIGHTS, did_you_mean, find_named, locate
 from .pipeline_folder import PipelineFolder
 from .safetensors_file import SafetensorsFile
 from .vocabulary_files import VOCABULARY_FILE
@@ -21,12 +21,13 @@ READ_ALONE: list[type[Format]] = [Checkpoint]
 
 
 def read_model(
-    source: Union[str, Path], *, weights_only: bool = False
+    source: Union[str, Path], *, weights_only: bool = False, softmax: bool = True
 ) -> tuple[Format, ModelBundle]:
     """Read a model of any format, but no other component of a pipeline.
 
     source (Union[str, Path]): The model, by name, path or URL, as `locate` says.
     weights_only (bool): Read the biLM, and nothing that stands with it.
+    softmax (bool): Whether to read the softmax and its words, too.
     RETURNS (Tuple[Format, ModelBundle]): Where and how it is stored, and what was read. What is
         in an archive cannot be read again.
     RAISES (ValueError): There is no such model, or its files are broken.
@@ -39,13 +40,20 @@ def read_model(
         stored = next((found for found in candidates if found is not None), None)
         if stored is None:
             if not path.exists():
-                raise ValueError(f"no weights at '{source}'. {HOW_TO_GIVE_WEIGHTS}")
+                raise ValueError(
+                    f"no weights at '{source}'. {did_you_mean(source) or HOW_TO_GIVE_WEIGHTS}"
+                )
+            if (path / "saved_model.pb").is_file():
+                raise ValueError(
+                    f"{path} is a module of TensorFlow Hub, which cannot be read. Use the name "
+                    f"'original': AllenNLP's model of the same sizes and training text"
+                )
             raise ValueError(
                 f"{path} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
                 f"with options.json, nor ELMoForManyLangs' encoder.pkl and token_embedder.pkl"
             )
         stored.path = path
-        bundle = stored.read(weights_only=weights_only)
+        bundle = stored.read(weights_only=weights_only, softmax=softmax)
     if bundle.missing == VOCABULARY_FILE:
         bundle.extras.append(f"the softmax, which has no {VOCABULARY_FILE} beside it")
     if named is not None:
@@ -56,6 +64,6 @@ def read_model(
     return stored, bundle
 
 
-def read_bundle(source: Union[str, Path]) -> ModelBundle:
-    """RETURNS (ModelBundle): What `read_model` reads, all of it."""
-    return read_model(source)[1]
+def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundle:
+    """RETURNS (ModelBundle): What `read_model` reads, with or without the softmax."""
+    return read_model(source, softmax=softmax)[1]

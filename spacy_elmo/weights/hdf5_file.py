@@ -110,9 +110,16 @@ def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
     """
     with opened(file) as stream:
         n_bytes = stream.seek(0, 2)
-        with _readable(file):
-            # HDF5 reads a file by itself faster than through Python.
-            content = h5py.File(file if isinstance(file, Path) else stream, "r")
+        try:
+            with _readable(file):
+                # HDF5 reads a file by itself faster than through Python.
+                content = h5py.File(file if isinstance(file, Path) else stream, "r")
+        except ValueError as error:
+            if not isinstance(error.__cause__, BlockingIOError):
+                raise
+            raise ValueError(
+                f"{file}: another process is writing to this file. Wait until it has closed it"
+            ) from error
         with content:
             yield HDF5Arrays(content, str(file), n_bytes)
 

@@ -75,7 +75,7 @@ class ManyLangs(Format):
             return cls(path.parent)  # type: ignore[arg-type]
         return cls(path) if any((path / name).is_file() for name in names) else None
 
-    def read(self, *, weights_only: bool = False) -> ModelBundle:
+    def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         folder = self.folder
         needed = (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE)
         missing = ", ".join(name for name in needed if not (folder / name).is_file())
@@ -105,7 +105,7 @@ class ManyLangs(Format):
         bundle = ModelBundle(bilm, provenance=bilm.provenance)
         bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
         bundle.missing = CLASSIFIER_FILE
-        if not weights_only and (folder / CLASSIFIER_FILE).is_file():
+        if softmax and not weights_only and (folder / CLASSIFIER_FILE).is_file():
             bundle.prediction = read_classifier(folder, bilm)
         return bundle
 

@@ -16,11 +16,9 @@ _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 HOW_TO_GIVE_WEIGHTS = (
     "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
-    "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is "
-    "what `python -m spacy elmo pretrain` wrote, a .safetensors file, an AllenNLP or bilm-tf "
-    "model (a folder or a .hdf5 file with its options.json), an ELMoForManyLangs model (of the "
-    "last two also the .zip archive), the https:// URL of such a file, or the name of a "
-    "published model (`python -m spacy elmo download --list`)."
+    "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is a "
+    "name that `python -m spacy elmo download --list` shows, an https:// URL, what `python -m "
+    "spacy elmo pretrain` wrote, or a model of AllenNLP, bilm-tf or ELMoForManyLangs."
 )
 
 _ALLENNLP = "https://allennlp.s3.amazonaws.com/models/elmo/{0}/elmo_{0}_{1}"
@@ -99,7 +97,7 @@ class NamedModel:
     @property
     def paths(self) -> list[Path]:
         """RETURNS (List[Path]): Where its files are in the cache, or will be."""
-        return [self.folder / file.name for file in self.files]
+        return [_in_folder(self.folder, file) for file in self.files]
 
     @property
     def path(self) -> Path:
@@ -201,14 +199,21 @@ def get_named(name: str) -> NamedModel:
     if is_url(name):
         published = (model for model in NAMED.values() if model.files[-1].url == name)
         return next(published, None) or _at_url(name)
-    if name not in NAMED:
-        similar = difflib.get_close_matches(name, NAMED, n=3)
-        meant = f" Did you mean {' or '.join(similar)}?" if similar else ""
+    if name == BUNDLED:
         raise ValueError(
-            f"there is no model named '{name}'.{meant} "
-            f"`python -m spacy elmo download --list` shows all"
+            f"the model '{BUNDLED}' is a part of this package: use it without a download"
         )
+    if name not in NAMED:
+        sentences = [f"there is no model named '{name}'.", did_you_mean(name)]
+        sentences.append("`python -m spacy elmo download --list` shows all")
+        raise ValueError(" ".join(filter(None, sentences)))
     return NAMED[name]
+
+
+def did_you_mean(name: object) -> str:
+    """RETURNS (str): A question that proposes models of similar names, if there are any."""
+    similar = difflib.get_close_matches(str(name).lower(), [BUNDLED, *NAMED], n=3)
+    return f"Did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def obtain(model: NamedModel, *, force: bool = False) -> Path:
@@ -226,7 +231,7 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
         return model.path
     from filelock import FileLock
 
-    from .download import DownloadError, download
+    from .download import DownloadError
 
     folder = model.folder
     try:
@@ -243,12 +248,7 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
         ]
         for i, (file, path) in enumerate(missing):
             try:
-                try:
-                    download(file, path)
-                except DownloadError:
-                    if file.other_url is None:
-                        raise
-                    download(replace(file, url=file.other_url), path)
+                _download_either(file, path)
             except DownloadError as error:
                 raise DownloadError(f"{error}. {_by_hand(missing[i:])}") from None
     return model.path
@@ -263,17 +263,37 @@ def _at_url(url: str) -> NamedModel:
     weights = PurePosixPath(parts.path)
     files = [RemoteFile(url)]
     if weights.suffix in (".hdf5", ".h5"):
-        from .allennlp import OPTIONS_FILE, names_beside
+        from .allennlp_files import OPTIONS_FILE, readable_names
 
-        names = names_beside(weights.name, OPTIONS_FILE)
+        names = readable_names(weights.name, OPTIONS_FILE)
         beside = [parts._replace(path=str(weights.with_name(name))).geturl() for name in names]
-        other = beside[1] if beside[1] != beside[0] else None
-        files.insert(0, RemoteFile(beside[0], other_url=other))
+        files.insert(0, RemoteFile(beside[0], other_urls=tuple(beside[1:])))
     elif weights.suffix not in (".safetensors", ".zip"):
         raise ValueError(f"{url}: the URL of a model ends in .safetensors, .hdf5, .h5 or .zip")
     return NamedModel(url, "", "", "", tuple(files))
 
 
+def _in_folder(folder: Path, file: RemoteFile) -> Path:
+    """Return the place of a file, under the first of its names that is in the folder."""
+    paths = [folder / name for name in file.names]
+    return next((path for path in paths if path.is_file()), paths[0])
+
+
+def _download_either(file: RemoteFile, path: Path) -> None:
+    """Download a file from the first of its URLs that has it."""
+    from .download import DownloadError, download
+
+    for url in (file.url, *file.other_urls):
+        try:
+            return download(replace(file, url=url), path)
+        except DownloadError as error:
+            last = error
+    raise last
+
+
 def _by_hand(missing: list[tuple[RemoteFile, Path]]) -> str:
-    ways = "; ".join(f"put {file.url} at {path}" for file, path in missing)
-    return f"To do without: {ways}"
+    ways = []
+    for file, path in missing:
+        general = f" (or {file.names[-1]})" if file.other_urls else ""
+        ways.append(f"put {file.url}{general} at {path}")
+    return f"To do without: {'; '.join(ways)}"

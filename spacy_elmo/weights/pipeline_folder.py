@@ -49,19 +49,19 @@ class PipelineFolder(SafetensorsFile):
         file = find_one(path, f"*/{MODEL_FILE}")
         return None if file is None else cls(path, file)
 
-    def read(self, *, weights_only: bool = False) -> ModelBundle:
+    def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         bundle = super().read(weights_only=True)
         if weights_only:
             return bundle
         absent = [file.name for file in self.others if not file.is_file()]
-        if absent:
+        if softmax and absent:
             bundle.missing = absent[0]
-        else:
-            softmax, vocabulary = self.others
-            width, tensors = bundle.bilm.config.projection_dim, read_tensors(softmax)
-            # Of each word there is a number at least, of two bytes.
-            words = read_lines(vocabulary, softmax.stat().st_size // 2)
-            bundle.prediction = make_prediction(tensors, words, width, softmax, vocabulary)
+        elif softmax:
+            file, vocabulary = self.others
+            width, tensors = bundle.bilm.config.projection_dim, read_tensors(file)
+            # Each word has at least one number, of two bytes.
+            words = read_lines(vocabulary, file.stat().st_size // 2)
+            bundle.prediction = make_prediction(tensors, words, width, file, vocabulary)
         license = license_of(bundle.provenance)
         bundle.lang, extras = _read_lang_and_extras(self.folder, self.file.parent.name, license)
         bundle.extras.extend(extras)

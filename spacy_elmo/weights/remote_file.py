@@ -13,15 +13,21 @@ class RemoteFile:
     url (str): Where it is.
     size (Optional[int]): Its bytes, if they are known.
     md5 (Optional[str]): Its checksum, if one was published.
-    other_url (Optional[str]): Where else it may be.
+    other_urls (Tuple[str, ...]): Where else it may be, by other names.
     """
 
     url: str
     size: Optional[int] = None
     md5: Optional[str] = None
-    other_url: Optional[str] = None
+    other_urls: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """RETURNS (str): Its name."""
-        return PurePosixPath(urlsplit(self.url).path).name
+        return self.names[0]
+
+    @property
+    def names(self) -> list[str]:
+        """RETURNS (List[str]): The names that it may have, in the order of its URLs."""
+        urls = (self.url, *self.other_urls)
+        return [PurePosixPath(urlsplit(url).path).name for url in urls]

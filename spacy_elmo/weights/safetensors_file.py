@@ -56,13 +56,13 @@ class SafetensorsFile(Format):
         file = find_one(path, f"*{SUFFIX}", f".{SOFTMAX_FILE}")
         return None if file is None else cls(file)
 
-    def read(self, *, weights_only: bool = False) -> ModelBundle:
+    def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         bilm = read_offloaded(self.file)
         take_attribution(bilm.provenance, self.file)
         bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"), provenance=bilm.provenance)
-        softmax = softmax_of(self.file)
-        if softmax.is_file() and not weights_only:
-            bundle.prediction = read_softmax(softmax, bilm.config.projection_dim)
+        file = softmax_of(self.file)
+        if softmax and file.is_file() and not weights_only:
+            bundle.prediction = read_softmax(file, bilm.config.projection_dim)
         return bundle
 
     def files(self) -> list[Path]:

@@ -1,6 +1,9 @@
 """Vocabularies as text: bilm-tf's `vocab.txt` and ELMoForManyLangs' `.dic`."""
 
+import gzip
+import zlib
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Optional
 
@@ -10,6 +13,8 @@ from .archives import File, read_bytes
 from .limits import LARGEST_LINE, SMALL
 
 VOCABULARY_FILE = "vocab.txt"
+PACKED = ".gz"
+BYTE_ORDER_MARK = "\ufeff"
 # A line of its own in some of bilm-tf's vocabularies, which is no word.
 NO_WORD = "!!!MAXTERMID"
 # What ELMoForManyLangs reads a line as whose token is white space.
@@ -66,20 +71,33 @@ def write_dic(vocabulary: InputVocabulary, path: Path) -> None:
 
 
 def read_lines(file: File, max_lines: int) -> list[str]:
-    """Read a text; nobody pays for more than it can be.
+    """Read a text, not beyond what it can be.
 
-    file (Union[Path, zipfile.Path]): The file.
+    file (Union[Path, zipfile.Path]): The file; one that ends in `.gz` is unpacked.
     max_lines (int): Most lines that it may have.
-    RETURNS (List[str]): Its lines.
+    RETURNS (List[str]): Its lines, without a byte order mark.
     RAISES (ValueError): It is not UTF-8, or too long.
     """
     content = read_bytes(file, largest_text(max_lines))
+    if file.name.endswith(PACKED):
+        content = _unpacked(content, file, largest_text(max_lines))
     n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if n_lines > max_lines + 1:
         raise ValueError(f"{file}: {n_lines:,} entries, where there are {max_lines:,} at most")
     with named_errors(f"{file}: not UTF-8"):
         lines = content.decode("utf8").split("\n")
+    # Where nothing or a tab follows, the character is an entry of the vocabulary.
+    if lines[0].startswith(BYTE_ORDER_MARK) and lines[0][1:2] not in ("", "\t"):
+        lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
     return lines[:-1] if lines[-1] == "" else lines
+
+
+def _unpacked(content: bytes, file: File, max_bytes: int) -> bytes:
+    with named_errors(f"{file}: not a readable gzip file", (OSError, EOFError, zlib.error)):
+        unpacked = gzip.GzipFile(fileobj=BytesIO(content)).read(max_bytes + 1)
+    if len(unpacked) > max_bytes:
+        raise ValueError(f"{file}: unpacks to more than {max_bytes:,} bytes")
+    return unpacked
 
 
 def largest_text(n_strings: int) -> int:

@@ -1,12 +1,19 @@
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 from spacy_elmo.bilm import threads
-from spacy_elmo.bilm.threads import one_thread, side_by_side
+from spacy_elmo.bilm.threads import one_thread, own_setters, side_by_side
 
+from commands import run_python
 from models import SENTENCES, tiny_bilm
+
+needs_setters = pytest.mark.skipif(
+    not own_setters(), reason="the libraries beneath this PyTorch set no number for one thread"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +60,49 @@ def test_another_thread_keeps_its_own_number():
     assert seen == [2, 2]
 
 
+def in_a_new_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+@needs_setters
+def test_threads_that_start_meanwhile_have_the_number_of_the_process():
+    def nested(depth):
+        """Starts a thread while this one computes, and returns the number of each afterwards."""
+        before = torch.get_num_threads()
+        with one_thread():
+            assert torch.get_num_threads() == 1
+            others = in_a_new_thread(lambda: nested(depth - 1)) if depth else []
+        return [before, torch.get_num_threads(), *others]
+
+    assert nested(4) == [2] * 10
+    with one_thread():
+        started = [lambda: in_a_new_thread(torch.get_num_threads)] * 2
+        assert side_by_side(started) == [2, 2]
+    assert in_a_new_thread(torch.get_num_threads) == 2
+
+
+@needs_setters
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads of the process")
+def test_no_library_uses_a_second_thread():
+    """Products by MKL and by oneDNN, and operations of PyTorch's own."""
+    script = (
+        "import os, torch\n"
+        "from spacy_elmo.bilm.threads import one_thread\n"
+        "def work():\n"
+        "    x = torch.ones(1024, 1024)\n"
+        "    (x @ x).exp()\n"
+        "    x.bfloat16() @ x.bfloat16()\n"
+        "    return len(os.listdir('/proc/self/task'))\n"
+        "torch.set_num_threads(3)\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "with one_thread():\n"
+        "    print(work() - before)\n"
+        "print(work() - before >= 2)\n"
+    )
+    assert run_python("-c", script).split() == ["0", "True"]
+
+
 def test_two_tasks_in_two_threads_of_one_each():
     with one_thread():
         (mine, *first), (other, *second) = side_by_side([here, here])
@@ -96,6 +146,14 @@ def test_long_products_give_the_same_vectors(monkeypatch, mode):
     for ours, theirs in zip(found, expected):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-5)
     assert torch.get_num_threads() == 2
+
+
+def test_one_new_word_is_never_shared(monkeypatch):
+    expected = [tiny_bilm().embed([[word]])[0][0] for word in ("one", "two")]
+    monkeypatch.setattr(threads, "LONG_TASK", 1)
+    bilm = tiny_bilm()
+    found = [bilm.embed([[word]])[0][0] for word in ("one", "two")]  # the marks are known by then
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-5)
 
 
 def test_short_steps_of_training_run_on_one_thread(monkeypatch):

@@ -110,6 +110,11 @@ def character_ids(token: str, max_characters: int) -> list[int]:
     return [number + 1 for number in ids]
 
 
+def _exact(values: NDArray[Any]) -> Array:
+    # Large weights are passed in float64: to convert them at every step takes most of the time.
+    return values.astype(np.float64, copy=False)
+
+
 def _sigmoid(x: Array) -> Array:
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
@@ -135,9 +140,9 @@ def token_vector(
     """
     if words is not None and (token in words or "char_cnn" not in options):
         row = words.index(token if token in words else "<UNK>")
-        return datasets["embedding"][row].astype(np.float64)
+        return _exact(datasets["embedding"][row])
     cnn = options["char_cnn"]
-    data = {k: v.astype(np.float64) for k, v in datasets.items() if k.startswith(("char", "CNN"))}
+    data = {k: _exact(v) for k, v in datasets.items() if k.startswith(("char", "CNN"))}
     activation = {"relu": _relu, "tanh": _tanh}[cnn["activation"]]
     table = np.vstack([np.zeros((1, cnn["embedding"]["dim"])), data["char_embed"]])
     characters = table[character_ids(token, cnn["max_characters_per_token"])]
@@ -167,8 +172,7 @@ def _run_layer(
 ) -> tuple[list[Array], Cell]:
     """One LSTM layer in reading order: gates i, j, f, o, forget bias + 1, clips at every step."""
     lstm = options["lstm"]
-    weight = datasets[f"{name}/W_0"].astype(np.float64)
-    bias = datasets[f"{name}/B"].astype(np.float64)
+    weight, bias = _exact(datasets[f"{name}/W_0"]), _exact(datasets[f"{name}/B"])
     outputs = []
     c, h = cell
     for x in inputs:
@@ -177,7 +181,7 @@ def _run_layer(
         c = _clip(c, lstm.get("cell_clip"))
         h = _sigmoid(o) * np.tanh(c)
         if lstm["projection_dim"] < lstm["dim"]:
-            h = _clip(h @ datasets[f"{name}/W_P_0"].astype(np.float64), lstm.get("proj_clip"))
+            h = _clip(h @ _exact(datasets[f"{name}/W_P_0"]), lstm.get("proj_clip"))
         outputs.append(h)
     return outputs, (c, h)
 

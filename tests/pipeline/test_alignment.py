@@ -31,10 +31,12 @@ def aligned(nlp, text=TEXT):
     return np.array([[MATRIX.astype("float64") @ vector for vector in layer] for layer in layers])
 
 
-@pytest.mark.parametrize("ending", [".npy", ".txt"])
+@pytest.mark.parametrize("ending", [".npy", ".txt", "mark.txt"])
 def test_all_layers(make_nlp, tmp_path, ending):
     path = tmp_path / f"w{ending}"
     np.save(path, MATRIX.astype("float64")) if ending == ".npy" else np.savetxt(path, MATRIX)
+    if ending == "mark.txt":
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     expected = aligned(make_nlp())
     nlp = make_nlp(align=str(path), store_layers=True)
     doc = nlp(TEXT)

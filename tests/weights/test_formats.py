@@ -35,7 +35,7 @@ class NumpyFile(Format):
     def find(cls, path):
         return cls(path) if path.name.endswith(".npz") and path.is_file() else None
 
-    def read(self, *, weights_only=False):
+    def read(self, *, weights_only=False, softmax=True):
         with np.load(self.file) as stored:
             arrays = dict(stored)
         about = srsly.json_loads(arrays.pop("about").item())

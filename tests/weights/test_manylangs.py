@@ -232,3 +232,22 @@ def test_some_projections(tmp_path):
     ):
         tensors = without_projections(reference.random_tensors(sizes), names)
         fails(reference.write_folder(tmp_path / names[0], sizes, tensors), named)
+
+
+def put_mark_before(path):
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+
+
+@pytest.mark.parametrize("name", ["config.json", "sizes.json", "char.dic", "word.dic"])
+def test_byte_order_mark(folder, name):
+    before = read_weights(folder)
+    put_mark_before(folder / name)
+    assert read_weights(folder).checksum() == before.checksum()
+
+
+def test_byte_order_mark_that_is_a_character_of_the_model(folder):
+    lines = (folder / "char.dic").read_text("utf8").replace("h\t", "\ufeff\t").splitlines()
+    lines.sort(key=lambda line: line[0] != "\ufeff")
+    assert lines[0][:2] == "\ufeff\t"
+    (folder / "char.dic").write_text("".join(f"{line}\n" for line in lines), "utf8")
+    assert "\ufeff" in read_weights(folder).encoder.indexer.vocabularies.characters

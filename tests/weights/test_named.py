@@ -12,7 +12,7 @@ from spacy_elmo.weights.named import NAMED, NamedModel, cache_folder, get_named,
 from spacy_elmo.weights.remote_file import RemoteFile
 
 import reference
-from models import tiny_bilm, tiny_options
+from models import check_refused, tiny_bilm, tiny_options
 
 
 @pytest.fixture
@@ -171,3 +171,23 @@ def test_addresses_of_allennlp():
 def test_unknown_name():
     with pytest.raises(ValueError, match="no model named 'orignal'.*Did you mean original"):
         get_named("orignal")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("en_smal", "en_small"),
+        ("orignal", "original"),
+        ("German", "german"),
+        ("manylangs_fr", "-fr"),
+    ],
+)
+def test_a_name_with_a_typo(name, meant, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = check_refused(lambda: read_weights(name), f"no weights at '{name}'. Did you mean")
+    assert meant in message and len(message) < 120
+    assert meant in check_refused(lambda: get_named(name), f"no model named '{name}'. Did you mean")
+
+
+def test_the_bundled_model_is_not_downloaded():
+    check_refused(lambda: get_named("en_small"), "a part of this package")

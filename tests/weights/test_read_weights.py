@@ -131,3 +131,14 @@ def test_name_of_a_model_that_the_package_holds(tmp_path, monkeypatch):
 def test_is_available(tmp_path):
     assert is_available(tmp_path)
     assert not is_available(None)
+
+
+def test_file_that_another_process_is_writing(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    path = write_hdf5(tmp_path)
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # as HDF5 locks what it writes
+        with pytest.raises(ValueError, match="another process is writing to this file") as error:
+            read_weights(path)
+    assert str(path) in str(error.value) and "not a readable" not in str(error.value)
+    assert same(read_weights(path))

@@ -65,10 +65,9 @@ def test_every_use_of_a_url(server, origin, tmp_path, monkeypatch, kind):
     assert spacy.load(tmp_path / "pipeline").lang == "fi"
     assert_same_vectors(tmp_path / "pipeline", origin[kind])
     # Once for all of this, and then without the network.
-    fetched = ["/m/options.json"] if kind == "hdf5" else []
-    assert [path for path in paths(server) if "modeloptions" not in path] == (
-        [*fetched, f"/m/model.{kind}"]
-    )
+    names = ("model_options.json", "modeloptions.json", "options.json")
+    fetched = [f"/m/{name}" for name in names] if kind == "hdf5" else []
+    assert paths(server) == [*fetched, f"/m/model.{kind}"]
     monkeypatch.setattr(socket.socket, "connect", lambda *_: 1 / 0)
     nlp = spacy.blank("fi")
     nlp.add_pipe("elmo", config=config)
@@ -88,6 +87,23 @@ def test_options_that_are_nowhere(server, origin, tmp_path):
     with pytest.raises(DownloadError, match="m/options.json cannot be fetched: HTTP status 404"):
         read_weights(url)
     assert not list(tmp_path.glob("cache/*/*.hdf5"))
+
+
+def test_what_to_fetch_for_a_url_that_cannot_be_reached(server, origin, tmp_path):
+    url = publish(server, origin["hdf5"], "w.hdf5")
+    server.close()
+    with pytest.raises(DownloadError) as error:
+        read_weights(url)
+    folder = find_named(url).folder
+    ways = f"put {server.url}/m/w_options.json (or options.json) at {folder / 'w_options.json'}; "
+    assert f"{ways}put {url} at {folder / 'w.hdf5'}" in str(error.value)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "w.hdf5").write_bytes(origin["hdf5"].read_bytes())
+    # By any of the names, so that what was fetched with an earlier version stays.
+    for name in ("w_options.json", "woptions.json", "options.json"):
+        (folder / name).write_bytes(origin["hdf5"].with_name("options.json").read_bytes())
+        assert_same_vectors(url, origin["hdf5"])
+        (folder / name).unlink()
 
 
 def test_a_query_is_no_part_of_the_name(server, origin):

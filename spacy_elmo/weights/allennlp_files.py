@@ -1,0 +1,95 @@
+"""Which files belong together in the models of bilm-tf and AllenNLP, by their names."""
+
+import re
+from pathlib import PurePosixPath
+from typing import Any, Optional
+
+from .archives import AnyFile, File, stem, suffix
+from .vocabulary_files import PACKED, VOCABULARY_FILE
+
+SUFFIXES = (".hdf5", ".h5")
+OPTIONS_FILE = "options.json"
+SOFTMAX = "softmax_weights"
+# AllenNLP published `vocab-2016-09-10.txt` beside its weights.
+_DATED = re.compile(rf"vocab.*\.txt({re.escape(PACKED)})?")
+
+
+def weights_in(folder: AnyFile) -> Optional[AnyFile]:
+    """RETURNS (Optional[Union[Path, zipfile.Path]]): The weights in a folder, if there are any.
+    RAISES (ValueError): There are several."""
+    files: list[Any] = sorted(
+        (file for file in folder.iterdir() if suffix(file) in SUFFIXES),
+        key=lambda file: file.name,
+    )
+    files = [file for file in files if not stem(file).endswith(SOFTMAX)] or files
+    named = [file for file in files if "weights" in stem(file)]
+    exact = [file for file in named if stem(file) == "weights"]
+    choice = exact or named or files
+    if len(choice) > 1:
+        names = ", ".join(file.name for file in choice)
+        raise ValueError(f"{folder} holds several weights: {names}. Give the path of one of them.")
+    return choice[0] if choice else None
+
+
+def find_options(weights: File) -> Optional[File]:
+    """RETURNS (Optional[Union[Path, zipfile.Path]]): The options of weights."""
+    return _first(weights, readable_names(weights.name, OPTIONS_FILE))
+
+
+def find_vocabulary(weights: File) -> Optional[File]:
+    """RETURNS (Optional[Union[Path, zipfile.Path]]): The vocabulary of weights: one that is named
+    after them, `vocab.txt`, or the only `vocab*.txt` of the folder; each may be packed by gzip."""
+    names = readable_names(weights.name, VOCABULARY_FILE)
+    found = _first(weights, [name + packed for name in names for packed in ("", PACKED)])
+    if found is not None:
+        return found
+    folder: Any = weights.parent
+    dated = [file for file in folder.iterdir() if _DATED.fullmatch(file.name) and file.is_file()]
+    return dated[0] if len(dated) == 1 else None
+
+
+def find_softmax(weights: File) -> Optional[File]:
+    """RETURNS (Optional[Union[Path, zipfile.Path]]): The file of the softmax, where AllenNLP
+    published one beside the weights: `elmo_small_softmax_weights.hdf5`."""
+    endings = [SOFTMAX + ending for ending in SUFFIXES]
+    return _first(weights, [name for one in endings for name in names_beside(weights.name, one)])
+
+
+def expected(weights: File, name: str) -> str:
+    """RETURNS (str): Where a file that belongs to weights should be, for messages."""
+    return " or ".join(map(str, beside(weights, name)))
+
+
+def beside(weights: AnyFile, name: str) -> list[AnyFile]:
+    """RETURNS (List[Union[Path, zipfile.Path]]): The places of `names_beside`."""
+    folder: Any = weights.parent
+    return [folder / one for one in names_beside(weights.name, name)]
+
+
+def names_beside(weights: str, name: str) -> list[str]:
+    """Name a file that belongs to weights.
+
+    weights (str): Name of the HDF5 file.
+    name (str): "options.json" or "vocab.txt".
+    RETURNS (List[str]): First a name of its own, as `elmo_options.json` beside `elmo.hdf5` and
+        `elmo_weights.hdf5`; then the general one.
+    """
+    start = _start(weights)
+    separator = "_" if start[-1:].isalnum() else ""
+    return list(dict.fromkeys([f"{start}{separator}{name}", name]))
+
+
+def readable_names(weights: str, name: str) -> list[str]:
+    """RETURNS (List[str]): The names of `names_beside`, and the one that `convert` wrote in its
+    first versions: `elmooptions.json` beside `elmo.hdf5`."""
+    own, *general = names_beside(weights, name)
+    return list(dict.fromkeys([own, _start(weights) + name, *general]))
+
+
+def _start(weights: str) -> str:
+    return PurePosixPath(weights).stem.removesuffix("weights")
+
+
+def _first(weights: File, names: list[str]) -> Optional[File]:
+    folder: Any = weights.parent
+    return next((folder / name for name in names if (folder / name).is_file()), None)
