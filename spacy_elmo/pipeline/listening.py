@@ -1,10 +1,13 @@
 """spaCy's protocol of a component that others listen to."""
 
-from typing import Any, cast
+import inspect
+from collections.abc import Callable
+from typing import Any, Optional, cast
 from weakref import WeakSet
 
 from spacy import util
 from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.training.initialize import init_nlp
 from thinc.api import Model
 
 from ..embedding.settings import ElmoSettings
@@ -17,6 +20,20 @@ class _Existing(WeakSet):
 
     def __reduce__(self) -> tuple:
         return type(self), (list(self),)
+
+
+def variables_of(function: Callable) -> Optional[dict[str, Any]]:
+    """Find what spaCy does not pass on to what it calls.
+
+    function (Callable): A function of spaCy.
+    RETURNS (Optional[dict]): Its variables, if it called the caller of this function.
+    """
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame and frame.f_back
+    if frame is None or frame.f_code is not function.__code__:
+        return None
+    return frame.f_locals
 
 
 class Listening:
@@ -71,6 +88,11 @@ class Listening:
     @property
     def listening_components(self) -> list[str]:
         """RETURNS (List[str]): Names of the components that listen."""
+        # `spacy train` would warn that a frozen pipe gives no layers (W086), and that a frozen
+        # component becomes worse (W087). Listeners ask for layers, and frozen weights stay.
+        train = variables_of(init_nlp)
+        if train and (self.settings.frozen or self.name in train["frozen_components"]):
+            return []
         return list(self.listener_map)
 
     def add_listener(self, listener: ElmoListener, component_name: str) -> None:
