@@ -123,7 +123,7 @@ class Elmo(Training, TrainablePipe):
     @property
     def _stores_layers(self) -> bool:
         store = self.settings.store_layers
-        return bool(self._known_listeners) if store == "auto" else bool(store)
+        return self.has_listeners() if store == "auto" else bool(store)
 
     # Applying
 

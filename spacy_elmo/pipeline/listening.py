@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from typing import Any, Optional, cast
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from spacy import util
 from spacy.pipeline.tok2vec import Tok2VecListener
@@ -15,11 +15,12 @@ from ..layers.bilm import BiLMModel, BiLMShim, get_shim
 from ..layers.listener import ElmoListener, Upstream
 
 
-class _Existing(WeakSet):
-    """Things as long as something else holds them; unlike a WeakSet it can be pickled."""
+class _Existing(WeakKeyDictionary):
+    """Listeners as long as something else holds them, and the names of their components. Unlike
+    a WeakKeyDictionary it can be pickled."""
 
     def __reduce__(self) -> tuple:
-        return type(self), (list(self),)
+        return type(self), (dict(self),)
 
 
 def variables_of(function: Callable) -> Optional[dict[str, Any]]:
@@ -45,8 +46,8 @@ class Listening:
 
     def __init__(self) -> None:
         self.listener_map = {}
-        # As long as they exist: in a disabled component, too.
-        self._known_listeners = _Existing()
+        # As long as they exist: in a disabled component, and those of other pipes, too.
+        self._seen_listeners = _Existing()
         self._tensor_readers = _Existing()
 
     @property
@@ -95,6 +96,15 @@ class Listening:
             return []
         return list(self.listener_map)
 
+    def has_listeners(self) -> bool:
+        """RETURNS (bool): Whether anything listens, if only in a disabled component. Listeners
+        that were trained on this pipe are connected: it may have been disabled when they were
+        loaded, and nothing is called when it is enabled."""
+        for node, component_name in list(self._seen_listeners.items()):
+            if node.upstream is None and node.pipe_name == self.name:
+                self.add_listener(node, component_name)
+        return any(node.upstream is self for node in self._seen_listeners)
+
     def add_listener(self, listener: ElmoListener, component_name: str) -> None:
         """Connect a listener.
 
@@ -109,7 +119,7 @@ class Listening:
         nodes = self.listener_map.setdefault(component_name, [])
         if listener not in nodes:
             nodes.append(listener)
-        self._known_listeners.add(listener)
+        self._seen_listeners[listener] = component_name
         listener.upstream = cast(Upstream, self)
 
     def remove_listener(self, listener: ElmoListener, component_name: str) -> bool:
@@ -123,7 +133,7 @@ class Listening:
         if listener not in nodes:
             return False
         listener.upstream = None
-        self._known_listeners.discard(listener)
+        self._seen_listeners.pop(listener, None)
         # A new list: `Language.replace_listeners` is running over the old one.
         self.listener_map[component_name] = [node for node in nodes if node is not listener]
         if not self.listener_map[component_name]:
@@ -132,7 +142,7 @@ class Listening:
 
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a component that ask for this pipe or, where no other
-        language model stands nearer, for any.
+        language model stands nearer, for any and were trained on none.
 
         component (Callable[[Doc], Doc]): The component.
         """
@@ -143,12 +153,13 @@ class Listening:
             return
         for node in model.walk():
             if isinstance(node, ElmoListener):
-                if node.upstream_name == self.name or (
-                    self._is_nearest and node.upstream_name == "*"
-                ):
+                self._seen_listeners[node] = component.name
+                this = cast(Upstream, self)
+                is_any = node.pipe_name == "*" and self._is_nearest
+                if is_any or node.upstream_name == self.name or node.is_trained_on(this):
                     self.add_listener(node, component.name)
-                else:
-                    self._known_listeners.discard(node)  # it may have been this pipe's until now
+                elif node.upstream is this:
+                    node.upstream = None
             elif isinstance(node, Tok2VecListener) and self.settings.set_vectors:
                 self._leave_tensor_to(node, component.name)
 
@@ -156,7 +167,7 @@ class Listening:
         """`doc.tensor` is one slot, and this component reads spaCy's vectors there."""
         if node in self._tensor_readers:
             return
-        self._tensor_readers.add(node)
+        self._tensor_readers[node] = component_name
         util.logger.warning(
             "'%s' stands before '%s', which reads the vectors of spaCy's own tok2vec from "
             "doc.tensor: '%s' leaves doc.tensor alone, and .vector is not contextual. To change "
