@@ -13,6 +13,7 @@ from thinc.api import Model
 from ..embedding.settings import ElmoSettings
 from ..layers.bilm import BiLMModel, BiLMShim, get_shim
 from ..layers.listener import ElmoListener, Upstream
+from ..layers.residual import infer_residual_widths
 
 
 class _Existing(WeakKeyDictionary):
@@ -153,6 +154,7 @@ class Listening:
             return
         for node in model.walk():
             if isinstance(node, ElmoListener):
+                infer_residual_widths(model)
                 self._seen_listeners[node] = component.name
                 this = cast(Upstream, self)
                 is_any = node.pipe_name == "*" and self._is_nearest
