@@ -191,13 +191,21 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
     return np.tensordot(weights.astype("float32"), layers, axes=1)
 
 
-def check_mix(mix: Mix) -> None:
+def check_mix(mix: Any) -> Mix:
     """Check a mix as far as it can be without the layers.
 
-    mix (Union[str, int, List[float]]): As `mix_layers` takes it.
+    mix (Union[str, int, Sequence[float]]): As `mix_layers` takes it.
+    RETURNS (Union[str, int, List[float]]): The same, as it can be written in a config.
     RAISES (ValueError): It is none.
     """
-    if isinstance(mix, bool) or (isinstance(mix, str) and mix not in ("average", "top")):
+    if mix in ("average", "top") if isinstance(mix, str) else type(mix) is int:
+        return mix
+    try:
+        weights = np.asarray(mix, dtype="float64")
+    except (TypeError, ValueError):
+        weights = np.empty(0)
+    if isinstance(mix, str) or weights.ndim != 1 or not weights.size or np.isnan(weights).any():
         raise ValueError(
             f"mix must be 'average', 'top', the number of a layer or a list of weights, got {mix!r}"
         )
+    return weights.tolist()

@@ -58,7 +58,13 @@ class Listening:
 
     @settings.setter
     def settings(self, settings: ElmoSettings) -> None:
+        if settings.store_layers is False and self.has_listeners():
+            raise self._stores_nothing(next(iter(self._seen_listeners.values())))
+        sets_vectors = settings.set_vectors and not self.settings.set_vectors
         self._shim.settings = settings
+        if sets_vectors:
+            for component_name in self._tensor_readers.values():
+                self._leave_tensor_to(component_name)
 
     @property
     def _shim(self) -> BiLMShim:
@@ -113,10 +119,7 @@ class Listening:
         component_name (str): The component that it belongs to.
         """
         if self.settings.store_layers is False:
-            raise ValueError(
-                f"'{component_name}' listens to '{self.name}', which has store_layers = false: "
-                f"set it to true or 'auto'"
-            )
+            raise self._stores_nothing(component_name)
         nodes = self.listener_map.setdefault(component_name, [])
         if listener not in nodes:
             nodes.append(listener)
@@ -162,14 +165,19 @@ class Listening:
                     self.add_listener(node, component.name)
                 elif node.upstream is this:
                     node.upstream = None
-            elif isinstance(node, Tok2VecListener) and self.settings.set_vectors:
-                self._leave_tensor_to(node, component.name)
+            elif isinstance(node, Tok2VecListener) and node not in self._tensor_readers:
+                self._tensor_readers[node] = component.name
+                if self.settings.set_vectors:
+                    self._leave_tensor_to(component.name)
 
-    def _leave_tensor_to(self, node: Model, component_name: str) -> None:
-        """`doc.tensor` is one slot, and this component reads spaCy's vectors there."""
-        if node in self._tensor_readers:
-            return
-        self._tensor_readers[node] = component_name
+    def _stores_nothing(self, component_name: str) -> ValueError:
+        return ValueError(
+            f"'{component_name}' listens to '{self.name}', which has store_layers = false: "
+            f"set it to true or 'auto'"
+        )
+
+    def _leave_tensor_to(self, component_name: str) -> None:
+        """Log that this component reads spaCy's vectors in `doc.tensor`, which is one slot."""
         util.logger.warning(
             "'%s' stands before '%s', which reads the vectors of spaCy's own tok2vec from "
             "doc.tensor: '%s' leaves doc.tensor alone, and .vector is not contextual. To change "
