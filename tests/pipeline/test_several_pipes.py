@@ -265,9 +265,22 @@ def trained_on(nlp):
     nlp.update(batch, sgd=nlp.create_optimizer())
 
 
+def initialized_while_it_is_disabled(nlp):
+    """As `spacy train` does with frozen components."""
+    with nlp.select_pipes(disable=["second"]):
+        nlp.initialize(lambda: examples(nlp))
+
+
 @pytest.mark.parametrize(
     "change",
-    [disabled_and_enabled, one_more_before, renamed_and_saved, sourced, trained_on],
+    [
+        disabled_and_enabled,
+        one_more_before,
+        renamed_and_saved,
+        sourced,
+        trained_on,
+        initialized_while_it_is_disabled,
+    ],
 )
 def test_any_stays_the_pipe_it_was_trained_on(two_of_a_width, change):
     folder, mean = two_of_a_width
