@@ -194,7 +194,7 @@ def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
     if config is None:
         raise ValueError(
             f"the segmenter {segmenter!r} has no method `config`, which returns its config "
-            f"block ({{'@segmenters': NAME, ...}}): without it a pipeline whose listeners "
-            f"were replaced cannot be saved"
+            f"block ({{'@segmenters': NAME, ...}}): without it a pipeline cannot be saved "
+            f"in which the segmenter was changed, or listeners were replaced"
         )
     return dict(config())

@@ -1,5 +1,6 @@
 """The settings of a language model in a pipeline: one object, from the config to the sequences."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,6 +14,16 @@ from .vectors import Mix, check_mix
 if TYPE_CHECKING:
     from ..bilm.model import BiLM
 
+KINDS: dict[str, tuple[Any, str]] = {
+    "weights": ((str, Path, Callable, type(None)), "a name, a path, a reader or None"),
+    "segmenter": (Callable, "a function from a Doc to its segments"),
+    "frozen": (bool, "true or false"),
+    "learn_rate_factor": ((int, float), "a number"),
+    "set_vectors": (bool, "true or false"),
+    "max_batch_tokens": (int, "an integer"),
+    "cache": (int, "an integer"),
+    "align": ((str, Path, type(None)), "a path or None"),
+}
 INITIAL_STATES = ("zeros", "warm", "carry")
 
 Weights = Union[None, str, Path, Callable[[], "BiLM"]]
@@ -42,9 +53,9 @@ class ElmoSettings:
     cache (int): Token strings whose context-free vectors are kept.
     precision (str): Of the language model's products, except while it is
         fine-tuned: "float32", "bfloat16", "int8", or "auto" for the fastest good one.
-    align (Optional[str]): File of a matrix W by which all layers are multiplied, `W v`, so that
-        they are aligned with another model's: `.npy`, or numbers in rows. It is read with the
-        weights; a saved pipeline holds it.
+    align (Union[str, Path, None]): File of a matrix W by which all layers are multiplied,
+        `W v`, so that they are aligned with another model's: `.npy`, or numbers in rows. It is
+        read with the weights; a saved pipeline holds it.
     features (Optional[FeatureCache]): Where the layers of Docs are kept in training,
         so that a frozen language model computes them once; None for nowhere.
     RAISES (ValueError): A setting is impossible.
@@ -61,11 +72,15 @@ class ElmoSettings:
     max_batch_tokens: int = 4096
     cache: int = 20_000
     precision: str = "float32"
-    align: Optional[str] = None
+    align: Union[str, Path, None] = None
     features: Optional[FeatureCache] = None
 
     def __post_init__(self) -> None:
-        if self.store_layers not in (True, False, "auto"):
+        for name, (kind, word) in KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+                raise ValueError(f"{name} must be {word}, got {value!r}")
+        if not isinstance(self.store_layers, bool) and self.store_layers != "auto":
             raise ValueError(
                 f"store_layers must be true, false or 'auto', got {self.store_layers!r}"
             )
@@ -77,10 +92,10 @@ class ElmoSettings:
             raise ValueError(f"max_batch_tokens must be at least 1, got {self.max_batch_tokens}")
         if self.cache < 0:
             raise ValueError(f"cache must be at least 0, got {self.cache}")
-        if self.learn_rate_factor <= 0:
+        if not 0 < self.learn_rate_factor < math.inf:
             raise ValueError(f"learn_rate_factor must be above 0, got {self.learn_rate_factor}")
         check_precision(self.precision)
-        check_mix(self.mix)
+        object.__setattr__(self, "mix", check_mix(self.mix))
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> "ElmoSettings":

@@ -1,5 +1,6 @@
 """What `.vector`, `.has_vector` and `.similarity` mean: `doc.tensor`, which the
-`elmo` pipe sets, with and without static vectors in the vocab."""
+`elmo` pipe sets, with and without static vectors in the vocab. Where something has taken the
+tensor away, as spaCy's `doc_cleaner` does, they mean what they mean in spaCy."""
 
 import warnings
 from typing import Any, Union
@@ -12,6 +13,7 @@ from thinc.types import Floats2d, Floats3d
 KEPT = "elmo_tensor"
 
 Mix = Union[str, int, list[float]]
+Item = Union[Doc, Span, Token]
 
 
 def set_hooks(doc: Doc) -> None:
@@ -53,10 +55,10 @@ def restore_vectors(doc: Doc) -> Doc:
     tensor = doc.user_data.pop(KEPT, None)
     if tensor is not None:
         doc.tensor = tensor
-    if len(doc.tensor) != len(doc):
+    if len(doc) and not _has_rows(doc):
         raise ValueError(
             f"no contextual vectors to restore: the Doc has {len(doc)} tokens and a tensor of "
-            f"shape {doc.tensor.shape}. Call keep_vectors(doc) before adding it to a "
+            f"shape {np.shape(doc.tensor)}. Call keep_vectors(doc) before adding it to a "
             f"DocBin(store_user_data=True)."
         )
     set_hooks(doc)
@@ -65,23 +67,25 @@ def restore_vectors(doc: Doc) -> Doc:
 
 def token_vector(token: Token) -> np.ndarray:
     """RETURNS (numpy.ndarray): The token's row of the tensor. *Shape:* `(width,)`"""
-    return token.doc.tensor[token.i]
+    return token.doc.tensor[token.i] if _has_rows(token.doc) else _without_hooks(token).vector
 
 
 def span_vector(span: Span) -> np.ndarray:
     """RETURNS (numpy.ndarray): Mean of the span's tokens. *Shape:* `(width,)`"""
+    if not _has_rows(span.doc):
+        return _without_hooks(span).vector
     return _mean(span.doc.tensor[span.start : span.end])
 
 
 def doc_vector(doc: Doc) -> np.ndarray:
     """RETURNS (numpy.ndarray): Mean of the Doc's tokens. *Shape:* `(width,)`"""
-    return _mean(doc.tensor)
+    return _mean(doc.tensor) if _has_rows(doc) else _without_hooks(doc).vector
 
 
-def has_vector(item: Union[Doc, Span, Token]) -> bool:
-    """RETURNS (bool): Whether there is a contextual vector."""
-    doc = item if isinstance(item, Doc) else item.doc
-    return doc.tensor.size > 0
+def has_vector(item: Item) -> bool:
+    """RETURNS (bool): Whether there is a contextual vector, or without a tensor a static one."""
+    doc = _doc_of(item)
+    return doc.tensor.size > 0 if _has_rows(doc) else _without_hooks(item).has_vector
 
 
 def token_similarity(token: Token, other: Any) -> float:
@@ -92,7 +96,7 @@ def token_similarity(token: Token, other: Any) -> float:
     other (Union[Doc, Span, Token, Lexeme]): What to compare it with.
     RETURNS (float): The similarity, from -1 to 1.
     """
-    if not isinstance(other, Lexeme):
+    if not isinstance(other, Lexeme) or not _has_rows(token.doc):
         return similarity(token, other)
     if token.orth == other.orth:
         return 1.0
@@ -101,7 +105,7 @@ def token_similarity(token: Token, other: Any) -> float:
     return float(token.lex.similarity(other))
 
 
-def similarity(item: Union[Doc, Span, Token], other: Any) -> float:
+def similarity(item: Item, other: Any) -> float:
     """Cosine of two vectors, 0 if one of them is missing, as a Lexeme's is.
 
     item (Union[Doc, Span, Token]): One.
@@ -109,6 +113,9 @@ def similarity(item: Union[Doc, Span, Token], other: Any) -> float:
     RETURNS (float): The similarity, from -1 to 1.
     RAISES (ValueError): The vectors are of different widths.
     """
+    plain, other = _without_hooks(item), _without_hooks(other)
+    if plain is not item and not (not isinstance(other, Lexeme) and has_hooks(_doc_of(other))):
+        return float(plain.similarity(other))
     if isinstance(other, Lexeme):
         return _no_lexeme_vector(other)
     one, two = np.asarray(item.vector), np.asarray(other.vector)
@@ -121,6 +128,29 @@ def similarity(item: Union[Doc, Span, Token], other: Any) -> float:
             f"the two texts come from different pipelines"
         )
     return float((np.dot(one, two) / norms).item())
+
+
+def _doc_of(item: Item) -> Doc:
+    return item if isinstance(item, Doc) else item.doc
+
+
+def _has_rows(doc: Doc) -> bool:
+    """Check whether each token has a row of the tensor."""
+    return np.ndim(doc.tensor) == 2 and len(doc.tensor) == len(doc)
+
+
+def _without_hooks(item: Any) -> Any:
+    """Copy the words of what has our hooks and no contextual vectors, so that spaCy answers. A
+    copy, because the tensor may come back."""
+    if (
+        not isinstance(item, (Doc, Span, Token))
+        or not has_hooks(_doc_of(item))
+        or _has_rows(_doc_of(item))
+    ):
+        return item
+    words = [item.text] if isinstance(item, Token) else [token.text for token in item]
+    doc = Doc(item.vocab, words)
+    return doc[0] if isinstance(item, Token) else doc[:] if isinstance(item, Span) else doc
 
 
 def _no_lexeme_vector(lexeme: Lexeme) -> float:
@@ -161,13 +191,21 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
     return np.tensordot(weights.astype("float32"), layers, axes=1)
 
 
-def check_mix(mix: Mix) -> None:
+def check_mix(mix: Any) -> Mix:
     """Check a mix as far as it can be without the layers.
 
-    mix (Union[str, int, List[float]]): As `mix_layers` takes it.
+    mix (Union[str, int, Sequence[float]]): As `mix_layers` takes it.
+    RETURNS (Union[str, int, List[float]]): The same, as it can be written in a config.
     RAISES (ValueError): It is none.
     """
-    if isinstance(mix, bool) or (isinstance(mix, str) and mix not in ("average", "top")):
+    if mix in ("average", "top") if isinstance(mix, str) else type(mix) is int:
+        return mix
+    try:
+        weights = np.asarray(mix, dtype="float64")
+    except (TypeError, ValueError):
+        weights = np.empty(0)
+    if isinstance(mix, str) or weights.ndim != 1 or not weights.size or np.isnan(weights).any():
         raise ValueError(
             f"mix must be 'average', 'top', the number of a layer or a list of weights, got {mix!r}"
         )
+    return weights.tolist()

@@ -69,6 +69,12 @@ class BiLMShim(Shim):
 
     @settings.setter
     def settings(self, settings: ElmoSettings) -> None:
+        for name in ("weights", "align"):
+            if self.is_loaded and getattr(settings, name) != getattr(self._settings, name):
+                raise ValueError(
+                    f"{name} cannot be changed when the weights have been read. Give it to "
+                    f"nlp.add_pipe; for other weights use the pipe's set_bilm(read_weights(PATH))"
+                )
         self._settings = settings
         if self._model is not None:
             _apply(settings, self._model)
@@ -113,6 +119,7 @@ class BiLMShim(Shim):
         if weights is None:
             raise ValueError(f"the language model has no weights. {HOW_TO_GIVE_WEIGHTS}")
         bilm = weights() if callable(weights) else read_weights(weights)
+        check_bilm(bilm)
         # Sizes that nobody set may follow the weights; others are a promise.
         follow = self.sizes_may_follow and self.config == BiLMConfig()
         n_layers = self.config.n_layers
@@ -133,6 +140,7 @@ class BiLMShim(Shim):
 
     def set(self, bilm: "BiLM") -> None:
         """Take over a module."""
+        check_bilm(bilm)
         self.config = bilm.config
         _apply(self.settings, bilm)
         device = get_torch_default_device()
@@ -255,6 +263,21 @@ class BiLMShim(Shim):
         data = state.pop("_model")
         self.__dict__.update(state, _model=None, waiting=WeakKeyDictionary())
         self.from_bytes(data)
+
+
+def check_bilm(bilm: object) -> None:
+    """Check what a reader of weights returned.
+
+    bilm (object): It should be a BiLM.
+    RAISES (ValueError): It is something else.
+    """
+    from ..bilm.model import BiLM
+
+    if not isinstance(bilm, BiLM):
+        raise ValueError(
+            f"a reader of weights must return a language model, as "
+            f"spacy_elmo.weights.read_weights does, got {type(bilm).__name__}"
+        )
 
 
 def _apply(settings: ElmoSettings, bilm: "BiLM") -> None:

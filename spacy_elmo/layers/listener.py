@@ -14,6 +14,8 @@ from .scalar_mix import Layers, Vectors
 
 Report = Callable[[Layers], None]
 
+TRAINED_ON = "trained_on"  # attribute of the model, which is saved: name of the pipe
+
 
 class Upstream(Protocol):
     """The pipe that a listener listens to."""
@@ -39,6 +41,7 @@ class _Link:
 
     def __init__(self) -> None:
         self.upstream: Optional[Upstream] = None
+        self.name = ""  # of the pipe, when it was connected
 
     def __deepcopy__(self, memo: object) -> "_Link":
         return self
@@ -52,7 +55,8 @@ class ElmoListener(Model):
     mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
     width (Optional[int]): Width of the language model, 2P; None for that of the pipe,
         when it is initialised.
-    upstream_name (str): Name of the pipe, or "*" for the nearest before the component.
+    upstream_name (str): Name of the pipe, or "*" for the nearest before the component. What the
+        listener is trained on is saved with its weights: then it asks for that pipe by name.
     grad_factor (float): Multiplies the gradient that is reported.
     """
 
@@ -79,7 +83,22 @@ class ElmoListener(Model):
 
     @upstream.setter
     def upstream(self, upstream: Optional[Upstream]) -> None:
+        if upstream is not None and self.is_trained_on(upstream):
+            self.attrs[TRAINED_ON] = upstream.name
         self._link.upstream = upstream
+        self._link.name = "" if upstream is None else upstream.name
+
+    @property
+    def pipe_name(self) -> str:
+        """RETURNS (str): Name of the pipe that is asked for, or "*" for the nearest."""
+        return self.attrs.get(TRAINED_ON, "*") if self.upstream_name == "*" else self.upstream_name
+
+    def is_trained_on(self, pipe: Upstream) -> bool:
+        """RETURNS (bool): Whether no pipe is named in the config, and it was trained on this one,
+        which may have another name since."""
+        name = self.pipe_name
+        is_renamed = self._link.upstream is pipe and self._link.name == name
+        return self.upstream_name == "*" and (is_renamed or pipe.name == name)
 
     @property
     def mix(self) -> Model[Layers, Vectors]:
@@ -99,6 +118,7 @@ def forward(
     elif model.upstream is None:
         raise no_upstream(model)
     else:
+        model.attrs[TRAINED_ON] = model.upstream.name
         layers, report = model.upstream.training_layers(docs, model)
     for doc, values in zip(docs, layers):
         check_layers(doc, values, width=model.get_dim("nO"))
@@ -116,6 +136,7 @@ def forward(
 def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -> None:
     if model.upstream is None:
         raise no_upstream(model)
+    model.attrs[TRAINED_ON] = model.upstream.name
     n_layers, width = model.upstream.sizes
     if model.has_dim("nO") is None:
         model.set_dim("nO", width)
@@ -127,7 +148,7 @@ def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -
 
 def no_upstream(model: ElmoListener) -> ValueError:
     """RETURNS (ValueError): What is wrong where no pipe stands before the component."""
-    name = "elmo" if model.upstream_name == "*" else model.upstream_name
+    name = "elmo" if model.pipe_name == "*" else model.pipe_name
     return ValueError(
         f"a component listens to '{name}', but no pipe of that name with factory 'elmo' stands "
         f'before it: write pipeline = ["{name}", ...] in [nlp], the components that listen '
@@ -157,12 +178,12 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
 
 def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
     """The layers that the pipe stored; None, with a warning, where it did not run."""
-    if model.upstream is None:
-        layers = [doc._.elmo for doc in docs]
-    else:
+    name = model.pipe_name
+    if model.upstream is not None:
         # span.as_doc() keeps hooks and loses layers: spaCy's entity_linker reads such Docs.
         model.upstream.annotate([d for d in docs if d._.elmo is None and has_hooks(d)])
-        layers = [get_layers(doc, model.upstream.name) for doc in docs]
+        name = model.upstream.name
+    layers = [doc._.elmo if name == "*" else get_layers(doc, name) for doc in docs]
     absent = sum(values is None for values in layers)
     if not absent:
         return layers
@@ -174,7 +195,7 @@ def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
     if not model.has_warned and any(len(doc) for doc in docs):
         model.has_warned = True
         warnings.warn(
-            f"no ELMo layers on the Docs: the pipe '{model.upstream_name}' that this component "
+            f"no ELMo layers on the Docs: the pipe '{name}' that this component "
             f"listens to is disabled, or stands after it. It predicts from zeros.",
             stacklevel=2,
         )

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
+import srsly
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
@@ -20,6 +21,7 @@ from ..embedding.vectors import Mix, mix_layers, set_hooks
 from ..files import atomic_write
 from ..layers.bilm import BiLMModel, Layers, follow_weights
 from ..weights.attribution import write_in_pipeline
+from .changes import apply_changes, changed_config, write_changes
 from .replacing import enable_replacing
 from .training import Training
 
@@ -61,15 +63,6 @@ def make_elmo(
     return Elmo(nlp.vocab, model, name, ElmoSettings.from_arguments(locals()))
 
 
-def _setting(name: str) -> Any:
-    """A setting as an attribute of the pipe."""
-
-    def write(pipe: "Elmo", value: Any) -> None:
-        pipe.settings = replace(pipe.settings, **{name: value})
-
-    return property(lambda pipe: getattr(pipe.settings, name), write)
-
-
 class Elmo(Training, TrainablePipe):
     """Sets contextual vectors, and gives the layers of the language model to
     the components that listen to it.
@@ -78,12 +71,8 @@ class Elmo(Training, TrainablePipe):
     model (Model[List[Doc], List[Floats3d]]): The language model.
     name (str): Name of the pipe.
     settings (ElmoSettings): The settings, which may be replaced as a whole, or one by one
-        as attributes of the pipe.
+        as attributes of the pipe. What is changed is saved.
     """
-
-    mix, frozen, store_layers, set_vectors, features = map(
-        _setting, ("mix", "frozen", "store_layers", "set_vectors", "features")
-    )
 
     def __init__(
         self,
@@ -96,9 +85,9 @@ class Elmo(Training, TrainablePipe):
         self.model = model
         self.name = name
         self.cfg: dict[str, Any] = {}
-        self.settings = settings
-        self._has_checked_language = False
         Training.__init__(self)
+        self.settings = self._made_with = settings
+        self._has_checked_language = False
         enable_replacing(self)
 
     @property
@@ -123,7 +112,7 @@ class Elmo(Training, TrainablePipe):
     @property
     def _stores_layers(self) -> bool:
         store = self.settings.store_layers
-        return bool(self._known_listeners) if store == "auto" else bool(store)
+        return self.has_listeners() if store == "auto" else bool(store)
 
     # Applying
 
@@ -198,38 +187,53 @@ class Elmo(Training, TrainablePipe):
     # Serialisation
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialise the weights.
+        """Serialise the weights and changed settings.
 
-        exclude (Iterable[str]): "model" leaves them out.
+        exclude (Iterable[str]): "model" leaves the weights out, "cfg" the settings.
         RETURNS (bytes): The pipe's state.
         """
         self._finish_reported()
-        return util.to_bytes({"model": self._shim.to_bytes}, exclude)
+        writers = {
+            "model": self._shim.to_bytes,
+            "cfg": lambda: srsly.json_dumps(self._changes()),
+        }
+        return util.to_bytes(writers, exclude)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load what `to_bytes` returned.
 
         bytes_data (bytes): The pipe's state.
-        exclude (Iterable[str]): "model" leaves the weights as they are.
+        exclude (Iterable[str]): "model" leaves the weights as they are, "cfg" the settings.
         RETURNS (Elmo): The pipe itself.
         """
-        util.from_bytes(bytes_data, {"model": self._shim.from_bytes}, exclude)
+
+        def read_settings(data: bytes) -> None:
+            changes = srsly.json_loads(data)
+            if self._shim.is_loaded:  # the weights come with the bytes, aligned
+                changes = {n: v for n, v in changes.items() if n not in ("weights", "align")}
+            self.settings = apply_changes(self.settings, changes)
+
+        readers = {"cfg": read_settings, "model": self._shim.from_bytes}
+        util.from_bytes(bytes_data, readers, exclude)
         follow_weights(self.model)
         return self
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Write the weights, as `model.safetensors`; and where the folder is in that of a
-        pipeline, what is to be said of them (`LICENSES_SOURCES`, `license` in meta.json).
+        pipeline, changed settings (`config.cfg`) and the weights' attribution
+        (`LICENSES_SOURCES`, `license` in meta.json).
 
         path (Union[str, Path]): The pipe's folder.
         exclude (Iterable[str]): "model" leaves them out.
         """
         self._finish_reported()
+        changes = self._changes()  # before anything is written
         # Another file, never other bytes in the one that the weights may be in.
         writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
         util.to_disk(path, writers, exclude)
         if self._shim.is_loaded and "model" not in exclude:
             write_in_pipeline(self.bilm.provenance, Path(path).parent, self.name)
+        write_changes(changes, Path(path).parent, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load what `to_disk` wrote; the weights' original path is not needed.
@@ -241,6 +245,9 @@ class Elmo(Training, TrainablePipe):
         util.from_disk(path, {MODEL_FILE: self._shim.from_file}, exclude)
         follow_weights(self.model)
         return self
+
+    def _changes(self) -> dict[str, Any]:
+        return changed_config(self._made_with, self.settings)
 
     def _check_language(self) -> None:
         """Warn once of weights of another language, as far as they say of which they are."""
@@ -255,3 +262,16 @@ class Elmo(Training, TrainablePipe):
                 f"spacy elmo download --list` names weights of other languages.",
                 stacklevel=3,
             )
+
+
+def _setting(name: str) -> property:
+    """Make a setting an attribute of the pipe."""
+
+    def write(pipe: Elmo, value: Any) -> None:
+        pipe.settings = replace(pipe.settings, **{name: value})
+
+    return property(lambda pipe: getattr(pipe.settings, name), write)
+
+
+for _field in fields(ElmoSettings):
+    setattr(Elmo, _field.name, _setting(_field.name))

@@ -46,7 +46,7 @@ class Training(Listening):
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
         self._finish_batch()
-        if not self._known_listeners:
+        if not self.has_listeners():
             return losses
         docs = [example.predicted for example in examples]
         layers, backprop = self.model(docs, is_train=True)

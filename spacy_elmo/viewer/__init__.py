@@ -98,7 +98,7 @@ def _senses(
 def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
     """The layers of a Doc, as far as it has them, and its vectors."""
     layers = doc._.elmo if doc.has_extension("elmo") else None
-    mix = doc.tensor if len(doc) and doc.tensor.ndim == 2 else None
+    mix = doc.tensor if len(doc) and np.ndim(doc.tensor) == 2 else None
     if layers is None:
         if mix is None:
             raise ValueError(

@@ -143,3 +143,65 @@ def test_impossible_mixes(mix, make_nlp):
 
 def test_blank_vocab_import_has_no_hooks():
     assert "vector" not in spacy.blank("en")("a").user_token_hooks
+
+
+@pytest.fixture(params=["no static vectors", "static vectors"])
+def cleaned(request, make_nlp):
+    """A Doc whose tensor `doc_cleaner` has removed, and spaCy's own of the same text."""
+    nlp = make_nlp()
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
+    if request.param == "static vectors":
+        for word in ("bank", "river", "money"):
+            nlp.vocab.set_vector(word, np.random.default_rng(len(word)).normal(size=7))
+    return nlp(TEXT), nlp.make_doc(TEXT)
+
+
+@pytest.mark.filterwarnings("ignore:.*W00[78].*")
+@pytest.mark.parametrize("take", [lambda doc: doc, lambda doc: doc[1:5], lambda doc: doc[1]])
+def test_without_tensor_all_is_as_in_spacy(cleaned, take):
+    ours, theirs = map(take, cleaned)
+    assert ours.has_vector == theirs.has_vector
+    np.testing.assert_array_equal(ours.vector, theirs.vector)
+    assert ours.vector_norm == theirs.vector_norm
+    doc, plain = cleaned
+    for other in (
+        lambda doc: doc,
+        lambda doc: doc[4:5],
+        lambda doc: doc[7],
+        lambda doc: doc[9],
+        lambda doc: doc.vocab["river"],
+        lambda doc: doc.vocab["the"],
+    ):
+        assert ours.similarity(other(doc)) == theirs.similarity(other(plain))
+        assert ours.similarity(other(plain)) == theirs.similarity(other(plain))
+    assert doc[:0].has_vector == plain[:0].has_vector
+    np.testing.assert_array_equal(doc[:0].vector, plain[:0].vector)
+
+
+def test_a_tensor_that_comes_back_is_read_again(nlp):
+    doc = keep_vectors(nlp(TEXT))
+    vector, doc.tensor = doc[1].vector, None
+    assert doc[1].vector.shape == (nlp.vocab.vectors_length,)
+    np.testing.assert_array_equal(restore_vectors(doc)[1].vector, vector)
+    doc.tensor = None
+    with pytest.raises(ValueError, match="keep_vectors"):
+        restore_vectors(doc)
+
+
+def test_one_of_two_without_tensor(make_nlp):
+    nlp = make_nlp()
+    nlp.vocab.set_vector("bank", np.ones(7))
+    doc, other = nlp(TEXT), nlp(TEXT)
+    other.tensor = None
+    for one, two in ((doc, other), (other, doc)):
+        with pytest.raises(ValueError, match="different"):
+            one[1].similarity(two[1])
+
+
+def test_joined_docs_lose_the_hooks(nlp):
+    docs = [nlp(TEXT), nlp(""), nlp("Money !")]
+    joined = Doc.from_docs(docs)
+    assert joined[1].similarity(joined[7]) == 1.0  # of equal words, by spaCy
+    restore_vectors(joined)
+    assert joined[1].similarity(joined[7]) == docs[0][1].similarity(docs[0][7])
+    np.testing.assert_array_equal(joined[11].vector, docs[2][0].vector)

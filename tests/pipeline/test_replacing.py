@@ -1,12 +1,17 @@
+import logging
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import spacy
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from spacy.util import load_model_from_config
+from thinc.api import Config
 
 from spacy_elmo.pipeline.mixes import learned_mixes
 
-from components import concat_both, examples, listener, ner, tagger, textcat
+from components import concat_both, concat_input, embed, examples, listener, ner, tagger, textcat
 
 SETUPS = {
     "tagger": (tagger(listener()), ["model.tok2vec"]),
@@ -121,3 +126,112 @@ def test_copies_have_optimizer_keys_of_their_own(make_nlp):
         ids.extend(shim.id for shim in node.shims)
         assert not {"replace_listener", "replace_listener_cfg"} & set(node.attrs)  # the pipe's
     assert len(set(ids)) == 2
+
+
+def beside(first, second):
+    block = {"@architectures": "spacy-elmo.OutputConcat.v1"}
+    return {**block, "tok2vec": first, "elmo": second}
+
+
+# Components, and the paths of their listeners to `elmo`.
+LISTENING = {
+    "alone": (tagger(listener()), ["model.tok2vec"]),
+    "input": (tagger(concat_input()), ["model.tok2vec.embed.elmo"]),
+    "output": (tagger(beside(embed(), listener())), ["model.tok2vec.elmo"]),
+    "both": (ner(concat_both()), ["model.tok2vec.elmo", "model.tok2vec.tok2vec.embed.elmo"]),
+}
+
+
+def paths_of(config, prefix=""):
+    for name, value in config.items():
+        yield f"{prefix}{name}"
+        if isinstance(value, dict):
+            yield from paths_of(value, f"{prefix}{name}.")
+
+
+@pytest.mark.parametrize("kind", LISTENING)
+def test_other_paths_are_refused_and_change_nothing(make_nlp, kind):
+    config, listeners = LISTENING[kind]
+    nlp = make_nlp()
+    name = "ner" if kind == "both" else "tagger"
+    nlp.add_pipe(name, config=config)
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    before, weights = nlp.config.to_str(), nlp.get_pipe(name).model.to_bytes()
+    others = [path for path in paths_of(config) if path not in listeners]
+    assert len(others) > 5
+    wrong = [[path, *listeners[1:]] for path in others]
+    if kind == "both":
+        wrong += [[listeners[0], path] for path in (*others, listeners[0])]
+    for paths in wrong:
+        with pytest.raises(ValueError, match="its listeners") as caught:
+            nlp.replace_listeners("elmo", name, paths)
+        assert all(repr(path) in str(caught.value) for path in listeners)
+    with pytest.raises(ValueError, match="list"):
+        nlp.replace_listeners("elmo", name, iter(listeners))
+    assert nlp.config.to_str() == before
+    assert nlp.get_pipe(name).model.to_bytes() == weights
+
+
+def test_a_wrong_path_in_a_config_is_refused_before_the_training(make_nlp, tmp_path):
+    nlp = make_nlp()
+    nlp.add_pipe("tagger", config=tagger(concat_input()))
+    batch = examples(nlp)
+    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    expected = answers(nlp("Maria swims"))
+    nlp.to_disk(tmp_path / "source")
+
+    def sourced(path):
+        component = {"source": str(tmp_path / "source"), "replace_listeners": [path]}
+        config = {
+            "nlp": {"lang": "en", "pipeline": ["tagger"]},
+            "components": {"tagger": component},
+        }
+        return load_model_from_config(Config(config), auto_fill=True)
+
+    with pytest.raises(ValueError, match=r"model\.tok2vec\.embed\.elmo"):
+        sourced("model.tok2vec")
+    sourced("model.tok2vec.embed.elmo").to_disk(tmp_path / "replaced")
+    assert answers(spacy.load(tmp_path / "replaced")("Maria swims")) == expected
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_each_path_keeps_the_settings_of_its_mix(make_nlp, reverse):
+    """They are needed where a saved config is trained from the start."""
+    first, second = concat_input(), listener(layer_norm=True)
+    first["embed"]["elmo"]["mix"]["l2"] = 0.5
+    nlp = make_nlp()
+    nlp.add_pipe("tagger", config=tagger(beside(first, second)))
+    paths = ["model.tok2vec.elmo", "model.tok2vec.tok2vec.embed.elmo"]
+    nlp.replace_listeners("elmo", "tagger", paths[::-1] if reverse else paths)
+    tok2vec = nlp.get_pipe_config("tagger")["model"]["tok2vec"]
+    mixes = tok2vec["elmo"]["mix"], tok2vec["tok2vec"]["embed"]["elmo"]["mix"]
+    assert [(mix["layer_norm"], mix["l2"]) for mix in mixes] == [(True, 0.0), (False, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("frozen", "frozen_components", "codes"),
+    [
+        (True, ["tagger"], []),
+        (False, ["tagger"], ["W087"]),  # which is true: the layers change under the tagger
+        (True, ["elmo"], []),
+        (False, ["elmo"], []),
+    ],
+)
+def test_train_warns_of_what_is_true(
+    make_nlp, frozen, frozen_components, codes, tmp_path, caplog, monkeypatch
+):
+    nlp = make_nlp(frozen=frozen)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    nlp.to_disk(tmp_path / "source")
+    DocBin(docs=[example.reference for example in batch]).to_disk(tmp_path / "data.spacy")
+    config = Config(nlp.config)
+    for name in ("elmo", "tagger"):
+        config["components"][name] = {"source": str(tmp_path / "source")}
+    config["paths"].update(train=str(tmp_path / "data.spacy"), dev=str(tmp_path / "data.spacy"))
+    config["training"]["frozen_components"] = frozen_components
+    monkeypatch.setattr(logging.getLogger("spacy"), "propagate", True)
+    init_nlp(config)
+    assert [word for word in ("W086", "W087") if word in caplog.text] == codes

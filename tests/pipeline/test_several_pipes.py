@@ -1,5 +1,7 @@
 """Several language models in one pipeline, each with listeners of its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import spacy
@@ -12,8 +14,10 @@ from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.vectors import get_layers, keep_vectors, restore_vectors
 from spacy_elmo.weights import read_weights
 
+import reference
 from commands import run_elmo, run_python
 from components import examples, listen_to_both, listener, tagger, textcat
+from models import TINY_OPTIONS
 
 TEXT = "Maria sat on the bank of the river"
 LISTENER = "spacy-elmo.ElmoListener.v1"
@@ -203,8 +207,118 @@ def test_any_is_the_nearest_pipe_before(make_nlp, narrow_weights):
     batch = examples(nlp)
     nlp.update(batch, sgd=nlp.initialize(lambda: batch))
     assert [row["upstream"] for row in learned_mixes(nlp)] == ["elmo", "elmo_news"]
-    nlp.remove_pipe("elmo_news")
-    assert nlp.get_pipe("elmo").listening_components == ["tagger", "textcat"]
+    nlp.remove_pipe("elmo_news")  # what a component was trained on stays its own
+    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
+
+
+@pytest.fixture
+def two_of_a_width(tiny_weights, tmp_path):
+    """A folder of a pipeline with two pipes of equal sizes; the tagger was trained on the nearer
+    one, `second`. Beside it are the outputs of its tok2vec."""
+    other = reference.write_hdf5(
+        tmp_path / "other", TINY_OPTIONS, reference.random_datasets(TINY_OPTIONS, seed=3)
+    )
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", name="first", config={"weights": str(tiny_weights)})
+    nlp.add_pipe("elmo", name="second", config={"weights": str(other)})
+    trained(nlp, {"tagger": tagger({"@architectures": LISTENER})})
+    nlp.to_disk(tmp_path / "pipeline")
+    mean = layers_of(other, TEXT).mean(0)
+    assert np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
+    return tmp_path / "pipeline", mean
+
+
+def vectors_of(nlp):
+    return nlp.get_pipe("tagger").model.get_ref("tok2vec").predict([nlp(TEXT)])[0]
+
+
+def disabled_and_enabled(nlp):
+    nlp.disable_pipe("second")
+    nlp.enable_pipe("second")
+
+
+def renamed_and_saved(nlp):
+    nlp.rename_pipe("second", "renamed")
+    nlp.to_disk(nlp.path)
+    return spacy.load(nlp.path)
+
+
+def sourced(nlp):
+    """Pipes from another pipeline, of which one gets another name."""
+    new = spacy.blank("en")
+    for name in ("second", "first", "tagger"):
+        new.add_pipe(name, source=nlp, name="renamed" if name == "second" else name)
+    return new
+
+
+def one_more_before(nlp):
+    other = spacy.load(nlp.path)
+    nlp.add_pipe("first", name="third", source=other, before="tagger")
+    nlp.to_disk(nlp.path)
+    return spacy.load(nlp.path)
+
+
+def trained_on(nlp):
+    batch = examples(nlp)
+    nlp.add_pipe("first", name="third", source=spacy.load(nlp.path), before="tagger")
+    nlp.initialize(lambda: batch)
+    nlp.update(batch, sgd=nlp.create_optimizer())
+
+
+def initialized_while_it_is_disabled(nlp):
+    """As `spacy train` does with frozen components."""
+    with nlp.select_pipes(disable=["second"]):
+        nlp.initialize(lambda: examples(nlp))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        disabled_and_enabled,
+        one_more_before,
+        renamed_and_saved,
+        sourced,
+        trained_on,
+        initialized_while_it_is_disabled,
+    ],
+)
+def test_any_stays_the_pipe_it_was_trained_on(two_of_a_width, change):
+    folder, mean = two_of_a_width
+    nlp = spacy.load(folder)
+    nlp = change(nlp) or nlp
+    assert np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_any_loaded_with_a_pipe_disabled(two_of_a_width, name):
+    """The pipe that it was trained on is connected even if it was disabled when it was loaded."""
+    folder, mean = two_of_a_width
+    nlp = spacy.load(folder, disable=[name])
+    if name == "second":
+        nlp.get_pipe("first").settings = replace(nlp.get_pipe("first").settings, store_layers=True)
+        with pytest.warns(UserWarning, match="'second'.*zeros"):
+            assert not vectors_of(nlp).any()
+        nlp.enable_pipe("second")
+    assert np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
+
+
+@pytest.mark.parametrize("upstream", ["*", "second"])
+def test_a_pipe_that_is_excluded_is_not_replaced_by_another(two_of_a_width, upstream):
+    folder, _ = two_of_a_width
+    config = {"components": {"tagger": {"model": {"tok2vec": {"upstream": upstream}}}}}
+    nlp = spacy.load(folder, exclude=["second"], config=config)
+    nlp.get_pipe("first").settings = replace(nlp.get_pipe("first").settings, store_layers=True)
+    with pytest.warns(UserWarning, match="'second'.*zeros"):
+        assert not vectors_of(nlp).any()
+
+
+def test_a_pipe_that_the_config_names_comes_before_what_it_was_trained_on(two_of_a_width):
+    folder, mean = two_of_a_width
+    config = {"components": {"tagger": {"model": {"tok2vec": {"upstream": "first"}}}}}
+    nlp = spacy.load(folder, config=config)
+    assert nlp.get_pipe("first").listening_components == ["tagger"]
+    assert nlp.get_pipe("second").listening_components == []
+    assert np.abs(vectors_of(nlp) - mean).max() > 0.1 * np.abs(mean).max()
 
 
 @pytest.mark.parametrize("disabled", ["elmo", "elmo_news"])

@@ -173,3 +173,11 @@ def test_docs_without_vectors(nlp):
         render(doc, word="bank", jupyter=False)
     with pytest.raises(ValueError, match="not a pipeline"):
         render(nlp, word="bank", jupyter=False)
+
+
+def test_docs_without_tensor(nlp):
+    """spaCy's `doc_cleaner` removes it; the layers are shown."""
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
+    section = section_of(render(list(nlp.pipe(TEXTS)), word="bank", jupyter=False))
+    assert section["views"] == ["layer 0", "layer 1", "layer 2"]
+    assert section["words"][0]["total"] == 6

@@ -1,0 +1,68 @@
+"""Settings that were changed after a pipe was made, in what is saved.
+
+spaCy writes the config that a pipe was made from. A changed setting goes into `config.cfg` beside
+the pipe's folder, so that the file shows what acts, and overrides of `spacy.load` still win. It
+goes into the pipe's own bytes for `to_bytes`, which has no such file."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from spacy.util import load_config
+
+from ..embedding.segmenters import segmenter_config
+from ..embedding.settings import ElmoSettings
+from ..files import atomic_write
+from ..registry import registry
+
+CONFIG_FILE = "config.cfg"
+BLOCKS = ("segmenter", "features")  # settings that a registered function makes
+
+
+def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
+    """Find the settings that were changed.
+
+    made (ElmoSettings): The settings that the pipe was made with.
+    now (ElmoSettings): Its settings.
+    RETURNS (dict): The changed ones, in the form of a config.
+    RAISES (ValueError): A segmenter or a place for kept features has no config.
+    """
+    names = (one.name for one in fields(ElmoSettings))
+    return {
+        name: _config_of(name, getattr(now, name))
+        for name in names
+        if getattr(made, name) != getattr(now, name)
+    }
+
+
+def write_changes(changes: Mapping[str, Any], folder: Path, pipe: str) -> None:
+    """Write changed settings into the config of a pipeline.
+
+    changes (Mapping[str, Any]): What `changed_config` returned.
+    folder (Path): The pipeline's folder; others are left as they are.
+    pipe (str): Name of the pipe.
+    """
+    file = folder / CONFIG_FILE
+    if not changes or not file.is_file():
+        return
+    config = load_config(file, interpolate=False)
+    if pipe in config.get("components", {}):
+        config["components"][pipe].update(changes)
+        atomic_write(file, config.to_str())
+
+
+def apply_changes(settings: ElmoSettings, changes: Mapping[str, Any]) -> ElmoSettings:
+    """RETURNS (ElmoSettings): The settings with changes, which have the form of a config."""
+    blocks = {name: value for name, value in changes.items() if name in BLOCKS and value}
+    return replace(settings, **{**changes, **registry.resolve(blocks)})
+
+
+def _config_of(name: str, value: Any) -> Any:
+    if name == "segmenter":
+        return segmenter_config(value)
+    if name == "features":
+        return None if value is None else value.config()
+    if name == "weights" and callable(value):
+        return None  # they are saved with the pipe
+    return str(value) if isinstance(value, Path) else value

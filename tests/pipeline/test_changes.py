@@ -1,0 +1,199 @@
+"""Settings that are changed on a pipe act as in a config, and are saved."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.util import load_config
+from thinc.api import SGD
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.registry import registry
+from spacy_elmo.weights import read_weights
+
+from components import examples, listener, tagger
+
+TEXT = "They sat on the bank of the river . Maria swims ."
+WINDOWS = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}
+# Values other than those of the pipe that `make` makes.
+CHANGES = {
+    "mix": "average",
+    "initial_state": "zeros",
+    "segmenter": WINDOWS,
+    "frozen": False,
+    "learn_rate_factor": 0.25,
+    "store_layers": True,
+    "set_vectors": False,
+    "max_batch_tokens": 5,
+    "cache": 3,
+    "precision": "bfloat16",
+    "features": None,
+}
+
+
+def value_of(name):
+    value = CHANGES[name]
+    return registry.resolve({name: value})[name] if isinstance(value, dict) else value
+
+
+def behavior(nlp, monkeypatch):
+    """What depends on the settings."""
+    calls = []
+    embed = BiLM.embed
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            BiLM, "embed", lambda self, *a, **k: calls.append(len(a[0])) or embed(self, *a, **k)
+        )
+        doc = nlp(TEXT)
+        pipe = nlp.get_pipe("elmo")
+        seen = [doc.tensor, doc._.elmo, doc.has_vector, doc.vector, pipe.bilm.cache.capacity]
+        nlp.add_pipe("tagger", config=tagger(listener()))
+        batch = examples(nlp)
+        nlp.initialize(lambda: batch)
+        rng = np.random.default_rng(0)
+        layer = nlp.get_pipe("tagger").model.get_ref("output_layer")
+        layer.set_param("W", rng.normal(size=layer.get_param("W").shape).astype("f"))
+        for _ in range(2):
+            nlp.update(batch, sgd=SGD(0.1))
+    return [*seen, calls, pipe.bilm.stacks[0][0].bias.detach().numpy().copy()]
+
+
+def are_equal(one, other):
+    return all(
+        (a is None) == (b is None) and (a is None or np.array_equal(a, b))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_setting_acts_as_in_a_config_and_is_saved(make_nlp, name, tmp_path, monkeypatch):
+    given = {"frozen": False} if name == "learn_rate_factor" else {}
+    expected = behavior(make_nlp(**given, **{name: CHANGES[name]}), monkeypatch)
+    assert not are_equal(behavior(make_nlp(**given), monkeypatch), expected)
+    nlp = make_nlp(**given)
+    setattr(nlp.get_pipe("elmo"), name, value_of(name))
+    nlp.to_disk(tmp_path)
+    from_bytes = make_nlp(**given).from_bytes(nlp.to_bytes())
+    assert getattr(from_bytes.get_pipe("elmo"), name) == value_of(name)
+    for each in (nlp, spacy.load(tmp_path)):
+        assert getattr(each.get_pipe("elmo"), name) == value_of(name)
+        assert are_equal(behavior(each, monkeypatch), expected)
+    assert load_config(tmp_path / "config.cfg")["components"]["elmo"][name] == CHANGES[name]
+
+
+def test_an_override_comes_before_what_was_saved(make_nlp, tmp_path):
+    nlp = make_nlp()
+    nlp.get_pipe("elmo").mix = "average"
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path, config={"components": {"elmo": {"mix": "top"}}})
+    assert loaded.get_pipe("elmo").mix == "top"
+
+
+def test_a_change_of_the_model_is_saved_through_a_sourced_pipe(make_nlp, tmp_path):
+    """`bilm.precision` is the same setting; variables in the config stay."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", source=make_nlp(), name="other")
+    nlp.get_pipe("other").bilm.precision = "bfloat16"
+    nlp.config["paths"]["x"] = "y"
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("other").precision == "bfloat16"
+    text = (tmp_path / "config.cfg").read_text("utf8")
+    assert text.replace('"bfloat16"', '"float32"') == nlp.config.to_str().strip("\n")
+    (tmp_path / "alone").mkdir()
+    nlp.get_pipe("other").to_disk(tmp_path / "alone" / "pipe")  # no config beside it
+    assert [path.name for path in (tmp_path / "alone").iterdir()] == ["pipe"]
+
+
+def test_weights_and_alignment_act_until_the_weights_are_read(
+    make_nlp, narrow_weights, tmp_path, tiny_weights
+):
+    text = "They sat on the bank"
+    np.savetxt(tmp_path / "turn.txt", 2 * np.eye(10))
+    nlp = make_nlp(weights=None)
+    pipe = nlp.get_pipe("elmo")
+    pipe.weights, pipe.align = narrow_weights, tmp_path / "turn.txt"
+    expected, _ = read_weights(narrow_weights).embed([text.split()], "warm")
+    np.testing.assert_allclose(pipe.predict([nlp.make_doc(text)])[0], 2 * expected[0], atol=1e-5)
+    for name, value in (("weights", str(tiny_weights)), ("align", None)):
+        with pytest.raises(ValueError, match=f"{name} cannot be changed"):
+            setattr(pipe, name, value)
+    pipe.weights = narrow_weights  # as it is
+    nlp.to_disk(tmp_path / "pipeline")
+    settings = load_config(tmp_path / "pipeline" / "config.cfg")["components"]["elmo"]
+    assert settings["weights"] == str(narrow_weights)
+    again = spacy.load(tmp_path / "pipeline").get_pipe("elmo")
+    np.testing.assert_allclose(again.predict([nlp.make_doc(text)])[0], 2 * expected[0], atol=1e-5)
+    other = make_nlp()
+    other("a")
+    other.from_bytes(nlp.to_bytes())
+    np.testing.assert_array_equal(other(text).tensor, nlp(text).tensor)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("frozen", "no"),
+        ("set_vectors", 1),
+        ("store_layers", 0),
+        ("max_batch_tokens", 1.5),
+        ("max_batch_tokens", True),
+        ("cache", "many"),
+        ("learn_rate_factor", float("nan")),
+        ("precision", "float8"),
+        ("initial_state", "cold"),
+        ("mix", {"top": 1}),
+        ("mix", None),
+        ("mix", [0.1, float("nan")]),
+        ("segmenter", "spacy-elmo.doc.v1"),
+        ("weights", 3),
+        ("align", 3),
+    ],
+)
+def test_what_cannot_be_saved_is_refused(make_nlp, name, value):
+    pipe = make_nlp().get_pipe("elmo")
+    before = getattr(pipe, name)
+    with pytest.raises(ValueError, match=name):
+        setattr(pipe, name, value)
+    assert getattr(pipe, name) is before
+
+
+def test_a_mix_of_numpy_is_saved(make_nlp, tmp_path):
+    nlp = make_nlp()
+    nlp.get_pipe("elmo").mix = np.asarray([0.5, 0.25, 0.25], dtype="float32")
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("elmo").mix == [0.5, 0.25, 0.25]
+
+
+def test_layers_that_are_listened_to_are_stored(make_nlp):
+    """Otherwise the pipeline is saved, and cannot be loaded."""
+    nlp = make_nlp()
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    with pytest.raises(ValueError, match="'tagger' listens to 'elmo'.*store_layers"):
+        nlp.get_pipe("elmo").store_layers = False
+    assert nlp.get_pipe("elmo").store_layers == "auto"
+
+
+def test_the_tensor_of_a_tok2vec_is_left_alone(make_nlp):
+    """As it is where `set_vectors` comes from the config."""
+    nlp = make_nlp(set_vectors=False)
+    nlp.add_pipe("tok2vec", first=True)
+    block = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96}
+    nlp.add_pipe("tagger", config=tagger(block))
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    expected = nlp(TEXT).tensor
+    nlp.get_pipe("elmo").set_vectors = True
+    np.testing.assert_array_equal(nlp(TEXT).tensor, expected)
+
+
+@pytest.mark.parametrize("read", [lambda: torch.nn.Linear(2, 2), dict, lambda: None])
+def test_a_reader_of_something_else(make_nlp, read):
+    nlp = make_nlp(weights=None)
+    pipe = nlp.get_pipe("elmo")
+    pipe.weights = read
+    with pytest.raises(ValueError, match=f"got {type(read()).__name__}"):
+        nlp("a b")
+    with pytest.raises(ValueError, match=f"got {type(read()).__name__}"):
+        nlp.initialize(lambda: examples(nlp))
+    with pytest.raises(ValueError, match=f"got {type(read()).__name__}"):
+        pipe.set_bilm(read())
