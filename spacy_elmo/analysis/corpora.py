@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Optional
 
 from spacy.tokens import Doc, DocBin
 from spacy.training.corpus import FILE_TYPE, walk_corpus
@@ -63,13 +64,13 @@ def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d
 
 
 def read_corpus_docs(
-    inputs: Sequence[str], *, format: str = "sentences", lang: str = "en"
+    inputs: Sequence[str], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[Doc]:
     """Read text, a Doc a sentence, and .spacy files, as they are.
 
     inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
     format (str): What text files hold: 'sentences' or 'text', as in `load_text`.
-    lang (str): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
     YIELDS (Doc): A Doc.
     RAISES (ValueError): A file is missing or cannot be read.
     """
@@ -85,7 +86,7 @@ def read_corpus_docs(
 
 
 def _all_docs(
-    files: Sequence[Path], annotated: Sequence[Path], format: str, lang: str
+    files: Sequence[Path], annotated: Sequence[Path], format: str, lang: Optional[str]
 ) -> Iterator[Doc]:
     vocab = Vocab()
     for sentence in read_sentences(files, format=format, lang=lang):

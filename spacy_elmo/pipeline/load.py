@@ -1,6 +1,7 @@
 """The language model of a pipeline, or of weights."""
 
 from pathlib import Path
+from typing import Optional
 
 import spacy
 from spacy.language import Language
@@ -31,6 +32,20 @@ def is_pipeline(name_or_path: str) -> bool:
     if path.exists():
         return (path / "config.cfg").is_file()
     return spacy.util.is_package(name_or_path)
+
+
+def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
+    """Find the language of a model's text.
+
+    nlp (Language): What `read_pipeline` returned.
+    name_or_path (str): The model, as it was given.
+    RETURNS (Optional[str]): The language; None if weights do not say theirs.
+    RAISES (ValueError): There are weights, which cannot be read.
+    """
+    if is_pipeline(name_or_path):
+        return nlp.lang
+    lang = elmo_pipe(nlp).bilm.provenance.get("lang")
+    return lang if isinstance(lang, str) else None
 
 
 def elmo_pipe(nlp: Language) -> Elmo:

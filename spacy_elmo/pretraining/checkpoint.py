@@ -138,6 +138,9 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     }
     known = comparable(config.model_copy(update=defaults))
     then = {name: value for name, value in known.items() if name in now} | content["config"]
+    if config.lang == "xx":
+        # Earlier versions wrote "en" if the config had no language; the text is compared below.
+        then["lang"] = "xx"
     differing = [
         f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(set(then) | set(now))

@@ -183,11 +183,16 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
     """
     _check_sections(config, source)
     corpus = config.get("corpus", {})
+    if corpus.get("format") == "text" and not config.get("nlp", {}).get("lang"):
+        raise ValueError(
+            f"{source}: [nlp] lang is not set: running text is split by the rules of its "
+            f"language, for example with `nlp.lang=en`"
+        )
     for name in ("train", "dev"):
         if not corpus.get(name):
             raise ValueError(
                 f"{source}: [corpus] {name} is not set: give a file, a folder or a glob, "
-                f"for example with --paths.{name} PATH"
+                f"for example with `paths.{name}=PATH`"
             )
     sizes = {key: value for key, value in config.get("model", {}).items() if key[0] != "@"}
     for section, given in {**config, "model": sizes}.items():
@@ -201,7 +206,7 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
     except ValueError as error:
         raise ValueError(f"{source}: [model] {error}") from error
     values: dict[str, Any] = {
-        "lang": config.get("nlp", {}).get("lang", "en"),
+        "lang": config.get("nlp", {}).get("lang") or "xx",
         "seed": config.get("system", {}).get("seed", 0),
         "bilm": bilm,
         **{section: config.get(section, {}) for section in _KINDS},

@@ -42,7 +42,7 @@ def prepare(
     output: Union[str, Path],
     *,
     format: str = "sentences",
-    lang: str = "en",
+    lang: Optional[str] = None,
     min_count: int = 2,
     max_size: int = 30_000,
     n_process: int = -1,
@@ -61,7 +61,7 @@ def prepare(
     output (Union[str, Path]): The corpus: a new or empty folder, or one of before.
     format (str): What text files hold: 'sentences', one a line, its tokens separated
         by spaces, or 'text', for spaCy to split.
-    lang (str): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
     min_count (int): Least count of a word of the vocabulary.
     max_size (int): Most words of the vocabulary, the special ones included.
     n_process (int): Processes that read; -1 is one a core.
@@ -79,7 +79,7 @@ def prepare(
         sentence, or the folder holds something else.
     RAISES (OSError): The disk is full, or another process writes to the folder.
     """
-    check_format(format)
+    check_format(format, lang)
     settings = {
         "format": format,
         "lang": lang,
@@ -173,6 +173,8 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
     manifest = read_manifest(output)
     if manifest is None:
         return False
+    if settings["lang"] is None:  # The corpus keeps the language that it was prepared with.
+        settings = {**settings, "lang": manifest["settings"].get("lang")}
     found = differences(manifest, files, settings)
     if found:
         raise ValueError(

@@ -30,10 +30,17 @@ Refuse = Callable[[int, str], None]
 NumberedSentences = Iterator[tuple[int, list[str]]]
 
 
-def check_format(format: str) -> None:
-    """RAISES (ValueError): It is no format of text files."""
+def check_format(format: str, lang: Optional[str]) -> None:
+    """Check how text files are read.
+
+    format (str): 'sentences' or 'text'.
+    lang (Optional[str]): Language of the text; None if it is not known.
+    RAISES (ValueError): There is no such format, or running text has no language.
+    """
     if format not in FORMATS:
         raise ValueError(f"format must be 'sentences' or 'text', got '{format}'")
+    if format == "text":
+        _check_lang(lang)
 
 
 def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Path]:
@@ -86,7 +93,7 @@ def _is_written(folder: Path) -> bool:
 
 
 def read_sentences(
-    files: Iterable[Path], *, format: str = "sentences", lang: str = "en"
+    files: Iterable[Path], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[list[str]]:
     """Read the sentences of files: `.txt` by line, `.jsonl` by line with a key
     `tokens` (a sentence) or `text` (a document of running text); or either, gzipped.
@@ -94,13 +101,13 @@ def read_sentences(
     files (Iterable[Path]): What `find_files` found.
     format (str): What text files hold: 'sentences', one a line, its tokens separated
         by spaces, or 'text', for spaCy to split.
-    lang (str): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
     YIELDS (List[str]): The tokens of a sentence; none where a document ends: with its
         file, at an empty line between sentences, after a line with `text`.
-    RAISES (ValueError): There is no such format, or a file cannot be read; the message names
-        file and line.
+    RAISES (ValueError): There is no such format, running text has no language, or a file cannot
+        be read; the message names file and line.
     """
-    check_format(format)
+    check_format(format, lang)
     splitter, is_text = splitter_of(lang), format == "text"
     for file in files:
         lines, callback = _lines(file), partial(refuse, file)
@@ -146,7 +153,7 @@ def sentences_of_lines(
         yield from ((number, line.split()) for number, line in decoded)
 
 
-def splitter_of(lang: str) -> Callable[[], "Language"]:
+def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
     """RETURNS (Callable): Makes spaCy's splitter of running text, once."""
     return cache(partial(_splitter, lang))
 
@@ -222,7 +229,17 @@ def has_half_a_pair(text: str) -> bool:
     return _HALF_A_PAIR.search(text) is not None
 
 
-def _splitter(lang: str) -> "Language":
+def _check_lang(lang: Optional[str]) -> str:
+    if lang is None:
+        raise ValueError(
+            "running text is split by the rules of its language: set `lang`, for example to en, "
+            "or to xx for a language that spaCy does not have"
+        )
+    return lang
+
+
+def _splitter(lang: Optional[str]) -> "Language":
+    lang = _check_lang(lang)
     import spacy  # heavy, and most text comes split
 
     nlp = spacy.blank(lang)

@@ -52,6 +52,7 @@ class PipelineFolder(SafetensorsFile):
     def read(self, *, weights_only: bool = False) -> ModelBundle:
         bundle = super().read(weights_only=True)
         if weights_only:
+            bundle.lang, *_ = _read_config(self.folder / CONFIG_FILE, self.file.parent.name)
             return bundle
         absent = [file.name for file in self.others if not file.is_file()]
         if absent:

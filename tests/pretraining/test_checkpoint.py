@@ -328,6 +328,14 @@ def test_a_setting_that_the_run_did_not_know_was_at_its_default(tmp_path):
     check_same_run(content, settings(), "abc")
 
 
+def test_a_config_without_a_language(tmp_path):
+    """Earlier versions took it for English text."""
+    save_after(tmp_path, 1)
+    changed = pretraining_config(**RANDOM)
+    del changed["nlp"]
+    check_same_run(read_checkpoint(tmp_path), check_config(Config(changed)), "abc")
+
+
 def test_what_may_differ(tmp_path):
     save_after(tmp_path, 1)
     content = read_checkpoint(tmp_path)
