@@ -11,7 +11,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats3d
 
 from ..embedding.batches import by_tokens
-from ..files import progress_bar
+from ..files import progress_bar, user_path
 from ..pipeline.elmo import Elmo
 from ..text.reading import find_files, read_sentences
 from ..text.size import estimate_tokens
@@ -30,6 +30,7 @@ def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     YIELDS (Doc): A Doc.
     RAISES (ValueError): There is none, or it cannot be read.
     """
+    path = user_path(path)
     if not path.exists():
         raise ValueError(f"there is no corpus at {path}")
     if path.is_file() and path.suffix != FILE_TYPE:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import srsly
 
+from ..files import user_path
 from .wordnet import word_of
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
@@ -62,6 +63,7 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
     RETURNS (List[Sentence]): The sentences.
     RAISES (ValueError): It is neither, broken, or no word has a sense.
     """
+    path = user_path(path)
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..embedding.batches import by_tokens
-from ..files import checksum, full_disk, progress_bar
+from ..files import checksum, full_disk, progress_bar, user_path
 from ..files.remote import is_url
 from ..text.manifest import stamp
 from ..text.reading import Inputs
@@ -64,6 +64,7 @@ def embed_files(
         something is in the way, or the interrupted run had other settings.
     RAISES (OSError): The disk is full, or another process writes the same output.
     """
+    output = user_path(output)
     format = check_format(output, format)
     embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)

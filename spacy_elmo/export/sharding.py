@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 import torch
 
-from ..files import full_disk, progress_bar
+from ..files import full_disk, progress_bar, user_path
 from ..files.remote import is_url
 from ..text.reading import Inputs
 from ..text.workers import map_in_order, parse_worker
@@ -83,9 +83,10 @@ def embed_shards(
     RAISES (ImportError): Ray is wanted, and not installed.
     RAISES (OSError): The disk is full, or a process was ended from outside.
     """
+    output = output if is_url(output) else user_path(output)
     if workers == "ray":  # its actors stand in folders of their own
         output = output if is_url(output) else Path(output).absolute()
-        model = str(Path(model).absolute()) if Path(model).exists() else model
+        model = str(user_path(model).absolute()) if user_path(model).exists() else model
     format = check_format(Path(output), format or _format_of(Path(output)))
     folder = open_folder(output)
     call = _caller(workers, address, gpus_per_worker)

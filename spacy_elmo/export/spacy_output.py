@@ -15,6 +15,7 @@ from srsly.msgpack import Packer
 from ..embedding import doc_layers  # noqa: F401  (it defines doc._.elmo)
 from ..embedding.batches import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
+from ..files import user_path
 from .entries import Embedded
 from .workplace import read_json
 
@@ -67,7 +68,7 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     YIELDS (Doc): A Doc.
     RAISES (ValueError): There are none, or they have no vectors.
     """
-    path = Path(path)
+    path = user_path(path)
     files = (
         sorted([*path.glob("*.spacy"), *path.glob("part-*/*.spacy")]) if path.is_dir() else [path]
     )

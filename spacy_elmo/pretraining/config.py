@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from thinc.api import Config, ConfigValidationError
 
 from ..bilm.config import BiLMConfig
+from ..files import user_path
 
 Inputs = Union[str, list[str]]
 SECTIONS = (
@@ -160,7 +161,7 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     """
     overrides = overrides or {}
     try:
-        text = Path(path).read_text("utf8")
+        text = user_path(path).read_text("utf8")
         found = Config().from_str(text, interpolate=False)
         # A section of defaults may be left out.
         missing = {name.partition(".")[0] for name in overrides} - set(found)

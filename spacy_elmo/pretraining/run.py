@@ -8,7 +8,7 @@ from typing import Optional, Union
 
 from wasabi import msg
 
-from ..files import lock
+from ..files import lock, user_path
 from ..files.remote import is_url
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text
@@ -46,6 +46,7 @@ def pretrain(
             f"--overwrite is not for several machines: their processes start anew whenever one "
             f"joins, and would delete their own run. Delete {output}, and give --resume"
         )
+    output = user_path(output)
     processes = Processes.join()
     try:
         if _is_restarted(processes):
@@ -156,7 +157,7 @@ def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
         return None
     if is_url(inputs):
         return str(inputs)
-    return Path(inputs) if is_prepared(inputs) else None
+    return user_path(inputs) if is_prepared(inputs) else None
 
 
 def _prepare(config: PretrainingConfig, settings: CorpusSettings, output: Path) -> None:

@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
+from ..files import user_path
 from ..registry import registry
 from .naming import name_of
 from .pairs import ENTAILMENT, copy_pair, make_pair, read_halves
@@ -41,7 +42,7 @@ def make_textpair_corpus(
         {**dict.fromkeys(groups, Text), "label": String},
         json.dumps({**dict.fromkeys(groups, "..."), "label": "..."}),
     )
-    return lambda nlp: read_examples(Path(path), nlp, groups, schema, parse)
+    return lambda nlp: read_examples(user_path(path), nlp, groups, schema, parse)
 
 
 def read_examples(

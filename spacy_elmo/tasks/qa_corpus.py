@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
+from ..files import user_path
 from ..registry import registry
 from .pair_corpus import copy_examples, read_examples
 from .pairs import QUESTION, make_pair, read_halves
@@ -38,7 +39,7 @@ def make_qa_corpus(
     groups (Sequence[str]): The names of the span groups of question and context.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
-    path = Path(path)
+    path = user_path(path)
     answer = {"text": "...", "answer_start": 0}
     schema = Schema(
         {groups[0]: Text, groups[1]: String, "answers": records(ANSWER)},

@@ -9,6 +9,8 @@ from typing import TypeVar, Union
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..files import user_path
+
 Made = TypeVar("Made")
 
 
@@ -21,7 +23,7 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
     RAISES (ValueError): A line is not as it must be, and its number is named; or the file is no
         UTF-8, or no whole gzip file.
     """
-    path = Path(path)
+    path = user_path(path)
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf8") as file:
         for number, line in enumerate(_named_errors(path, file), 1):
@@ -43,7 +45,8 @@ def read_docs(path: Union[str, Path], vocab: Vocab, make: Callable[[str], Doc]) 
     YIELDS (Doc): A Doc.
     RAISES (ValueError): As `read_lines`.
     """
-    if Path(path).suffix == ".spacy":
+    path = user_path(path)
+    if path.suffix == ".spacy":
         yield from DocBin().from_disk(path).get_docs(vocab)
     else:
         yield from read_lines(path, make)

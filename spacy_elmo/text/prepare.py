@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..bilm.vocabulary import Vocabulary
-from ..files import full_disk, lock, progress_bar
+from ..files import full_disk, lock, progress_bar, user_path
 from ..files.remote import RemoteFile, is_url
 from .chunks import ChunkReader
 from .corpus import Corpus
@@ -90,7 +90,7 @@ def prepare(
     }
     _check(settings)
     n_process, share = n_processes(n_process), parse_worker(worker)
-    output = Path(output)
+    output = user_path(output)
     # What an earlier run has written into a folder of inputs is none of them.
     ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
     files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
@@ -118,7 +118,7 @@ def is_prepared(folder: Union[str, Path]) -> bool:
     RAISES (ValueError): The URL cannot be read."""
     if is_url(folder):
         return RemoteFile.join(folder, MANIFEST).exists()
-    return (Path(folder) / MANIFEST).is_file()
+    return (user_path(folder) / MANIFEST).is_file()
 
 
 def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: int = 128) -> Corpus:
@@ -135,7 +135,7 @@ def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: in
     manifest = manifest_of(folder)
     if is_url(folder):
         return open_remote_corpus(str(folder), manifest, n_streams=n_streams)
-    folder = Path(folder)
+    folder = user_path(folder)
     check_files(folder, manifest, verify=verify)
     return read_arrays(folder)
 

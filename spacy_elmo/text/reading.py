@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
 import srsly
 
+from ..files import user_path
+
 if TYPE_CHECKING:
     from spacy.language import Language
 
@@ -56,13 +58,13 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
         inputs = [inputs]
     files: list[Path] = []
     for given in inputs:
-        path = Path(given)
+        path = user_path(given)
         if path.is_dir():
             found = _files_of_folder(path, readable)
         elif path.exists():
             found = [path]
         else:
-            found = sorted(Path(name) for name in glob(str(given), recursive=True))
+            found = sorted(Path(name) for name in glob(str(path), recursive=True))
         found = [file for file in found if file.is_file()]
         if not found:
             raise ValueError(f"no {', '.join(readable)} file at '{given}'")

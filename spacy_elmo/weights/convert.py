@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from ..files import user_path
 from .attribution import beside, write_attribution
 from .bundle import ModelBundle
 from .cove import WordVectors, read_cove
@@ -47,6 +48,7 @@ def convert(
     RAISES (LossError): Something would be lost.
     RAISES (ValueError): The source cannot be read, or the target not be written so.
     """
+    target = user_path(target)
     chosen = _chosen_format(target, format)
     if dtype not in DTYPES:
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
@@ -56,7 +58,7 @@ def convert(
     if vectors is None:
         bundle = read_bundle(source)
     else:
-        bundle = ModelBundle(read_cove(Path(source), vectors))
+        bundle = ModelBundle(read_cove(user_path(source), vectors))
     bundle.lang = lang or bundle.lang
     chosen.check(bundle)
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
