@@ -63,7 +63,8 @@ def senses_cli(
     if not (word or sentence or pipeline):
         raise ValueError("nothing to show: give TEXT and --word, --sentence twice, or --pipeline")
     check_projection(projection)
-    require_sklearn()
+    if word:
+        require_sklearn("groups the occurrences of words")
     nlp = read_pipeline(model)
     sections = []
     if word:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from glob import has_magic
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Optional, Union
 
 from ..files.remote import is_url, reading
@@ -70,6 +70,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
             paths = sorted(name for name in file_system.find(path) if name.endswith(readable))
         else:
             paths = [path] if file_system.exists(path) else []
+        paths = [found for found in paths if not _is_hidden(found, path)]
         urls = [str(file_system.unstrip_protocol(found)) for found in paths]
     if not urls:
         raise ValueError(f"no {', '.join(readable)} file at '{given}'")
@@ -77,6 +78,12 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
         if not url.endswith(readable):
             raise ValueError(f"{url}: unknown format; readable are {', '.join(readable)}")
     return urls
+
+
+def _is_hidden(path: str, given: str) -> bool:
+    """Whether a part of the path begins with a dot that is not in the given one."""
+    named = PurePosixPath(given).parts
+    return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 
 
 def read_entries(

@@ -72,7 +72,7 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     files = (
         sorted([*path.glob("*.spacy"), *path.glob("part-*/*.spacy")]) if path.is_dir() else [path]
     )
-    files = [file for file in files if file.is_file()]
+    files = [file for file in files if file.is_file() and file.name[0] != "."]
     if not files:
         raise ValueError(f"no .spacy file at '{path}'")
     for file in files:

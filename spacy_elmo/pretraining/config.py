@@ -161,7 +161,7 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     """
     overrides = overrides or {}
     try:
-        text = user_path(path).read_text("utf8")
+        text = user_path(path).read_text("utf-8-sig")
         found = Config().from_str(text, interpolate=False)
         # A section of defaults may be left out.
         missing = {name.partition(".")[0] for name in overrides} - set(found)

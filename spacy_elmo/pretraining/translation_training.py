@@ -59,7 +59,7 @@ def read_pairs(path: Path) -> list[Pair]:
     RAISES (ValueError): A line is no pair, or there is none.
     """
     pairs = []
-    with user_path(path).open(encoding="utf8") as file:
+    with user_path(path).open(encoding="utf-8-sig") as file:
         try:
             for number, line in enumerate(file, 1):
                 halves = [half.split() for half in line.rstrip("\n").split("\t")]

@@ -1,5 +1,6 @@
 """Questions with their contexts and answers from files."""
 
+import codecs
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -114,9 +115,9 @@ def read_squad(
     RAISES (ValueError): The file is not as it must be, or an answer does not stand in its
         context.
     """
-    name = ""
+    name, content = "", path.read_bytes().removeprefix(codecs.BOM_UTF8)
     try:
-        for number, article in enumerate(SQUAD.parse(path.read_bytes())["data"]):
+        for number, article in enumerate(SQUAD.parse(content)["data"]):
             for paragraph in article["paragraphs"]:
                 for one in paragraph["qas"]:
                     name = f", question {one['id']}"

@@ -25,7 +25,7 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
     """
     path = user_path(path)
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf8") as file:
+    with opener(path, "rt", encoding="utf-8-sig") as file:
         for number, line in enumerate(_named_errors(path, file), 1):
             if not line.strip():
                 continue

@@ -23,6 +23,7 @@ FORMATS = ("sentences", "text")
 # What stands in a prepared corpus, and in a pipeline.
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
+SHOWN = 40  # characters of a wrong line
 MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
 
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
@@ -50,7 +51,7 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
     readable (Tuple[str, ...]): The ends of the names of readable files.
-    RETURNS (List[Path]): The files, those of a folder or glob sorted. Corpora that
+    RETURNS (List[Path]): The files, those of a folder or glob sorted. Hidden files, corpora that
         were prepared and pipelines that stand in a folder are no text of it.
     RAISES (ValueError): A path is missing, its format unknown, or it is such a corpus.
     """
@@ -86,7 +87,9 @@ def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
     return sorted(
         file
         for file in folder.rglob("*")
-        if file.name.endswith(readable) and written.isdisjoint(file.parents)
+        if file.name.endswith(readable)
+        and written.isdisjoint(file.parents)
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     )
 
 
@@ -214,9 +217,13 @@ def read_record(line: str) -> Union[str, list[str]]:
     """
     try:
         record = srsly.json_loads(line)
-        tokens, text = record.get("tokens"), record.get("text")
-    except (ValueError, AttributeError) as error:
+    except ValueError as error:
         raise ValueError(f"not a JSON object: {error}") from error
+    if not isinstance(record, dict):
+        raise ValueError(
+            f"a line should be a JSON object with 'tokens' or 'text', got {line.strip()[:SHOWN]!r}"
+        )
+    tokens, text = record.get("tokens"), record.get("text")
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         return tokens
     if not isinstance(text, str):

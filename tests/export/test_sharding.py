@@ -206,9 +206,10 @@ def test_urls(shard, folder, expected):
     memory = fsspec.filesystem("memory")
     lines = (folder / "text.txt").read_bytes()
     memory.pipe({"/in/a.txt": lines, "/in/b.txt.gz": gzip.compress(lines), "/in/c.csv": b"no"})
+    memory.pipe({"/in/._a.txt": b"no\n", "/in/.ipynb_checkpoints/a.txt": b"no\n"})
     try:
         shard("memory://in", "a")
-        shard(["memory://in/a.txt", "memory://in/b*.gz"], "b")
+        shard(["memory://in/*a.txt", "memory://in/b*.gz"], "b")
         with pytest.raises(ValueError, match=r"no \.txt.* file at 'memory://nowhere'"):
             shard("memory://nowhere", "c")
         with pytest.raises(ValueError, match=r"memory://.*csv: unknown format"):

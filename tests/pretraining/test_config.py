@@ -39,6 +39,13 @@ def test_example_config_with_overrides():
     assert (config.seed, config.lang) == (4, "de")
 
 
+def test_byte_order_mark(tmp_path):
+    text = EXAMPLE.read_text("utf8")
+    (tmp_path / "a.cfg").write_text(text, "utf-8-sig")
+    texts = {"paths.train": "a", "paths.dev": "b"}
+    assert read_config(tmp_path / "a.cfg", texts) == read_config(EXAMPLE, texts)
+
+
 def test_running_text_needs_a_language():
     config = Config(pretraining_config())
     del config["nlp"]

@@ -268,6 +268,14 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.json"])
+def test_byte_order_mark(tmp_path, name):
+    content = json.dumps({"data": [squad({**QUESTION, "id": "a"})]} if name == "x.json" else TAGS)
+    data = content.encode("utf-8-sig")
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    assert len(read("QACorpus" if name == "x.json" else "BIOCorpus", tmp_path / name)) == 1
+
+
 @pytest.mark.parametrize(
     ("reader", "good", "line", "named"),
     [(*key, *row) for key, rows in WRONG.items() for row in rows],

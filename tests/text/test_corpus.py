@@ -149,6 +149,17 @@ def test_find_files(tmp_path, monkeypatch):
     assert [str(file) for file in find_files("?.txt")] == ["b.txt"]
 
 
+def test_hidden_files_are_no_text(tmp_path):
+    """As spaCy's own reader of folders has it; a hidden folder that is given is read."""
+    hidden = tmp_path / ".corpora"
+    for name in ("a.txt", "._a.txt", ".ipynb_checkpoints/a.txt", "b/.c/a.txt", "b/a.txt"):
+        (hidden / name).parent.mkdir(parents=True, exist_ok=True)
+        (hidden / name).touch()
+    expected = [hidden / "a.txt", hidden / "b" / "a.txt"]
+    assert find_files(hidden) == find_files(f"{hidden}/**/*.txt") == expected
+    assert find_files(hidden / "._a.txt") == [hidden / "._a.txt"]
+
+
 def test_a_path_that_looks_like_a_glob(tmp_path):
     (tmp_path / "a[1].txt").write_text(LINES, "utf8")
     assert sentences_of(tmp_path / "a[1].txt") == SENTENCES
@@ -197,3 +208,10 @@ def test_bad_json(tmp_path, line):
     good = '{"tokens": ["a"]}\n'
     (tmp_path / "a.jsonl").write_text(good + "\n" + line + "\n" + good, "utf8")
     fails(tmp_path / "a.jsonl", "line 3")
+
+
+@pytest.mark.parametrize("line", ["[1]", "3", '"a"', "null"])
+def test_json_that_is_no_object(tmp_path, line):
+    (tmp_path / "a.jsonl").write_text(line + "\n", "utf8")
+    message = "a line should be a JSON object with 'tokens' or 'text', got"
+    fails(tmp_path / "a.jsonl", f"line 1: {message} {line!r}")
