@@ -202,6 +202,15 @@ def test_parquet(shard, expected, column):
     assert_same(table, expected("in/*.parquet"))
 
 
+def test_a_null_in_parquet_is_named_by_its_row(shard, expected):
+    words = [["a"]] * 20
+    words[13] = ["a", None]
+    pq.write_table(pa.table({"tokens": words}), "x.parquet", row_group_size=3)
+    for run in (expected, shard):
+        with pytest.raises(ValueError, match=r"x.parquet: .*row 13 .*'tokens' .*with a null"):
+            run("*.parquet")
+
+
 def test_urls(shard, folder, expected):
     memory = fsspec.filesystem("memory")
     lines = (folder / "text.txt").read_bytes()
