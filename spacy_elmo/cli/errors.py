@@ -79,7 +79,7 @@ def no_traceback() -> Iterator[None]:
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
         if _verbose.get():
             raise
-        msg.fail(_line(error), exits=getattr(error, "exit_code", 1))
+        msg.fail(_with_options(_line(error)), exits=getattr(error, "exit_code", 1))
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _line(error: BaseException) -> str:
         return f"{error.filename}: no permission; give another place, or change its permissions"
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
-    return _with_options(str(error))
+    return str(error)
 
 
 def _show(message: object, *_: Any, **__: Any) -> None:

@@ -82,7 +82,7 @@ class Embedder:
         self._keeper.check()
         if self._is_kept and self.sentence_marks:
             raise ValueError(
-                "--sentence-marks: marks are no tokens, which --pool and --only choose"
+                "`sentence_marks`: marks are no tokens, which `pool` and `only` choose"
             )
 
     def __call__(self, table: Any) -> Any:
@@ -184,7 +184,7 @@ class Embedder:
             nlp.add_pipe("sentencizer", first=True)
         pipe = elmo_pipe(nlp)
         if self.sentence_marks and not pipe.bilm.config.sentence_marks:
-            raise ValueError(f"--sentence-marks: '{self.model}' reads sentences without marks")
+            raise ValueError(f"`sentence_marks`: '{self.model}' reads sentences without marks")
         wanted: dict[str, Any] = {
             "precision": self.precision,
             "initial_state": self.initial_state,

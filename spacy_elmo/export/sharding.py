@@ -91,9 +91,11 @@ def embed_shards(
     folder = open_folder(output)
     call = _caller(workers, address, gpus_per_worker)
     if shards < 1:
-        raise ValueError(f"--shards must be 1 or more, got {shards}")
+        raise ValueError(f"`shards` must be 1 or more, got {shards}")
     if format == "spacy" and isinstance(folder, RemoteFolder):
-        raise ValueError(f"{output}: Docs are written to folders of this machine; give --format")
+        raise ValueError(
+            f"{output}: Docs are written to folders of this machine; set another `format`"
+        )
     first, step = parse_worker(worker)
     embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
@@ -157,9 +159,9 @@ def _caller(
     if workers == "ray":
         return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)
     if address is not None or gpus_per_worker:
-        raise ValueError("--address and --gpus-per-worker are for --workers ray")
+        raise ValueError("`address` and `gpus_per_worker` are for `workers=ray`")
     if isinstance(workers, str) or workers < 1:
-        raise ValueError(f"--workers must be 1 or more, or 'ray', got {workers}")
+        raise ValueError(f"`workers` must be 1 or more, or 'ray', got {workers}")
     return partial(map_in_order, n_process=workers)
 
 

@@ -68,7 +68,8 @@ def convert(
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(
-            f"{target} would lose: {'; '.join(lost)}. Nothing was written; --allow-loss goes on"
+            f"{target} would lose: {'; '.join(lost)}. Nothing was written; "
+            f"`allow_loss=True` goes on"
         )
     if bundle.prediction is not None and not chosen.has_room(bundle.prediction[0]):
         bundle.prediction = None
@@ -87,7 +88,7 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
         raise ValueError(f"the format must be one of {', '.join(by_name)}, got '{name}'")
     if name is None and named is None and target.suffix[1:2].isalpha():
         known = " and ".join(format.suffixes[0] for format in FORMATS if format.suffixes)
-        ways = " or ".join(f"--format {format.name}" for format in folders)
+        ways = " or ".join(f"`format={format.name}`" for format in folders)
         raise ValueError(
             f"{target}: no format of files ends in '{target.suffix}', but {known}. "
             f"If it is to be a folder: {ways}"
@@ -114,7 +115,7 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
                 f"{path} holds something else than a {format.contents}: give another name"
             )
         if path.exists() and not force:
-            raise ValueError(f"{path} exists already: give another name, or --force")
+            raise ValueError(f"{path} exists already: give another name, or `force=True`")
 
 
 def _patched(value: Any, patch: Any) -> Any:

@@ -76,7 +76,7 @@ class PipelineFolder(SafetensorsFile):
         if not bundle.lang:
             raise ValueError(
                 "a pipeline has a language, and that of the model is not known: give its "
-                "code, such as de for German, with --lang"
+                "code, such as de for German, as `lang`"
             )
 
     @classmethod

@@ -191,7 +191,7 @@ def test_a_folder(inputs, tiny_weights, embed_to):
         ("x.tsv", b"id\ttext\n1\t\xff\n", "line 2: not UTF-8"),
         ("x.tsv", b"id\ttext\n", "no sentence in"),
         ("x.conll", b"a O\n", "columns of .conll files have numbers, from 1, not 'text'"),
-        ("x.txt", b"a b c d e\n", "has 5 tokens .*--max-tokens 5"),
+        ("x.txt", b"a b c d e\n", "has 5 tokens .*`max_tokens=5`"),
         ("x.pdf", b"text", "unknown format"),
     ],
 )
@@ -222,7 +222,7 @@ def test_refused(folder, tiny_weights, name, content, message):
         ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
         ({"model": "nowhere"}, "no weights at 'nowhere'"),
         ({"inputs": "x.tsv"}, "x.tsv: which column holds the text"),
-        ({"column": "text"}, "--column text: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
+        ({"column": "text"}, "`column=text`: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
     ],
 )
 def test_settings_that_are_refused(folder, tiny_weights, settings, message):

@@ -223,7 +223,7 @@ def test_urls(shard, folder, expected):
             shard("memory://nowhere", "c")
         with pytest.raises(ValueError, match=r"memory://.*csv: unknown format"):
             shard("memory://in/c.csv", "c")
-        with pytest.raises(ValueError, match="URLs are read with --shards"):
+        with pytest.raises(ValueError, match="URLs are read for `shards`"):
             expected("memory://in/a.txt")
     finally:
         memory.rm("/in", recursive=True)
@@ -257,12 +257,12 @@ def test_array_of_jobs(shard, expected):
         ({"inputs": "other.txt"}, "begun with text.txt of .* bytes, and other.txt has 6"),
         ({"inputs": ["text.txt", "other.txt"]}, "begun with 1 input files, not with 2"),
         ({"inputs": "nowhere.txt"}, "no .txt.* file at 'nowhere.txt'"),
-        ({"worker": "8/7"}, "--worker is K/N"),
-        ({"worker": "one"}, "--worker is K/N"),
-        ({"shards": 0}, "--shards must be 1 or more, got 0"),
-        ({"workers": 0}, "--workers must be 1 or more, or .ray., got 0"),
-        ({"workers": "rya"}, "--workers must be 1 or more, or .ray., got rya"),
-        ({"address": "auto"}, "--address and --gpus-per-worker are for --workers ray"),
+        ({"worker": "8/7"}, "`worker` is K/N"),
+        ({"worker": "one"}, "`worker` is K/N"),
+        ({"shards": 0}, "`shards` must be 1 or more, got 0"),
+        ({"workers": 0}, "`workers` must be 1 or more, or .ray., got 0"),
+        ({"workers": "rya"}, "`workers` must be 1 or more, or .ray., got rya"),
+        ({"address": "auto"}, "`address` and `gpus_per_worker` are for `workers=ray`"),
         ({"output": "text.txt"}, "text.txt is a file: shards stand in a folder"),
         ({"output": "."}, "holds something else than shards"),
     ],

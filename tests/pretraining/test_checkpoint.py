@@ -181,7 +181,7 @@ def test_torn_file_is_skipped_for_the_one_before(tmp_path, capsys, how):
     assert f"goingonfromtheonebeforeit,{oldest.name}" in shown
     oldest.write_bytes(b"x")
     with pytest.raises(
-        ValueError, match=r"no checkpoint in .* can be read: .*--overwrite"
+        ValueError, match=r"no checkpoint in .* can be read: .*`overwrite=True`"
     ) as error:
         read_checkpoint(tmp_path)
     assert oldest.name in str(error.value)
