@@ -1,17 +1,17 @@
 """Docs of a corpus, one after another: memory does not grow with it."""
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Optional
 
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training.corpus import FILE_TYPE, walk_corpus
 from spacy.vocab import Vocab
 from thinc.types import Floats3d
 
 from ..embedding.batches import by_tokens
 from ..files import progress_bar, user_path
+from ..files.docbin import read_docbin
 from ..pipeline.elmo import Elmo
 from ..text.reading import find_files, read_sentences
 from ..text.size import estimate_tokens
@@ -36,11 +36,7 @@ def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     if path.is_file() and path.suffix != FILE_TYPE:
         raise ValueError(f"{path} is no .spacy file: `python -m spacy convert` makes one")
     for file in walk_corpus(path, FILE_TYPE):
-        try:
-            docs = DocBin().from_disk(file)
-        except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise ValueError(f"{file} is not a readable .spacy file: {error}") from None
-        yield from docs.get_docs(vocab)
+        yield from read_docbin(file, vocab)
 
 
 def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:

@@ -16,6 +16,7 @@ from ..embedding import doc_layers  # noqa: F401  (it defines doc._.elmo)
 from ..embedding.batches import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from ..files import user_path
+from ..files.docbin import read_docbin
 from .entries import Embedded
 from .workplace import read_json
 
@@ -76,7 +77,7 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     if not files:
         raise ValueError(f"no .spacy file at '{path}'")
     for file in files:
-        for doc in DocBin().from_disk(file).get_docs(vocab):
+        for doc in read_docbin(file, vocab):
             yield _restored(doc)
 
 
