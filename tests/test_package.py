@@ -1,7 +1,9 @@
 """What the package promises to spaCy: entry points, light and safe imports."""
 
+import ast
 import re
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from spacy import registry
@@ -10,6 +12,8 @@ import spacy_elmo
 
 from commands import run_python
 
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+COMMAND = re.compile(r"spacy elmo|torchrun|tensorboard|python -m")
 GROUPS = {
     "spacy_factories": [
         "elmo",
@@ -133,3 +137,17 @@ def test_names_of_before():
         "from spacy_elmo.embedding import vectors; print(token_vector is vectors.token_vector)"
     )
     assert run_python("-c", code) == "True\n"
+
+
+def test_only_the_command_line_names_its_options():
+    """Others name settings, which the commands show as their options. A whole command is one."""
+    package = Path(spacy_elmo.__file__).parent
+    found = []
+    for path in package.rglob("*.py"):
+        if path.parent.name == "cli":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf8"))):
+            text = ast.unparse(node) if isinstance(node, ast.Raise) else ""
+            if FLAG.search(text) and not COMMAND.search(text):
+                found.append(f"{path.name}:{node.lineno}: {text}")
+    assert not found

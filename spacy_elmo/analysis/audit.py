@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Optional
 
 from ..bilm.config import BiLMConfig
 from ..text.reading import find_files, read_sentences
@@ -11,7 +11,11 @@ EXAMPLES = 5
 
 
 def audit_tokens(
-    sizes: BiLMConfig, inputs: Sequence[str], *, format: str = "sentences", lang: str = "en"
+    sizes: BiLMConfig,
+    inputs: Sequence[str],
+    *,
+    format: str = "sentences",
+    lang: Optional[str] = None,
 ) -> dict[str, Any]:
     """Count the tokens of a text that are longer than a model reads: two tokens that begin
     alike are one to it.
@@ -19,7 +23,7 @@ def audit_tokens(
     sizes (BiLMConfig): Of the model: bytes or code points, and how many.
     inputs (Sequence[str]): Files, folders or globs of text.
     format (str): What text files hold: "sentences" or "text", as in `load_text`.
-    lang (str): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
     RETURNS (dict): As JSON: the tokens, those that are cut, their share, the most frequent
         of them, and the unit and the limit.
     RAISES (ValueError): The model reads no characters, or the text cannot be read.

@@ -13,13 +13,17 @@ TOLERANCE = 1e-4  # at 1e-3 the tags by layer 0 lost 0.7 points, those by layer 
 MAX_ITERATIONS = 1000  # 50,000 vectors of width 256 with 50 labels took 250 to 500
 
 
-def require_sklearn() -> None:
-    """RAISES (ImportError): scikit-learn is not installed."""
+def require_sklearn(purpose: str) -> None:
+    """Check that scikit-learn is installed.
+
+    purpose (str): What it does, for the message.
+    RAISES (ImportError): It is not installed.
+    """
     try:
         import sklearn  # noqa: F401
     except ImportError:
         raise ImportError(
-            "scikit-learn fits the probes: pip install 'spacy-elmo[analysis]'"
+            f"scikit-learn {purpose}, and is not installed: pip install 'spacy-elmo[analysis]'"
         ) from None
 
 

@@ -1,16 +1,17 @@
 """Docs of a corpus, one after another: memory does not grow with it."""
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Optional
 
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training.corpus import FILE_TYPE, walk_corpus
 from spacy.vocab import Vocab
 from thinc.types import Floats3d
 
 from ..embedding.batches import by_tokens
-from ..files import progress_bar
+from ..files import progress_bar, user_path
+from ..files.docbin import read_docbin
 from ..pipeline.elmo import Elmo
 from ..text.reading import find_files, read_sentences
 from ..text.size import estimate_tokens
@@ -29,16 +30,13 @@ def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     YIELDS (Doc): A Doc.
     RAISES (ValueError): There is none, or it cannot be read.
     """
+    path = user_path(path)
     if not path.exists():
         raise ValueError(f"there is no corpus at {path}")
     if path.is_file() and path.suffix != FILE_TYPE:
         raise ValueError(f"{path} is no .spacy file: `python -m spacy convert` makes one")
     for file in walk_corpus(path, FILE_TYPE):
-        try:
-            docs = DocBin().from_disk(file)
-        except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise ValueError(f"{file} is not a readable .spacy file: {error}") from None
-        yield from docs.get_docs(vocab)
+        yield from read_docbin(file, vocab)
 
 
 def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:
@@ -63,13 +61,13 @@ def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d
 
 
 def read_corpus_docs(
-    inputs: Sequence[str], *, format: str = "sentences", lang: str = "en"
+    inputs: Sequence[str], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[Doc]:
     """Read text, a Doc a sentence, and .spacy files, as they are.
 
     inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
     format (str): What text files hold: 'sentences' or 'text', as in `load_text`.
-    lang (str): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
     YIELDS (Doc): A Doc.
     RAISES (ValueError): A file is missing or cannot be read.
     """
@@ -85,7 +83,7 @@ def read_corpus_docs(
 
 
 def _all_docs(
-    files: Sequence[Path], annotated: Sequence[Path], format: str, lang: str
+    files: Sequence[Path], annotated: Sequence[Path], format: str, lang: Optional[str]
 ) -> Iterator[Doc]:
     vocab = Vocab()
     for sentence in read_sentences(files, format=format, lang=lang):

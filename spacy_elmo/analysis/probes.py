@@ -50,7 +50,7 @@ def probe(
     RAISES (ValueError): Something of it does not fit or cannot be read.
     RAISES (ImportError): scikit-learn is not installed.
     """
-    require_sklearn()
+    require_sklearn("fits the probes")
     parsed = parse_task(task)
     inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
     start = time.perf_counter()

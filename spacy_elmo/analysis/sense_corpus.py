@@ -1,6 +1,7 @@
 """Running text whose words are labeled with their senses in WordNet."""
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import srsly
 
+from ..files import user_path
 from .wordnet import word_of
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
@@ -62,6 +64,7 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
     RETURNS (List[Sentence]): The sentences.
     RAISES (ValueError): It is neither, broken, or no word has a sense.
     """
+    path = user_path(path)
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:
@@ -84,7 +87,7 @@ def _read_xml(path: Path) -> Iterator[Sentence]:
     keys = path.with_name(path.name.removesuffix(XML) + KEYS)
     if not keys.is_file():
         raise ValueError(f"its senses are missing, {keys.name} beside it")
-    lines = (line.split() for line in keys.read_text("utf8").splitlines())
+    lines = (line.split() for line in keys.read_text("utf-8-sig").split("\n"))
     senses = {fields[0]: fields[1:] for fields in lines if fields}
     for _, element in ElementTree.iterparse(path):
         if element.tag == "sentence":
@@ -97,8 +100,12 @@ def _read_xml(path: Path) -> Iterator[Sentence]:
 
 
 def _read_jsonl(path: Path) -> Iterator[Sentence]:
-    read = srsly.read_gzip_jsonl if path.suffix == ".gz" else srsly.read_jsonl
-    for line in read(path):
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig") as file:
+        records = [srsly.json_loads(line) for line in file if line.strip()]
+    for line in records:
+        if not isinstance(line, dict):
+            raise ValueError(f"a line should be a JSON object, got {json.dumps(line)[:40]}")
         words = [word.replace("_", " ").split() or [word] for word in line["words"]]
         keys = [found or [] for found in line["keys"]]
         yield _sentence(words, keys, line["doc"].split("/")[0])

@@ -10,7 +10,7 @@ import numpy as np
 from spacy.language import Language
 from thinc.types import Floats2d, Floats3d
 
-from ..files import progress_bar
+from ..files import progress_bar, user_path
 from ..pipeline.load import elmo_pipe
 from .corpora import sentence_doc, with_layers
 from .probes import SAME, positions_by_word
@@ -51,7 +51,7 @@ def disambiguate(
     RAISES (ValueError): Something of it does not fit or cannot be read.
     """
     inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
-    wordnet = None if backoff in (None, FREQUENT) else FirstSenses(Path(backoff))
+    wordnet = None if backoff in (None, FREQUENT) else FirstSenses(user_path(backoff))
     known, asked = read_sense_corpus(train), read_sense_corpus(test)
     counts = _count_senses(known)
     rows = []

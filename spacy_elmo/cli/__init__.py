@@ -1,5 +1,9 @@
 """`python -m spacy elmo`, one module a command."""
 
+import os
+import re
+from typing import Any
+
 import typer
 from spacy.cli._util import app
 
@@ -25,8 +29,26 @@ from .senses import senses_cli
 from .substitutes import substitutes_cli
 from .wsd import wsd_cli
 
+_HOME = re.compile(r"(--[\w.-]+=)?(~(?:/.*)?)", re.DOTALL)
+
+
+class _Group(typer.core.TyperGroup):
+    """Commands whose words may begin with `~`, also in quotes and after `=`, as no shell has it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(map(_expanded, args)))
+
+
+def _expanded(word: str) -> str:
+    match = _HOME.fullmatch(word)
+    return (match[1] or "") + os.path.expanduser(match[2]) if match else word
+
+
 elmo_cli = typer.Typer(
-    name="elmo", help="Pretrain, evaluate and inspect ELMo language models.", no_args_is_help=True
+    name="elmo",
+    cls=_Group,
+    help="Pretrain, evaluate and inspect ELMo language models.",
+    no_args_is_help=True,
 )
 elmo_cli.command("ask")(command(ask_cli))
 elmo_cli.command("convert")(command(convert_cli))

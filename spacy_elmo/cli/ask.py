@@ -29,7 +29,7 @@ def ask_cli(
         has = ", ".join(nlp.pipe_names)
         raise ValueError(f"the pipeline '{pipeline}' has no elmo_qa, it has {has}")
     groups = pipe.model.attrs["groups"]
-    text = file.read_text("utf8")
+    text = file.read_text("utf-8-sig")
     if not text.strip():
         raise ValueError(f"{file} is empty: there is no text with an answer")
     if not question.strip():

@@ -14,7 +14,9 @@ def corpus_cli(
     format: str = typer.Option(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
-    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    lang: Optional[str] = typer.Option(
+        None, help="Language of spaCy's tokenizer; running text needs it"
+    ),
     min_count: int = typer.Option(2, help="Least count of a word of the vocabulary"),
     max_size: int = typer.Option(30_000, help="Most words of the vocabulary"),
     n_process: int = typer.Option(

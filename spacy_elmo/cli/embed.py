@@ -50,7 +50,9 @@ def embed_cli(
         "1; of .conll files, the number of the column of words, default: 1",
     ),
     lang: Optional[str] = typer.Option(
-        None, help="Language of spaCy's tokenizer, if MODEL is no pipeline; default: en"
+        None,
+        help="Language of spaCy's tokenizer, if MODEL is no pipeline; default: that of the "
+        "weights, or en",
     ),
     precision: Optional[str] = typer.Option(
         None, help="'float32', 'bfloat16', 'int8' or 'auto'; default: the pipe's"

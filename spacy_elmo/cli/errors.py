@@ -1,11 +1,15 @@
 """How the commands fail, all of them.
 
+Functions name a setting as in Python, in backticks: `lang`, `force=True`. A command shows the
+option in its place: --lang, --force.
+
 Exit codes: 0, all went well; 1, the input is wrong; 2, the command line is wrong;
 3, a conversion would lose something; 4, a download failed; 130, stopped by Ctrl-C.
 """
 
 import functools
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,7 +28,17 @@ class CommandLineError(ValueError):
     exit_code = 2
 
 
+# Settings whose options have other names.
+RENAMED = {
+    "sentence_index=False": "--forget-sentences",
+    "sentence_keys": "--use-sentence-keys",
+    "sentence_keys=True": "--use-sentence-keys",
+    "keep_softmax=False": "--no-softmax",
+}
+
+_SETTING = re.compile(r"`(([a-z_]+(?:\.[a-z_]+)?)(?:=([^`]+))?)`")
 _verbose = ContextVar("_verbose", default=False)
+_options: ContextVar[dict[str, str]] = ContextVar("_options")  # of the command that runs
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -37,6 +51,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*args: Any, verbose: bool, **options: Any) -> None:
         _verbose.set(verbose)
+        _options.set(_options_of(signature))
         with warnings.catch_warnings(), no_traceback():
             warnings.showwarning = _show
             function(*args, **options)
@@ -64,7 +79,7 @@ def no_traceback() -> Iterator[None]:
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
         if _verbose.get():
             raise
-        msg.fail(_line(error), exits=getattr(error, "exit_code", 1))
+        msg.fail(_with_options(_line(error)), exits=getattr(error, "exit_code", 1))
 
 
 @contextmanager
@@ -88,6 +103,34 @@ def check_new(output: Path, force: bool) -> None:
         raise ValueError(f"{output} exists already: give another name, or --force")
 
 
+def _options_of(signature: inspect.Signature) -> dict[str, str]:
+    """Return the options of a command by the names of its parameters."""
+    found = {}
+    for name, parameter in signature.parameters.items():
+        if isinstance(parameter.default, typer.models.OptionInfo):
+            long = [way for way in parameter.default.param_decls or () if way.startswith("--")]
+            found[name] = long[0] if long else f"--{name.replace('_', '-')}"
+        elif parameter.annotation is typer.Context:  # Settings of a config are options, too.
+            found["."] = "--"
+    return found
+
+
+def _with_options(message: str) -> str:
+    """Return a message that names the options of the running command, not settings."""
+    options = _options.get({})
+
+    def option(match: re.Match[str]) -> str:
+        setting, name, value = match.groups()
+        if setting in RENAMED:
+            return RENAMED[setting]
+        if name not in options and not ("." in name and "." in options):
+            return match[0]
+        known = options.get(name, f"--{name}")
+        return known if value in (None, "True") else f"{known} {value}"
+
+    return _SETTING.sub(option, message)
+
+
 def _line(error: BaseException) -> str:
     """What is wrong, without the system's number."""
     if isinstance(error, PermissionError) and error.filename:
@@ -101,4 +144,4 @@ def _show(message: object, *_: Any, **__: Any) -> None:
     """A warning as a line, beside the bars, and not where JSON may be asked for."""
     from tqdm import tqdm
 
-    tqdm.write(Printer(no_print=True).warn(str(message)), file=sys.stderr)
+    tqdm.write(Printer(no_print=True).warn(_with_options(str(message))), file=sys.stderr)

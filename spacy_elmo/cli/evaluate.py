@@ -13,6 +13,8 @@ from spacy.util import dot_to_object, registry
 from wasabi import msg
 
 from ..files import atomic_write
+from ..files.docbin import BROKEN
+from ..files.errors import named_errors
 from .pipelines import load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
@@ -82,7 +84,9 @@ def read_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> li
             raise ValueError(f"{name} reads .spacy, not {data}: give a --reader that reads it")
     read: Callable[[Language], Iterator[Example]]
     read = registry.resolve({"corpus": {**block, "path": str(data)}})["corpus"]
-    examples = list(read(nlp))
+    # spaCy's own reader names no file.
+    with named_errors(f"{data} is no .spacy file, or broken", BROKEN if name == CORPUS else ()):
+        examples = list(read(nlp))
     if not examples:
         raise ValueError(f"{data} holds no examples for the reader {name}")
     return examples

@@ -29,7 +29,9 @@ def info_cli(
     format: str = typer.Option(
         "sentences", help="Of it: 'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
-    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    lang: Optional[str] = typer.Option(
+        None, help="Language of spaCy's tokenizer for running text; default: the model's"
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
 ) -> None:
     """Describe a language model: format, sizes, parameters, languages, provenance and
@@ -57,7 +59,7 @@ def info_cli(
 
 
 def _audit(
-    description: dict[str, Any], inputs: list[str], format: str, lang: str
+    description: dict[str, Any], inputs: list[str], format: str, lang: Optional[str]
 ) -> dict[str, Any]:
     from ..analysis.audit import audit_tokens
     from ..bilm.config import BiLMConfig
@@ -65,6 +67,7 @@ def _audit(
     if "sizes" not in description:
         raise ValueError("the model is not here yet: python -m spacy elmo download NAME")
     sizes = BiLMConfig.from_dict(description["sizes"])
+    lang = lang or next(iter(description["languages"]), None)
     return audit_tokens(sizes, inputs, format=format, lang=lang)
 
 

@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import typer
 from thinc.api import Config
@@ -31,7 +31,10 @@ def init_pretraining_cli(
     format: str = typer.Option(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
-    lang: str = typer.Option("en", help="Language of the text"),
+    lang: Optional[str] = typer.Option(
+        None,
+        help="Language of the text, such as en; running text needs it. Default: xx, any language",
+    ),
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
 ) -> None:
     """Write a config for `spacy elmo pretrain` whose sizes fit a text and a budget,
@@ -46,13 +49,13 @@ def init_pretraining_cli(
     from ..text.size import estimate_tokens
 
     check_new(output, force)
-    check_format(format)
+    check_format(format, lang)
     parsed = parse_budget(budget)
     n_tokens = estimate_tokens(corpus, format=format)
     if not n_tokens or not estimate_tokens(dev, format=format):
         name, inputs = ("--dev", dev) if n_tokens else ("--corpus", corpus)
         raise ValueError(f"{name} {', '.join(inputs)} holds no text")
-    texts: dict[str, Any] = {"train": corpus, "dev": dev, "format": format, "lang": lang}
+    texts: dict[str, Any] = {"train": corpus, "dev": dev, "format": format, "lang": lang or "xx"}
     choice = choose(parsed, n_tokens)
     if is_this_machine(parsed):
         config = Config().from_str(render_config(choice, header=[], **texts))
@@ -61,14 +64,16 @@ def init_pretraining_cli(
         except ValueError as error:  # `pretrain` may leave out what cannot be read
             warnings.warn(f"The speed is estimated: {error}", stacklevel=2)
     n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # it is an estimate
-    about = f"Budget: {budget}. Text: about {n_tokens:,} tokens."
-    text = render_config(choice, header=[about, *choice.reasons], **texts)
+    notes = [f"Budget: {budget}. Text: about {n_tokens:,} tokens.", *choice.reasons]
+    if lang is None:
+        notes.append("The language is xx, any language; --lang names the one of the text.")
+    text = render_config(choice, header=notes, **texts)
     if str(output) == "-":
         print(text, end="")
         return
     atomic_write(output, text)
-    for reason in (about, *choice.reasons):
-        msg.info(reason)
+    for note in notes:
+        msg.info(note)
     msg.good(f"Wrote {output}", f"python -m spacy elmo pretrain {output} --output pretraining")
 
 
@@ -79,7 +84,7 @@ def render_config(
     dev: list[str],
     header: list[str],
     format: str = "sentences",
-    lang: str = "en",
+    lang: str,
 ) -> str:
     """Write down settings as a config that `spacy elmo pretrain` reads.
 

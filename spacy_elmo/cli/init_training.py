@@ -28,7 +28,9 @@ def init_training_cli(
         help="Trainable components, with commas between them: ner, textcat, tagger, morphologizer, "
         "parser, spancat, senter, lemmatizer (the trainable one) and others with a tok2vec",
     ),
-    lang: str = typer.Option("en", "--lang", "-l", help="Language of the pipeline"),
+    lang: Optional[str] = typer.Option(
+        None, "--lang", "-l", help="Language of the pipeline; default: that of the weights"
+    ),
     weights: str = typer.Option(
         "en_small", help="Language model: a path, an https:// URL, or a published model's name"
     ),
@@ -44,8 +46,13 @@ def init_training_cli(
     Example: python -m spacy elmo init-training config.cfg --pipeline ner,textcat
     --weights pretraining/model-best --train train.spacy --dev dev.spacy
     """
+    from ..weights import language_of_weights
+
     check_new(output, force)
     names = [name.strip() for name in pipeline.split(",") if name.strip()]
+    lang = lang or language_of_weights(weights)
+    if lang is None:
+        raise ValueError(f"'{weights}' does not say its language. Give it with --lang, such as en")
     config, idle = training_config(names, lang=lang, weights=weights)
     config["paths"].update(train=train and str(train), dev=dev and str(dev))
     reader = reader_of(names, [path for path in (train, dev) if path])

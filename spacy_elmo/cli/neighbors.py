@@ -36,7 +36,9 @@ def neighbors_cli(
     format: str = typer.Option(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
-    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    lang: Optional[str] = typer.Option(
+        None, help="Language of spaCy's tokenizer for running text; default: the model's"
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
     html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
 ) -> None:
@@ -50,15 +52,16 @@ def neighbors_cli(
     from ..analysis.corpora import read_corpus_docs
     from ..analysis.neighbors import find_neighbors
     from ..analysis.query import find_token
-    from ..pipeline.load import read_pipeline
+    from ..pipeline.load import language_of, read_pipeline
 
     tokens = sentence.split()
     position = find_token(tokens, token)
+    nlp = read_pipeline(model)
     found = find_neighbors(
-        read_pipeline(model),
+        nlp,
         tokens,
         position,
-        read_corpus_docs(corpus, format=format, lang=lang),
+        read_corpus_docs(corpus, format=format, lang=lang or language_of(nlp, model)),
         layer=layer,
         n=n,
         same_word=same_word,

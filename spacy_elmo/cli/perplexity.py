@@ -26,7 +26,9 @@ def perplexity_cli(
     format: str = typer.Option(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
-    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    lang: Optional[str] = typer.Option(
+        None, help="Language of spaCy's tokenizer for running text; default: the model's"
+    ),
     max_tokens: int = typer.Option(
         0, min=0, help="Tokens to read of a file, evenly spread over it; 0 for all"
     ),
@@ -45,7 +47,9 @@ def perplexity_cli(
     from ..text.reading import find_files
 
     files = list(dict.fromkeys(find_files(inputs)))
-    evaluations = _evaluate(read_language_model(model), files, format, lang, max_tokens)
+    language_model = read_language_model(model)
+    lang = lang or language_model.bilm.provenance.get("lang")
+    evaluations = _evaluate(language_model, files, format, lang, max_tokens)
     total = _total(evaluations)
     figures = {
         "files": {name: one.to_dict() for name, (one, _) in evaluations.items()},
@@ -64,7 +68,11 @@ def perplexity_cli(
 
 
 def _evaluate(
-    model: "LanguageModel", files: list[Path], format: str, lang: str, max_tokens: int
+    model: "LanguageModel",
+    files: list[Path],
+    format: str,
+    lang: Optional[str],
+    max_tokens: int,
 ) -> Evaluations:
     """Evaluate each file by itself; a file without a sentence is named and left out."""
     from ..language_model.perplexity import perplexity

@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 import typer
 from spacy.cli._util import parse_config_overrides
+from wasabi import msg
 
 from ..pretraining.config import read_config, similar_setting
 from .errors import CommandLineError, stopped
@@ -48,6 +49,8 @@ def pretrain_cli(
     with stopped("Stopped: the same command, with --resume, goes on"):
         finished = pretrain(config, output, resume=resume, overwrite=overwrite)
     if not finished:
+        if os.environ.get("RANK", "0") == "0":  # of several processes the first one speaks
+            msg.info(f"--resume goes on from {output / 'checkpoints'}")
         raise typer.Exit(130)
 
 

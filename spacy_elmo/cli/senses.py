@@ -36,7 +36,9 @@ def senses_cli(
     format: str = typer.Option(
         "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
     ),
-    lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
+    lang: Optional[str] = typer.Option(
+        None, help="Language of spaCy's tokenizer for running text; default: the model's"
+    ),
 ) -> None:
     """Write a page that shows the occurrences of words by their vectors, layer by
     layer, and the groups that they make: one HTML file, which needs no network.
@@ -46,7 +48,7 @@ def senses_cli(
     from ..analysis.classifier import require_sklearn
     from ..analysis.corpora import read_corpus_docs
     from ..analysis.occurrences import draw_occurrences
-    from ..pipeline.load import read_pipeline
+    from ..pipeline.load import language_of, read_pipeline
     from ..pipeline.mixes import learned_mixes
     from ..viewer.bars import mix_section
     from ..viewer.page import write_page
@@ -61,11 +63,12 @@ def senses_cli(
     if not (word or sentence or pipeline):
         raise ValueError("nothing to show: give TEXT and --word, --sentence twice, or --pipeline")
     check_projection(projection)
-    require_sklearn()
+    if word:
+        require_sklearn("groups the occurrences of words")
     nlp = read_pipeline(model)
     sections = []
     if word:
-        docs = read_corpus_docs(texts, format=format, lang=lang)
+        docs = read_corpus_docs(texts, format=format, lang=lang or language_of(nlp, model))
         drawn = draw_occurrences(
             docs, word, limit=limit, gold=gold, ignore_case=ignore_case, vocab=nlp.vocab
         )

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-import spacy
 from spacy.vectors import Mode
 from thinc.api import to_numpy
+
+from .pipelines import load_pipeline
 
 if TYPE_CHECKING:
     from ..weights.cove import WordVectors
@@ -19,7 +20,7 @@ def read_word_vectors(pipeline: str) -> "WordVectors":
     """
     from ..weights.cove import WordVectors
 
-    vocab = spacy.load(pipeline).vocab
+    vocab = load_pipeline(pipeline).vocab
     if vocab.vectors.mode != Mode.default or not vocab.vectors.n_keys:
         raise ValueError(
             f"{pipeline} has no word vectors: make such a pipeline of a file like GloVe's with "

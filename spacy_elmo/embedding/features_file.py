@@ -11,6 +11,7 @@ from typing import Any, Optional, Union
 import numpy as np
 from thinc.types import Floats3d
 
+from ..files import user_path
 from ..registry import registry
 from .features import MB, check_settings, logger, warn_full
 
@@ -31,7 +32,8 @@ class DiskFeatures:
     """
 
     def __init__(self, path: Union[str, Path], size: float = 10240.0, dtype: str = "float32"):
-        self.path = Path(path)
+        self.path = user_path(path)
+        self._given_path = str(path)
         self.size, self.dtype = size, check_settings(size, dtype)
         self._lock = threading.Lock()
         self._connection: Optional[sqlite3.Connection] = None
@@ -59,7 +61,7 @@ class DiskFeatures:
 
     def config(self) -> dict[str, Any]:
         """RETURNS (dict): The config block that makes this cache."""
-        settings = {"path": str(self.path), "size": self.size, "dtype": self.dtype}
+        settings = {"path": self._given_path, "size": self.size, "dtype": self.dtype}
         return {"@feature_caches": "spacy-elmo.disk.v1", **settings}
 
     def close(self) -> None:

@@ -12,7 +12,9 @@ from .text_input import Progress, chunks_of, decode, lines_of
 
 DOCUMENT = "-DOCSTART-"  # begins the lines of CoNLL-2003 that are no words
 CELLS = 10  # of a line of CoNLL-U
-COMMENT = re.compile(r"#(begin|end) document|# \S+ = ")  # of CoNLL-2012, and as in CoNLL-U
+SPACES = re.compile(" +")
+# Of CoNLL-2012, CoNLL-U and MultiCoNER. Other lines that begin with "#" are words.
+COMMENT = re.compile(r"#(begin|end) document|# (newdoc|newpar|id|\S+ =)(\s|$)")
 
 
 def read_tsv(
@@ -39,7 +41,7 @@ def read_tsv(
                 if place is None:
                     place = _find(file, number, cells, column)
                     continue
-                text = _cell(file, number, cells, place)
+                text = _cell(file, number, cells, place).strip()
                 entries.append(maker.read(text) if tokenize else sentence(text.split()))
         yield from entries
 
@@ -61,7 +63,9 @@ def read_conll(file: Piece, column: Optional[str], progress: Progress) -> Iterat
     def words_of(number: int, line: str) -> list[str]:
         if line.startswith(DOCUMENT) or COMMENT.match(line):
             return []
-        return [_cell(file, number, line.split("\t" if "\t" in line else None), place)]
+        # Other white space is part of a word, such as U+00A0 in "10 000" of French numbers.
+        cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
+        return [_cell(file, number, cells, place).strip(" ")]
 
     return _sentences(file, words_of, progress)
 
@@ -133,4 +137,4 @@ def _find(file: Piece, number: int, names: list[str], column: str) -> int:
 def _cell(file: Piece, number: int, cells: list[str], place: int) -> str:
     if place >= len(cells):
         refuse(file, number, f"no column {place + 1}: the line has {len(cells)}")
-    return cells[place].strip()
+    return cells[place]

@@ -1,12 +1,14 @@
 """The language model of a file or folder, for entries and for tables of Arrow."""
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
+import spacy
 from spacy.language import Language
 
 from .. import __version__
@@ -15,12 +17,14 @@ from ..bilm.precision import resolve_precision
 from ..embedding.segmenters import segmenter_config
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
+from ..weights import language_of_weights
 from .entries import Embedded, Entry
 from .group_embedder import DTYPES, GroupEmbedder, make_embedded
 from .keeping import Keeper
 from .layers import VECTOR, Choose, choose_layers
 from .making import DocMaker
 
+DEFAULT_LANG = "en"
 CHUNK_BATCHES = 4  # of which sequences of about the same length run together
 
 
@@ -49,7 +53,7 @@ class Embedder:
     batch_tokens (Optional[int]): Most tokens that run side by side; by default the pipe's own
         number.
     lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline; by
-        default "en".
+        default that of the weights, or "en" if they do not say it.
     sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
     pool (Optional[str]): What gets a vector: "sentence", "doc" or "span"; by default each token.
     only (Optional[str]): Of which tokens: "ents", "nouns" or labels, with commas between them; by
@@ -78,7 +82,7 @@ class Embedder:
         self._keeper.check()
         if self._is_kept and self.sentence_marks:
             raise ValueError(
-                "--sentence-marks: marks are no tokens, which --pool and --only choose"
+                "`sentence_marks`: marks are no tokens, which `pool` and `only` choose"
             )
 
     def __call__(self, table: Any) -> Any:
@@ -171,7 +175,7 @@ class Embedder:
     @cached_property
     def _loaded(self) -> _Loaded:
         """The pipeline, or a new one with these weights, that cuts text into sentences."""
-        nlp = read_pipeline(self.model, self.lang or "en")
+        nlp = read_pipeline(self.model, self.lang or self._lang_of_weights())
         if self.lang not in (None, nlp.lang):
             raise ValueError(
                 f"the pipeline '{self.model}' is of the language '{nlp.lang}', not '{self.lang}'"
@@ -180,7 +184,7 @@ class Embedder:
             nlp.add_pipe("sentencizer", first=True)
         pipe = elmo_pipe(nlp)
         if self.sentence_marks and not pipe.bilm.config.sentence_marks:
-            raise ValueError(f"--sentence-marks: '{self.model}' reads sentences without marks")
+            raise ValueError(f"`sentence_marks`: '{self.model}' reads sentences without marks")
         wanted: dict[str, Any] = {
             "precision": self.precision,
             "initial_state": self.initial_state,
@@ -193,6 +197,19 @@ class Embedder:
         chosen = choose_layers(self.layers, nlp)
         maker = DocMaker(nlp, pipe, self._keeper if self._is_kept else None)
         return _Loaded(nlp, pipe, *chosen, pipe.bilm.cache, maker)
+
+    def _lang_of_weights(self) -> str:
+        lang = None if is_pipeline(self.model) else language_of_weights(self.model)
+        try:
+            spacy.blank(lang or DEFAULT_LANG)
+        except ImportError:
+            warnings.warn(
+                f"spaCy has no tokenizer for '{lang}' here: running text is split as "
+                f"'{DEFAULT_LANG}'. Set `lang` to a language that it has",
+                stacklevel=2,
+            )
+            return DEFAULT_LANG
+        return lang or DEFAULT_LANG
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:

@@ -39,7 +39,7 @@ def write(
     settings (dict): What they were made by; an attribute of the file.
     index (bool): Whether to write `sentence_to_index`.
     sentence_keys (bool): Whether a dataset's name is its sentence, as of AllenNLP's
-        --use-sentence-keys: there is no index then, a sentence that comes again is left out, and
+        `sentence_keys`: there is no index then, a sentence that comes again is left out, and
         so is an empty one.
     first (int): Number of the first entry.
     RAISES (ValueError): A sentence can be no name.
@@ -81,8 +81,8 @@ def _write_by_sentence(file: h5py.File, entry: Embedded, i: int) -> None:
     name = entry.text
     if "/" in name or "\0" in name or name == ".":
         raise ValueError(
-            f"sentence {i} can be no name of a dataset: {name[:80]!r}. The same with --resume, "
-            f"without --use-sentence-keys, numbers the sentences"
+            f"sentence {i} can be no name of a dataset: {name[:80]!r}. The same with "
+            f"`resume=True`, without `sentence_keys`, numbers the sentences"
         )
     if name and name not in file:
         file.create_dataset(name, data=entry.vectors, track_times=False)

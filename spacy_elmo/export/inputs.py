@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from glob import has_magic
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Optional, Union
 
 from ..files.remote import is_url, reading
@@ -38,7 +38,9 @@ def find_inputs(
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if column is None and (tables := [name for name in given if str(name).endswith(TSV)]):
-        raise ValueError(f"{tables[0]}: which column holds the text? --column NAME or NUMBER")
+        raise ValueError(
+            f"{tables[0]}: which column holds the text? Set `column` to its name or number"
+        )
     readable = INPUTS if column is None else (*INPUTS, *TSV)
     if any(str(name).endswith(PARQUET) for name in given):
         readable = (*readable, PARQUET)
@@ -47,7 +49,7 @@ def find_inputs(
         found = _find_urls(str(name), readable) if is_url(name) else find_files(name, readable)
         files.update(dict.fromkeys(Piece(str(file)) for file in found))
     if column is not None and not any(file.name.endswith((*TSV, *CONLL)) for file in files):
-        raise ValueError(f"--column {column}: no {', '.join((*TSV, *CONLL))} file is given")
+        raise ValueError(f"`column={column}`: no {', '.join((*TSV, *CONLL))} file is given")
     if is_url(output):
         return [file for file in files if not str(file).startswith(f"{output}/")]
     ours = {Path(output).resolve(), Workplace(Path(output)).folder.resolve()}
@@ -70,6 +72,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
             paths = sorted(name for name in file_system.find(path) if name.endswith(readable))
         else:
             paths = [path] if file_system.exists(path) else []
+        paths = [found for found in paths if not _is_hidden(found, path)]
         urls = [str(file_system.unstrip_protocol(found)) for found in paths]
     if not urls:
         raise ValueError(f"no {', '.join(readable)} file at '{given}'")
@@ -77,6 +80,12 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
         if not url.endswith(readable):
             raise ValueError(f"{url}: unknown format; readable are {', '.join(readable)}")
     return urls
+
+
+def _is_hidden(path: str, given: str) -> bool:
+    """Whether a part of the path begins with a dot that is not in the given one."""
+    named = PurePosixPath(given).parts
+    return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 
 
 def read_entries(
@@ -121,6 +130,6 @@ def read_entries(
                 raise ValueError(
                     f"{file}: a sentence or Doc has {len(entry):,} tokens (number {number}, from "
                     f"0; it starts with '{entry.text[:60]}'), and its vectors have to fit into "
-                    f"memory. Split it, or allow more: --max-tokens {len(entry)}"
+                    f"memory. Split it, or allow more: `max_tokens={len(entry)}`"
                 )
             yield maker.keep(entry)

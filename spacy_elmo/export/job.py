@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..embedding.batches import by_tokens
-from ..files import checksum, full_disk, progress_bar
+from ..files import checksum, full_disk, progress_bar, user_path
 from ..files.remote import is_url
 from ..text.manifest import stamp
 from ..text.reading import Inputs
@@ -21,8 +21,8 @@ from .pieces import Piece
 from .workplace import Workplace, check_settings
 
 MAX_TOKENS = 10_000
-ADVICE_ANEW = "--force without --resume to begin anew"
-ADVICE = "run the same with --resume: it goes on from here"
+ADVICE_ANEW = "`force=True` without `resume=True` to begin anew"
+ADVICE = "run the same with `resume=True`: it goes on from here"
 
 
 def embed_files(
@@ -64,20 +64,21 @@ def embed_files(
         something is in the way, or the interrupted run had other settings.
     RAISES (OSError): The disk is full, or another process writes the same output.
     """
+    output = user_path(output)
     format = check_format(output, format)
     embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     pieces = find_inputs(inputs, output, column)
     if urls := list(filter(is_url, pieces)):
-        raise ValueError(f"{urls[0]}: URLs are read with --shards, or copied here before")
+        raise ValueError(f"{urls[0]}: URLs are read for `shards`, or copied here before")
     files = [Path(piece.source) for piece in pieces]
     workplace = Workplace(output)
     if not resume:
         check_room(output, format, force)
         if workplace.is_begun and not force:
             raise ValueError(
-                f"{workplace.folder} holds an interrupted run: --resume goes on with it, --force "
-                f"throws it away"
+                f"{workplace.folder} holds an interrupted run: `resume=True` goes on with it, "
+                f"`force=True` throws it away"
             )
     check_labels(embedder, pieces)
     settings = {
@@ -125,25 +126,25 @@ def check_wanted(embedder: Embedder, format: str, *, max_tokens: int, sentence_k
     if max_tokens < 1:
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
     if sentence_keys and format != "hdf5":
-        raise ValueError(f"--use-sentence-keys is for HDF5, not for {format}")
+        raise ValueError(f"`sentence_keys` is for HDF5, not for {format}")
     is_reduced = embedder.dtype == "int8" or embedder.pool or embedder.only
     if is_reduced and (format not in ("hdf5", "parquet") or sentence_keys):
-        raise ValueError("--pool, --only and --dtype int8 are for Parquet and numbered HDF5")
+        raise ValueError("`pool`, `only` and `dtype=int8` are for Parquet and numbered HDF5")
     if embedder.sentence_marks and format == "spacy":
-        raise ValueError("--sentence-marks: a Doc has no token for a mark; write another format")
+        raise ValueError("`sentence_marks`: a Doc has no token for a mark; write another format")
 
 
 def check_labels(embedder: Embedder, files: Sequence[Piece]) -> None:
-    """RAISES (ValueError): `--only` has a label that the pipeline cannot give to text. Docs may
+    """RAISES (ValueError): `only` has a label that the pipeline cannot give to text. Docs may
     have any."""
     if not any(file.name.endswith(DOCBIN) for file in files):
         embedder.maker().check_labels()
 
 
 def warn_of_nothing(embedder: Embedder, counts: Counts) -> None:
-    """Warn where entries were read, and no token of them was what `--only` asks for."""
+    """Warn where entries were read, and no token of them was what `only` asks for."""
     if counts.entries and not counts.vectors and embedder.only is not None:
-        warnings.warn(f"--only {embedder.only}: no row has a token", stacklevel=3)
+        warnings.warn(f"`only={embedder.only}`: no row has a token", stacklevel=3)
 
 
 def _prepare(workplace: Workplace, settings: dict[str, Any], *, resume: bool, force: bool) -> None:
@@ -175,7 +176,7 @@ def _write_chunks(
     if not counts.entries:
         raise ValueError(f"no sentence in {names}")
     if stamps != [stamp(file) for file in files]:
-        raise ValueError(f"{names}: changed while it was read; begin anew: --force")
+        raise ValueError(f"{names}: changed while it was read; begin anew: `force=True`")
     warn_of_nothing(embedder, counts)
     return number, counts
 

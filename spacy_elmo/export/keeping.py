@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 POOLS = "sentence", "doc", "span"
 NOUNS = "NOUN", "PROPN"
-WORDS = "ents", "nouns"  # of --only that are no labels
+WORDS = "ents", "nouns"  # of `only` that are no labels
 PLACES = {"doc.ents", "doc.spans"}
 ADVICE = "a pipeline with a component that sets them, or .spacy files that have them"
 
@@ -48,11 +48,11 @@ class Keeper(NamedTuple):
     def check(self) -> None:
         """RAISES (ValueError): There is no such pool, or it has no spans."""
         if self.pool not in (None, *POOLS):
-            raise ValueError(f"--pool must be one of {', '.join(POOLS)}, got '{self.pool}'")
+            raise ValueError(f"`pool` must be one of {', '.join(POOLS)}, got '{self.pool}'")
         if self.pool == "span" and self.only is None:
-            raise ValueError("--pool span: which spans? --only ents, or their labels")
+            raise ValueError("`pool=span`: which spans? Set `only=ents`, or their labels")
         if self.only is not None and not all(self.only.split(",")):
-            raise ValueError(f"--only is ents, nouns or LABEL,LABEL..., got '{self.only}'")
+            raise ValueError(f"`only` is ents, nouns or LABEL,LABEL..., got '{self.only}'")
 
     def check_labels(self, known: set[str]) -> None:
         """known (Set[str]): What `labels_of` found.
@@ -61,7 +61,7 @@ class Keeper(NamedTuple):
         for name in self.only.split(",") if self.only else ():
             if name not in there_are:
                 raise ValueError(
-                    f"--only {name}: no component of the pipeline sets this label; there are "
+                    f"`only={name}`: no component of the pipeline sets this label; there are "
                     f"{', '.join(there_are)}"
                 )
 
@@ -104,7 +104,7 @@ class Keeper(NamedTuple):
 
     def _check(self, name: str, is_annotated: bool, missing: str) -> None:
         if not is_annotated:
-            raise ValueError(f"--only {name}: the text has {missing}: it needs {ADVICE}")
+            raise ValueError(f"`only={name}`: the text has {missing}: it needs {ADVICE}")
 
 
 def labels_of(nlp: Language) -> Optional[set[str]]:

@@ -92,5 +92,5 @@ class DocMaker:
         for component in self._behind if annotate and self.keeper.only else ():
             doc = component(doc)  # type: ignore[operator]
         if len(doc) != n_tokens:
-            raise ValueError("--only: a component of the pipeline changes the tokens; leave it out")
+            raise ValueError("`only`: a component of the pipeline changes the tokens; leave it out")
         return self.keeper(doc)

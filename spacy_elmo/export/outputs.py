@@ -30,7 +30,7 @@ def check_format(output: Path, format: Optional[str]) -> str:
         if format is None:
             raise ValueError(
                 f"{output}: no format ends in '{output.suffix}', but "
-                f"{', '.join(suffix for suffix in by_suffix if suffix)}; or --format"
+                f"{', '.join(suffix for suffix in by_suffix if suffix)}; or set `format`"
             )
     if format not in OUTPUTS:
         raise ValueError(f"the format must be one of {', '.join(OUTPUTS)}, got '{format}'")
@@ -56,4 +56,4 @@ def check_room(output: Path, format: str, force: bool) -> None:
     if output.is_dir() and any(output.iterdir()) and not kind.read_settings(output):
         raise ValueError(f"{output} holds something else than Docs with vectors: another name")
     if not force:
-        raise ValueError(f"{output} exists already: give another name, or --force")
+        raise ValueError(f"{output} exists already: give another name, or `force=True`")

@@ -52,7 +52,7 @@ def _import_ray() -> Any:
         import ray.data
     except ImportError as error:
         raise ImportError(
-            f"--workers ray needs Ray, which cannot be imported ({error}): "
+            f"`workers=ray` needs Ray, which cannot be imported ({error}): "
             f'pip install "spacy-elmo[ray]"'
         ) from error
     return ray

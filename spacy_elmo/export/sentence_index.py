@@ -44,7 +44,7 @@ class SentenceIndex:
         if size > MAX_BYTES:
             raise ValueError(
                 f"{NAME} would have {size:,} bytes, more than the {MAX_BYTES:,} that readers "
-                f"can hold. The same with --resume --forget-sentences leaves it out"
+                f"can hold. The same with `resume=True` and `sentence_index=False` leaves it out"
             )
         return size
 

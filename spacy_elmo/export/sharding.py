@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 import torch
 
-from ..files import full_disk, progress_bar
+from ..files import full_disk, progress_bar, user_path
 from ..files.remote import is_url
 from ..text.reading import Inputs
 from ..text.workers import map_in_order, parse_worker
@@ -83,16 +83,19 @@ def embed_shards(
     RAISES (ImportError): Ray is wanted, and not installed.
     RAISES (OSError): The disk is full, or a process was ended from outside.
     """
+    output = output if is_url(output) else user_path(output)
     if workers == "ray":  # its actors stand in folders of their own
         output = output if is_url(output) else Path(output).absolute()
-        model = str(Path(model).absolute()) if Path(model).exists() else model
+        model = str(user_path(model).absolute()) if user_path(model).exists() else model
     format = check_format(Path(output), format or _format_of(Path(output)))
     folder = open_folder(output)
     call = _caller(workers, address, gpus_per_worker)
     if shards < 1:
-        raise ValueError(f"--shards must be 1 or more, got {shards}")
+        raise ValueError(f"`shards` must be 1 or more, got {shards}")
     if format == "spacy" and isinstance(folder, RemoteFolder):
-        raise ValueError(f"{output}: Docs are written to folders of this machine; give --format")
+        raise ValueError(
+            f"{output}: Docs are written to folders of this machine; set another `format`"
+        )
     first, step = parse_worker(worker)
     embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
@@ -156,9 +159,9 @@ def _caller(
     if workers == "ray":
         return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)
     if address is not None or gpus_per_worker:
-        raise ValueError("--address and --gpus-per-worker are for --workers ray")
+        raise ValueError("`address` and `gpus_per_worker` are for `workers=ray`")
     if isinstance(workers, str) or workers < 1:
-        raise ValueError(f"--workers must be 1 or more, or 'ray', got {workers}")
+        raise ValueError(f"`workers` must be 1 or more, or 'ray', got {workers}")
     return partial(map_in_order, n_process=workers)
 
 

@@ -1,16 +1,14 @@
 """Docs of spaCy's binary format."""
 
-import zlib
 from collections.abc import Iterator
 
 from spacy.tokens import DocBin
 
+from ..files.docbin import BROKEN
 from .entries import Entry
 from .making import DocMaker
 from .pieces import Piece
 from .text_input import Progress
-
-_BROKEN = ValueError, KeyError, TypeError, IndexError
 
 
 def read_docbin(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
@@ -26,7 +24,7 @@ def read_docbin(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[En
     try:
         data = file.read_bytes()
         docs = DocBin().from_bytes(data)
-    except (*_BROKEN, zlib.error) as error:
+    except BROKEN as error:
         raise ValueError(f"{file} is no .spacy file, or broken: {error}") from error
     reached, size = 0, len(data)
     stream = docs.get_docs(maker.nlp.vocab)
@@ -34,7 +32,7 @@ def read_docbin(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[En
         for number in range(1, len(docs) + 1):
             try:
                 entry = maker.entry(next(stream))
-            except _BROKEN as error:
+            except BROKEN as error:
                 raise ValueError(f"{file}: a Doc of it cannot be read: {error}") from error
             yield entry
             before, reached = reached, size * number // len(docs)

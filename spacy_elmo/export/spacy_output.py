@@ -15,6 +15,8 @@ from srsly.msgpack import Packer
 from ..embedding import doc_layers  # noqa: F401  (it defines doc._.elmo)
 from ..embedding.batches import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
+from ..files import user_path
+from ..files.docbin import read_docbin
 from .entries import Embedded
 from .workplace import read_json
 
@@ -67,15 +69,15 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     YIELDS (Doc): A Doc.
     RAISES (ValueError): There are none, or they have no vectors.
     """
-    path = Path(path)
+    path = user_path(path)
     files = (
         sorted([*path.glob("*.spacy"), *path.glob("part-*/*.spacy")]) if path.is_dir() else [path]
     )
-    files = [file for file in files if file.is_file()]
+    files = [file for file in files if file.is_file() and file.name[0] != "."]
     if not files:
         raise ValueError(f"no .spacy file at '{path}'")
     for file in files:
-        for doc in DocBin().from_disk(file).get_docs(vocab):
+        for doc in read_docbin(file, vocab):
             yield _restored(doc)
 
 

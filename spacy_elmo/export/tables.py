@@ -34,25 +34,31 @@ def text_column(names: Sequence[str]) -> str:
     raise ValueError(f"no column 'tokens' or 'text', but {', '.join(names) or 'none'}")
 
 
-def table_entries(table: Any, maker: DocMaker) -> Iterator[Entry]:
+def table_entries(table: Any, maker: DocMaker, first: int = 0) -> Iterator[Entry]:
     """Read the rows of a table.
 
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): It has a column `tokens`, of lists of
         strings, a sentence each; or else `text`, which the pipeline reads. A null is empty.
     maker (DocMaker): Makes the Docs.
+    first (int): Number of the first row, for errors.
     YIELDS (Entry): A row.
-    RAISES (ValueError): It has neither.
+    RAISES (ValueError): It has neither, or a row holds something else.
     """
     name = text_column(table.column_names)
-    for cell in table.column(name):
-        value: Any = cell.as_py() or ("" if name == "text" else [])
+    empty: Any = "" if name == "text" else []
+    for number, cell in enumerate(table.column(name), first):
+        value = cell.as_py() if cell.is_valid else empty
         if name == "text" and isinstance(value, str):
             yield maker.read(value)
         elif isinstance(value, list) and all(isinstance(token, str) for token in value):
             yield sentence(value)
         else:
             kind = "strings" if name == "text" else "lists of strings"
-            raise ValueError(f"the column '{name}' must hold {kind}, not {cell.type}")
+            null = ", with a null in it" if isinstance(value, list) and None in value else ""
+            raise ValueError(
+                f"row {number} (from 0): the column '{name}' must hold {kind}, got "
+                f"{cell.type}{null}"
+            )
 
 
 def read_parquet(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
@@ -74,13 +80,17 @@ def read_parquet(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[E
     try:
         with file.open_file() as opened, pyarrow.parquet.ParquetFile(opened) as parquet:
             column = text_column(parquet.schema_arrow.names)
-            for group in range(*(file.row_groups or (parquet.num_row_groups,))):
+            groups = range(*(file.row_groups or (parquet.num_row_groups,)))
+            metadata = parquet.metadata
+            first = sum(metadata.row_group(group).num_rows for group in range(groups.start))
+            for group in groups:
                 batches = parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column])
                 for batch in batches:
                     with maker.nlp.memory_zone():
-                        entries = list(table_entries(batch, maker))
+                        entries = list(table_entries(batch, maker, first))
                     yield from entries
-                start, stop = group_bytes(parquet.metadata.row_group(group))
+                    first += batch.num_rows
+                start, stop = group_bytes(metadata.row_group(group))
                 progress(stop - start)
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         refuse(file, None, f"no Parquet file of text: {error}")

@@ -59,7 +59,7 @@ class Workplace:
             manifest: dict[str, Any] = json.loads(self._manifest.read_bytes())
             manifest["settings"].items(), manifest["force"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self._manifest} is broken; --force begins anew") from error
+            raise ValueError(f"{self._manifest} is broken; `force=True` begins anew") from error
         return manifest
 
     def begin(self, manifest: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ class Workplace:
         if found != digest.encode("ascii"):
             raise ValueError(
                 f"{path} holds other tokens than are read now: tokenizer, pipeline or reader "
-                f"are not the same any more. --force begins anew"
+                f"are not the same any more. `force=True` begins anew"
             )
         return True
 

@@ -12,6 +12,7 @@ from .checksum import checksum
 from .full_disk import full_disk
 from .lock import lock
 from .opened import OpenedFile
+from .paths import user_path
 from .progress import progress_bar
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "process_name",
     "progress_bar",
     "put_on_disk",
+    "user_path",
 ]

@@ -80,7 +80,7 @@ class Processes:
                 raise
             raise ConnectionError(
                 "another process of the run ended, and says why, or its machine is lost; with "
-                "--resume the same command goes on from the last checkpoint"
+                "`resume=True` the same command goes on from the last checkpoint"
             ) from None
 
     def mean_(self, *tensors: Tensor) -> None:

@@ -18,6 +18,7 @@ from ..bilm.config import BiLMConfig
 from ..embedding.features import Piece, features_of
 from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
+from ..files import user_path
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -135,7 +136,7 @@ class BiLMShim(Shim):
         if self.settings.align is not None:
             from ..weights.alignment import read_alignment
 
-            bilm.align(read_alignment(Path(self.settings.align), bilm.config.width))
+            bilm.align(read_alignment(user_path(self.settings.align), bilm.config.width))
         self.set(bilm)
 
     def set(self, bilm: "BiLM") -> None:

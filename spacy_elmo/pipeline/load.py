@@ -1,10 +1,11 @@
 """The language model of a pipeline, or of weights."""
 
-from pathlib import Path
+from typing import Optional
 
 import spacy
 from spacy.language import Language
 
+from ..files import user_path
 from .elmo import Elmo
 
 
@@ -18,7 +19,7 @@ def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
     RAISES (ValueError): There is no such model, or its files are broken.
     """
     if is_pipeline(name_or_path):
-        path = Path(name_or_path)
+        path = user_path(name_or_path)
         return spacy.load(path if path.exists() else name_or_path)
     nlp = spacy.blank(lang)
     nlp.add_pipe("elmo", config={"weights": name_or_path})
@@ -27,10 +28,24 @@ def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
 
 def is_pipeline(name_or_path: str) -> bool:
     """RETURNS (bool): Whether this is a folder or package of a pipeline, not weights."""
-    path = Path(name_or_path)
+    path = user_path(name_or_path)
     if path.exists():
         return (path / "config.cfg").is_file()
     return spacy.util.is_package(name_or_path)
+
+
+def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
+    """Find the language of a model's text.
+
+    nlp (Language): What `read_pipeline` returned.
+    name_or_path (str): The model, as it was given.
+    RETURNS (Optional[str]): The language; None if weights do not say theirs.
+    RAISES (ValueError): There are weights, which cannot be read.
+    """
+    if is_pipeline(name_or_path):
+        return nlp.lang
+    lang = elmo_pipe(nlp).bilm.provenance.get("lang")
+    return lang if isinstance(lang, str) else None
 
 
 def elmo_pipe(nlp: Language) -> Elmo:

@@ -60,7 +60,7 @@ def save_checkpoint(
     }
     path = folder / f"checkpoint-{trainer.progress.step:010d}.pt"
     earlier = [other.name for other in checkpoints(folder) if other != path]
-    advice = f"go on with --resume: {earlier[-1] if earlier else 'nothing before it'} is kept"
+    advice = f"go on with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
     with full_disk(path, advice), atomic_stream(path) as file:
         torch.save(content, file)
     for other in checkpoints(folder):
@@ -101,8 +101,9 @@ def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
         return content
     if unusable:
         raise ValueError(
-            f"no checkpoint in {folder} can be read: {'; '.join(unusable)}. --overwrite starts "
-            f"anew; --pretraining.init {folder.parent / 'model-last'} with another --output goes "
+            f"no checkpoint in {folder} can be read: {'; '.join(unusable)}. "
+            f"`overwrite=True` starts anew; `pretraining.init={folder.parent / 'model-last'}` with "
+            f"another `output` goes "
             f"on from the last model"
         )
     return None
@@ -139,6 +140,9 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     }
     known = comparable(config.model_copy(update=defaults))
     then = {name: value for name, value in known.items() if name in now} | content["config"]
+    if config.lang == "xx":
+        # Earlier versions wrote "en" if the config had no language; the text is compared below.
+        then["lang"] = "xx"
     differing = [
         f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(set(then) | set(now))
@@ -149,7 +153,7 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     if differing:
         raise ValueError(
             f"the run cannot be resumed: {'; '.join(differing)}. Resume with what it was "
-            f"started with, or start anew with --overwrite or another --output."
+            f"started with, or start anew with `overwrite=True` or another `output`."
         )
 
 

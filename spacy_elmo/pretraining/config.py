@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from thinc.api import Config, ConfigValidationError
 
 from ..bilm.config import BiLMConfig
+from ..files import user_path
 
 Inputs = Union[str, list[str]]
 SECTIONS = (
@@ -162,7 +163,7 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     """
     overrides = overrides or {}
     try:
-        text = Path(path).read_text("utf8")
+        text = user_path(path).read_text("utf-8-sig")
         found = Config().from_str(text, interpolate=False)
         # A section of defaults may be left out.
         missing = {name.partition(".")[0] for name in overrides} - set(found)
@@ -185,11 +186,16 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
     """
     _check_sections(config, source)
     corpus = config.get("corpus", {})
+    if corpus.get("format") == "text" and not config.get("nlp", {}).get("lang"):
+        raise ValueError(
+            f"{source}: [nlp] lang is not set: running text is split by the rules of its "
+            f"language, for example with `nlp.lang=en`"
+        )
     for name in ("train", "dev"):
         if not corpus.get(name):
             raise ValueError(
                 f"{source}: [corpus] {name} is not set: give a file, a folder or a glob, "
-                f"for example with --paths.{name} PATH"
+                f"for example with `paths.{name}=PATH`"
             )
     sizes = {key: value for key, value in config.get("model", {}).items() if key[0] != "@"}
     for section, given in {**config, "model": sizes}.items():
@@ -203,7 +209,7 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
     except ValueError as error:
         raise ValueError(f"{source}: [model] {error}") from error
     values: dict[str, Any] = {
-        "lang": config.get("nlp", {}).get("lang", "en"),
+        "lang": config.get("nlp", {}).get("lang") or "xx",
         "seed": config.get("system", {}).get("seed", 0),
         "bilm": bilm,
         **{section: config.get(section, {}) for section in _KINDS},

@@ -21,14 +21,14 @@ def choose_gpus(text: str) -> list[str]:
     """
     numbers = [number.strip() for number in text.split(",")]
     if not all(map(str.isdecimal, numbers)) or len({*map(int, numbers)}) < len(numbers):
-        raise ValueError(f"--gpus takes different numbers, such as 0,1,2,3; got '{text}'")
+        raise ValueError(f"`gpus` takes different numbers, such as 0,1,2,3; got '{text}'")
     n_gpus = torch.cuda.device_count()
     if not n_gpus:
-        raise ValueError("--gpus: PyTorch sees no GPU here. Without --gpus, processors train")
+        raise ValueError("`gpus`: PyTorch sees no GPU here. Without it, processors train")
     missing = [number for number in numbers if int(number) >= n_gpus]
     if missing:
         raise ValueError(
-            f"--gpus: there is no GPU {', '.join(missing)}; PyTorch sees {n_gpus}, counted from 0"
+            f"`gpus`: there is no GPU {', '.join(missing)}; PyTorch sees {n_gpus}, counted from 0"
         )
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     return [visible[int(number)] if visible[0] else str(int(number)) for number in numbers]
@@ -54,8 +54,8 @@ def launch(arguments: list[str], n_processes: int) -> int:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:
             raise ChildProcessError(
-                f"process {rank} was ended by signal {-failure.exitcode}; with --resume, the same "
-                f"command goes on from the last checkpoint"
+                f"process {rank} was ended by signal {-failure.exitcode}; with `resume=True`, the "
+                f"same command goes on from the last checkpoint"
             ) from None
         return int(failure.exitcode)
     return 0

@@ -131,8 +131,8 @@ class Reporter:
             self._save_model(name)
         if self.trainer.stopped:
             self.msg.warn(
-                f"Stopped at step {progress.step:,}, nothing is lost: the same command with "
-                f"--resume goes on from {self.output / 'checkpoints'}"
+                f"Stopped at step {progress.step:,}, nothing is lost: see "
+                f"{self.output / 'checkpoints'}"
             )
             return
         self._say_end()
@@ -145,7 +145,7 @@ class Reporter:
         if not self.has_begun:
             self.msg.info(
                 f"The run was finished before, by {limits}: nothing was trained. A higher limit, "
-                f"--training.{reached[0]}, goes on with it, --overwrite starts anew"
+                f"[training] {reached[0]}, goes on with it, overwrite starts anew"
             )
         best = f"{progress.best:.2f}" if progress.best is not None else "unknown"
         self.msg.good(f"Best held-out perplexity {best}: {self.output / 'model-best'}")
@@ -160,7 +160,7 @@ class Reporter:
             self.msg.warn(
                 f"The language model is still that of {trainer.config.pretraining.init}, "
                 f"unchanged: the first {trainer.softmax_warmup:,} steps train a new softmax alone. "
-                f"Give the run more of them, or set a lower --pretraining.softmax_warmup"
+                f"Give the run more of them, or set a lower [pretraining] softmax_warmup"
             )
         if progress.before is not None:
             self.msg.info(
@@ -193,7 +193,7 @@ class Reporter:
             "seed": config.seed,
         }
         folder = self.output / name
-        with full_disk(folder, "go on with --resume: the model that was there is kept"):
+        with full_disk(folder, "go on with `resume=True`: the model that was there is kept"):
             save_model(self.trainer.model, folder, lang=config.lang, provenance=provenance)
         self.unsaved.discard(name)
 

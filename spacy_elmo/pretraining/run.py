@@ -8,7 +8,7 @@ from typing import Optional, Union
 
 from wasabi import msg
 
-from ..files import lock
+from ..files import lock, user_path
 from ..files.remote import is_url
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text
@@ -40,12 +40,13 @@ def pretrain(
     RAISES (OSError): The last checkpoint or model cannot be written.
     """
     if resume and overwrite:
-        raise ValueError("--resume goes on with a run, --overwrite deletes it: give one of them")
+        raise ValueError("`resume` goes on with a run, `overwrite` deletes it: give one of them")
     if overwrite and int(os.environ.get("GROUP_WORLD_SIZE", 1)) > 1:
         raise ValueError(
-            f"--overwrite is not for several machines: their processes start anew whenever one "
-            f"joins, and would delete their own run. Delete {output}, and give --resume"
+            f"`overwrite` is not for several machines: their processes start anew whenever one "
+            f"joins, and would delete their own run. Delete {output}, and set `resume=True`"
         )
+    output = user_path(output)
     processes = Processes.join()
     try:
         if _is_restarted(processes):
@@ -95,7 +96,7 @@ def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) ->
     if None not in (now, then) and now != then:
         msg.warn(
             f"{name} is another model than the one that this run went on from; the run goes on "
-            f"with that one. --overwrite starts anew with this one"
+            f"with that one. Overwrite it to start anew with this one"
         )
     return then or now
 
@@ -121,8 +122,8 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
         (output / "metrics.jsonl").unlink(missing_ok=True)
     elif not resume and checkpoints(output / "checkpoints"):
         raise ValueError(
-            f"{output} holds the checkpoints of a run: --resume goes on with it, "
-            f"--overwrite deletes it and starts anew"
+            f"{output} holds the checkpoints of a run: `resume=True` goes on with it, "
+            f"`overwrite=True` deletes it and starts anew"
         )
 
 
@@ -156,7 +157,7 @@ def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
         return None
     if is_url(inputs):
         return str(inputs)
-    return Path(inputs) if is_prepared(inputs) else None
+    return user_path(inputs) if is_prepared(inputs) else None
 
 
 def _prepare(config: PretrainingConfig, settings: CorpusSettings, output: Path) -> None:

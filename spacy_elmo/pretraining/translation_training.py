@@ -13,6 +13,7 @@ import torch
 from wasabi import msg
 
 from ..bilm.vocabulary import Vocabulary
+from ..files import user_path
 from ..files.progress import progress_bar
 from ..weights.cove import WordVectors, new_cove
 from ..weights.safetensors_file import write
@@ -58,7 +59,7 @@ def read_pairs(path: Path) -> list[Pair]:
     RAISES (ValueError): A line is no pair, or there is none.
     """
     pairs = []
-    with path.open(encoding="utf8") as file:
+    with user_path(path).open(encoding="utf-8-sig") as file:
         try:
             for number, line in enumerate(file, 1):
                 halves = [half.split() for half in line.rstrip("\n").split("\t")]

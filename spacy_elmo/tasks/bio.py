@@ -153,7 +153,7 @@ def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
     previous = "O"
     for i, tag in enumerate(tags):
         prefix, _, label = tag.partition("-")
-        if tag != "O" and (prefix not in ("B", "I") or not label):
+        if tag != "O" and (prefix not in ("B", "I") or not label.strip()):
             raise TagError(i, f"expected the tag O, B-... or I-..., found {tag!r}")
         if prefix == "B":
             spans.append((i, i + 1, label))

@@ -1,6 +1,7 @@
 """Sentences with BIO tags from files."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Optional, Union
 
@@ -9,8 +10,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
+from ..files.errors import named_errors
 from ..registry import registry
 from .bio import parse_bio
+from .crf_gold import reference_spans
 from .naming import name_of
 from .schema import Schema, String, Words
 from .sentences import copy_tokens, make_sentence, read_docs
@@ -36,11 +39,12 @@ def make_bio_corpus(
     """
 
     def read(nlp: Language) -> Iterator[Example]:
-        for doc in read_docs(path, nlp.vocab, lambda line: read_bio(line, nlp.vocab)):
-            try:
+        def make(line: str) -> Doc:
+            return read_bio(line, nlp.vocab)
+
+        for doc in read_docs(path, nlp.vocab, make, partial(reference_spans, spans_key=spans_key)):
+            with named_errors(path):
                 gold = doc if spans_key is None else _regroup(doc, spans_key)
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from None
             yield Example(copy_tokens(doc), gold)
 
     return read

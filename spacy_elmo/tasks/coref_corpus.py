@@ -1,6 +1,7 @@
 """Documents with clusters of mentions, from `.jsonl` and `.spacy` files."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Optional, Union
 
@@ -65,7 +66,7 @@ def read_coref(path: Union[str, Path], vocab: Vocab, prefix: str = PREFIX) -> It
         starts = entry.get("sentence_starts")
         return make_doc(vocab, entry["words"], entry["clusters"], starts, prefix)
 
-    return read_docs(path, vocab, make)
+    return read_docs(path, vocab, make, partial(read_clusters, prefix=prefix))
 
 
 def make_doc(

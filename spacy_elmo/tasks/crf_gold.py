@@ -9,7 +9,7 @@ from spacy.training import Example
 
 from .aligning import to_predicted
 from .bio import LabeledSpan
-from .naming import name_of
+from .naming import checked_spans, name_of
 
 
 class Gold(NamedTuple):
@@ -24,8 +24,9 @@ class Gold(NamedTuple):
 
 
 def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
-    """RETURNS (List[Span]): The spans of a reference: of a group, or its entities."""
-    return list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
+    """RETURNS (List[Span]): The spans of a reference: of a group, or its entities.
+    RAISES (ValueError): A span of the group has no tokens, or no label."""
+    return list(doc.ents if spans_key is None else checked_spans(doc, spans_key))
 
 
 def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
@@ -35,7 +36,7 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
     spans_key (Optional[str]): The span group; None for entities.
     RETURNS (Optional[Gold]): The spans; None where the reference has no annotation. What is
         missing there, or fits no tokens of the predicted Doc, is missing.
-    RAISES (ValueError): Two spans overlap.
+    RAISES (ValueError): Two spans overlap, or one has no tokens or no label.
     """
     if spans_key is None:
         return _entities(example)
@@ -52,7 +53,7 @@ def _entities(example: Example) -> Optional[Gold]:
 
 
 def _group(example: Example, spans_key: str) -> Gold:
-    group = sorted(example.reference.spans[spans_key])
+    group = sorted(checked_spans(example.reference, spans_key))
     for one, other in pairwise(group):
         if other.start < one.end:
             raise ValueError(

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any, Union
 
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
 
+from ..files import user_path
+from ..files.docbin import read_docbin
 from ..registry import registry
-from .naming import name_of
+from .naming import checked_spans, name_of
 from .pairs import ENTAILMENT, copy_pair, make_pair, read_halves
+from .qa_scorer import KEY
 from .schema import Schema, String, Text
 from .sentences import read_lines
 
@@ -41,7 +44,7 @@ def make_textpair_corpus(
         {**dict.fromkeys(groups, Text), "label": String},
         json.dumps({**dict.fromkeys(groups, "..."), "label": "..."}),
     )
-    return lambda nlp: read_examples(Path(path), nlp, groups, schema, parse)
+    return lambda nlp: read_examples(user_path(path), nlp, groups, schema, parse)
 
 
 def read_examples(
@@ -62,7 +65,7 @@ def read_examples(
     RAISES (ValueError): A line, or a Doc, is not as it must be.
     """
     if path.suffix == ".spacy":
-        return copy_examples(path, DocBin().from_disk(path).get_docs(nlp.vocab), groups)
+        return copy_examples(path, read_docbin(path, nlp.vocab), groups)
 
     def make(line: str) -> Example:
         return _make_example(parse(nlp, schema.parse(line)), groups)
@@ -75,6 +78,9 @@ def _make_example(doc: Doc, groups: Sequence[str]) -> Example:
     for group, half in zip(groups, read_halves(doc, groups)):
         if half.start == half.stop:  # spaCy copies Docs, and cannot copy such a span
             raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens: leave it out")
+    list(checked_spans(doc, KEY, labeled=False))
+    if any(not label.strip() for label in doc.cats):
+        raise ValueError(f"a label in doc.cats of the Doc {name_of(doc)} is empty: leave it out")
     return Example(copy_pair(doc, groups), doc)
 
 

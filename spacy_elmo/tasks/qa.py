@@ -14,7 +14,7 @@ from ..embedding.batches import by_tokens
 from .aligning import to_predicted
 from .bidaf import AnswerModel
 from .log_sums import log_sum_exp
-from .naming import name_of
+from .naming import checked_spans, name_of
 from .pairs import read_halves
 from .pipe import TaskPipe
 from .qa_scorer import KEY
@@ -182,7 +182,7 @@ class QuestionAnswerer(TaskPipe):
 
     def _gold(self, example: Example) -> list[tuple[int, int]]:
         """The gold answers, in whole tokens of the predicted Doc's context."""
-        doc, spans = example.predicted, example.reference.spans.get(KEY, ())
+        doc, spans = example.predicted, list(checked_spans(example.reference, KEY, labeled=False))
         context = self._context(doc)
         if not spans:
             return []

@@ -1,5 +1,6 @@
 """Questions with their contexts and answers from files."""
 
+import codecs
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
+from ..files import user_path
 from ..registry import registry
 from .pair_corpus import copy_examples, read_examples
 from .pairs import QUESTION, make_pair, read_halves
@@ -38,7 +40,7 @@ def make_qa_corpus(
     groups (Sequence[str]): The names of the span groups of question and context.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
-    path = Path(path)
+    path = user_path(path)
     answer = {"text": "...", "answer_start": 0}
     schema = Schema(
         {groups[0]: Text, groups[1]: String, "answers": records(ANSWER)},
@@ -113,9 +115,9 @@ def read_squad(
     RAISES (ValueError): The file is not as it must be, or an answer does not stand in its
         context.
     """
-    name = ""
+    name, content = "", path.read_bytes().removeprefix(codecs.BOM_UTF8)
     try:
-        for number, article in enumerate(SQUAD.parse(path.read_bytes())["data"]):
+        for number, article in enumerate(SQUAD.parse(content)["data"]):
             for paragraph in article["paragraphs"]:
                 for one in paragraph["qas"]:
                     name = f", question {one['id']}"

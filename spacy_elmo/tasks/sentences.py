@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, Union
 
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.vocab import Vocab
+
+from ..files import user_path
+from ..files.docbin import read_docbin
+from ..files.errors import named_errors
 
 Made = TypeVar("Made")
 
@@ -21,9 +25,9 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
     RAISES (ValueError): A line is not as it must be, and its number is named; or the file is no
         UTF-8, or no whole gzip file.
     """
-    path = Path(path)
+    path = user_path(path)
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf8") as file:
+    with opener(path, "rt", encoding="utf-8-sig") as file:
         for number, line in enumerate(_named_errors(path, file), 1):
             if not line.strip():
                 continue
@@ -34,17 +38,28 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
             yield made
 
 
-def read_docs(path: Union[str, Path], vocab: Vocab, make: Callable[[str], Doc]) -> Iterator[Doc]:
+def read_docs(
+    path: Union[str, Path],
+    vocab: Vocab,
+    make: Callable[[str], Doc],
+    check: Callable[[Doc], object],
+) -> Iterator[Doc]:
     """Read the Docs of a `.spacy` file, or make one of each line of another.
 
     path (Union[str, Path]): The file.
     vocab (Vocab): The vocab.
     make (Callable[[str], Doc]): What makes a Doc of a line.
+    check (Callable[[Doc], object]): What raises a ValueError if the annotation of a Doc of a
+        `.spacy` file is wrong.
     YIELDS (Doc): A Doc.
-    RAISES (ValueError): As `read_lines`.
+    RAISES (ValueError): As `read_lines`, or the annotation is wrong.
     """
-    if Path(path).suffix == ".spacy":
-        yield from DocBin().from_disk(path).get_docs(vocab)
+    path = user_path(path)
+    if path.suffix == ".spacy":
+        for doc in read_docbin(path, vocab):
+            with named_errors(path):
+                check(doc)
+            yield doc
     else:
         yield from read_lines(path, make)
 

@@ -14,7 +14,7 @@ from thinc.types import Floats2d
 from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
 from .labels import SpanPipe
-from .naming import name_of
+from .naming import checked_spans, name_of
 from .readers import READERS
 from .srl_frames import (
     KEY,
@@ -232,7 +232,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         return f"doc.spans[{KEY!r}]"
 
     def _labels_in(self, doc: Doc) -> Iterable[str]:
-        return (span.label_ for span in doc.spans.get(KEY, ()))
+        return (span.label_ for span in checked_spans(doc, KEY))
 
     def _make_tags(self) -> SRLTags:
         return SRLTags(self.labels)

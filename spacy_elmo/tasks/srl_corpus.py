@@ -13,7 +13,7 @@ from ..registry import registry
 from .bio import parse_bio
 from .schema import Integer, Schema, String, Words, records
 from .sentences import copy_tokens, make_sentence, read_docs
-from .srl_frames import PREDICATE, Frames, with_predicate, write_frames
+from .srl_frames import PREDICATE, Frames, read_frames, with_predicate, write_frames
 
 SCHEMA = Schema(
     {"words": Words, "frames": records({"pred": Integer, "tags": list[String]})},
@@ -52,7 +52,7 @@ def read_srl(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
         entry = SCHEMA.parse(line)
         return make_doc(vocab, entry["words"], entry["frames"])
 
-    return read_docs(path, vocab, make)
+    return read_docs(path, vocab, make, read_frames)
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:

@@ -11,7 +11,7 @@ from spacy.training import Example
 from ..embedding.segmenters import Segment, Segmenter, segment_of
 from .aligning import Aligner, to_predicted, to_reference
 from .bio import BIOTags, LabeledSpan
-from .naming import name_of
+from .naming import checked_spans, name_of
 
 KEY = "srl"
 PREDICATE = "V"  # label of the predicate itself
@@ -21,7 +21,8 @@ Frames = dict[int, list[LabeledSpan]]  # by the token of the predicate
 def read_frames(doc: Doc) -> Optional[Frames]:
     """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles of each
     predicate, V among them; None where the Doc has no such span group.
-    RAISES (ValueError): A span's id is no token, or that of V is not its first."""
+    RAISES (ValueError): A span has no tokens or no label, its id is no token, or that of V is not
+    its first."""
     if KEY not in doc.spans:
         return None
     frames: Frames = {}
@@ -31,7 +32,7 @@ def read_frames(doc: Doc) -> Optional[Frames]:
 
 
 def _checked_spans(doc: Doc) -> Iterator[Span]:
-    for span in doc.spans.get(KEY, ()):
+    for span in checked_spans(doc, KEY):
         if not 0 <= span.id < len(doc):
             raise ValueError(
                 f"the span {span.label_} ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "

@@ -92,15 +92,16 @@ def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> C
     )
 
 
-def load_text(inputs: Inputs, *, format: str = "sentences", lang: str = "en") -> Corpus:
+def load_text(inputs: Inputs, *, format: str = "sentences", lang: Optional[str] = None) -> Corpus:
     """Read text into memory; for more than some hundred megabytes there is `prepare`.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
     format (str): What text files hold: 'sentences', one a line, its tokens separated
         by spaces, or 'text', for spaCy to split.
-    lang (str): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
     RETURNS (Corpus): The text.
-    RAISES (ValueError): A file is missing or cannot be read, or there is no sentence.
+    RAISES (ValueError): A file is missing or cannot be read, running text has no language, or
+        there is no sentence.
     """
     inputs = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     sentences = read_sentences(find_files(inputs), format=format, lang=lang)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ..files import atomic_write, checksum, progress_bar
+from ..files import atomic_write, checksum, progress_bar, user_path
 from ..files.remote import RemoteFile, is_url
 from .reading import WRITTEN, ending
 from .remote_tokens import BLOCK_SIZE
@@ -30,7 +30,7 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
         path = RemoteFile.join(folder, MANIFEST)
         content = path.read() if path.exists() else None
     else:
-        path = Path(folder) / MANIFEST
+        path = user_path(folder) / MANIFEST
         content = path.read_bytes() if path.is_file() else None
     if content is None:
         return None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 from zipfile import BadZipFile
 
 import numpy as np
@@ -29,13 +29,13 @@ class Reading:
 
     jsonl (bool): Whether they are JSON.
     running_text (bool): Whether lines of text are running text.
-    lang (str): Language of spaCy's tokenizer.
+    lang (Optional[str]): Language of spaCy's tokenizer; only running text needs one.
     max_sentence (int): Most tokens of a sentence.
     """
 
     jsonl: bool
     running_text: bool
-    lang: str
+    lang: Optional[str]
     max_sentence: int
 
     def digest(self, data: bytes) -> str:
@@ -43,6 +43,9 @@ class Reading:
         settings: dict[str, Any] = {**asdict(self), "version": PART_VERSION}
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")
+        else:
+            # Sentences are read alike in every language; earlier versions wrote this one.
+            settings["lang"] = "en"
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)
         return digest.hexdigest()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..bilm.vocabulary import Vocabulary
-from ..files import full_disk, lock, progress_bar
+from ..files import full_disk, lock, progress_bar, user_path
 from ..files.remote import RemoteFile, is_url
 from .chunks import ChunkReader
 from .corpus import Corpus
@@ -42,7 +42,7 @@ def prepare(
     output: Union[str, Path],
     *,
     format: str = "sentences",
-    lang: str = "en",
+    lang: Optional[str] = None,
     min_count: int = 2,
     max_size: int = 30_000,
     n_process: int = -1,
@@ -61,7 +61,7 @@ def prepare(
     output (Union[str, Path]): The corpus: a new or empty folder, or one of before.
     format (str): What text files hold: 'sentences', one a line, its tokens separated
         by spaces, or 'text', for spaCy to split.
-    lang (str): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
     min_count (int): Least count of a word of the vocabulary.
     max_size (int): Most words of the vocabulary, the special ones included.
     n_process (int): Processes that read; -1 is one a core.
@@ -79,7 +79,7 @@ def prepare(
         sentence, or the folder holds something else.
     RAISES (OSError): The disk is full, or another process writes to the folder.
     """
-    check_format(format)
+    check_format(format, lang)
     settings = {
         "format": format,
         "lang": lang,
@@ -90,7 +90,7 @@ def prepare(
     }
     _check(settings)
     n_process, share = n_processes(n_process), parse_worker(worker)
-    output = Path(output)
+    output = user_path(output)
     # What an earlier run has written into a folder of inputs is none of them.
     ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
     files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
@@ -118,7 +118,7 @@ def is_prepared(folder: Union[str, Path]) -> bool:
     RAISES (ValueError): The URL cannot be read."""
     if is_url(folder):
         return RemoteFile.join(folder, MANIFEST).exists()
-    return (Path(folder) / MANIFEST).is_file()
+    return (user_path(folder) / MANIFEST).is_file()
 
 
 def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: int = 128) -> Corpus:
@@ -135,7 +135,7 @@ def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: in
     manifest = manifest_of(folder)
     if is_url(folder):
         return open_remote_corpus(str(folder), manifest, n_streams=n_streams)
-    folder = Path(folder)
+    folder = user_path(folder)
     check_files(folder, manifest, verify=verify)
     return read_arrays(folder)
 
@@ -173,6 +173,8 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
     manifest = read_manifest(output)
     if manifest is None:
         return False
+    if settings["lang"] is None:  # The corpus keeps the language that it was prepared with.
+        settings = {**settings, "lang": manifest["settings"].get("lang")}
     found = differences(manifest, files, settings)
     if found:
         raise ValueError(

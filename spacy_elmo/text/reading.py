@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
 import srsly
 
+from ..files import user_path
+
 if TYPE_CHECKING:
     from spacy.language import Language
 
@@ -21,6 +23,7 @@ FORMATS = ("sentences", "text")
 # What stands in a prepared corpus, and in a pipeline.
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
+SHOWN = 40  # characters of a wrong line
 MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
 
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
@@ -30,10 +33,17 @@ Refuse = Callable[[int, str], None]
 NumberedSentences = Iterator[tuple[int, list[str]]]
 
 
-def check_format(format: str) -> None:
-    """RAISES (ValueError): It is no format of text files."""
+def check_format(format: str, lang: Optional[str]) -> None:
+    """Check how text files are read.
+
+    format (str): 'sentences' or 'text'.
+    lang (Optional[str]): Language of the text; None if it is not known.
+    RAISES (ValueError): There is no such format, or running text has no language.
+    """
     if format not in FORMATS:
         raise ValueError(f"format must be 'sentences' or 'text', got '{format}'")
+    if format == "text":
+        _check_lang(lang)
 
 
 def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Path]:
@@ -41,7 +51,7 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
     readable (Tuple[str, ...]): The ends of the names of readable files.
-    RETURNS (List[Path]): The files, those of a folder or glob sorted. Corpora that
+    RETURNS (List[Path]): The files, those of a folder or glob sorted. Hidden files, corpora that
         were prepared and pipelines that stand in a folder are no text of it.
     RAISES (ValueError): A path is missing, its format unknown, or it is such a corpus.
     """
@@ -49,13 +59,13 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
         inputs = [inputs]
     files: list[Path] = []
     for given in inputs:
-        path = Path(given)
+        path = user_path(given)
         if path.is_dir():
             found = _files_of_folder(path, readable)
         elif path.exists():
             found = [path]
         else:
-            found = sorted(Path(name) for name in glob(str(given), recursive=True))
+            found = sorted(Path(name) for name in glob(str(path), recursive=True))
         found = [file for file in found if file.is_file()]
         if not found:
             raise ValueError(f"no {', '.join(readable)} file at '{given}'")
@@ -77,7 +87,9 @@ def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
     return sorted(
         file
         for file in folder.rglob("*")
-        if file.name.endswith(readable) and written.isdisjoint(file.parents)
+        if file.name.endswith(readable)
+        and written.isdisjoint(file.parents)
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     )
 
 
@@ -86,7 +98,7 @@ def _is_written(folder: Path) -> bool:
 
 
 def read_sentences(
-    files: Iterable[Path], *, format: str = "sentences", lang: str = "en"
+    files: Iterable[Path], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[list[str]]:
     """Read the sentences of files: `.txt` by line, `.jsonl` by line with a key
     `tokens` (a sentence) or `text` (a document of running text); or either, gzipped.
@@ -94,13 +106,13 @@ def read_sentences(
     files (Iterable[Path]): What `find_files` found.
     format (str): What text files hold: 'sentences', one a line, its tokens separated
         by spaces, or 'text', for spaCy to split.
-    lang (str): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
     YIELDS (List[str]): The tokens of a sentence; none where a document ends: with its
         file, at an empty line between sentences, after a line with `text`.
-    RAISES (ValueError): There is no such format, or a file cannot be read; the message names
-        file and line.
+    RAISES (ValueError): There is no such format, running text has no language, or a file cannot
+        be read; the message names file and line.
     """
-    check_format(format)
+    check_format(format, lang)
     splitter, is_text = splitter_of(lang), format == "text"
     for file in files:
         lines, callback = _lines(file), partial(refuse, file)
@@ -146,7 +158,7 @@ def sentences_of_lines(
         yield from ((number, line.split()) for number, line in decoded)
 
 
-def splitter_of(lang: str) -> Callable[[], "Language"]:
+def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
     """RETURNS (Callable): Makes spaCy's splitter of running text, once."""
     return cache(partial(_splitter, lang))
 
@@ -205,9 +217,13 @@ def read_record(line: str) -> Union[str, list[str]]:
     """
     try:
         record = srsly.json_loads(line)
-        tokens, text = record.get("tokens"), record.get("text")
-    except (ValueError, AttributeError) as error:
+    except ValueError as error:
         raise ValueError(f"not a JSON object: {error}") from error
+    if not isinstance(record, dict):
+        raise ValueError(
+            f"a line should be a JSON object with 'tokens' or 'text', got {line.strip()[:SHOWN]!r}"
+        )
+    tokens, text = record.get("tokens"), record.get("text")
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         return tokens
     if not isinstance(text, str):
@@ -222,7 +238,17 @@ def has_half_a_pair(text: str) -> bool:
     return _HALF_A_PAIR.search(text) is not None
 
 
-def _splitter(lang: str) -> "Language":
+def _check_lang(lang: Optional[str]) -> str:
+    if lang is None:
+        raise ValueError(
+            "running text is split by the rules of its language: set `lang`, for example to en, "
+            "or to xx for a language that spaCy does not have"
+        )
+    return lang
+
+
+def _splitter(lang: Optional[str]) -> "Language":
+    lang = _check_lang(lang)
     import spacy  # heavy, and most text comes split
 
     nlp = spacy.blank(lang)

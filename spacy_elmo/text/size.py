@@ -1,5 +1,6 @@
 """About how much text there is, without reading it all."""
 
+import codecs
 import zlib
 from collections import defaultdict
 from collections.abc import Sequence
@@ -53,7 +54,7 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
         content = _unzipped(block) if file.suffix == ".gz" else block
     except (OSError, zlib.error) as error:
         raise ValueError(f"{file}: cannot be read: {error}") from error
-    lines = content.split(b"\n")
+    lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if is_jsonl(file):
         return sum(_tokens_of_json(line) for line in lines), len(block)
     words = sum(len(line.split()) for line in lines)

@@ -31,7 +31,7 @@ def n_processes(wanted: int) -> int:
 
 
 def parse_worker(worker: Optional[str]) -> tuple[int, int]:
-    """Read the option `--worker`.
+    """Read the setting `worker`.
 
     worker (Optional[str]): "K/N", the K-th of N; None is the only one.
     RETURNS (Tuple[int, int]): The number of its first task, from 0, and the step to the next.
@@ -39,7 +39,7 @@ def parse_worker(worker: Optional[str]) -> tuple[int, int]:
     """
     numbers = re.fullmatch(r"(\d+)/(\d+)", worker or "1/1")
     if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
-        raise ValueError(f"--worker is K/N, the K-th of N from 1/N to N/N, not '{worker}'")
+        raise ValueError(f"`worker` is K/N, the K-th of N from 1/N to N/N, not '{worker}'")
     return int(numbers[1]) - 1, int(numbers[2])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files import atomic_write
+from ..files import atomic_write, user_path
 
 HERE = Path(__file__).parent
 # No request of any kind, whatever stands in the page.
@@ -66,7 +66,7 @@ def write_page(
     read (Iterable[object]): Names and paths that the page says it was made from.
     """
     about = " · ".join(Path(str(name)).name for name in read)
-    atomic_write(path, make_page(title, sections, about=about))
+    atomic_write(user_path(path), make_page(title, sections, about=about))
 
 
 def safe_json(data: Any) -> str:

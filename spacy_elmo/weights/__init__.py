@@ -3,7 +3,7 @@
 spaCy imports this room for the registered readers: PyTorch waits until something is read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 from .named import BUNDLED, HOW_TO_GIVE_WEIGHTS, find_named, is_available, locate
 
@@ -27,4 +27,27 @@ def read_weights(path: Union[str, Path]) -> "BiLM":
     return read_model(path, weights_only=True)[1].bilm
 
 
-__all__ = ["BUNDLED", "HOW_TO_GIVE_WEIGHTS", "find_named", "is_available", "locate", "read_weights"]
+def language_of_weights(path: Union[str, Path]) -> Optional[str]:
+    """Find the language of a biLM. A published model is not downloaded for that.
+
+    path (Union[str, Path]): As of `read_weights`.
+    RETURNS (Optional[str]): The language; None if the weights do not say it.
+    RAISES (ValueError): There is no such model, or its files are broken.
+    RAISES (OSError): It cannot be downloaded.
+    """
+    named = find_named(path)
+    if named is not None and named.lang:
+        return named.lang
+    lang = read_weights(path).provenance.get("lang")
+    return lang if isinstance(lang, str) else None
+
+
+__all__ = [
+    "BUNDLED",
+    "HOW_TO_GIVE_WEIGHTS",
+    "find_named",
+    "is_available",
+    "language_of_weights",
+    "locate",
+    "read_weights",
+]

@@ -247,7 +247,7 @@ def _write_words(bundle: ModelBundle, path: Path, target: Path) -> None:
         if read not in (None, path.read_bytes()):
             raise ValueError(
                 f"{target}: the model reads other words than it predicts, and one "
-                f"{VOCABULARY_FILE} cannot hold both: --no-softmax"
+                f"{VOCABULARY_FILE} cannot hold both: `keep_softmax=False`"
             )
 
 

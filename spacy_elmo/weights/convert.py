@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from ..files import user_path
 from .attribution import beside, write_attribution
 from .bundle import ModelBundle
 from .cove import WordVectors, read_cove
@@ -47,6 +48,7 @@ def convert(
     RAISES (LossError): Something would be lost.
     RAISES (ValueError): The source cannot be read, or the target not be written so.
     """
+    target = user_path(target)
     chosen = _chosen_format(target, format)
     if dtype not in DTYPES:
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
@@ -56,7 +58,7 @@ def convert(
     if vectors is None:
         bundle = read_bundle(source, softmax=keep_softmax)
     else:
-        bundle = ModelBundle(read_cove(Path(source), vectors))
+        bundle = ModelBundle(read_cove(user_path(source), vectors))
     bundle.lang = lang or bundle.lang
     chosen.check(bundle)
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
@@ -64,7 +66,8 @@ def convert(
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(
-            f"{target} would lose: {'; '.join(lost)}. Nothing was written; --allow-loss goes on"
+            f"{target} would lose: {'; '.join(lost)}. Nothing was written; "
+            f"`allow_loss=True` goes on"
         )
     if bundle.prediction is not None and not chosen.has_room(bundle.prediction[0]):
         bundle.prediction = None
@@ -83,7 +86,7 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
         raise ValueError(f"the format must be one of {', '.join(by_name)}, got '{name}'")
     if name is None and named is None and target.suffix[1:2].isalpha():
         known = " and ".join(format.suffixes[0] for format in FORMATS if format.suffixes)
-        ways = " or ".join(f"--format {format.name}" for format in folders)
+        ways = " or ".join(f"`format={format.name}`" for format in folders)
         raise ValueError(
             f"{target}: no format of files ends in '{target.suffix}', but {known}. "
             f"If it is to be a folder: {ways}"
@@ -110,7 +113,7 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
                 f"{path} holds something else than a {format.contents}: give another name"
             )
         if path.exists() and not force:
-            raise ValueError(f"{path} exists already: give another name, or --force")
+            raise ValueError(f"{path} exists already: give another name, or `force=True`")
 
 
 def _patched(value: Any, patch: Any) -> Any:

@@ -103,8 +103,8 @@ class Format(ABC):
             softmax, vocabulary = bundle.prediction
             kind = "" if isinstance(softmax, LanguageModelSoftmax) else "adaptive "
             lost.append(
-                f"the {kind}softmax and its vocabulary of {len(vocabulary):,} words (--no-softmax "
-                f"if they are not wanted)"
+                f"the {kind}softmax and its vocabulary of {len(vocabulary):,} words "
+                f"(`keep_softmax=False` if they are not wanted)"
             )
         if bundle.bilm.alignment is not None and not cls.keeps_alignment:
             lost.append("the matrix that aligns its layers with another model's")

@@ -61,6 +61,8 @@ def read_model(
         known = named.description
         origin: dict[str, Any] = {key: known[key] for key in _ORIGIN if key in known}
         bundle.provenance = bundle.bilm.provenance = {**origin, **bundle.provenance}
+    if bundle.lang and not bundle.provenance.get("lang"):
+        bundle.provenance = bundle.bilm.provenance = {**bundle.provenance, "lang": bundle.lang}
     return stored, bundle
 
 

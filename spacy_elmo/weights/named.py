@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Optional, Union
 from urllib.parse import urlsplit
 
+from ..files import user_path
 from ..files.remote import is_url
 from .remote_file import RemoteFile
 
@@ -155,7 +156,7 @@ def locate(name_or_path: Union[str, Path]) -> Path:
     RAISES (ValueError): The model is not in this package, or the URL not that of a model.
     RAISES (OSError): The model cannot be downloaded.
     """
-    path = Path(name_or_path)
+    path = user_path(name_or_path)
     named = find_named(name_or_path)
     if named is not None:
         return obtain(named)
@@ -171,7 +172,7 @@ def locate(name_or_path: Union[str, Path]) -> Path:
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
     """RETURNS (Optional[NamedModel]): The model on a server that is meant; None for a
     path. Something on disk that has the name of a model goes first."""
-    name, path = str(name_or_path), Path(name_or_path)
+    name, path = str(name_or_path), user_path(name_or_path)
     if is_url(name):
         return get_named(name)
     if name not in NAMED or path.exists():

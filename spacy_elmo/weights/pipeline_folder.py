@@ -52,6 +52,7 @@ class PipelineFolder(SafetensorsFile):
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         bundle = super().read(weights_only=True)
         if weights_only:
+            bundle.lang, *_ = _read_config(self.folder / CONFIG_FILE, self.file.parent.name)
             return bundle
         absent = [file.name for file in self.others if not file.is_file()]
         if softmax and absent:
@@ -75,7 +76,7 @@ class PipelineFolder(SafetensorsFile):
         if not bundle.lang:
             raise ValueError(
                 "a pipeline has a language, and that of the model is not known: give its "
-                "code, such as de for German, with --lang"
+                "code, such as de for German, as `lang`"
             )
 
     @classmethod

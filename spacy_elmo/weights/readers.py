@@ -3,9 +3,9 @@ would not say enough. They read when the weights are needed, not before."""
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
+from ..files import user_path
 from ..registry import registry
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def make_manylangs_reader(path: str) -> Callable[[], "BiLM"]:
 def _read_safetensors(path: str) -> "BiLM":
     from .safetensors_file import SafetensorsFile
 
-    return SafetensorsFile(Path(path)).read().bilm
+    return SafetensorsFile(user_path(path)).read().bilm
 
 
 def _read_allennlp(
@@ -64,12 +64,13 @@ def _read_allennlp(
     from .allennlp import AllenNLP
     from .archives import opened_path
 
-    with opened_path(Path(path)) as opened:
-        model = AllenNLP(Path(options), Path(path)) if options else AllenNLP.find(opened)
+    with opened_path(user_path(path)) as opened:
+        pair = None if options is None else (user_path(options), user_path(path))
+        model = AllenNLP(*pair) if pair else AllenNLP.find(opened)
         if model is None:
             raise ValueError(f"no AllenNLP or bilm-tf weights at '{path}'")
-        model.embeddings = None if embeddings is None else Path(embeddings)
-        model.vocabulary = None if vocabulary is None else Path(vocabulary)
+        model.embeddings = None if embeddings is None else user_path(embeddings)
+        model.vocabulary = None if vocabulary is None else user_path(vocabulary)
         return model.read(weights_only=True).bilm
 
 
@@ -77,7 +78,7 @@ def _read_manylangs(path: str) -> "BiLM":
     from .archives import opened_path
     from .manylangs import ManyLangs
 
-    with opened_path(Path(path)) as opened:
+    with opened_path(user_path(path)) as opened:
         model = ManyLangs.find(opened)
         if model is None:
             raise ValueError(f"no ELMoForManyLangs model at '{path}'")

@@ -122,7 +122,8 @@ def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
     RETURNS (Optional[Path]): The file, or None if there is none.
     RAISES (ValueError): There are several.
     """
-    found = sorted(file for file in folder.glob(pattern) if not file.name.endswith(besides))
+    files = (file for file in folder.glob(pattern) if not file.name.endswith(besides))
+    found = sorted(file for file in files if not file.name.startswith("."))
     if len(found) > 1:
         names = ", ".join(str(file.relative_to(folder)) for file in found)
         raise ValueError(f"{folder} holds several models: {names}. Give the path of one of them.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from ..bilm.model import BiLM
-from ..files import by_its_name, progress_bar
+from ..files import by_its_name, progress_bar, user_path
 from ..files.hdf5 import guarded_hdf5
 from .allennlp import EMBEDDING
 from .vocabulary_files import read_words
@@ -29,6 +29,7 @@ def dump_token_embeddings(
     RETURNS (int): Rows.
     RAISES (ValueError): The vocabulary cannot be read, or holds no word.
     """
+    vocabulary, path = user_path(vocabulary), user_path(path)
     words = read_words(vocabulary, vocabulary.stat().st_size)  # of any number of lines
     if not words:
         raise ValueError(f"{vocabulary} holds no word")

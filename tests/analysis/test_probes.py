@@ -7,6 +7,8 @@ from spacy_elmo.analysis import classifier
 from spacy_elmo.analysis.probes import probe_labels
 from spacy_elmo.analysis.sample import Sample
 
+from commands import shown_by
+
 RNG = np.random.default_rng(0)
 DIRECTIONS = RNG.normal(size=(8, 3))
 NAMES = np.array(["x", "y", "z"])
@@ -95,4 +97,16 @@ def test_a_fit_that_did_not_converge_says_so(monkeypatch):
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-elmo\[analysis\]'"):
-        classifier.require_sklearn()
+        classifier.require_sklearn("fits the probes")
+
+
+def test_senses_without_scikit_learn(monkeypatch, tmp_path, make_nlp):
+    """The message speaks of them; pages without words need none."""
+    monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
+    monkeypatch.chdir(tmp_path)
+    make_nlp().to_disk("model")
+    (tmp_path / "a.txt").write_text("a b\n")
+    shown = shown_by("senses", "model", "a.txt", "--word", "a", status=1)
+    assert "scikit-learn groups the occurrences of words" in shown
+    assert "probes" not in shown
+    shown_by("senses", "model", "--sentence", "a b", "--sentence", "b c")

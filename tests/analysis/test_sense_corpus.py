@@ -64,6 +64,17 @@ def test_jsonl(tmp_path):
     assert read_sense_corpus(tmp_path / "a.jsonl.gz") == EXPECTED
 
 
+def test_byte_order_mark(tmp_path):
+    for name, content in (
+        ("a.jsonl", "\n".join(map(json.dumps, LINES))),
+        ("b.data.xml", XML),
+        ("b.gold.key.txt", KEYS),
+    ):
+        (tmp_path / name).write_text(content, "utf-8-sig")
+    assert read_sense_corpus(tmp_path / "a.jsonl") == EXPECTED
+    assert read_sense_corpus(tmp_path / "b.data.xml") == EXPECTED
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -71,6 +82,7 @@ def test_jsonl(tmp_path):
         ("a.data.xml", "<a><b></a>", "a.data.xml is no corpus of word senses: mismatched tag"),
         ("a.data.xml", XML.replace("t001", "t009"), "no key 'senseval2.d000.s000.t009'"),
         ("a.jsonl", "{", "a.jsonl is no corpus of word senses"),
+        ("a.jsonl", '["a"]', r"a line should be a JSON object, got \['a'\]".replace("'", '"')),
         ("a.jsonl", '{"words": []}', "no key 'keys'"),
         ("a.jsonl", '{"words": ["a"], "keys": [], "doc": ""}', "1 words and 0 lists of keys"),
         ("a.jsonl", '{"words": ["a"], "keys": [["a%7"]], "doc": ""}', "'a%7' is no sense key"),

@@ -78,6 +78,42 @@ def test_our_own_mistakes_are_no_input_errors():
     assert CliRunner().invoke(fail(error), ["3", "--name", "y"]).exception is error
 
 
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("set `name`, or `name=5`, or `the_name=True`", "set --name, or --name 5, or --the-name"),
+        (
+            "`other=True`, `model.other` and `sentence_index=False`",
+            "`other=True`, `model.other` and --forget-sentences",
+        ),
+    ],
+)
+def test_settings_are_shown_as_options(message, shown):
+    def run(
+        name: str = typer.Option("x", help="A name"),
+        the_name: bool = typer.Option(False, "-t", "--the-name", help="A switch"),
+    ) -> None:
+        """Warn and fail."""
+        warnings.warn(f"Warned: {message}", stacklevel=1)
+        raise ValueError(f"Failed: {message}")
+
+    other = typer.Typer()
+    other.command()(command(run))
+    output = " ".join(CliRunner().invoke(other, []).output.split())
+    assert f"Warned: {shown}" in output
+    assert f"Failed: {shown}" in output
+
+
+def test_settings_of_a_config_are_shown_as_options():
+    def run(ctx: typer.Context) -> None:
+        """Fail."""
+        raise ValueError("set `training.max_steps=5`")
+
+    other = typer.Typer()
+    other.command()(command(run))
+    assert "set --training.max_steps 5" in CliRunner().invoke(other, []).output
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help(name):
     result = CliRunner().invoke(app, ["elmo", name, "--help"])

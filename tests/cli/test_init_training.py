@@ -44,7 +44,7 @@ def run(*arguments, status=0):
 def test_every_component_trains(folder, tiny_weights):
     """The config is complete, and each component learns a mix of its own."""
     data = ("--train", "data.spacy", "--dev", "data.spacy")
-    run("a.cfg", "--pipeline", ALL, "--weights", tiny_weights, *data)
+    run("a.cfg", "--pipeline", ALL, "--weights", tiny_weights, "--lang", "en", *data)
     overrides = {"training.max_steps": 2, "training.eval_frequency": 2}
     debug_config(folder / "a.cfg", overrides=overrides)
     train(folder / "a.cfg", folder / "out", overrides=overrides)

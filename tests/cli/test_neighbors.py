@@ -74,7 +74,9 @@ def test_every_kind_of_corpus(folder, make_nlp):
     for one, two in zip(both["neighbors"], expected["neighbors"], strict=True):
         assert one == {**two, "similarity": pytest.approx(two["similarity"], abs=1e-6)}
     (folder / "running.txt").write_text("The play ends. We play.\n", "utf8")
-    rows = neighbors_of("model", "running.txt", *ASKED, "--format", "text", "-n", 50)["neighbors"]
+    rows = neighbors_of(
+        "model", "running.txt", *ASKED, "--format", "text", "--lang", "en", "-n", 50
+    )["neighbors"]
     sentences = {tuple(row["sentence"]) for row in rows}
     assert sentences == {("The", "play", "ends", "."), ("We", "play", ".")}
     make_nlp().to_disk(folder / "pipeline")

@@ -144,7 +144,7 @@ def test_no_sentence_at_all(model_folder, folder):
 
 def test_running_text(model_folder, folder):
     (folder / "running.txt").write_text("the cat sat. the cat can't.\n", "utf8")
-    found = figures_of(model_folder, "running.txt", "--format", "text")
+    found = figures_of(model_folder, "running.txt", "--format", "text", "--lang", "en")
     assert found["total"]["n_tokens"] == 4 + 1 + 5 + 1
     assert found["total"]["unknown"] == pytest.approx(2 / 9)  # ca, n't
 

@@ -134,7 +134,7 @@ def test_finished_run_is_finished(folder):
     before = arrays(folder / "out")
     shown = pretrain("--resume", *steps(2), *settings)
     assert "finished before, by max_steps = 2: nothing was trained" in shown
-    assert "--training.max_steps, goes on" in shown
+    assert "[training] max_steps, goes on" in shown
     assert "Planned: max_epochs = 100, max_steps = 2, max_minutes = 60" in shown
     assert_same_arrays(arrays(folder / "out"), before)
     assert [row["step"] for row in metrics(folder / "out")] == [2]

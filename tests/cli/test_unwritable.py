@@ -33,7 +33,7 @@ def folder(monkeypatch):
 
 
 FILES = [
-    ("a.cfg", ["init-training", "TARGET", "--weights", "x.safetensors"]),
+    ("a.cfg", ["init-training", "TARGET", "--weights", "x.safetensors", "--lang", "en"]),
     ("a.cfg", ["init-pretraining", "TARGET", *TEXTS]),
     ("a.safetensors", ["convert", "x.safetensors", "TARGET"]),
     ("a.hdf5", ["convert", "x.safetensors", "TARGET"]),

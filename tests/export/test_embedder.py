@@ -82,9 +82,15 @@ def test_datasets(tiny_weights, table):
     ("columns", "message"),
     [
         ({"word": ["a"]}, "no column 'tokens' or 'text', but word"),
-        ({"text": [3]}, "the column 'text' must hold strings, not int64"),
-        ({"tokens": ["a b"]}, "the column 'tokens' must hold lists of strings, not string"),
-        ({"tokens": [["a", None]]}, "the column 'tokens' must hold lists of strings"),
+        ({"text": [3]}, "the column 'text' must hold strings, got int64"),
+        # Only a null is an empty text.
+        ({"text": [None, 0]}, r"row 1 \(from 0\): the column 'text' must hold strings, got int64"),
+        ({"text": [False]}, "the column 'text' must hold strings, got bool"),
+        ({"text": [0.0]}, "the column 'text' must hold strings, got double"),
+        ({"text": [b""]}, "the column 'text' must hold strings, got binary"),
+        ({"tokens": ["a b"]}, "the column 'tokens' must hold lists of strings, got string"),
+        ({"tokens": [""]}, "the column 'tokens' must hold lists of strings, got string"),
+        ({"tokens": [None, ["a", None]]}, r"row 1 .*got list<item: string>, with a null in it"),
     ],
 )
 def test_tables_that_are_refused(tiny_weights, columns, message):

@@ -67,6 +67,25 @@ def test_conll(folder, tiny_weights, embed_to):
     assert embed_to(tiny_weights, "y.conll.gz", column="2")[0] == {0: "DT #", 2: "NN"}
 
 
+def test_comments_of_conll(folder, tiny_weights, embed_to):
+    """As CoNLL-U, OntoNotes and MultiCoNER have them."""
+    comments = ["# newdoc id = a b", "# newpar", "# newdoc", "# global.columns = ID FORM"]
+    comments += ["# text =", "# id 5239d808-f300\tdomain=train", "#end document"]
+    text = "".join(f"{comment}\nword _ _ O\n\n" for comment in comments)
+    (folder / "x.conll").write_text(text + "# _ _ O\n#newdoc _ _ O\n", "utf8")
+    words = {len(comments) - 1: "word", len(comments): "# #newdoc"}
+    assert embed_to(tiny_weights, "x.conll") == (words, [1] * len(comments) + [2])
+
+
+@pytest.mark.parametrize("space", "\u00a0\u202f\u2028\u2009\x85\x0b\x1c")
+def test_columns_are_separated_by_spaces_and_tabs_only(folder, tiny_weights, embed_to, space):
+    for separator in ("  ", "\t"):
+        word = f"{space}10{space}000"
+        (folder / "x.conll").write_text(separator.join([word, "N", "O"]) + "\n", "utf8", newline="")
+        assert embed_to(tiny_weights, "x.conll") == ({0: word}, [1])
+        assert embed_to(tiny_weights, "x.conll", column="3")[0] == {0: "O"}
+
+
 TSV = "id\ttext\tlabel\n7\tThe end\tA\n8\t\tB\n9\tIt's \"late\tC\n"
 
 
@@ -172,7 +191,7 @@ def test_a_folder(inputs, tiny_weights, embed_to):
         ("x.tsv", b"id\ttext\n1\t\xff\n", "line 2: not UTF-8"),
         ("x.tsv", b"id\ttext\n", "no sentence in"),
         ("x.conll", b"a O\n", "columns of .conll files have numbers, from 1, not 'text'"),
-        ("x.txt", b"a b c d e\n", "has 5 tokens .*--max-tokens 5"),
+        ("x.txt", b"a b c d e\n", "has 5 tokens .*`max_tokens=5`"),
         ("x.pdf", b"text", "unknown format"),
     ],
 )
@@ -203,7 +222,7 @@ def test_refused(folder, tiny_weights, name, content, message):
         ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
         ({"model": "nowhere"}, "no weights at 'nowhere'"),
         ({"inputs": "x.tsv"}, "x.tsv: which column holds the text"),
-        ({"column": "text"}, "--column text: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
+        ({"column": "text"}, "`column=text`: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
     ],
 )
 def test_settings_that_are_refused(folder, tiny_weights, settings, message):

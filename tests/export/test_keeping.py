@@ -135,7 +135,7 @@ def test_labels_that_the_pipeline_does_not_set(make_nlp, folder, docs):
     nlp = make_nlp()
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Maria"}])
     nlp.to_disk("pipeline")
-    message = "--only VERB: no component of the pipeline sets this label; "
+    message = "`only=VERB`: no component of the pipeline sets this label; "
     message += "there are ents, nouns, PER"
     before = sorted(folder.iterdir())
     for embed, how in ((embed_files, {}), (embed_shards, {"shards": 2})):
@@ -148,15 +148,15 @@ def test_labels_that_the_pipeline_does_not_set(make_nlp, folder, docs):
     Language.component("of_a_user", func=lambda doc: doc)
     nlp.add_pipe("of_a_user")
     nlp.to_disk("pipeline")
-    with pytest.warns(UserWarning, match="^--only VERB: no row has a token$"):
+    with pytest.warns(UserWarning, match="^`only=VERB`: no row has a token$"):
         embed_files("pipeline", "text.txt", folder / "out.parquet", only="VERB")
 
 
 def test_docs_without_a_label(rows, folder, docs, tiny_weights):
     """Of Docs nobody knows before: they are read, and what is empty is said to be."""
-    with pytest.warns(UserWarning, match="^--only VERB: no row has a token$"):
+    with pytest.warns(UserWarning, match="^`only=VERB`: no row has a token$"):
         assert [row["tokens"] for row in rows(only="VERB")] == [[], [], []]
-    with pytest.warns(UserWarning, match="^--only VERB: no row has a token$"):
+    with pytest.warns(UserWarning, match="^`only=VERB`: no row has a token$"):
         embed_shards(str(tiny_weights), docs, folder / "out", shards=1, only="VERB")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -230,16 +230,16 @@ def test_interrupted_runs_keep_what_stands_beside(folder, docs, tiny_weights, mo
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pool": "token"}, "--pool must be one of sentence, doc, span, got 'token'"),
-        ({"pool": "span"}, "--pool span: which spans"),
-        ({"only": "PER,"}, "--only is ents, nouns or LABEL,LABEL..., got 'PER,'"),
+        ({"pool": "token"}, "`pool` must be one of sentence, doc, span, got 'token'"),
+        ({"pool": "span"}, "`pool=span`: which spans"),
+        ({"only": "PER,"}, "`only` is ents, nouns or LABEL,LABEL..., got 'PER,'"),
         ({"pool": "doc", "sentence_marks": True}, "marks are no tokens"),
         ({"pool": "doc", "format": "npz"}, "are for Parquet and numbered HDF5"),
         ({"dtype": "int8", "format": "spacy"}, "are for Parquet and numbered HDF5"),
         ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "numbered HDF5"),
-        ({"only": "ents"}, r"--only ents: the text has no entities .*ner|component that sets"),
-        ({"only": "nouns"}, "--only nouns: the text has no parts of speech: it needs a pipeline"),
-        ({"only": "PER"}, "--only PER: the text has no entities or spans"),
+        ({"only": "ents"}, r"`only=ents`: the text has no entities .*ner|component that sets"),
+        ({"only": "nouns"}, "`only=nouns`: the text has no parts of speech: it needs a pipeline"),
+        ({"only": "PER"}, "`only=PER`: the text has no entities or spans"),
     ],
 )
 def test_refused(folder, tiny_weights, settings, message):

@@ -176,5 +176,5 @@ def test_sentences_as_keys(folder, tiny_weights):
         embed_files(str(tiny_weights), "text.txt", path, sentence_keys=True)
     assert not path.exists()
     assert embed_files(str(tiny_weights), "text.txt", path, resume=True).entries == 6
-    with pytest.raises(ValueError, match="--use-sentence-keys is for HDF5, not for npz"):
+    with pytest.raises(ValueError, match="`sentence_keys` is for HDF5, not for npz"):
         embed_files(str(tiny_weights), "text.txt", folder / "a.npz", sentence_keys=True)

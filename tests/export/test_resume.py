@@ -105,7 +105,7 @@ def test_resuming_what_is_whole_does_nothing(embed, monkeypatch):
 
 
 def test_without_resume(embed, interrupted):
-    with pytest.raises(ValueError, match="holds an interrupted run: --resume goes on"):
+    with pytest.raises(ValueError, match="holds an interrupted run: `resume=True` goes on"):
         embed()
     assert len(list(Path("out.npz.part/chunks").glob("0*"))) == 3
     embed(force=True, layers="average")
@@ -212,7 +212,7 @@ def test_no_room_for_both(embed, monkeypatch):
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"settings": 3}'])
 def test_broken_manifest(embed, interrupted, content):
     Path("out.npz.part/manifest.json").write_text(content)
-    with pytest.raises(ValueError, match=r"manifest\.json is broken; --force begins anew"):
+    with pytest.raises(ValueError, match=r"manifest\.json is broken; `force=True` begins anew"):
         embed(resume=True)
     assert embed(force=True).entries == len(SENTENCES)
 

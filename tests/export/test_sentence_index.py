@@ -34,7 +34,7 @@ def test_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(sentence_index, "MAX_BYTES", 20)
     with SentenceIndex(tmp_path) as index:
         index.add("more than twenty bytes", 0)
-        with pytest.raises(ValueError, match="--forget-sentences"):
+        with pytest.raises(ValueError, match="`sentence_index=False`"):
             index.size()
 
 

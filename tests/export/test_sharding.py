@@ -202,18 +202,28 @@ def test_parquet(shard, expected, column):
     assert_same(table, expected("in/*.parquet"))
 
 
+def test_a_null_in_parquet_is_named_by_its_row(shard, expected):
+    words = [["a"]] * 20
+    words[13] = ["a", None]
+    pq.write_table(pa.table({"tokens": words}), "x.parquet", row_group_size=3)
+    for run in (expected, shard):
+        with pytest.raises(ValueError, match=r"x.parquet: .*row 13 .*'tokens' .*with a null"):
+            run("*.parquet")
+
+
 def test_urls(shard, folder, expected):
     memory = fsspec.filesystem("memory")
     lines = (folder / "text.txt").read_bytes()
     memory.pipe({"/in/a.txt": lines, "/in/b.txt.gz": gzip.compress(lines), "/in/c.csv": b"no"})
+    memory.pipe({"/in/._a.txt": b"no\n", "/in/.ipynb_checkpoints/a.txt": b"no\n"})
     try:
         shard("memory://in", "a")
-        shard(["memory://in/a.txt", "memory://in/b*.gz"], "b")
+        shard(["memory://in/*a.txt", "memory://in/b*.gz"], "b")
         with pytest.raises(ValueError, match=r"no \.txt.* file at 'memory://nowhere'"):
             shard("memory://nowhere", "c")
         with pytest.raises(ValueError, match=r"memory://.*csv: unknown format"):
             shard("memory://in/c.csv", "c")
-        with pytest.raises(ValueError, match="URLs are read with --shards"):
+        with pytest.raises(ValueError, match="URLs are read for `shards`"):
             expected("memory://in/a.txt")
     finally:
         memory.rm("/in", recursive=True)
@@ -247,12 +257,12 @@ def test_array_of_jobs(shard, expected):
         ({"inputs": "other.txt"}, "begun with text.txt of .* bytes, and other.txt has 6"),
         ({"inputs": ["text.txt", "other.txt"]}, "begun with 1 input files, not with 2"),
         ({"inputs": "nowhere.txt"}, "no .txt.* file at 'nowhere.txt'"),
-        ({"worker": "8/7"}, "--worker is K/N"),
-        ({"worker": "one"}, "--worker is K/N"),
-        ({"shards": 0}, "--shards must be 1 or more, got 0"),
-        ({"workers": 0}, "--workers must be 1 or more, or .ray., got 0"),
-        ({"workers": "rya"}, "--workers must be 1 or more, or .ray., got rya"),
-        ({"address": "auto"}, "--address and --gpus-per-worker are for --workers ray"),
+        ({"worker": "8/7"}, "`worker` is K/N"),
+        ({"worker": "one"}, "`worker` is K/N"),
+        ({"shards": 0}, "`shards` must be 1 or more, got 0"),
+        ({"workers": 0}, "`workers` must be 1 or more, or .ray., got 0"),
+        ({"workers": "rya"}, "`workers` must be 1 or more, or .ray., got rya"),
+        ({"address": "auto"}, "`address` and `gpus_per_worker` are for `workers=ray`"),
         ({"output": "text.txt"}, "text.txt is a file: shards stand in a folder"),
         ({"output": "."}, "holds something else than shards"),
     ],

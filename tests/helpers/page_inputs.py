@@ -40,7 +40,7 @@ def pretrain(folder: Path) -> None:
     """Make `pretraining/model-best` from the text of the folder, with a softmax of its words."""
     paths = ["--corpus", str(folder / "my_text"), "--dev", str(folder / "dev.txt")]
     config = folder / "pretrain.cfg"
-    options = ["--format", "text", "--budget", "2 cores, 60 minutes"]
+    options = ["--format", "text", "--lang", "en", "--budget", "2 cores, 60 minutes"]
     _run("init-pretraining", str(config), *paths, *options)
     limits = ["--training.max_steps", "4", "--training.eval_frequency", "4"]
     _run("pretrain", str(config), "--output", str(folder / "pretraining"), *limits)

@@ -181,7 +181,7 @@ def test_torn_file_is_skipped_for_the_one_before(tmp_path, capsys, how):
     assert f"goingonfromtheonebeforeit,{oldest.name}" in shown
     oldest.write_bytes(b"x")
     with pytest.raises(
-        ValueError, match=r"no checkpoint in .* can be read: .*--overwrite"
+        ValueError, match=r"no checkpoint in .* can be read: .*`overwrite=True`"
     ) as error:
         read_checkpoint(tmp_path)
     assert oldest.name in str(error.value)
@@ -326,6 +326,14 @@ def test_a_setting_that_the_run_did_not_know_was_at_its_default(tmp_path):
     for name in ("model.use_skip_connections", "pretraining.vocabulary", "vocabulary.max_size"):
         del content["config"][name]
     check_same_run(content, settings(), "abc")
+
+
+def test_a_config_without_a_language(tmp_path):
+    """Earlier versions took it for English text."""
+    save_after(tmp_path, 1)
+    changed = pretraining_config(**RANDOM)
+    del changed["nlp"]
+    check_same_run(read_checkpoint(tmp_path), check_config(Config(changed)), "abc")
 
 
 def test_what_may_differ(tmp_path):

@@ -39,10 +39,28 @@ def test_example_config_with_overrides():
     assert (config.seed, config.lang) == (4, "de")
 
 
+def test_byte_order_mark(tmp_path):
+    text = EXAMPLE.read_text("utf8")
+    (tmp_path / "a.cfg").write_text(text, "utf-8-sig")
+    texts = {"paths.train": "a", "paths.dev": "b"}
+    assert read_config(tmp_path / "a.cfg", texts) == read_config(EXAMPLE, texts)
+
+
+def test_running_text_needs_a_language():
+    config = Config(pretraining_config())
+    del config["nlp"]
+    assert check_config(config).lang == "xx"
+    config["corpus"]["format"] = "text"
+    with pytest.raises(ValueError, match=r"my.cfg: \[nlp\] lang is not set"):
+        check_config(config, "my.cfg")
+
+
 @pytest.mark.parametrize("name", ["train", "dev"])
 def test_missing_text(name):
     other = "dev" if name == "train" else "train"
-    with pytest.raises(ValueError, match=rf"{EXAMPLE.name}: \[corpus\] {name} .*--paths.{name}"):
+    with pytest.raises(
+        ValueError, match=rf"{EXAMPLE.name}: \[corpus\] {name} .*`paths.{name}=PATH`"
+    ):
         read_config(EXAMPLE, {f"paths.{other}": "a.txt"})
 
 

@@ -168,6 +168,11 @@ def test_bad_pairs(tmp_path, text, message):
         read_pairs(tmp_path / "pairs.tsv")
 
 
+def test_byte_order_mark(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("a b\tc\n", encoding="utf-8-sig")
+    assert [tuple(pair) for pair in read_pairs(tmp_path / "pairs.tsv")] == [(["a", "b"], ["c"])]
+
+
 def test_pairs_that_are_not_utf8(tmp_path):
     (tmp_path / "pairs.tsv").write_bytes("für\tfor\n".encode("latin1"))
     with pytest.raises(ValueError, match="is not UTF-8"):

@@ -2,13 +2,16 @@
 
 import gzip
 import json
+import zlib
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin
+import srsly
+from spacy.tokens import Doc, DocBin, Span
 from spacy.util import registry
 
 from spacy_elmo.tasks.coref_clusters import read_clusters
+from spacy_elmo.tasks.pairs import make_pair
 from spacy_elmo.tasks.srl_frames import read_frames
 
 TAGS = {"words": ["In", "New", "York"], "tags": ["O", "B-LOC", "I-LOC"]}
@@ -188,6 +191,51 @@ def test_docs_that_are_no_pairs_are_named(tmp_path):
         read("TextPairCorpus", path)
 
 
+READERS = ("BIOCorpus", "SRLCorpus", "CorefCorpus", "TextPairCorpus", "QACorpus")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_broken_docs_are_named(tmp_path, reader):
+    """Bytes that are no such file, half of one, and one with other content."""
+    whole = DocBin(docs=[NLP("A man")]).to_bytes()
+    other = zlib.compress(srsly.msgpack_dumps({"attrs": [1]}))
+    for content in (b"no DocBin", whole[: len(whole) // 2], other):
+        (tmp_path / "x.spacy").write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.spacy is no \.spacy file, or broken: "):
+            read(reader, tmp_path / "x.spacy")
+
+
+@pytest.mark.parametrize(
+    ("reader", "key", "label", "place", "missing"),
+    [
+        ("BIOCorpus", "chunks", "A", (1, 1), "tokens"),
+        ("BIOCorpus", "chunks", "", (0, 1), "label"),
+        ("BIOCorpus", "chunks", " ", (0, 1), "label"),
+        ("SRLCorpus", "srl", "ARG0", (1, 1), "tokens"),
+        ("SRLCorpus", "srl", "", (0, 1), "label"),
+        ("CorefCorpus", "coref_clusters_1", "", (1, 1), "tokens"),
+        ("QACorpus", "answer", "", (2, 2), "tokens"),
+    ],
+)
+def test_gold_spans_without_tokens_or_labels_are_refused(
+    tmp_path, reader, key, label, place, missing
+):
+    doc = make_pair(NLP, "Who runs", "A man runs", ["question", "context"])
+    doc.spans[key] = [Span(doc, *place, label=label)]
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    settings = {"spans_key": key} if key == "chunks" else {}
+    with pytest.raises(ValueError, match=rf"x\.spacy: the span .* has no {missing}"):
+        read(reader, tmp_path / "x.spacy", **settings)
+
+
+def test_labels_of_pairs_are_not_empty(tmp_path):
+    doc = make_pair(NLP, "A man", "He", ["premise", "hypothesis"])
+    doc.cats = {"": 1.0}
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    with pytest.raises(ValueError, match=r"x\.spacy: a label in doc\.cats of the Doc 'A man He'"):
+        read("TextPairCorpus", tmp_path / "x.spacy")
+
+
 def frames(*changed):
     return {**ROLES, "frames": [{**FRAME, **frame} for frame in changed]}
 
@@ -212,6 +260,7 @@ WRONG = {
         ({**TAGS, "tags": TAGS["tags"][1:]}, "3 words, but 2 tags"),
         ({**TAGS, "tags": ["O", "I-LOC", "I-LOC"]}, "token 1: I-LOC follows O"),
         ({**TAGS, "tags": ["O", "LOC", "I-LOC"]}, "token 1: .*'LOC'"),
+        ({**TAGS, "tags": ["O", "B- ", "I- "]}, "token 1: .*'B- '"),
     ],
     ("SRLCorpus", json.dumps(ROLES)): [
         ("{", "no JSON"),
@@ -262,10 +311,19 @@ WRONG = {
         ("[1]", "should be an object"),
         ({"premise": "A man"}, '"hypothesis" is missing'),
         ({**PAIR, "label": 1}, '"label" should be a valid string, got 1'),
+        ({**PAIR, "label": ""}, "a label in doc.cats of the Doc .* is empty"),
         ({**PAIR, "hypothesis": [1]}, r'"hypothesis" should be a text, or .* its words, got \[1\]'),
         ({**PAIR, "hypothesis": ""}, "the hypothesis of the Doc .* has no tokens"),
     ],
 }
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.json"])
+def test_byte_order_mark(tmp_path, name):
+    content = json.dumps({"data": [squad({**QUESTION, "id": "a"})]} if name == "x.json" else TAGS)
+    data = content.encode("utf-8-sig")
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    assert len(read("QACorpus" if name == "x.json" else "BIOCorpus", tmp_path / name)) == 1
 
 
 @pytest.mark.parametrize(

@@ -217,13 +217,13 @@ def test_an_answer_within_a_token(trained):
 
 def test_ask(trained, tmp_path):
     trained.to_disk(tmp_path / "pipeline")
-    (tmp_path / "text.txt").write_text(f"  {QUESTIONS[0][1]}\n", "utf8")
+    (tmp_path / "text.txt").write_text(f"  {QUESTIONS[0][1]}\n", "utf-8-sig")
     where = (tmp_path / "pipeline", tmp_path / "text.txt", QUESTIONS[0][0])
     printed = run_elmo("ask", *where).output
     assert "Maria" in printed
     found = json.loads(run_elmo("ask", *where, "--json").output)
     assert set(found) == {"answer", "start_char", "end_char", "score"}
-    text = (tmp_path / "text.txt").read_text("utf8")
+    text = (tmp_path / "text.txt").read_text("utf-8-sig")
     assert text[found["start_char"] : found["end_char"]] == found["answer"]
     assert "question is empty" in run_elmo("ask", *where[:2], " ", status=1).output
     for empty in ("", " \n"):

@@ -56,11 +56,11 @@ def test_load_text(tmp_path):
     records += [{"tokens": ["h"]}, {"text": "i"}]
     text = "\n\n".join(map(json.dumps, records))
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(text.encode()))
-    corpus = load_text(str(tmp_path))
+    corpus = load_text(str(tmp_path), lang="en")
     assert list(corpus.types)[2:10] == ["a", "b", "c", "Good.", "I", "know.", "Yes.", "d"]
     # a b | c | Good. I know. | Yes. | d, e | It is. So. | h | i
     assert corpus.documents.tolist() == [0, 1, 2, 3, 4, 6, 8, 9]
-    corpus = load_text([tmp_path / "a.txt", tmp_path / "b.txt"], format="text")
+    corpus = load_text([tmp_path / "a.txt", tmp_path / "b.txt"], format="text", lang="en")
     assert list(corpus.types)[2:] == ["a", "b", "c", "Good", ".", "I", "know", "Yes"]
     assert corpus.documents.tolist() == [0, 2]
     with pytest.raises(ValueError, match="'words'"):
@@ -99,7 +99,7 @@ def test_jsonl(tmp_path):
     ]
     path = tmp_path / "a.jsonl"
     path.write_text("\n\n".join(json.dumps(record) for record in records), "utf8")
-    assert sentences_of(path) == [
+    assert sentences_of(path, lang="en") == [
         ["a b", "", "c"],
         ["I", "saw", "it", "."],
         ["It", "was", "big", "!"],
@@ -109,7 +109,7 @@ def test_jsonl(tmp_path):
 def test_running_text(tmp_path):
     (tmp_path / "a.txt").write_text("  I don't know.  Do you?\n\nGood\n", "utf8")
     expected = [["I", "do", "n't", "know", "."], ["Do", "you", "?"], ["Good"]]
-    assert sentences_of(tmp_path, format="text") == expected
+    assert sentences_of(tmp_path, format="text", lang="en") == expected
     (tmp_path / "a.txt").write_text("Das ist z.B. gut.\n", "utf8")
     german = sentences_of(tmp_path, format="text", lang="de")
     assert german == [["Das", "ist", "z.B.", "gut", "."]]
@@ -118,10 +118,13 @@ def test_running_text(tmp_path):
 def test_wrapped_running_text(tmp_path, monkeypatch):
     """Lines up to an empty one belong together, but not without end."""
     (tmp_path / "a.txt").write_text("\n\nIt was\nbig .\n \nOne\ntwo\n", "utf8")
-    assert sentences_of(tmp_path, format="text") == [["It", "was", "big", "."], ["One", "two"]]
+    assert sentences_of(tmp_path, format="text", lang="en") == [
+        ["It", "was", "big", "."],
+        ["One", "two"],
+    ]
     monkeypatch.setattr(reading, "MAX_PARAGRAPH", 3)
     cut = [["It", "was"], ["big", "."], ["One"], ["two"]]
-    assert sentences_of(tmp_path, format="text") == cut
+    assert sentences_of(tmp_path, format="text", lang="en") == cut
 
 
 def test_find_files(tmp_path, monkeypatch):
@@ -144,6 +147,17 @@ def test_find_files(tmp_path, monkeypatch):
     assert find_files(tmp_path / "b.txt") == find_files(str(tmp_path / "b.txt"))
     monkeypatch.chdir(tmp_path)
     assert [str(file) for file in find_files("?.txt")] == ["b.txt"]
+
+
+def test_hidden_files_are_no_text(tmp_path):
+    """As spaCy's own reader of folders has it; a hidden folder that is given is read."""
+    hidden = tmp_path / ".corpora"
+    for name in ("a.txt", "._a.txt", ".ipynb_checkpoints/a.txt", "b/.c/a.txt", "b/a.txt"):
+        (hidden / name).parent.mkdir(parents=True, exist_ok=True)
+        (hidden / name).touch()
+    expected = [hidden / "a.txt", hidden / "b" / "a.txt"]
+    assert find_files(hidden) == find_files(f"{hidden}/**/*.txt") == expected
+    assert find_files(hidden / "._a.txt") == [hidden / "._a.txt"]
 
 
 def test_a_path_that_looks_like_a_glob(tmp_path):
@@ -194,3 +208,10 @@ def test_bad_json(tmp_path, line):
     good = '{"tokens": ["a"]}\n'
     (tmp_path / "a.jsonl").write_text(good + "\n" + line + "\n" + good, "utf8")
     fails(tmp_path / "a.jsonl", "line 3")
+
+
+@pytest.mark.parametrize("line", ["[1]", "3", '"a"', "null"])
+def test_json_that_is_no_object(tmp_path, line):
+    (tmp_path / "a.jsonl").write_text(line + "\n", "utf8")
+    message = "a line should be a JSON object with 'tokens' or 'text', got"
+    fails(tmp_path / "a.jsonl", f"line 1: {message} {line!r}")

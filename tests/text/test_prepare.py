@@ -78,13 +78,13 @@ def write_inputs(folder):
 @pytest.mark.parametrize("format", ["sentences", "text"])
 def test_every_kind_of_input(tmp_path, format):
     inputs = write_inputs(tmp_path / "in")
-    expected = load_text(inputs, format=format)
+    expected = load_text(inputs, format=format, lang="en")
     small = {**SMALL, "chunk_size": 3000}  # more than a paragraph
-    corpus = prepare(inputs, tmp_path / "one", format=format, **small)
+    corpus = prepare(inputs, tmp_path / "one", format=format, lang="en", **small)
     assert_same_text(corpus, expected)
     assert {"a b", "", "c\nd", "e\r", "\0", "half \ud800"} < set(corpus.types)
     # The places of the cuts are no matter.
-    prepare(inputs, tmp_path / "other", format=format, **{**small, "chunk_size": 10**6})
+    prepare(inputs, tmp_path / "other", format=format, lang="en", **{**small, "chunk_size": 10**6})
     assert content(tmp_path / "one") == content(tmp_path / "other")
 
 
@@ -100,7 +100,7 @@ def test_in_several_processes(tmp_path):
 def test_wrapped_text_is_cut_between_paragraphs(tmp_path):
     text = "It was\nbig .\nIt is\n\nOne\r\ntwo\r\n\r\n" * 50
     (tmp_path / "a.txt").write_bytes(text.encode())
-    corpus = prepare(tmp_path / "a.txt", tmp_path / "out", format="text", **SMALL)
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "out", format="text", lang="en", **SMALL)
     assert sentences_of(corpus) == [["It", "was", "big", "."], ["It", "is"], ["One", "two"]] * 50
     assert corpus.documents.tolist() == [0]
 
@@ -155,7 +155,7 @@ def test_the_same_again(prepared, tmp_path, monkeypatch):
     ("change", "message"),
     [
         ({"min_count": 5}, "min_count is 2, not 5"),
-        ({"format": "text"}, "format is 'sentences', not 'text'"),
+        ({"format": "text", "lang": "en"}, "format is 'sentences', not 'text'"),
         ({"text": "a b\nd\n"}, "'.*a.txt' is not the same"),
         ({"text": "a b\n"}, "'.*a.txt' is not the same"),
         ({"inputs": ["a.txt", "a.txt"]}, "1 files, not of 2"),

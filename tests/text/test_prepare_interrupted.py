@@ -77,7 +77,7 @@ def test_parts_of_other_settings_are_not_used(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("I don't. You do.\n", "utf8")
     monkeypatch.setattr(prepare_module, "merge_parts", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        prepare(tmp_path / "a.txt", tmp_path / "out", format="text", **SMALL)
+        prepare(tmp_path / "a.txt", tmp_path / "out", format="text", lang="en", **SMALL)
     monkeypatch.undo()
     corpus = prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
     assert sentences_of(corpus) == [["I", "don't.", "You", "do."]]

@@ -51,6 +51,13 @@ def test_many_files(tmp_path, monkeypatch):
     assert estimate_tokens([tmp_path / "00.txt", str(tmp_path / "1*.txt")]) == 11 * 30
 
 
+def test_byte_order_mark(tmp_path):
+    """A single line of JSON with a mark is text, too."""
+    for name, line in (("a.txt", "one two"), ("a.jsonl", '{"tokens": ["one", "two"]}')):
+        (tmp_path / name).write_text(line, "utf-8-sig")
+        assert estimate_tokens(tmp_path / name) == 2
+
+
 def test_running_text_has_more_tokens_than_words(tmp_path):
     (tmp_path / "a.txt").write_text("I can't see. Can you?\n" * 100, "utf8")
     (tmp_path / "a.jsonl").write_text('{"text": "I can\'t see. Can you?"}\n' * 100, "utf8")

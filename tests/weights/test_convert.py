@@ -132,7 +132,7 @@ def test_nothing_is_overwritten_unasked(tmp_path, source, format):
     safetensors_file.write(tiny_bilm(9), tmp_path / "other.safetensors")
     convert(tmp_path / "other.safetensors", target, lang="en")
     before = content(tmp_path / "out")
-    with pytest.raises(ValueError, match="exists already.*--force"):
+    with pytest.raises(ValueError, match="exists already.*`force=True`"):
         convert(source, target, keep_softmax=False)
     assert content(tmp_path / "out") == before
     convert(source, target, keep_softmax=False, force=True)
@@ -209,7 +209,7 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
         ("a.bin", {"format": "safetensors"}, "ends in .safetensors"),
         ("a.safetensors", {"format": "allennlp"}, "ends in .hdf5 or .h5"),
         ("a", {"format": "manylangs"}, "no place for a model that reads tokens as UTF-8"),
-        ("a.bin", {}, "--format pipeline or --format manylangs"),
+        ("a.bin", {}, "`format=pipeline` or `format=manylangs`"),
         ("a", {"format": "pickle"}, "must be one of pipeline, safetensors, manylangs, allennlp"),
         ("weights.hdf5", {"dtype": "float16", "allow_loss": True}, "read float32 alone"),
         ("a", {"dtype": "int8"}, "must be one of float32, float16, bfloat16"),

@@ -172,7 +172,7 @@ def test_no_other_component_is_loaded(tmp_path, tiny_weights):
 
 
 def test_a_pipeline_needs_a_language(tmp_path, tiny_weights):
-    for lang, message in ((None, "--lang"), ("qqq", "qqq")):
+    for lang, message in ((None, "`lang`"), ("qqq", "qqq")):
         with pytest.raises((ValueError, ImportError), match=message):
             convert(tiny_weights, tmp_path / "a", lang=lang)
         assert not (tmp_path / "a").exists()

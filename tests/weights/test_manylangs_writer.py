@@ -196,7 +196,7 @@ def test_dictionaries(tmp_path):
 def test_nothing_is_overwritten_unasked(tmp_path, source):
     other = write_source(tmp_path / "other", n_layers=1)
     to_manylangs(other, tmp_path / "b")
-    with pytest.raises(ValueError, match="exists already.*--force"):
+    with pytest.raises(ValueError, match="exists already.*`force=True`"):
         to_manylangs(source, tmp_path / "b")
     assert_same_vectors(tmp_path / "b", other)
     to_manylangs(source, tmp_path / "b", force=True)

@@ -93,7 +93,7 @@ def read_document(path: Path) -> Document:
 
 def parse_conll(line: str) -> Iterator[tuple[str, str]]:
     """The word and the brackets of a line of CoNLL 2012."""
-    columns = line.split("\t") if "\t" in line else line.split()
+    columns = line.split("\t") if "\t" in line else re.split(" +", line.strip(" "))
     if len(columns) < 12 or not columns[3]:
         raise ValueError(f"expected the columns of CoNLL 2012, found {line!r}")
     yield columns[3], columns[-1].strip().strip("_-")
@@ -111,7 +111,7 @@ def parse_conllu(line: str) -> Iterator[tuple[str, str]]:
 
 def read_splits(path: Path) -> dict[str, str]:
     """RETURNS (Dict[str, str]): "train", "dev" or "test" by the name of a document."""
-    lines = path.read_text("utf8").splitlines()
+    lines = path.read_text("utf8").removesuffix("\n").split("\n")
     splits = dict(line.split("\t", 1) for line in lines if line.count("\t") == 1)
     if len(splits) != len(lines) or not set(splits.values()) <= set(SPLITS):
         raise ValueError(f"{path}: expected lines of 'name<TAB>train', dev or test, no name twice")

@@ -49,7 +49,7 @@ def read_lines(folder: Path, split: str, nlp: Language) -> Iterator[Doc]:
     RAISES (ValueError): The files have not as many lines, or a label is unknown.
     """
     paths = [folder / f"{name}.{split}" for name in ("s1", "s2", "labels")]
-    columns = [path.read_text("utf8").splitlines() for path in paths]
+    columns = [path.read_text("utf8").removesuffix("\n").split("\n") for path in paths]
     if len({len(lines) for lines in columns}) != 1:
         counts = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, columns))
         raise ValueError(f"the files must have as many lines as each other: {counts}")
@@ -62,7 +62,7 @@ def read_tsv(path: Path, nlp: Language) -> Iterator[Doc]:
 
     RAISES (ValueError): A line has not its three fields, or a label is unknown.
     """
-    lines = path.read_text("utf8").splitlines()
+    lines = path.read_text("utf8").removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
         fields = line.split("\t")
         if len(fields) != 3 or (number == 1) != (fields == HEADER):

@@ -31,7 +31,7 @@ def main(
 
 def read_sentences(path: Path) -> dict[str, list[str]]:
     """RETURNS (Dict[str, List[str]]): The words of each sentence."""
-    pairs = (line.split("\t", 1) for line in path.read_text("utf8").splitlines())
+    pairs = (line.split("\t", 1) for line in path.read_text("utf8").split("\n"))
     return {name: text.split() for name, text in (pair for pair in pairs if len(pair) == 2)}
 
 
@@ -41,7 +41,7 @@ def read_docs(path: Path, sentences: dict[str, list[str]]) -> Iterator[Doc]:
     RAISES (ValueError): A line is not as it must be.
     """
     nlp = spacy.blank("en")
-    for number, line in enumerate(path.read_text("utf8").splitlines(), 1):
+    for number, line in enumerate(path.read_text("utf8").removesuffix("\n").split("\n"), 1):
         fields = line.split("\t")
         try:
             words, question = sentences[fields[0]], fields[5]

@@ -1,0 +1,29 @@
+"""Files of spaCy's binary format."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import named_errors
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+    from spacy.vocab import Vocab
+
+# What spaCy raises for bytes that are no such file.
+BROKEN = ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error
+
+
+def read_docbin(path: Path, vocab: "Vocab") -> Iterator["Doc"]:
+    """Read the Docs of a `.spacy` file.
+
+    path (Path): The file.
+    vocab (Vocab): Their vocab.
+    YIELDS (Doc): A Doc.
+    RAISES (ValueError): It is no such file, or broken.
+    """
+    from spacy.tokens import DocBin
+
+    with named_errors(f"{path} is no .spacy file, or broken", BROKEN):
+        yield from DocBin().from_disk(path).get_docs(vocab)

@@ -1,0 +1,112 @@
+"""`~` in paths: in Python and configs, and in words of a command that no shell expands."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+from spacy.util import registry
+
+import spacy_elmo
+from spacy_elmo.analysis.corpora import read_corpus_docs, read_docs
+from spacy_elmo.analysis.sense_corpus import read_sense_corpus
+from spacy_elmo.embedding.features_file import DiskFeatures
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_shards
+from spacy_elmo.pipeline.load import is_pipeline, read_pipeline
+from spacy_elmo.text.corpus import load_text
+from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
+from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.convert import convert
+
+from commands import run_elmo, shown_by
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, tiny_weights):
+    """Where `~` is, with a model and files; the tests stand elsewhere."""
+    home = tmp_path / "home"
+    shutil.copytree(tiny_weights.parent, home / "model")
+    (home / "a.txt").write_text("a b\nc\n", "utf8")
+    (home / "words.jsonl").write_text('{"words": ["a"], "tags": ["O"]}\n')
+    (home / "senses.jsonl").write_text('{"words": ["a"], "keys": [["a%1:17:01::"]], "doc": "d"}\n')
+    DocBin(docs=[Doc(spacy.vocab.Vocab(), words=["a"])]).to_disk(home / "a.spacy")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("HOME", str(home))
+    yield home
+    assert not os.listdir(tmp_path / "elsewhere")  # no folder is named "~"
+
+
+def test_weights_and_pipelines(home):
+    name = next(path.name for path in (home / "model").glob("*.hdf5"))
+    expected = read_weights(home / "model").checksum()
+    assert read_weights("~/model").checksum() == expected
+    reader = registry.get("weights_readers", "spacy-elmo.allennlp.v1")
+    options = next(path.name for path in (home / "model").glob("*.json"))
+    assert reader(f"~/model/{name}", options=f"~/model/{options}")().checksum() == expected
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=spacy_elmo.pretrained("~/model"))
+    assert nlp.get_pipe("elmo").bilm.checksum() == expected
+    convert("~/model", "~/pipeline", lang="en")
+    convert("~/model", "~/x.safetensors")
+    reader = registry.get("weights_readers", "spacy-elmo.safetensors.v1")
+    assert reader("~/x.safetensors")().checksum() == expected
+    assert is_pipeline("~/pipeline")
+    assert read_pipeline("~/pipeline").pipe_names == ["elmo"]
+    np.save(home / "W.npy", np.eye(12, dtype="float32"))
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": "~/x.safetensors", "align": "~/W.npy"})
+    nlp("a")
+
+
+def test_texts(home):
+    for given in ("~/a.txt", "~/*.txt"):
+        assert load_text(given).n_words == 3
+        assert [len(doc) for doc in read_corpus_docs([given, "~/a.spacy"])] == [2, 1, 1]
+    prepare("~/a.txt", "~/corpus", n_process=1)
+    assert is_prepared("~/corpus")
+    assert open_corpus("~/corpus").n_words == 3
+    assert len(list(read_docs("~/a.spacy", spacy.vocab.Vocab()))) == 1
+    assert len(read_sense_corpus("~/senses.jsonl")) == 1
+    for file in ("words.jsonl", "a.spacy"):
+        read = registry.get("readers", "spacy-elmo.BIOCorpus.v1")(f"~/{file}")
+        assert [len(example.x) for example in read(spacy.blank("en"))] == [1]
+
+
+def test_vectors_and_features(home):
+    embed_files("~/model", "~/a.txt", "~/a.npz")
+    embed_shards("~/model", "~/a.txt", "~/shards", shards=1)
+    assert (home / "a.npz").is_file()
+    assert (home / "shards").is_dir()
+    features = DiskFeatures("~/features.sqlite")
+    assert features.config()["path"] == "~/features.sqlite"  # another machine's home
+    features.use_model("x")
+    features.add([b"k"], [np.zeros((1, 1, 1), "float32")])
+    features.close()
+    assert (home / "features.sqlite").is_file()
+
+
+def test_words_of_commands(home):
+    """Some of these paths must exist before a command runs."""
+    assert json.loads(run_elmo("info", "~/model", "--json").stdout)["layers"] == 3
+    given = ("--weights=~/model", "--train=~/a.spacy", "--lang", "en")
+    run_elmo("init-training", "~/a.cfg", *given)
+    assert f'train = "{home}/a.spacy"' in (home / "a.cfg").read_text()
+    run_elmo("embed", "~/model", "~/a.txt", "~/b.npz")
+    run_elmo("corpus", "~/a.txt", "~/corpus", "-n", 1)
+    for name in ("a.cfg", "b.npz", "corpus"):
+        assert (home / name).exists()
+    texts = ["--paths.train=~/nothing.txt", "--paths.dev", "~/a.txt"]
+    run_elmo(
+        "init-pretraining", "~/p.cfg", "--corpus=~/a.txt", "--dev=~/a.txt", "--budget", "the paper"
+    )
+    assert f"{home}/nothing.txt" in shown_by("pretrain", "~/p.cfg", "-o", "~/out", *texts, status=1)
+
+
+def test_other_words_that_begin_so(home):
+    sentence = ("--sentence", "~ a", "--token", "~5")
+    assert "~5" in shown_by("neighbors", "~/model", "~/a.txt", *sentence, status=1)
