@@ -89,6 +89,7 @@ class Listening:
             nodes.append(listener)
         self._known_listeners.add(listener)
         listener.upstream = cast(Upstream, self)
+        listener.component = component_name
 
     def remove_listener(self, listener: ElmoListener, component_name: str) -> bool:
         """Disconnect a listener.

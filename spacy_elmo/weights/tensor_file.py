@@ -37,9 +37,14 @@ def header_size(data: bytes) -> int:
 
 def cast(name: str, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """RETURNS (torch.Tensor): A weight in the type that it has on disk.
-    RAISES (ValueError): It is too large for the type."""
+    RAISES (ValueError): It is too large for the type, or not finite."""
+    if not value.isfinite().all():
+        raise ValueError(
+            f"'{name}' holds NaN or infinity, and no such model is written: train again with a "
+            f"lower learn_rate"
+        )
     stored = value.to(dtype).contiguous()
-    if dtype != value.dtype and (stored.isinf() & value.isfinite()).any():
+    if dtype != value.dtype and stored.isinf().any():
         raise ValueError(
             f"'{name}' holds {value.abs().max():.3g}, which is too large for {dtype}: "
             f"use bfloat16 or float32"
