@@ -1,6 +1,5 @@
 """Tokenized sentences through a biLM: what belongs to weights that stay as they are."""
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, Optional, cast
@@ -13,6 +12,7 @@ from .cache import TokenVectorCache
 from .config import BiLMConfig, check_precision
 from .digest import digest
 from .engine import Engine
+from .finite import is_finite
 from .gather import gather
 from .indexers import TokenIds
 from .lstm import ProjectedLSTM
@@ -155,8 +155,7 @@ class Embedder(OffloadedModule):
         stacked = gather(read).view(len(read), len(kept), self.config.width)
         if self.alignment is not None:
             stacked = stacked @ self.alignment.T
-        # The sum tells it in one pass; that of large numbers may overflow.
-        if not math.isfinite(float(stacked.detach().sum())) and not stacked.isfinite().all():
+        if not is_finite(stacked):
             raise ValueError(
                 f"the language model '{self.provenance.get('source', '')}' gives vectors that are "
                 f"not finite (NaN or infinity): its weights are too large, or its training "

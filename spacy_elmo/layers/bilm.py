@@ -182,6 +182,8 @@ class BiLMShim(Shim):
             return
         import torch
 
+        from ..bilm.finite import is_finite
+
         factor = self.settings.learn_rate_factor
         with torch.no_grad():
             trained = [
@@ -190,7 +192,7 @@ class BiLMShim(Shim):
                 if weight.grad is not None
             ]
             for name, _, gradient in trained:  # before any weight is changed
-                if not gradient.isfinite().all():
+                if not is_finite(gradient):
                     raise ValueError(
                         f"the gradient of the language model's weight '{name}' is not finite: "
                         f"lower the optimizer's learn_rate or the pipe's learn_rate_factor"

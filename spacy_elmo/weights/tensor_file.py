@@ -5,6 +5,7 @@ from typing import Union
 
 import torch
 
+from ..bilm.finite import is_finite
 from ..files import OpenedFile
 from .archives import opened
 from .limits import LARGEST_JSON
@@ -38,7 +39,7 @@ def header_size(data: bytes) -> int:
 def cast(name: str, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """RETURNS (torch.Tensor): A weight in the type that it has on disk.
     RAISES (ValueError): It is too large for the type, or not finite."""
-    if not value.isfinite().all():
+    if not is_finite(value):
         raise ValueError(
             f"'{name}' holds NaN or infinity, and no such model is written: train again with a "
             f"lower learn_rate"
