@@ -1,4 +1,4 @@
-"""Whether all numbers of a tensor are finite."""
+"""Test of tensors for NaN and infinity."""
 
 import math
 

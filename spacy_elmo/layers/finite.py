@@ -1,4 +1,4 @@
-"""The check that ends a training whose loss is no number."""
+"""Check that ends a training whose loss is NaN or infinite."""
 
 import math
 
