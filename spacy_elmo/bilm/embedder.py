@@ -12,6 +12,7 @@ from .cache import TokenVectorCache
 from .config import BiLMConfig, check_precision
 from .digest import digest
 from .engine import Engine
+from .finite import is_finite
 from .gather import gather
 from .indexers import TokenIds
 from .lstm import ProjectedLSTM
@@ -111,7 +112,7 @@ class Embedder(OffloadedModule):
         RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence,
             *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence.
             With marks there are n_tokens + 2.
-        RAISES (ValueError): The state's shapes do not fit.
+        RAISES (ValueError): The state's shapes do not fit, or a layer is not finite.
         """
         with one_thread(not self.wants_gradient()):
             result = self._embed(sentences, state, keep_marks)
@@ -154,6 +155,12 @@ class Embedder(OffloadedModule):
         stacked = gather(read).view(len(read), len(kept), self.config.width)
         if self.alignment is not None:
             stacked = stacked @ self.alignment.T
+        if not is_finite(stacked):
+            raise ValueError(
+                f"the language model '{self.provenance.get('source', '')}' gives vectors that are "
+                f"not finite (NaN or infinity): its weights are too large, or its training "
+                f"diverged. Use other weights, or train with a lower learn_rate."
+            )
         each = stacked.split(lengths, dim=1)
         return list(each), after.rows(np.argsort(packed.order))
 

@@ -191,12 +191,23 @@ class BiLMShim(Shim):
             return
         import torch
 
+        from ..bilm.finite import is_finite
+
         factor = self.settings.learn_rate_factor
         with torch.no_grad():
-            for name, weight in self._model.named_parameters():
-                if weight.grad is None:
-                    continue
-                arrays = torch2xp(weight), torch2xp(weight.grad)
+            trained = [
+                (name, weight, weight.grad)
+                for name, weight in self._model.named_parameters()
+                if weight.grad is not None
+            ]
+            for name, _, gradient in trained:  # before any weight is changed
+                if not is_finite(gradient):
+                    raise ValueError(
+                        f"the gradient of the language model's weight '{name}' is not finite: "
+                        f"lower the optimizer's learn_rate or the pipe's learn_rate_factor"
+                    )
+            for name, weight, gradient in trained:
+                arrays = torch2xp(weight), torch2xp(gradient)
                 value, _ = optimizer((self.id, name), *arrays, lr_scale=factor)
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None

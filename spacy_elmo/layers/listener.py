@@ -10,6 +10,7 @@ from thinc.types import Floats3d
 
 from ..embedding.doc_layers import get_layers
 from ..embedding.vectors import has_hooks
+from .finite import check_loss
 from .scalar_mix import Layers, Vectors
 
 Report = Callable[[Layers], None]
@@ -74,6 +75,7 @@ class ElmoListener(Model):
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
         self.has_warned = False
+        self.component = self.name  # in whose model it is; the pipe says so
         self._link = _Link()
 
     @property
@@ -125,6 +127,8 @@ def forward(
     vectors, bp_mix = model.mix([model.ops.asarray3f(values) for values in layers], is_train)
 
     def backprop(d_vectors: Vectors) -> list[Doc]:
+        # Of spaCy's own components only the taggers look at their loss.
+        check_loss(float(sum((d**2).sum() for d in d_vectors)), model.component)
         d_layers = bp_mix(d_vectors)
         if report is not None:
             report([d * model.grad_factor for d in d_layers])

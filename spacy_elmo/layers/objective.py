@@ -14,6 +14,7 @@ from thinc.types import Floats2d
 
 from ..registry import registry
 from .bilm import BiLMModel, get_shim
+from .finite import check_loss
 
 if TYPE_CHECKING:
     from ..bilm.config import BiLMConfig
@@ -122,6 +123,7 @@ def word_loss(
     contexts (Floats2d): What the model returned for it.
     RETURNS (Tuple[float, Floats2d]): The sum over tokens of the negative log-likelihood,
         in nats, mean of both directions, and the gradient of its mean over tokens.
+    RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp
     targets = ops.asarray(target_buckets(model, docs))
@@ -138,6 +140,7 @@ def word_loss(
         d_scores = xp.exp(scores)
         d_scores[wanted] -= 1.0
         d_contexts[part] = backprop(d_scores / len(targets))
+    check_loss(total, model.name)
     return total / 2, d_contexts
 
 

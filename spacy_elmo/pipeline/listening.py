@@ -125,6 +125,7 @@ class Listening:
             nodes.append(listener)
         self._seen_listeners[listener] = component_name
         listener.upstream = cast(Upstream, self)
+        listener.component = component_name
 
     def remove_listener(self, listener: ElmoListener, component_name: str) -> bool:
         """Disconnect a listener.

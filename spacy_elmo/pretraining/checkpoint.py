@@ -16,6 +16,7 @@ from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
 from ..weights.state_dict_file import without_advice
 from .config import InitSettings, PretrainingConfig, TrainingSettings, VocabularySettings
+from .divergence import LOWERED, find_not_finite
 from .trainer import Trainer
 
 VERSION = 1
@@ -41,6 +42,7 @@ def save_checkpoint(
     init (Optional[str]): Checksum of the model that it went on from.
     RETURNS (Optional[Path]): The file; None in the other processes.
     RAISES (OSError): It cannot be written; the earlier ones are as they were.
+    RAISES (FloatingPointError): A weight is not finite.
     """
     states = trainer.state_dict()
     if not trainer.processes.is_first:
@@ -58,14 +60,13 @@ def save_checkpoint(
         "provenance": inherited(trainer.model.bilm.provenance),
         "states": states,
     }
-    path = folder / f"checkpoint-{trainer.progress.step:010d}.pt"
+    step = trainer.progress.step
+    path = _path_of(folder, step)
     earlier = [other.name for other in checkpoints(folder) if other != path]
     advice = f"go on with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
     with full_disk(path, advice), atomic_stream(path) as file:
         torch.save(content, file)
-    for other in checkpoints(folder):
-        if other.name > path.name:  # could not be read: this run went on from one before
-            other.rename(other.with_suffix(".damaged"))
+    set_aside(folder, step + 1)  # could not be read: this run went on from one before
     for old in checkpoints(folder)[:-keep]:
         old.unlink()
     return path
@@ -80,6 +81,21 @@ def _read_strings(model: LanguageModel) -> dict[str, list[Optional[str]]]:
 def checkpoints(folder: Path) -> list[Path]:
     """RETURNS (List[Path]): The checkpoints of a folder, oldest first."""
     return sorted(folder.glob(PATTERN))
+
+
+def set_aside(folder: Path, step: int) -> None:
+    """Rename checkpoints to `.damaged`, so that a run is resumed from one before.
+
+    folder (Path): Where they are.
+    step (int): The first step whose checkpoint is renamed.
+    """
+    for path in checkpoints(folder):
+        if path.name >= _path_of(folder, step).name:
+            path.rename(path.with_suffix(".damaged"))
+
+
+def _path_of(folder: Path, step: int) -> Path:
+    return folder / f"checkpoint-{step:010d}.pt"
 
 
 def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
@@ -118,6 +134,10 @@ def _read(path: Path) -> dict[str, Any]:
     content = torch.load(path, map_location="cpu", weights_only=True)
     if content["version"] != VERSION:
         raise ValueError(f"it is of version {content['version']}, this is version {VERSION}")
+    states = content["states"]
+    name = find_not_finite({key: states[key] for key in ("bilm", "softmax", "optimizers")})
+    if name is not None:  # earlier versions wrote such
+        raise ValueError(f"its {name} is NaN or infinite")
     return dict(content)
 
 
@@ -127,7 +147,8 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     content (dict): What `read_checkpoint` gave.
     config (PretrainingConfig): The settings to go on with.
     corpus (str): Checksum of the text to go on with.
-    RAISES (ValueError): Text or settings differ; the message names them.
+    RAISES (ValueError): Text or settings differ; the message names them. Those of `LOWERED` may
+        be lower.
     """
     now = comparable(config)
     # Some were written before a setting existed.
@@ -146,7 +167,7 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     differing = [
         f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(set(then) | set(now))
-        if then.get(name) != now.get(name)
+        if then.get(name) != now.get(name) and not _is_lowered(name, then, now)
     ]
     if content["corpus"] != corpus:
         differing.append("the training text is another one")
@@ -155,6 +176,12 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
             f"the run cannot be resumed: {'; '.join(differing)}. Resume with what it was "
             f"started with, or start anew with `overwrite=True` or another `output`."
         )
+
+
+def _is_lowered(name: str, then: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether a setting is one that lets a run go on that diverged, and lower than before."""
+    is_known = name.removeprefix("training.") in LOWERED and name in then
+    return is_known and bool(now[name] < then[name])
 
 
 def restored_model(content: dict[str, Any]) -> LanguageModel:

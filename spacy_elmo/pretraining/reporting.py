@@ -16,7 +16,7 @@ from ..files import atomic_write, full_disk, progress_bar
 from ..language_model.model import save_model
 from ..language_model.perplexity import Perplexity
 from ..weights.attribution import inherited
-from .checkpoint import save_checkpoint
+from .checkpoint import save_checkpoint, set_aside
 from .config import Inputs, TrainingSettings
 from .loggers import Finalize, LogStep, logged_pipeline, make_logger, step_info
 from .trainer import Trainer
@@ -80,9 +80,13 @@ class Reporter:
     def __enter__(self) -> "Reporter":
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: Optional[type[BaseException]], *_: Any) -> None:
         self.bar.close()
         self.finalize()
+        trainer = self.trainer
+        if kind is FloatingPointError and trainer.processes.is_first:
+            # From its weights, finite as they may be, any rate would end like this.
+            set_aside(self.output / "checkpoints", trainer.progress.step)
 
     def on_step(self, trainer: Trainer) -> None:
         """Move the bar, and write a checkpoint when one is due."""

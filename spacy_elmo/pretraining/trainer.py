@@ -21,6 +21,7 @@ from ..language_model.processes import Processes
 from ..language_model.windows import Streams, TrainingBatches, Window
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
+from .divergence import check_finite, diverged
 from .initial_model import initial_model, product_dtype, share_table
 from .noise import misspell_inputs
 from .norms import Norms, StepNorms
@@ -208,10 +209,7 @@ class Trainer:
         self.processes.mean_(loss, *self.optimizers.softmax_gradients(rows))
         value = float(loss)
         if not math.isfinite(value):
-            raise FloatingPointError(
-                f"the loss became {value} at step {step}: lower learn_rate "
-                f"({settings.learn_rate}) or grad_clip ({settings.grad_clip})"
-            )
+            raise diverged(f"the loss became {value}", step, settings)
         measured = StepNorms(self.model.bilm) if self._is_measured else None
         self.norm_sum += self.optimizers.clip(rows)  # on the device: nothing waits for it
         self.optimizers.step(self.learn_rate, rows)
@@ -232,9 +230,14 @@ class Trainer:
 
     def evaluate(self) -> tuple[Perplexity, bool]:
         """RETURNS (Tuple[Perplexity, bool]): The held-out figures, and whether
-        they are the best so far."""
+        they are the best so far.
+        RAISES (FloatingPointError): The perplexity or a weight is not finite."""
         figures = self._perplexity()
         progress = self.progress
+        if not math.isfinite(figures.mean):
+            what = f"the held-out perplexity became {figures.mean}"
+            raise diverged(what, progress.step, self.settings)
+        check_finite(self.model.state_dict(), progress.step, self.settings)
         losses, progress.losses = progress.losses, []
         progress.sampled_loss = sum(losses) / len(losses) if losses else math.nan
         norm = float(self.norm_sum) / len(losses) if losses else math.nan
@@ -266,11 +269,16 @@ class Trainer:
         """All that a checkpoint must hold; every process must ask for it at once.
 
         RETURNS (dict): Tensors, numbers, strings, lists and dicts of them.
+        RAISES (FloatingPointError): A weight is not finite.
         """
-        return {
+        learned = {
             "bilm": self.model.bilm.state_dict(),
             "softmax": self.model.softmax.state_dict(),
             "optimizers": self.optimizers.state_dict(),
+        }
+        check_finite(learned, self.progress.step, self.settings)
+        return {
+            **learned,
             "batch_size": self.batches.batch_size,
             "hidden": self.processes.gather_rows(self.state.hidden, 2),
             "cell": self.processes.gather_rows(self.state.cell, 2),

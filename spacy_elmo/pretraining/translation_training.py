@@ -92,7 +92,7 @@ def train_cove(
     output (Path): The `.safetensors` file of the encoder.
     settings (TranslationSettings): How it is trained.
     RETURNS (TranslationModel): The model as it was last.
-    RAISES (ValueError): There was no time, or the training came to no numbers.
+    RAISES (ValueError): There was no time, or the loss or each perplexity was not finite.
     """
     if settings.minutes <= 0:
         raise ValueError(f"minutes must be above 0, got {settings.minutes}")
@@ -111,7 +111,12 @@ def train_cove(
         epoch += 1
         with progress_bar(len(pairs), f"epoch {epoch}", "pairs") as bar:
             for batch in batches(pairs, settings.batch_size, draw):
-                step(model, optimizer, batch)
+                loss = step(model, optimizer, batch)
+                if not math.isfinite(loss):
+                    raise ValueError(
+                        f"the loss became {loss} in epoch {epoch}: lower learn_rate "
+                        f"({settings.learn_rate})"
+                    )
                 bar.update(len(batch))
                 if monotonic() >= ends:
                     break
@@ -127,7 +132,10 @@ def train_cove(
             }
             write(model.encoder, output)
     if best == math.inf:
-        raise ValueError(f"the loss is no number: learn_rate = {settings.learn_rate} is too high")
+        raise ValueError(
+            f"the perplexity was infinite after each epoch: lower learn_rate "
+            f"({settings.learn_rate})"
+        )
     return model
 
 
@@ -154,7 +162,8 @@ def perplexity(model: TranslationModel, pairs: Sequence[Pair], batch_size: int) 
     model.eval()
     parts = [pairs[start : start + batch_size] for start in range(0, len(pairs), batch_size)]
     total = sum(float(model(*zip(*part))) for part in parts)
-    return math.exp(min(700.0, total / _n_words(pairs)))  # beyond which there is no float
+    loss = total / _n_words(pairs)
+    return math.exp(loss) if loss < 700.0 else math.inf  # beyond which there is no float
 
 
 def batches(pairs: Sequence[Pair], size: int, draw: random.Random) -> Iterator[list[Pair]]:

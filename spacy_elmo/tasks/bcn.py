@@ -10,6 +10,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..embedding.batches import by_padded
+from ..layers.finite import check_loss
 from ..layers.scalar_mix import set_place
 from ..registry import registry
 from .torch_module import ModuleShim, get_module_shim, run_module
@@ -106,6 +107,7 @@ def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2
         passes.append((batch, backprop))
 
     def backprop_docs(d_logits: Floats2d) -> list[Doc]:
+        check_loss(float((d_logits**2).sum()), model.name)  # spaCy's `textcat` does not
         by_place: dict[tuple[int, int], Any] = {}
         for batch, backprop in passes:
             gradients = backprop([d_logits[ops.asarray1i(batch)]])

@@ -14,6 +14,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
+from ..layers.finite import check_loss
 from .coref_clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .coref_loss import antecedent_loss, gold_pairs, mention_loss
 from .coref_model import DocRanker, Ranking
@@ -229,7 +230,7 @@ class CoreferenceResolver(TaskPipe):
         RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The sum over spans of the negative
             log-likelihood, in nats, and its gradients with respect to the scores of mentions and
             pairs.
-        RAISES (ValueError): A mention stands twice, or has no tokens.
+        RAISES (ValueError): A mention stands twice, has no tokens, or the loss is not finite.
         """
         pairs = zip(examples, scores)
         found = [self._loss(ranking, self._gold(example)) for example, ranking in pairs]
@@ -248,6 +249,7 @@ class CoreferenceResolver(TaskPipe):
         right = np.array([mention in gold for mention in ranking.candidates.mentions])
         loss_of_mentions, d_mentions = mention_loss(ranking.mention_scores, right)
         loss += self.mention_loss * loss_of_mentions
+        check_loss(loss, self.name)
         d_mentions *= self.mention_loss
         return loss, (d_mentions, d_pairs)
 

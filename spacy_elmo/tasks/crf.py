@@ -12,6 +12,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..embedding.batches import by_tokens
+from ..layers.finite import check_loss
 from .bio import BILUOTags, BIOTags, LabeledSpan
 from .crf_gold import gold_spans, reference_spans
 from .labels import SpanPipe
@@ -193,7 +194,7 @@ class CRFTagger(SpanPipe[BIOTags]):
         scores (Chains): What the model returned for them.
         RETURNS (Tuple[float, Chains]): The negative log-likelihood of the batch, in nats, and its
             gradient. Of tokens without annotation all tags are summed over.
-        RAISES (ValueError): Spans overlap, or a label is not known.
+        RAISES (ValueError): Spans overlap, a label is not known, or the loss is not finite.
         """
         return self._loss([self._allowed(example) for example in examples], scores)
 
@@ -207,6 +208,7 @@ class CRFTagger(SpanPipe[BIOTags]):
         valid = replace(chains, scores=scores).constrained(self._tags, xp)
         total, expected = log_partition(valid, xp)
         gold_total, expected_of_gold = log_partition(valid.restricted(tags, xp), xp)
+        check_loss(total - gold_total, self.name)
         d_scores = [xp.zeros_like(values) for values in chains.scores]
         for d, one, other in zip(d_scores, expected.scores, expected_of_gold.scores):
             d[: len(one)] = one - other

@@ -54,6 +54,8 @@ class TaskPipe(TrainablePipe):
         examples = list(examples)
         validate_examples(examples, f"{type(self).__name__}.update")
         self._check_initialized()
+        if not any(len(example.predicted) for example in examples):
+            return losses  # spaCy's own encoders fail on a batch without any token
         set_dropout_rate(self.model, drop)
         loss = self._learn(examples)
         if loss is None:

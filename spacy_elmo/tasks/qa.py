@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
+from ..layers.finite import check_loss
 from .aligning import to_predicted
 from .bidaf import AnswerModel
 from .log_sums import log_sum_exp
@@ -163,7 +164,7 @@ class QuestionAnswerer(TaskPipe):
         scores (List[Floats2d]): What the model returned for them.
         RETURNS (Tuple[float, List[Floats2d]]): The loss, in nats, and its gradient with respect
             to the scores.
-        RAISES (ValueError): An answer is not in the context.
+        RAISES (ValueError): An answer is not in the context, or the loss is not finite.
         """
         xp = self.model.ops.xp
         loss, gradients = 0.0, []
@@ -178,6 +179,7 @@ class QuestionAnswerer(TaskPipe):
             log_sum, log_right = log_sum_exp(values, axis=0), log_sum_exp(right, axis=0)
             loss += float((log_sum - log_right).sum())
             gradients.append(xp.exp(values - log_sum) - xp.exp(right - log_right))
+        check_loss(loss, self.name)
         return loss, gradients
 
     def _gold(self, example: Example) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from thinc.types import Floats2d
 
 from ..embedding.batches import by_tokens
 from ..embedding.segmenters import Segment, Segmenter
+from ..layers.finite import check_loss
 from .labels import SpanPipe
 from .naming import checked_spans, name_of
 from .readers import READERS
@@ -267,8 +268,8 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
             probabilities of their tags.
         RETURNS (Tuple[float, List[Floats2d]]): The sum over tokens of the negative
             log-likelihood, in nats, and its gradient with respect to the logits.
-        RAISES (ValueError): Roles of one predicate overlap or reach out of its sentence, or
-            a label is not known.
+        RAISES (ValueError): Roles of one predicate overlap or reach out of its sentence, a
+            label is not known, or the loss is not finite.
         """
         return self._loss([self._gold(example) for example in examples], *scores)
 
@@ -283,6 +284,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
             d_logits = probabilities.copy()
             d_logits[rows, tags] -= 1.0
             d_scores.append(d_logits)
+        check_loss(loss, self.name)
         return loss, d_scores
 
     def _gold(self, example: Example) -> Optional[Frames]:

@@ -11,6 +11,7 @@ from spacy.training import Example
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from ..layers.finite import check_loss
 from ..registry import registry
 from .naming import name_of
 from .torch_module import check_initialized
@@ -82,6 +83,18 @@ class TextPairCategorizer(TextCategorizer):
         check_initialized(self.model, self.name)
         losses: dict[str, float] = super().update(examples, **settings)
         return losses
+
+    def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> tuple[float, Floats2d]:
+        """Find the loss and its gradient, as spaCy's own does.
+
+        examples (Iterable[Example]): The examples.
+        scores (Floats2d): What the model returned for them.
+        RETURNS (Tuple[float, Floats2d]): The loss, and its gradient.
+        RAISES (ValueError): A label is not known, or the loss is not finite.
+        """
+        loss, d_scores = super().get_loss(examples, scores)
+        check_loss(loss, self.name)
+        return loss, d_scores
 
     def _examples_to_truth(self, examples: Iterable[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Find the labels, as spaCy's own does.

@@ -5,6 +5,7 @@ from typing import Union
 
 import torch
 
+from ..bilm.finite import is_finite
 from ..files import OpenedFile
 from .archives import opened
 from .limits import LARGEST_JSON
@@ -37,9 +38,14 @@ def header_size(data: bytes) -> int:
 
 def cast(name: str, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """RETURNS (torch.Tensor): A weight in the type that it has on disk.
-    RAISES (ValueError): It is too large for the type."""
+    RAISES (ValueError): It is too large for the type, or not finite."""
+    if not is_finite(value):
+        raise ValueError(
+            f"'{name}' holds NaN or infinity, and no such model is written: train again with a "
+            f"lower learn_rate"
+        )
     stored = value.to(dtype).contiguous()
-    if dtype != value.dtype and (stored.isinf() & value.isfinite()).any():
+    if dtype != value.dtype and stored.isinf().any():
         raise ValueError(
             f"'{name}' holds {value.abs().max():.3g}, which is too large for {dtype}: "
             f"use bfloat16 or float32"

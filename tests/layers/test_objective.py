@@ -199,6 +199,17 @@ def test_no_token_at_all(nlp, model):
     assert make_update(model, docs, Adam(0.001), model.attrs["loss"]) == 0.0
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_loss_that_is_no_number(nlp, model, value):
+    """Before any weight learns from it."""
+    model.get_ref("output_layer").get_param("W")[3] = value
+    before = [weight.clone() for weight in get_shim(model.get_ref("tok2vec")).bilm.parameters()]
+    with pytest.raises(ValueError, match=r"\[E910\]"):
+        make_update(model, make_docs(nlp), Adam(0.001), model.attrs["loss"])
+    after = get_shim(model.get_ref("tok2vec")).bilm.parameters()
+    assert all(torch.equal(*pair) for pair in zip(before, after))
+
+
 def test_training_lowers_the_loss(nlp, model):
     docs, optimizer = make_docs(nlp), Adam(0.01)
     losses = [make_update(model, docs, optimizer, model.attrs["loss"]) for _ in range(60)]

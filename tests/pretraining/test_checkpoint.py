@@ -243,6 +243,40 @@ def test_file_that_may_not_grow(tmp_path, share):
     assert read_checkpoint(tmp_path)["states"]["progress"]["step"] == 2
 
 
+SPOILED = {
+    "a weight of the model": lambda t: t.model.bilm.stacks[0][0].bias,
+    "a weight of the softmax": lambda t: t.model.softmax.weight,
+    "a moment": lambda t: next(iter(t.optimizers.of_bilm.state.values()))["exp_avg_sq"],
+}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("what", SPOILED)
+def test_what_is_not_finite_is_not_written(tmp_path, what, value):
+    trainer = save_after(tmp_path, 1)
+    trainer.step()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    SPOILED[what](trainer).data.view(-1)[-1] = value
+    with pytest.raises(FloatingPointError, match=r"became NaN or infinite at step 2: lower"):
+        save_checkpoint(trainer, tmp_path, corpus="abc", keep=1)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    if what != "a moment":  # a model does not have it
+        with pytest.raises(FloatingPointError, match="at step 2: lower"):
+            trainer.evaluate()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_skipped_for_the_one_before(tmp_path, capsys, value):
+    """As earlier versions wrote it."""
+    save_after(tmp_path, 1, 3)
+    newest = checkpoints(tmp_path)[-1]
+    content = torch.load(newest, weights_only=True)
+    content["states"]["bilm"]["stacks.0.0.bias"][0] = value
+    torch.save(content, newest)
+    assert read_checkpoint(tmp_path)["states"]["progress"]["step"] == 1
+    assert "bilm.stacks.0.0.bias is NaN" in " ".join(capsys.readouterr().out.split())
+
+
 def test_leftover_of_a_killed_run_goes(tmp_path):
     (tmp_path / "checkpoint-0000000001.part").write_bytes(b"half")
     save_after(tmp_path, 2, keep=1)

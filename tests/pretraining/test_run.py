@@ -288,17 +288,6 @@ def test_models_that_may_not_grow(folder, share, capsys):
     assert [row["step"] for row in metrics(folder / "out")] == [2, 4]
 
 
-def test_hopeless_figures_do_not_end_the_run(folder, monkeypatch):
-    """A perplexity beyond all numbers is no number of JSON."""
-    from spacy_elmo.pretraining import trainer as module
-
-    hopeless = Perplexity(float("inf"), 2.0, float("inf"), n_tokens=3, unknown=0.0)
-    monkeypatch.setattr(module, "perplexity", lambda *args, **settings: hopeless)
-    assert pretrain(run_settings(folder, max_steps=2), folder / "out")
-    row = metrics(folder / "out")[0]
-    assert (row["step"], row["perplexity"]["mean"]) == (2, None)
-
-
 @pytest.mark.parametrize("kind", ["sampled", "adaptive"])
 def test_figures_are_those_of_the_model_on_disk(folder, kind):
     from spacy_elmo.text.corpus import load_text

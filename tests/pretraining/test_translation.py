@@ -1,3 +1,4 @@
+import math
 import random
 
 import numpy as np
@@ -6,6 +7,7 @@ import spacy
 import torch
 
 from spacy_elmo.bilm.vocabulary import SENTENCE_END, SENTENCE_START, SPECIAL, Vocabulary
+from spacy_elmo.pretraining import translation_training
 from spacy_elmo.pretraining.translation import TranslationModel
 from spacy_elmo.pretraining.translation_training import (
     Pair,
@@ -100,6 +102,41 @@ def test_loss_is_that_of_the_formulas(vectors):
         alone = float(model([other[0]], [other[1]]))
         together = float(model([source, other[0]], [target, other[1]]))
     assert together == pytest.approx(expected + alone, rel=1e-5)
+
+
+@pytest.mark.parametrize("learn_rate", [1e4, 1e20])
+def test_a_rate_far_too_high(vectors, tmp_path, learn_rate):
+    """It ends at once, not when the time is over, and no encoder is written."""
+    path = tmp_path / "cove.safetensors"
+    settings = TranslationSettings(batch_size=4, learn_rate=learn_rate, min_count=1, max_epochs=2)
+    with pytest.raises(ValueError, match="learn_rate"):
+        train_cove(toy_pairs(16, seed=0), toy_pairs(4, seed=1), vectors, path, settings)
+    assert not path.exists()
+
+
+def test_a_loss_that_becomes_nan(vectors, tmp_path, monkeypatch):
+    """The best encoder before it stays."""
+    path = tmp_path / "cove.safetensors"
+    losses, original = [], translation_training.step
+
+    def step(*args):
+        losses.append(original(*args))
+        return math.nan if len(losses) == 6 else losses[-1]
+
+    monkeypatch.setattr(translation_training, "step", step)
+    settings = TranslationSettings(batch_size=4, min_count=1, max_epochs=9)
+    with pytest.raises(ValueError, match=r"nan in epoch 2: lower learn_rate \(0.001\)"):
+        train_cove(toy_pairs(16, seed=0), toy_pairs(4, seed=1), vectors, path, settings)
+    assert len(losses) == 6
+    assert read_weights(path).provenance["epochs"] == 1
+
+
+def test_a_perplexity_that_is_no_number(vectors):
+    """It is no better than any other."""
+    vocabulary = Vocabulary([*SPECIAL, "t0", "t1"])
+    model = TranslationModel(new_cove(vectors), vocabulary)
+    model.output.bias.data[:] = math.nan
+    assert perplexity(model, toy_pairs(4, seed=1), 4) == math.inf
 
 
 @pytest.mark.slow

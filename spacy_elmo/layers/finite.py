@@ -1,0 +1,19 @@
+"""Check that ends a training whose loss is NaN or infinite."""
+
+import math
+
+from spacy.errors import Errors
+
+
+def check_loss(loss: float, name: str) -> None:
+    """Check a loss before its gradient reaches any weight, as spaCy's tagger does.
+
+    loss (float): The loss, or the sum of the squares of its gradient.
+    name (str): The component.
+    RAISES (ValueError): It is NaN or infinite: spaCy's E910.
+    """
+    if not math.isfinite(loss):
+        raise ValueError(
+            f"{Errors.E910.format(name=name)} Lower the optimizer's learn_rate, or check the "
+            f"vectors that the component reads."
+        )

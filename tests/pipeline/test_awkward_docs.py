@@ -1,0 +1,129 @@
+"""Components that listen train on Docs without tokens, of one token, of blanks alone, and on
+batches without gold annotation."""
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from components import concat_both, listener, ner, tagger, textcat
+from gradients import parameters
+from tasks import COREF, CRF, QA, SRL, TASKS, TEXTPAIR, without_elmo
+
+CNN = QA.tok2vec["encode"]
+PAIRS = {QA: ("question", "context"), TEXTPAIR: ("premise", "hypothesis")}
+SPANCAT = {
+    "@architectures": "spacy.SpanCategorizer.v1",
+    "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 8},
+    "scorer": {"@layers": "spacy.LinearLogistic.v1"},
+}
+
+
+def parser(tok2vec):
+    model = {**ner(tok2vec)["model"], "state_type": "parser"}
+    return {"model": model, "min_action_freq": 1}
+
+
+def bcn(tok2vec):
+    sizes = {"hidden_width": 8, "maxout_widths": [12, 6]}
+    return {"model": {"@architectures": "spacy-elmo.BCN.v1", "tok2vec": tok2vec, **sizes}}
+
+
+OWN = {
+    "tagger": tagger,
+    "morphologizer": tagger,
+    "trainable_lemmatizer": lambda tok2vec: {**tagger(tok2vec), "min_tree_freq": 1},
+    "ner": ner,
+    "parser": parser,
+    "textcat": textcat,
+    "textcat_multilabel": bcn,
+    "spancat": lambda tok2vec: {"model": {**SPANCAT, "tok2vec": tok2vec}},
+}
+CONFIGS = {**OWN, **{task.factory: task.config for task in TASKS}}
+PLACES = {"input": listener, "both": concat_both}
+
+
+def annotate(doc, labels=("X", "Y")):
+    """What any of the components learns from, of a Doc with tokens."""
+    first = Span(doc, 0, 1, label=labels[0])
+    doc.set_ents([first, *[Span(doc, i, i + 1, label=labels[-1]) for i in range(1, len(doc))]])
+    doc.cats = {label: float(i == len(doc) % len(labels)) for i, label in enumerate(labels)}
+    doc.spans["sc"], doc.spans["answer"] = list(doc.ents), [doc[-1:]]
+    doc.spans["srl"] = [Span(doc, i, i + 1, label="XV"[i == 0]) for i in range(min(2, len(doc)))]
+    doc.spans["coref_clusters_1"] = [doc[:1]]
+    for i, token in enumerate(doc):
+        token.tag_ = token.pos_ = "NOUN" if i % 2 else "VERB"
+        token.lemma_ = token.text.lower()
+        token.set_morph("A=B")
+    return doc
+
+
+def example(nlp, text, groups, *, is_annotated=True, **how):
+    words = text.split("_") if text else []
+    n = len(words)
+    deps = ["ROOT", *["dep"] * (n - 1)][:n]
+    known = {"heads": [0] * n, "deps": deps} if is_annotated else {}
+    docs = Doc(nlp.vocab, words), Doc(nlp.vocab, words, **known)
+    for doc in docs:
+        for group, half in zip(groups, (doc[: n // 2], doc[n // 2 :])):
+            doc.spans[group] = [half]
+    if n and is_annotated:
+        annotate(docs[1], **how)
+    return Example(*docs)
+
+
+USUAL = ["Maria_sat_on_it", "A_bank_in_Rome_.", "Tom_ran"]
+BATCHES = {
+    "usual": (USUAL, {}),
+    "without tokens": (["", ""], {}),
+    "with and without": (["", *USUAL, ""], {}),
+    "one token": (["x"], {}),
+    "blanks": ([" ", "\n_  "], {}),
+    "no gold": (USUAL, {"is_annotated": False}),
+    "one label": (USUAL, {"labels": ("X",)}),
+}
+UPDATES = [{}, {"exclude": ["elmo"], "annotates": ["elmo"]}]
+
+
+def batches(nlp, groups):
+    """By name. A text of a pair has a token: spaCy cannot copy other Docs of pairs."""
+    for name, (texts, how) in BATCHES.items():
+        usable = [text for text in texts if "_" in text or not groups]
+        yield name, [example(nlp, text, groups, **how) for text in usable]
+
+
+@pytest.mark.parametrize(("place", "frozen"), [("input", True), ("both", False)])
+@pytest.mark.parametrize("factory", CONFIGS)
+def test_it_trains(make_nlp, factory, place, frozen):
+    spacy.util.fix_random_seed(0)
+    nlp = make_nlp(frozen=frozen)
+    nlp.add_pipe(factory, config=CONFIGS[factory](PLACES[place]()))
+    groups = next((names for task, names in PAIRS.items() if task.factory == factory), ())
+    found = dict(batches(nlp, groups))
+    optimizer = nlp.initialize(lambda: found["usual"])
+    for data in found.values():
+        for how in UPDATES[: 1 if frozen else None]:
+            losses = nlp.update(data, sgd=optimizer, **how)
+            assert np.isfinite(list(losses.values())).all()
+        nlp.evaluate(data)
+    for weights in (values for _, values, _ in parameters(nlp.get_pipe(factory).model)):
+        assert weights.isfinite().all()
+
+
+@pytest.mark.parametrize("task", [CRF, SRL, COREF], ids=lambda task: task.factory)
+def test_a_batch_without_tokens_teaches_nothing(task):
+    """As of spaCy's own components, some of whose encoders fail on it."""
+    nlp = spacy.blank("en")
+    task.add(nlp, without_elmo(CNN))
+    data = task.examples(nlp)
+    optimizer = nlp.initialize(lambda: data)
+    nlp.update(data, sgd=optimizer)
+    pipe = nlp.get_pipe(task.factory)
+    before = [values.clone() for _, values, _ in parameters(pipe.model)]
+    annotated = Doc(nlp.vocab)
+    annotated.spans["srl"] = []
+    nothing = [Example(Doc(nlp.vocab), annotated)] * 2
+    assert pipe.update(nothing, sgd=optimizer) == {task.factory: 0.0}
+    for (name, values, _), kept in zip(parameters(pipe.model), before):
+        assert bool((values == kept).all()), name

@@ -1,0 +1,210 @@
+"""NaN and infinity: a training that meets them stops as spaCy's tagger does, and no weight learns
+from them; a model that gives or holds them says so."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Adam
+
+from spacy_elmo.layers.bilm import get_shim
+from spacy_elmo.layers.finite import check_loss
+from spacy_elmo.tasks.torch_module import ModuleShim
+from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.safetensors_file import to_bytes, write
+
+from components import embed, examples, listener, ner, tagger, textcat
+from models import tiny_bilm, write_allennlp
+from tasks import TASKS, without_elmo
+
+CNN = TASKS[3].tok2vec["encode"]
+PARSER = ner(listener())
+PARSER["model"]["state_type"] = "parser"
+PARSER["min_action_freq"] = 1
+SPANCAT = {
+    "spans_key": "sc",
+    "model": {
+        "@architectures": "spacy.SpanCategorizer.v1",
+        "tok2vec": listener(),
+        "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 8},
+        "scorer": {"@layers": "spacy.LinearLogistic.v1"},
+    },
+}
+BCN = {
+    "model": {
+        "@architectures": "spacy-elmo.BCN.v1",
+        "tok2vec": without_elmo(CNN),
+        "hidden_width": 8,
+        "maxout_widths": [12, 6],
+    }
+}
+# None of them looks at its loss; spaCy's taggers do.
+OWN = {
+    "ner": ner(listener()),
+    "parser": PARSER,
+    "textcat": textcat(listener()),
+    "spancat": SPANCAT,
+}
+
+
+def spoil(model):
+    """Make all weights of a component NaN, but those of its mixes."""
+    for node in model.walk():
+        for name in node.param_names:
+            if node.name != "elmo_scalar_mix" and node.has_param(name):
+                node.set_param(name, np.full_like(node.get_param(name), np.nan))
+        for shim in node.shims:
+            if isinstance(shim, ModuleShim):
+                for weight in shim.module.parameters():
+                    weight.data.fill_(np.nan)
+
+
+def annotated(nlp):
+    """Examples for all of them."""
+    words, n = ["Maria", "swims", "in", "Rome", "."], 5
+    ents = ["B-PER", "O", "O", "B-LOC", "O"]
+    doc = Doc(nlp.vocab, words, heads=[0] * n, deps=["ROOT", *["dep"] * 4], tags=words, ents=ents)
+    doc.spans["sc"] = list(doc.ents)
+    doc.cats = {"NATURE": 1.0, "MONEY": 0.0}
+    return [Example(nlp.make_doc(doc.text), doc)]
+
+
+def check_stops(nlp, name, data):
+    """By E910, with the component's name."""
+    optimizer = nlp.initialize(lambda: data)
+    nlp.update(data, sgd=optimizer)
+    spoil(nlp.get_pipe(name).model)
+    with pytest.raises(ValueError, match=rf"\[E910\].*'{name}'"):
+        nlp.update(data, sgd=optimizer)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.factory)
+def test_a_task_whose_loss_is_no_number(task):
+    nlp = task.add(spacy.blank("en"))
+    check_stops(nlp, task.factory, task.examples(nlp))
+
+
+def test_spacy_does_the_same():
+    """Our message begins as that of its tagger."""
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("tagger", config=tagger(embed()))
+    data = examples(nlp)
+    nlp.initialize(lambda: data)
+    scores = [np.full((len(one.reference), 2), np.nan, "float32") for one in data]
+    with pytest.raises(ValueError, match="E910") as error:
+        pipe.get_loss(data, scores)
+    with pytest.raises(ValueError, match="E910") as ours:
+        check_loss(np.nan, "tagger")
+    assert str(ours.value).startswith(str(error.value))
+
+
+def test_bcn():
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("textcat", config=BCN)
+    data = examples(nlp)
+    nlp.initialize(lambda: data)
+    spoil(pipe.model)
+    with pytest.raises(ValueError, match=r"\[E910\].*'elmo_bcn'"):
+        pipe.update(data, sgd=Adam())
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("name", OWN)
+def test_spacys_own_components(make_nlp, name, frozen):
+    """Before the language model learns from it."""
+    nlp = make_nlp(frozen=frozen)
+    nlp.add_pipe(name, config=OWN[name])
+    check_stops(nlp, name, annotated(nlp))
+    assert all(bool(w.isfinite().all()) for w in nlp.get_pipe("elmo").bilm.parameters())
+
+
+def test_a_gradient_within_the_language_model(make_nlp):
+    """No weight learns from it, those whose own gradient is finite neither."""
+    nlp = make_nlp(frozen=False)
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    data = examples(nlp)
+    optimizer = nlp.initialize(lambda: data)
+    bilm = nlp.get_pipe("elmo").bilm
+    before = [weight.detach().clone() for weight in bilm.parameters()]
+    for weight in bilm.parameters():
+        weight.grad = torch.ones_like(weight)
+    weight.grad[0] = np.inf
+    with pytest.raises(ValueError, match="the gradient of .* is not finite: lower"):
+        get_shim(nlp.get_pipe("elmo").model).finish_update(optimizer)
+    for weight, kept in zip(bilm.parameters(), before):
+        assert torch.equal(weight, kept)
+
+
+def test_a_rate_far_too_high(make_nlp):
+    """The language model ends with a message, not with vectors of NaN."""
+    nlp = make_nlp(frozen=False, learn_rate_factor=1e38)
+    nlp.add_pipe("textcat", config=textcat(listener()))
+    data = examples(nlp)
+    optimizer = nlp.initialize(lambda: data)
+
+    def train():
+        for _ in range(5):
+            nlp.update(data, sgd=optimizer)
+
+    with pytest.raises(ValueError, match=r"not finite.* lower .*learn_rate"):
+        train()
+
+
+@pytest.fixture
+def too_large(tmp_path):
+    """Weights that can be read, and whose products cannot be computed."""
+    bilm = tiny_bilm()
+    with torch.no_grad():
+        for weight in bilm.encoder.parameters():
+            weight.copy_(weight.sign() * 1e38)
+    return write_allennlp(bilm, tmp_path)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_weights_too_large(make_nlp, too_large, precision):
+    bilm = read_weights(too_large)
+    bilm.precision = precision
+    with pytest.raises(ValueError, match=r"'weights.hdf5' gives vectors that are not finite"):
+        bilm.embed([["a", "bc"], []])
+    nlp = make_nlp(weights=str(too_large), precision=precision)
+    with pytest.raises(ValueError, match="vectors that are not finite"):
+        nlp("a bc")
+    assert len(nlp("")) == 0
+
+
+def test_large_vectors_are_vectors():
+    """Whose sum is too large for a float32, and which are not."""
+    bilm = tiny_bilm()
+    bilm.align(torch.full([bilm.config.width] * 2, 1e36))
+    layers = bilm.embed([["a"] * 500])[0][0]
+    assert layers.isfinite().all()
+    assert not layers.sum().isfinite()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_no_such_model_is_written(tmp_path, value, dtype):
+    """Nor does it replace one."""
+    bilm = tiny_bilm()
+    write(bilm, tmp_path / "model.safetensors")
+    kept = (tmp_path / "model.safetensors").read_bytes()
+    bilm.stacks[0][0].bias.data[0] = value
+    for attempt in (
+        lambda: write(bilm, tmp_path / "model.safetensors", dtype),
+        lambda: to_bytes(bilm),
+    ):
+        with pytest.raises(ValueError, match=r"'stacks.0.0.bias' holds NaN or infinity"):
+            attempt()
+    assert (tmp_path / "model.safetensors").read_bytes() == kept
+
+
+def test_a_trained_pipeline_is_not_written(make_nlp, tmp_path):
+    nlp = make_nlp(frozen=False)
+    nlp.to_disk(tmp_path)
+    kept = (tmp_path / "elmo" / "model.safetensors").read_bytes()
+    next(nlp.get_pipe("elmo").bilm.parameters()).data[0] = np.nan
+    with pytest.raises(ValueError, match="holds NaN or infinity"):
+        nlp.to_disk(tmp_path)
+    assert (tmp_path / "elmo" / "model.safetensors").read_bytes() == kept
