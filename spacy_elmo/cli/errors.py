@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import typer
 from wasabi import Printer, msg
+
+from ..files import is_stream
 
 
 class CommandLineError(ValueError):
@@ -80,12 +82,21 @@ def stopped(message: str) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def check_new(output: Path, force: bool) -> None:
-    """output (Path): What is to be written; "-" is printed.
-    force (bool): Whether it may be replaced.
-    RAISES (ValueError): It is there."""
-    if str(output) != "-" and output.exists() and not force:
-        raise ValueError(f"{output} exists already: give another name, or --force")
+def check_new(*outputs: Optional[Path], force: bool) -> None:
+    """Check that no file is overwritten which nobody meant.
+
+    outputs (Optional[Path]): Files to write; None is none, "-" is printed. Devices and FIFOs are
+        written into.
+    force (bool): Whether they may be replaced.
+    RAISES (ValueError): One is there.
+    """
+    for output in outputs:
+        if output is None or str(output) == "-" or not output.exists() or is_stream(output):
+            continue
+        if output.is_dir():
+            raise ValueError(f"{output} is a folder: give another name")
+        if not force:
+            raise ValueError(f"{output} exists already: give another name, or --force")
 
 
 def _line(error: BaseException) -> str:

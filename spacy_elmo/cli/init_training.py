@@ -44,7 +44,7 @@ def init_training_cli(
     Example: python -m spacy elmo init-training config.cfg --pipeline ner,textcat
     --weights pretraining/model-best --train train.spacy --dev dev.spacy
     """
-    check_new(output, force)
+    check_new(output, force=force)
     names = [name.strip() for name in pipeline.split(",") if name.strip()]
     config, idle = training_config(names, lang=lang, weights=weights)
     config["paths"].update(train=train and str(train), dev=dev and str(dev))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..embedding.batches import by_tokens
-from ..files import checksum, full_disk, progress_bar
+from ..files import checksum, followed, full_disk, is_stream, progress_bar
 from ..files.remote import is_url
 from ..text.manifest import stamp
 from ..text.reading import Inputs
@@ -65,6 +65,9 @@ def embed_files(
     RAISES (OSError): The disk is full, or another process writes the same output.
     """
     format = check_format(output, format)
+    if is_stream(output):
+        raise ValueError(f"{output} is no file: vectors are put together on a disk")
+    output = followed(output)
     embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     pieces = find_inputs(inputs, output, column)
@@ -110,6 +113,9 @@ def embed_files(
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
             more = {"sentence_keys": True} if sentence_keys else {}
             _put_together(workplace, n_chunks, settings, index=sentence_index, **more)
+            # Somebody may have written to this name in the meantime.
+            check_room(output, format, workplace.read_manifest()["force"] or force)
+            workplace.publish()
     except BlockingIOError:  # the folder is another process's
         raise
     except BaseException:
@@ -197,4 +203,3 @@ def _put_together(
     entries = workplace.read(n_chunks)
     with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
         OUTPUTS[settings["format"]].write(whole, bar, settings, **how)
-    workplace.publish()
