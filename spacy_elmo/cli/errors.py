@@ -6,6 +6,7 @@ Exit codes: 0, all went well; 1, the input is wrong; 2, the command line is wron
 
 import functools
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +27,8 @@ class CommandLineError(ValueError):
     exit_code = 2
 
 
+_NO_MEMORY = re.compile("can't allocate memory|out of memory")
+_SIZE = re.compile(r"(unable|tried) to allocate [\d.]+ \w+", re.IGNORECASE)
 _verbose = ContextVar("_verbose", default=False)
 
 
@@ -67,6 +70,14 @@ def no_traceback() -> Iterator[None]:
         if _verbose.get():
             raise
         msg.fail(_line(error), exits=getattr(error, "exit_code", 1))
+    except (MemoryError, RuntimeError) as error:
+        # PyTorch has no class of errors for the memory of the CPU.
+        is_full = isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))
+        if _verbose.get() or not is_full:
+            raise
+        size = _SIZE.search(str(error))
+        reason = f", {size[0]}" if size else ""
+        msg.fail(f"not enough memory{reason}. Give less at once, or free some memory", exits=1)
 
 
 @contextmanager

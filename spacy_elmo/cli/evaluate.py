@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.util import dot_to_object, registry
 from wasabi import msg
 
-from ..files import atomic_write
+from ..files import atomic_write, check_regular
 from .errors import check_new
 from .pipelines import load_pipeline
 
@@ -73,6 +73,7 @@ def read_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> li
     RETURNS (List[Example]): The examples.
     RAISES (ValueError): The reader finds none there, or there is no such reader.
     """
+    check_regular(data)
     block = _block_of_dev(nlp)
     if reader is not None and reader != block["@readers"]:
         block = {"@readers": reader}

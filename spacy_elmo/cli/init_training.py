@@ -7,7 +7,7 @@ import typer
 from thinc.api import Config
 from wasabi import msg
 
-from ..files import atomic_write
+from ..files import atomic_write, check_regular
 from ..tasks.readers import READERS
 from .errors import check_new
 
@@ -45,6 +45,8 @@ def init_training_cli(
     --weights pretraining/model-best --train train.spacy --dev dev.spacy
     """
     check_new(output, force=force)
+    for path in filter(None, (train, dev)):
+        check_regular(path)
     names = [name.strip() for name in pipeline.split(",") if name.strip()]
     config, idle = training_config(names, lang=lang, weights=weights)
     config["paths"].update(train=train and str(train), dev=dev and str(dev))

@@ -15,7 +15,7 @@ from .full_disk import full_disk
 from .lock import lock
 from .opened import OpenedFile
 from .progress import progress_bar
-from .streams import followed, is_stream
+from .streams import check_regular, followed, is_stream
 from .unfinished import check_ours, delete_ours, is_ours, make_ours, sweep, temporary_folder
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "atomic_write",
     "by_its_name",
     "check_ours",
+    "check_regular",
     "checksum",
     "delete_ours",
     "followed",

@@ -1,4 +1,4 @@
-"""Outputs that are no files: devices, FIFOs, and what a process has open, as `/dev/stdout`."""
+"""What is no file: devices, FIFOs, and what a process has open, as `/dev/stdout`."""
 
 import errno
 import os
@@ -59,6 +59,17 @@ def open_stream(path: Path) -> Iterator[BinaryIO]:
         descriptor = os.open(path, os.O_WRONLY)
     with open(descriptor, "wb") as file:
         yield file
+
+
+def check_regular(path: Path) -> None:
+    """Check that an input ends. To read a device, or to open a FIFO that nobody writes to, may not.
+
+    path (Path): A file or folder, or something that is not there. What this process has open, as
+        `/dev/stdin` or `<(command)` of a shell, is allowed.
+    RAISES (ValueError): It is a device or FIFO.
+    """
+    if is_stream(path) and not _is_opened(followed(path)):
+        raise ValueError(f"{path}: cannot be read: not a regular file")
 
 
 def place_for_streams() -> Path:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from thinc.api import Config, ConfigValidationError
 
 from ..bilm.config import BiLMConfig
+from ..files import check_regular
 
 Inputs = Union[str, list[str]]
 SECTIONS = (
@@ -158,6 +159,7 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     RETURNS (PretrainingConfig): The settings, defaults filled in.
     RAISES (ValueError): A section or a setting is unknown, missing or impossible.
     """
+    check_regular(Path(path))
     overrides = overrides or {}
     try:
         text = Path(path).read_text("utf8")

@@ -13,7 +13,7 @@ import torch
 from wasabi import msg
 
 from ..bilm.vocabulary import Vocabulary
-from ..files.progress import progress_bar
+from ..files import check_regular, progress_bar
 from ..weights.cove import WordVectors, new_cove
 from ..weights.safetensors_file import write
 from .translation import TranslationModel
@@ -57,6 +57,7 @@ def read_pairs(path: Path) -> list[Pair]:
     RETURNS (List[Pair]): The pairs.
     RAISES (ValueError): A line is no pair, or there is none.
     """
+    check_regular(path)
     pairs = []
     with path.open(encoding="utf8") as file:
         try:

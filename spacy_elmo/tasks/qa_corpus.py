@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
+from ..files import check_regular
 from ..registry import registry
 from .pair_corpus import copy_examples, read_examples
 from .pairs import QUESTION, make_pair, read_halves
@@ -113,6 +114,7 @@ def read_squad(
     RAISES (ValueError): The file is not as it must be, or an answer does not stand in its
         context.
     """
+    check_regular(path)
     name = ""
     try:
         for number, article in enumerate(SQUAD.parse(path.read_bytes())["data"]):

@@ -9,6 +9,8 @@ from typing import TypeVar, Union
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..files import check_regular
+
 Made = TypeVar("Made")
 
 
@@ -22,6 +24,7 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
         UTF-8, or no whole gzip file.
     """
     path = Path(path)
+    check_regular(path)
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf8") as file:
         for number, line in enumerate(_named_errors(path, file), 1):
@@ -43,6 +46,7 @@ def read_docs(path: Union[str, Path], vocab: Vocab, make: Callable[[str], Doc]) 
     YIELDS (Doc): A Doc.
     RAISES (ValueError): As `read_lines`.
     """
+    check_regular(Path(path))
     if Path(path).suffix == ".spacy":
         yield from DocBin().from_disk(path).get_docs(vocab)
     else:

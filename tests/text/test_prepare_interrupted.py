@@ -195,6 +195,21 @@ def test_a_full_disk(tmp_path, start):
     assert prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL).n_words > 3000
 
 
+def test_what_a_user_has_there_stays(tmp_path):
+    """A folder `unfinished`, which may be of an earlier version, and arrays."""
+    (tmp_path / "a.txt").write_text("a b\n", "utf8")
+    (tmp_path / "out" / "unfinished").mkdir(parents=True)
+    (tmp_path / "out" / "unfinished" / "draft").write_text("mine")
+    (tmp_path / "out" / "mine.npy").write_text("mine")
+    with pytest.raises(ValueError, match="unfinished is in the way"):
+        prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
+    assert (tmp_path / "out" / "unfinished" / "draft").exists()
+    (tmp_path / "out" / "unfinished").rename(tmp_path / "away")
+    with pytest.raises(ValueError, match="out holds other files"):
+        prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.npy"]
+
+
 def test_two_at_a_time(tmp_path):
     (tmp_path / "a.txt").write_text("a b\n", "utf8")
     (tmp_path / "out").mkdir()
