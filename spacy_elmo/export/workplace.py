@@ -84,7 +84,7 @@ class Workplace:
         self._manifest.unlink(missing_ok=True)
         for path in self._chunks.iterdir():
             if path.name != "lock":
-                path.unlink()
+                delete(path)
         atomic_write(self._manifest, json.dumps(manifest, indent=2) + "\n")
 
     def find_chunk(self, number: int, digest: str) -> bool:

@@ -43,17 +43,24 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     """
     path = followed(path)
     parent = place_for_streams() if is_stream(path) else path.parent
-    sweep(parent, path.name)
+    if not (is_ours(parent) or is_ours(parent.parent)):  # which are deleted as a whole
+        sweep(parent, path.name)
     with by_its_name(path):
         folder = parent / temporary_name(path.name)
         folder.mkdir(mode=0o700)
-        # Exclusive creation follows no link.
-        descriptor = os.open(folder / MARKER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            # Exclusive creation follows no link.
+            descriptor = os.open(folder / MARKER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError:
+            folder.rmdir()
+            raise
     try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # The host comes after the lock: without it nobody takes the lock for free.
-        os.write(descriptor, socket.gethostname().encode("utf8", "replace"))
+        # Without the name of the host nobody takes the folder for abandoned: it is written once
+        # the lock is held, and not at all where the file system has no locks.
+        with suppress(OSError):
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                os.write(descriptor, socket.gethostname().encode("utf8", "replace"))
         yield folder
     finally:
         with suppress(OSError):
@@ -85,7 +92,7 @@ def sweep(folder: Path, name: str = "") -> None:
     with suppress(OSError):
         for entry in sorted(os.listdir(folder)):
             found = _TEMPORARY.fullmatch(entry)
-            if found and found[1] in (_cut(name), *([] if name else [found[1]])):
+            if found and (not name or found[1] == _cut(name)):
                 with suppress(OSError):
                     if _is_abandoned(folder / entry):
                         delete_ours(folder / entry)

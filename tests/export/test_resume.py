@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 from collections import namedtuple
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from prepared import content, random_text
+from stopping import in_child
 
 import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
@@ -183,6 +185,17 @@ def test_another_folder_is_no_output(folder, tiny_weights):
         embed_files(str(tiny_weights), "text.txt", folder / "mine", force=True)
     with pytest.raises(ValueError, match="is a folder: give another name"):
         embed_files(str(tiny_weights), "text.txt", folder / "mine", format="npz", force=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
+@pytest.mark.parametrize("settings", [{"resume": True}, {"force": True}])
+def test_killed_within_a_chunk(embed, interrupted, monkeypatch, settings):
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        os.waitpid(in_child(lambda: embed(resume=True)), 0)
+    assert len(os.listdir("out.npz.part/chunks")) == 5  # three, the lock, and a half
+    assert embed(**settings).entries == len(SENTENCES)
+    assert not Path("out.npz.part").exists()
 
 
 @pytest.mark.parametrize("content", [{}, {"x": "mine"}, {"manifest.json": "{}", "chunks": None}])
