@@ -94,7 +94,7 @@ def stopped(message: str) -> Iterator[None]:
 
 
 def check_new(*outputs: Optional[Path], force: bool) -> None:
-    """Check that no file is overwritten which nobody meant.
+    """Check that no existing file is overwritten by mistake.
 
     outputs (Optional[Path]): Files to write; None is none, "-" is printed. Devices and FIFOs are
         written into.

@@ -93,7 +93,7 @@ def publish(whole: Path, path: Path) -> None:
         return
     try:
         os.replace(whole, path)
-    except OSError as error:  # of the temporary name nobody knows
+    except OSError as error:  # The temporary name would tell the user nothing.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

@@ -55,8 +55,8 @@ def temporary_folder(path: Path) -> Iterator[Path]:
             folder.rmdir()
             raise
     try:
-        # Without the name of the host nobody takes the folder for abandoned: it is written once
-        # the lock is held, and not at all where the file system has no locks.
+        # A folder without the name of its host is never swept. So the name is written once the
+        # lock is held, and not at all where the file system has no locks.
         with suppress(OSError):
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -141,8 +141,7 @@ def check_ours(folder: Path) -> None:
 
 
 def delete_ours(folder: Path) -> None:
-    """Delete a folder, if it has the marker. Killed in between, it is whole or gone for whoever
-    looks for it by its name.
+    """Delete a folder, if it has the marker. After a kill, its name is free or the folder is whole.
 
     folder (Path): The folder. An output within, in `PREVIOUS`, gets its name back if that is free.
     """

@@ -91,8 +91,8 @@ def check(file: RemoteFile, path: Path) -> None:
 
 class _Part:
     """What has arrived of a file, and by which mark the server knows its version. The file with
-    the mark is there before the other one, empty if the server gives none: a file without it is a
-    user's.
+    the mark is there before the other one, and is empty if the server sends none: a file without it
+    is a user's.
 
     target (Path): The file that it will be.
     RAISES (ValueError): Something else has its name.
