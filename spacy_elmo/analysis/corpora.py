@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats3d
 
 from ..embedding.batches import by_tokens
-from ..files import progress_bar, user_path
+from ..files import check_regular, progress_bar, user_path
 from ..files.docbin import read_docbin
 from ..pipeline.elmo import Elmo
 from ..text.reading import find_files, read_sentences
@@ -33,6 +33,7 @@ def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     path = user_path(path)
     if not path.exists():
         raise ValueError(f"there is no corpus at {path}")
+    check_regular(path)
     if path.is_file() and path.suffix != FILE_TYPE:
         raise ValueError(f"{path} is no .spacy file: `python -m spacy convert` makes one")
     for file in walk_corpus(path, FILE_TYPE):

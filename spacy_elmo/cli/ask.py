@@ -6,6 +6,7 @@ import srsly
 import typer
 from wasabi import msg
 
+from ..files import check_regular
 from ..tasks.pairs import make_pair, read_halves
 from ..tasks.qa import KEY, QuestionAnswerer
 from .pipelines import load_pipeline
@@ -29,6 +30,7 @@ def ask_cli(
         has = ", ".join(nlp.pipe_names)
         raise ValueError(f"the pipeline '{pipeline}' has no elmo_qa, it has {has}")
     groups = pipe.model.attrs["groups"]
+    check_regular(file)
     text = file.read_text("utf-8-sig")
     if not text.strip():
         raise ValueError(f"{file} is empty: there is no text with an answer")

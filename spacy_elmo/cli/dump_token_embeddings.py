@@ -22,6 +22,6 @@ def dump_token_embeddings_cli(
     from ..weights import read_weights
     from ..weights.token_embeddings import dump_token_embeddings
 
-    check_new(output, force)
+    check_new(output, force=force)
     n_words = dump_token_embeddings(read_weights(model), vocabulary, output, progress=True)
     msg.good(f"Wrote {output}", f"{n_words:,} words")

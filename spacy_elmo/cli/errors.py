@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import typer
 from wasabi import Printer, msg
+
+from ..files import is_stream
 
 
 class CommandLineError(ValueError):
@@ -37,6 +39,8 @@ RENAMED = {
 }
 
 _SETTING = re.compile(r"`(([a-z_]+(?:\.[a-z_]+)?)(?:=([^`]+))?)`")
+_NO_MEMORY = re.compile("can't allocate memory|out of memory")
+_SIZE = re.compile(r"(unable|tried) to allocate [\d.]+ \w+", re.IGNORECASE)
 _verbose = ContextVar("_verbose", default=False)
 _options: ContextVar[dict[str, str]] = ContextVar("_options")  # of the command that runs
 
@@ -80,6 +84,14 @@ def no_traceback() -> Iterator[None]:
         if _verbose.get():
             raise
         msg.fail(_with_options(_line(error)), exits=getattr(error, "exit_code", 1))
+    except (MemoryError, RuntimeError) as error:
+        # PyTorch has no class of errors for the memory of the CPU.
+        is_full = isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))
+        if _verbose.get() or not is_full:
+            raise
+        size = _SIZE.search(str(error))
+        reason = f", {size[0]}" if size else ""
+        msg.fail(f"not enough memory{reason}. Give less at once, or free some memory", exits=1)
 
 
 @contextmanager
@@ -95,12 +107,21 @@ def stopped(message: str) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def check_new(output: Path, force: bool) -> None:
-    """output (Path): What is to be written; "-" is printed.
-    force (bool): Whether it may be replaced.
-    RAISES (ValueError): It is there."""
-    if str(output) != "-" and output.exists() and not force:
-        raise ValueError(f"{output} exists already: give another name, or --force")
+def check_new(*outputs: Optional[Path], force: bool) -> None:
+    """Check that no existing file is overwritten by mistake.
+
+    outputs (Optional[Path]): Files to write; None is none, "-" is printed. Devices and FIFOs are
+        written into.
+    force (bool): Whether they may be replaced.
+    RAISES (ValueError): One is there.
+    """
+    for output in outputs:
+        if output is None or str(output) == "-" or not output.exists() or is_stream(output):
+            continue
+        if output.is_dir():
+            raise ValueError(f"{output} is a folder: give another name")
+        if not force:
+            raise ValueError(f"{output} exists already: give another name, or --force")
 
 
 def _options_of(signature: inspect.Signature) -> dict[str, str]:

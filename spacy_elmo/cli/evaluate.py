@@ -12,9 +12,10 @@ from spacy.training import Example
 from spacy.util import dot_to_object, registry
 from wasabi import msg
 
-from ..files import atomic_write
+from ..files import atomic_write, check_regular
 from ..files.docbin import BROKEN
 from ..files.errors import named_errors
+from .errors import check_new
 from .pipelines import load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
@@ -34,12 +35,14 @@ def evaluate_cli(
         None, "--code", "-c", help="Python file with functions that the pipeline needs"
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
 ) -> None:
     """Score a pipeline on the files of its tasks: pairs, questions, roles and clusters, which
     `spacy evaluate` does not read, or of which it does not show the scores.
 
     Example: python -m spacy elmo evaluate training/model-best test.jsonl
     """
+    check_new(output, force=force)
     import_code(code)
     setup_gpu(gpu_id, silent=True)
     nlp = load_pipeline(pipeline)
@@ -72,6 +75,7 @@ def read_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> li
     RETURNS (List[Example]): The examples.
     RAISES (ValueError): The reader finds none there, or there is no such reader.
     """
+    check_regular(data)
     block = _block_of_dev(nlp)
     if reader is not None and reader != block["@readers"]:
         block = {"@readers": reader}

@@ -48,7 +48,7 @@ def init_pretraining_cli(
     from ..text.reading import check_format
     from ..text.size import estimate_tokens
 
-    check_new(output, force)
+    check_new(output, force=force)
     check_format(format, lang)
     parsed = parse_budget(budget)
     n_tokens = estimate_tokens(corpus, format=format)

@@ -7,7 +7,7 @@ import typer
 from thinc.api import Config
 from wasabi import msg
 
-from ..files import atomic_write
+from ..files import atomic_write, check_regular
 from ..tasks.readers import READERS
 from .errors import check_new
 
@@ -48,7 +48,9 @@ def init_training_cli(
     """
     from ..weights import language_of_weights
 
-    check_new(output, force)
+    check_new(output, force=force)
+    for path in filter(None, (train, dev)):
+        check_regular(path)
     names = [name.strip() for name in pipeline.split(",") if name.strip()]
     lang = lang or language_of_weights(weights)
     if lang is None:

@@ -8,6 +8,7 @@ import typer
 from wasabi import msg
 
 from ..pipeline.mixes import learned_mixes
+from .errors import check_new
 from .pipelines import load_pipeline
 
 
@@ -15,12 +16,14 @@ def mix_cli(
     pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
     html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
 ) -> None:
     """Print the layer weights and gamma that every component learned: at the input of its
     encoder, at the output, or where ELMo is all that it reads. Layer 0 is the tokens'.
 
     Example: python -m spacy elmo mix training/model-best
     """
+    check_new(html, force=force)
     rows = learned_mixes(load_pipeline(pipeline))
     if html is not None:
         from ..viewer.bars import mix_section

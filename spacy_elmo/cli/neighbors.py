@@ -9,6 +9,7 @@ import srsly
 import typer
 from wasabi import msg
 
+from .errors import check_new
 from .tables import Fit, print_table, shortened
 
 MAX_WORD = 20  # characters of a token
@@ -41,6 +42,7 @@ def neighbors_cli(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
     html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
 ) -> None:
     """Show the tokens of a corpus whose contextual vectors are nearest to that of a
     token in a sentence, by their cosine (table 4 of the paper). The corpus is read
@@ -54,6 +56,7 @@ def neighbors_cli(
     from ..analysis.query import find_token
     from ..pipeline.load import language_of, read_pipeline
 
+    check_new(html, force=force)
     tokens = sentence.split()
     position = find_token(tokens, token)
     nlp = read_pipeline(model)

@@ -10,6 +10,7 @@ import typer
 from wasabi import msg
 
 from ..files import atomic_write, progress_bar
+from .errors import check_new
 
 if TYPE_CHECKING:
     from ..language_model.model import LanguageModel
@@ -34,6 +35,7 @@ def perplexity_cli(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file to write"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
 ) -> None:
     """Evaluate a language model on held-out text, by the full softmax: of every word
     and one mark a sentence, `</S>` forwards and `<S>` backwards. A file is read in at
@@ -46,6 +48,7 @@ def perplexity_cli(
     from ..language_model.model import read_language_model
     from ..text.reading import find_files
 
+    check_new(output, force=force)
     files = list(dict.fromkeys(find_files(inputs)))
     language_model = read_language_model(model)
     lang = lang or language_model.bilm.provenance.get("lang")

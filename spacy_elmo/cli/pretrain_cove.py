@@ -6,7 +6,7 @@ import typer
 from wasabi import msg
 
 from ..files import full_disk
-from .errors import stopped
+from .errors import check_new, stopped
 
 
 def pretrain_cove_cli(
@@ -22,6 +22,7 @@ def pretrain_cove_cli(
     batch_size: int = typer.Option(64, help="Pairs of a step", min=1),
     learn_rate: float = typer.Option(0.001, help="Adam's", min=0.0),
     seed: int = typer.Option(0, help="Of all draws"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
 ) -> None:
     """Train CoVe's encoder in a translation model. The encoder is written when a pass over the
     pairs made it better; Ctrl-C loses what came after.
@@ -33,6 +34,7 @@ def pretrain_cove_cli(
 
     if output.suffix != ".safetensors":
         raise ValueError(f"{output}: the name of such a file ends in .safetensors")
+    check_new(output, force=force)
     settings = TranslationSettings(minutes, batch_size, learn_rate, seed=seed)
     with full_disk(output, "run the same again"):
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ import typer
 from wasabi import msg
 
 from ..analysis.report import Report
+from .errors import check_new
 from .reports import put_report
 from .tables import print_table
 
@@ -36,6 +37,7 @@ def probe_cli(
     ),
     json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
     html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
 ) -> None:
     """Show what each layer of a language model knows: train a logistic regression on
     its vectors, and evaluate it. For senses also the nearest neighbor among the
@@ -46,6 +48,7 @@ def probe_cli(
     from ..analysis.probes import probe
     from ..pipeline.load import read_pipeline
 
+    check_new(json, html, force=force)
     report = probe(
         read_pipeline(model),
         train,

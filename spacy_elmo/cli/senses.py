@@ -6,6 +6,9 @@ from typing import Optional
 import typer
 from wasabi import msg
 
+from ..files import is_stream
+from .errors import check_new
+
 
 def senses_cli(
     model: str = typer.Argument(
@@ -39,6 +42,7 @@ def senses_cli(
     lang: Optional[str] = typer.Option(
         None, help="Language of spaCy's tokenizer for running text; default: the model's"
     ),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
 ) -> None:
     """Write a page that shows the occurrences of words by their vectors, layer by
     layer, and the groups that they make: one HTML file, which needs no network.
@@ -55,6 +59,7 @@ def senses_cli(
     from ..viewer.projection import check_projection
     from ..viewer.sections import make_heat, make_senses
 
+    check_new(output, force=force)
     texts = corpus or []
     if bool(texts) != bool(word):
         raise ValueError("words are shown in a text: give TEXT and --word")
@@ -81,4 +86,5 @@ def senses_cli(
     title = "Two sentences" if sentence else "Layer mixes"
     title = f"Occurrences of {', '.join(word)}" if word else title
     write_page(output, title, sections, read=(model, *texts))
-    msg.good(f"Wrote {output}", f"{output.stat().st_size / 1e6:.2f} MB")
+    if not is_stream(output):
+        msg.good(f"Wrote {output}", f"{output.stat().st_size / 1e6:.2f} MB")

@@ -7,6 +7,7 @@ import typer
 from wasabi import msg
 
 from ..analysis.report import Report
+from .errors import check_new
 from .reports import put_report
 
 
@@ -31,6 +32,7 @@ def wsd_cli(
     ),
     json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
     html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
 ) -> None:
     """Show which sense of each word the layers of a language model know: that whose mean
     vector in TRAIN is nearest by cosine (table 5 of the paper).
@@ -40,6 +42,7 @@ def wsd_cli(
     from ..analysis.wsd import disambiguate
     from ..pipeline.load import read_pipeline
 
+    check_new(json, html, force=force)
     report = disambiguate(
         read_pipeline(model),
         train,

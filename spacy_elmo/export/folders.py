@@ -1,7 +1,6 @@
 """Where shards are written: a folder of this machine, or a URL."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Union
 
-from ..files import atomic_write, by_its_name, process_name, put_on_disk
+from ..files import WHOLE, atomic_write, delete_ours, publish, put_on_disk, temporary_folder
 from ..files.remote import RemoteFile, is_url, reading
+from ..files.unfinished import temporary_name
 
-UNFINISHED = ".tmp"
 # Their objects appear when they are whole, and cannot be renamed, only copied.
 OBJECT_STORES = {"abfs", "abfss", "adl", "az", "gcs", "gs", "oci", "oss", "s3", "s3a"}
 
@@ -43,7 +42,7 @@ class LocalFolder:
     def write(self, name: str, content: str) -> None:
         """Write a file, which gets its name when it is whole."""
         with suppress(FileNotFoundError):  # another process has written the same, and swept
-            atomic_write(self.path / name, content, suffix=f".{process_name()}{UNFINISHED}")
+            atomic_write(self.path / name, content)
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
@@ -54,27 +53,19 @@ class LocalFolder:
         YIELDS (Path): Where to write it.
         """
         path = self.path / name
-        place = path.with_name(unfinished_name(name))
-        shutil.rmtree(place, ignore_errors=True)
         try:
-            with by_its_name(path):
-                place.mkdir()
-                yield place / "whole"
-                put_on_disk(place / "whole")
-                os.replace(place / "whole", path)
+            with temporary_folder(path) as place:
+                yield place / WHOLE
+                put_on_disk(place / WHOLE)
+                publish(place / WHOLE, path)
         except OSError:
             if not path.exists():  # else another process has made it, and may have swept
                 raise
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
 
     def delete(self, name: str) -> None:
-        """Delete a file or folder, if it is there."""
-        path = self.path / name
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        """Delete what `writing` has left unfinished."""
+        with suppress(OSError):
+            delete_ours(self.path / name)
 
 
 @dataclass(frozen=True)
@@ -128,7 +119,7 @@ class RemoteFolder:
                 self._put(Path(place, name), name)
 
     def delete(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete what `writing` has left unfinished, if it is there."""
         with self._writing(name), suppress(FileNotFoundError):
             system, path = self._system()
             system.rm_file(f"{path}/{name}")
@@ -139,7 +130,7 @@ class RemoteFolder:
         if protocols & OBJECT_STORES:
             system.put_file(str(file), f"{path}/{name}")
             return
-        unfinished = f"{path}/{unfinished_name(name)}"
+        unfinished = f"{path}/{temporary_name(name)}"
         system.makedirs(path, exist_ok=True)
         system.put_file(str(file), unfinished)
         try:
@@ -175,8 +166,3 @@ Folder = Union[LocalFolder, RemoteFolder]
 def open_folder(given: Union[str, Path]) -> Folder:
     """RETURNS (Union[LocalFolder, RemoteFolder]): What a path or URL means."""
     return RemoteFolder(str(given)) if is_url(given) else LocalFolder(Path(given))
-
-
-def unfinished_name(name: str) -> str:
-    """RETURNS (str): A name that no other process writes to at the same time."""
-    return f".{name}.{process_name()}{UNFINISHED}"

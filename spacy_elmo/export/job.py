@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..embedding.batches import by_tokens
-from ..files import checksum, full_disk, progress_bar, user_path
+from ..files import checksum, followed, full_disk, is_stream, progress_bar, user_path
 from ..files.remote import is_url
 from ..text.manifest import stamp
 from ..text.reading import Inputs
@@ -66,6 +66,9 @@ def embed_files(
     """
     output = user_path(output)
     format = check_format(output, format)
+    if is_stream(output):
+        raise ValueError(f"{output} is no file: vectors are put together on a disk")
+    output = followed(output)
     embedder = Embedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     pieces = find_inputs(inputs, output, column)
@@ -111,6 +114,9 @@ def embed_files(
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
             more = {"sentence_keys": True} if sentence_keys else {}
             _put_together(workplace, n_chunks, settings, index=sentence_index, **more)
+            # Somebody may have written to this name in the meantime.
+            check_room(output, format, workplace.read_manifest()["force"] or force)
+            workplace.publish()
     except BlockingIOError:  # the folder is another process's
         raise
     except BaseException:
@@ -198,4 +204,3 @@ def _put_together(
     entries = workplace.read(n_chunks)
     with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
         OUTPUTS[settings["format"]].write(whole, bar, settings, **how)
-    workplace.publish()

@@ -53,7 +53,7 @@ def check_room(output: Path, format: str, force: bool) -> None:
     if output.is_dir() != kind.IS_FOLDER:
         what = "folder" if output.is_dir() else "file"
         raise ValueError(f"{output} is a {what}: give another name")
-    if output.is_dir() and any(output.iterdir()) and not kind.read_settings(output):
+    if output.is_dir() and spacy_output.is_foreign(output):
         raise ValueError(f"{output} holds something else than Docs with vectors: another name")
     if not force:
         raise ValueError(f"{output} exists already: give another name, or `force=True`")

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any, Optional
 
-from .folders import UNFINISHED, Folder
+from ..files.unfinished import is_temporary
+from .folders import Folder
 from .pieces import Piece
 from .plan import Plan
 from .workplace import check_settings
@@ -47,7 +48,7 @@ class ShardFolder:
         """Delete what killed processes have left of what is done now."""
         names = self.folder.names()
         for name in names:
-            if name.endswith(UNFINISHED):
+            if is_temporary(name):
                 shard = name[1:][: len(self.name(0))]
                 if shard in names or MANIFEST in name:
                     self.folder.delete(name)
@@ -81,7 +82,7 @@ def open_shards(
 
 def _is_begun(folder: Folder) -> bool:
     """Whether the manifest is there; without, there may be nothing else."""
-    names = {name for name in folder.names() if not name.endswith(UNFINISHED)}
+    names = {name for name in folder.names() if not is_temporary(name)}
     if names and MANIFEST not in names:
         raise ValueError(f"{folder} holds something else than shards: give {ADVICE}")
     return bool(names)

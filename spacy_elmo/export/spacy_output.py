@@ -1,6 +1,7 @@
 """spaCy's Docs with their vectors."""
 
 import json
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from .workplace import read_json
 SUFFIXES = (".spacy", "")
 IS_FOLDER = True
 SETTINGS = "meta.json"
+_NAMES = re.compile(rf"\d{{8}}\.spacy|{re.escape(SETTINGS)}")
 LAYERS = "elmo_layers"  # key of user_data
 SHARD_BYTES = 1 << 23  # a file is held in memory as a whole, several times
 TOKEN_BYTES = 128  # without its vector
@@ -56,6 +58,13 @@ def read_settings(path: Path) -> dict[str, Any]:
     """RETURNS (dict): The settings that `write` was given; none where it wrote no such folder."""
     file = path / SETTINGS
     return read_json(file.read_bytes()) if file.is_file() else {}
+
+
+def is_foreign(path: Path) -> bool:
+    """RETURNS (bool): Whether a folder holds something that `write` does not write."""
+    names = {found.name for found in path.iterdir()}
+    is_ours = read_settings(path).get("format") == "spacy"
+    return bool(names) and not (is_ours and all(map(_NAMES.fullmatch, names)))
 
 
 def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:

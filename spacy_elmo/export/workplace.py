@@ -12,14 +12,26 @@ from typing import Any, BinaryIO, Optional
 
 import numpy as np
 
-from ..files import atomic_stream, atomic_write, by_its_name, lock, put_on_disk
+from ..files import (
+    atomic_stream,
+    atomic_write,
+    by_its_name,
+    check_ours,
+    delete_ours,
+    lock,
+    make_ours,
+    publish,
+    put_on_disk,
+    replace_folder,
+)
+from ..files.unfinished import delete
 from .entries import Embedded
 
 
 class Workplace:
-    """The folder `OUTPUT.part`: `manifest.json`, the settings; `chunks`, entries with
-    their vectors, some thousand tokens a file; `whole`, the output while it is put
-    together. Every file but the last takes its name when it is whole.
+    """The folder `OUTPUT.part`, which carries the marker of this package: `manifest.json`, the
+    settings; `chunks`, entries with their vectors, some thousand tokens a file; `whole`, the
+    output while it is put together. Every file but the last takes its name when it is whole.
 
     output (Path): The output.
     """
@@ -36,15 +48,20 @@ class Workplace:
         """Make the folder, and hold it.
 
         RAISES (BlockingIOError): Another process does.
+        RAISES (ValueError): Something else has the folder's name.
         """
         with by_its_name(self.output):
-            self._chunks.mkdir(parents=True, exist_ok=True)
+            self.output.parent.mkdir(parents=True, exist_ok=True)
+            make_ours(self.folder)
+            self._chunks.mkdir(exist_ok=True)
         with lock(self._chunks / "lock"):
             yield
 
     @property
     def is_begun(self) -> bool:
-        """RETURNS (bool): Whether an earlier run was interrupted."""
+        """RETURNS (bool): Whether an earlier run was interrupted.
+        RAISES (ValueError): Something else has the folder's name."""
+        check_ours(self.folder)
         return self._manifest.is_file()
 
     @property
@@ -67,7 +84,7 @@ class Workplace:
         self._manifest.unlink(missing_ok=True)
         for path in self._chunks.iterdir():
             if path.name != "lock":
-                path.unlink()
+                delete(path)
         atomic_write(self._manifest, json.dumps(manifest, indent=2) + "\n")
 
     def find_chunk(self, number: int, digest: str) -> bool:
@@ -121,7 +138,7 @@ class Workplace:
         RAISES (OSError): The disk has no room for the output, which is about as large
             as the chunks are: better known before than in the middle of a file.
         """
-        _delete(self.whole)
+        delete(self.whole)
         size = sum(path.stat().st_size for path in self._chunks.iterdir())
         if shutil.disk_usage(self.folder).free < size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.whole))
@@ -130,17 +147,14 @@ class Workplace:
     def publish(self) -> None:
         """Give the whole output its name; what had it before is replaced."""
         put_on_disk(self.whole)
-        if self.output.is_dir():
-            previous = self.folder / "previous"
-            _delete(previous)
-            self.output.rename(previous)
-        os.replace(self.whole, self.output)
+        if self.whole.is_dir():
+            replace_folder(self.whole, self.output, self.folder)
+        else:
+            publish(self.whole, self.output)
 
     def delete(self) -> None:
-        """Delete the folder; first what says that there is something to go on with."""
-        self._manifest.unlink(missing_ok=True)
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
+        """Delete the folder, if it is one of these."""
+        delete_ours(self.folder)
 
     def _path(self, number: int) -> Path:
         return self._chunks / f"{number:08}"
@@ -167,13 +181,6 @@ def check_settings(
             f"{folder} was begun with other settings: {'; '.join(different)}. Give the "
             f"same, or {advice}"
         )
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _read_digest(file: BinaryIO) -> bytes:

@@ -2,89 +2,99 @@
 
 import os
 import shutil
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Union
 
+from .streams import followed, is_stream, open_stream
+from .unfinished import PREVIOUS, delete, put_back, temporary_folder
 
-def atomic_write(path: Path, content: Union[str, bytes], *, suffix: str = ".part") -> None:
+WHOLE = "whole"
+
+
+def atomic_write(path: Path, content: Union[str, bytes]) -> None:
     """Write a file so that it is whole, or as it was.
 
     path (Path): The file; its folder is made if need be.
     content (Union[str, bytes]): What it is to hold; text as UTF-8.
-    suffix (str): As of `atomic_stream`.
     """
-    with atomic_stream(path, suffix=suffix) as file:
+    with atomic_stream(path) as file:
         file.write(content.encode("utf8") if isinstance(content, str) else content)
 
 
 @contextmanager
-def atomic_stream(path: Path, *, suffix: str = ".part") -> Iterator[BinaryIO]:
+def atomic_stream(path: Path) -> Iterator[BinaryIO]:
     """Write a file piece by piece so that it is whole, or as it was. It takes its name
-    when it is on the disk.
+    when it is on the disk. Several processes may write the same file.
 
-    path (Path): The file; its folder is made if need be.
-    suffix (str): What its name ends in until then; a kill leaves this file behind.
-        Another for each process where several may write the same file.
+    path (Path): The file; its folder is made if need be. Of a symbolic link, what it leads to.
+        A device or FIFO is written into.
     YIELDS (BinaryIO): Where to write it.
     """
+    path = followed(path)
+    if is_stream(path):
+        with open_stream(path) as file:
+            yield file
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + suffix)
-    try:
-        with by_its_name(path):
-            with unfinished.open("wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, path)
-    finally:
-        with suppress(PermissionError):
-            unfinished.unlink(missing_ok=True)
+    with temporary_folder(path) as folder:
+        with (folder / WHOLE).open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        publish(folder / WHOLE, path)
 
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """Write a folder so that it is whole, or as it was: what stood there before is
-    there until the new one is whole.
+    there until the new one is whole, and is deleted then.
 
-    folder (Path): Where it is to stand.
+    folder (Path): Where it is to stand. Of a symbolic link, what it leads to.
     YIELDS (Path): Where to write it.
     """
-    unfinished = folder.with_name(folder.name + ".part")
-    previous = folder.with_name(folder.name + ".old")
-
-    def clear() -> None:
-        if previous.exists() and not folder.exists():  # a kill between the two renames
-            previous.rename(folder)
-        for leftover in (unfinished, previous):
-            shutil.rmtree(leftover, ignore_errors=True)
-
-    clear()
-    try:
-        with by_its_name(folder):
-            yield unfinished
-            if folder.exists():
-                folder.rename(previous)
-            unfinished.rename(folder)
-    finally:
-        clear()
+    folder = followed(folder)
+    with temporary_folder(folder) as place:
+        yield place / WHOLE
+        replace_folder(place / WHOLE, folder, place)
 
 
-@contextmanager
-def by_its_name(path: Path) -> Iterator[None]:
-    """Name what was to be written, where a temporary name beside it may not be.
+def replace_folder(whole: Path, folder: Path, place: Path) -> None:
+    """Give a whole folder its name. If that fails, the folder that had the name before has it
+    again; after a kill, once `place` is deleted.
 
-    path (Path): What is written.
-    RAISES (PermissionError): Its folder may not be written to.
+    whole (Path): The folder.
+    folder (Path): What it is to be called.
+    place (Path): A folder of ours; what had the name before is deleted with it.
     """
     try:
-        yield
-    except PermissionError as error:
-        if error.filename is not None and Path(error.filename).parent == path.parent:
-            error.filename = str(path)
+        if folder.exists():
+            delete(place / PREVIOUS)
+            (place / PREVIOUS).mkdir()
+            folder.rename(place / PREVIOUS / folder.name)
+        whole.rename(folder)
+    except BaseException:
+        put_back(place)
         raise
+
+
+def publish(whole: Path, path: Path) -> None:
+    """Give a whole file its name.
+
+    whole (Path): The file.
+    path (Path): What it is to be called; a file of this name is replaced, a device or FIFO
+        is written into.
+    """
+    path = followed(path)
+    if is_stream(path) or whole.stat().st_dev != path.parent.stat().st_dev:
+        with whole.open("rb") as source, atomic_stream(path) as file:
+            shutil.copyfileobj(source, file)
+        return
+    try:
+        os.replace(whole, path)
+    except OSError as error:  # The temporary name would tell the user nothing.
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def put_on_disk(path: Path) -> None:
@@ -95,9 +105,3 @@ def put_on_disk(path: Path) -> None:
     for file in path.iterdir() if path.is_dir() else [path]:
         with file.open("rb+") as opened:
             os.fsync(opened.fileno())
-
-
-def process_name() -> str:
-    """RETURNS (str): A name for files that no other process has at the same time, here or on
-    another machine."""
-    return f"{socket.gethostname()}-{os.getpid()}"

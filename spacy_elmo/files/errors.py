@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
@@ -17,5 +18,22 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
     """
     try:
         yield
+    except MemoryError:  # says nothing of the file
+        raise
     except kinds as error:
         raise ValueError(f"{source}: {error}") from error
+
+
+@contextmanager
+def by_its_name(path: Path) -> Iterator[None]:
+    """Name what was to be written, where a temporary name beside it may not be.
+
+    path (Path): What is written.
+    RAISES (PermissionError): Its folder may not be written to.
+    """
+    try:
+        yield
+    except PermissionError as error:
+        if error.filename is not None and Path(error.filename).parent == path.parent:
+            error.filename = str(path)
+        raise

@@ -11,7 +11,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.softmax import make_softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
-from ..files import atomic_stream, full_disk
+from ..files import atomic_stream, full_disk, sweep
 from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
 from ..weights.state_dict_file import without_advice
@@ -20,7 +20,7 @@ from .divergence import LOWERED, find_not_finite
 from .trainer import Trainer
 
 VERSION = 1
-PATTERN = "checkpoint-*.pt"
+PATTERN = f"checkpoint-{'[0-9]' * 10}.pt"  # other programs write checkpoint-500.pt
 # What may differ between a run and its continuation.
 FREE = (
     *("max_epochs", "max_steps", "max_tokens", "max_minutes", "patience", "eval_frequency"),
@@ -47,8 +47,7 @@ def save_checkpoint(
     states = trainer.state_dict()
     if not trainer.processes.is_first:
         return None
-    for leftover in folder.glob("*.part"):  # a kill in the middle of writing
-        leftover.unlink()
+    sweep(folder)
     content = {
         "version": VERSION,
         "config": comparable(trainer.config),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from thinc.api import Config, ConfigValidationError
 
 from ..bilm.config import BiLMConfig
-from ..files import user_path
+from ..files import check_regular, user_path
 
 Inputs = Union[str, list[str]]
 SECTIONS = (
@@ -161,6 +161,7 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     RETURNS (PretrainingConfig): The settings, defaults filled in.
     RAISES (ValueError): A section or a setting is unknown, missing or impossible.
     """
+    check_regular(user_path(path))
     overrides = overrides or {}
     try:
         text = user_path(path).read_text("utf-8-sig")

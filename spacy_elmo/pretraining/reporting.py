@@ -249,6 +249,14 @@ class Reporter:
             )
 
 
+def is_metrics(path: Path) -> bool:
+    """RETURNS (bool): Whether a file holds metrics of a run. A kill may have cut the last line."""
+    if not path.is_file():
+        return False
+    lines = path.read_text("utf8", "replace").splitlines()
+    return all(math.isfinite(_step_of(line)) for line in lines[:-1])
+
+
 def _is_busy() -> bool:
     """Whether others use the cores that this process would compute on."""
     if torch.get_num_threads() < 2 or not hasattr(os, "getloadavg"):

@@ -1,7 +1,6 @@
 """A pretraining from text files to a model on disk."""
 
 import os
-import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Optional, Union
@@ -10,15 +9,17 @@ from wasabi import msg
 
 from ..files import lock, user_path
 from ..files.remote import is_url
+from ..files.unfinished import delete
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text
-from ..text.prepare import is_prepared, manifest_of, open_corpus, prepare
+from ..text.prepare import is_foreign, is_prepared, manifest_of, open_corpus, prepare
 from ..text.reading import Inputs, find_files
+from ..weights.pipeline_folder import PipelineFolder
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
 from .config import CorpusSettings, PretrainingConfig
 from .initial_model import checksum_of
 from .memory import keep_freed_memory
-from .reporting import Reporter
+from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
 
 # Less text than this is read by one process: starting others takes longer.
@@ -114,17 +115,33 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
             find_files(inputs)
         else:
             manifest_of(prepared)
+    found = _earlier_run(output)
     if overwrite:
-        for path in checkpoints(output / "checkpoints"):
-            path.unlink()
-        for name in ("model-best", "model-last", "corpus"):
-            shutil.rmtree(output / name, ignore_errors=True)
-        (output / "metrics.jsonl").unlink(missing_ok=True)
-    elif not resume and checkpoints(output / "checkpoints"):
+        corpus = output / "corpus"
+        if corpus.exists() and is_foreign(corpus):
+            raise ValueError(f"{corpus} is no prepared corpus: give another output folder")
+        for path in [*found, corpus]:
+            delete(path)
+    elif not resume and found:
+        name = "checkpoints" if found[0].parent.name == "checkpoints" else found[0].name
         raise ValueError(
-            f"{output} holds the checkpoints of a run: `resume=True` goes on with it, "
+            f"{output} holds the {name} of a run: `resume=True` goes on with it, "
             f"`overwrite=True` deletes it and starts anew"
         )
+
+
+def _earlier_run(output: Path) -> list[Path]:
+    """RETURNS (List[Path]): What an earlier run has written, but for the corpus.
+    RAISES (ValueError): Something else has the name of what a run writes."""
+    models = [path for path in (output / "model-best", output / "model-last") if path.exists()]
+    for model in models:
+        if not model.is_dir() or PipelineFolder.is_foreign(model):
+            raise ValueError(f"{model} is not of a pretraining: give another output folder")
+    metrics = output / METRICS
+    if metrics.exists() and not is_metrics(metrics):
+        raise ValueError(f"{metrics} is not of a pretraining: give another output folder")
+    has_metrics = metrics.exists() and metrics.stat().st_size > 0
+    return [*checkpoints(output / "checkpoints"), *models, *[metrics] * has_metrics]
 
 
 def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:

@@ -13,8 +13,7 @@ import torch
 from wasabi import msg
 
 from ..bilm.vocabulary import Vocabulary
-from ..files import user_path
-from ..files.progress import progress_bar
+from ..files import check_regular, progress_bar, user_path
 from ..weights.cove import WordVectors, new_cove
 from ..weights.safetensors_file import write
 from .translation import TranslationModel
@@ -58,8 +57,10 @@ def read_pairs(path: Path) -> list[Pair]:
     RETURNS (List[Pair]): The pairs.
     RAISES (ValueError): A line is no pair, or there is none.
     """
+    path = user_path(path)
+    check_regular(path)
     pairs = []
-    with user_path(path).open(encoding="utf-8-sig") as file:
+    with path.open(encoding="utf-8-sig") as file:
         try:
             for number, line in enumerate(file, 1):
                 halves = [half.split() for half in line.rstrip("\n").split("\t")]

@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
-from ..files import user_path
+from ..files import check_regular, user_path
 from ..registry import registry
 from .pair_corpus import copy_examples, read_examples
 from .pairs import QUESTION, make_pair, read_halves
@@ -115,6 +115,7 @@ def read_squad(
     RAISES (ValueError): The file is not as it must be, or an answer does not stand in its
         context.
     """
+    check_regular(path)
     name, content = "", path.read_bytes().removeprefix(codecs.BOM_UTF8)
     try:
         for number, article in enumerate(SQUAD.parse(content)["data"]):

@@ -9,7 +9,7 @@ from typing import TypeVar, Union
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..files import user_path
+from ..files import check_regular, user_path
 from ..files.docbin import read_docbin
 from ..files.errors import named_errors
 
@@ -26,6 +26,7 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
         UTF-8, or no whole gzip file.
     """
     path = user_path(path)
+    check_regular(path)
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8-sig") as file:
         for number, line in enumerate(_named_errors(path, file), 1):
@@ -55,6 +56,7 @@ def read_docs(
     RAISES (ValueError): As `read_lines`, or the annotation is wrong.
     """
     path = user_path(path)
+    check_regular(path)
     if path.suffix == ".spacy":
         for doc in read_docbin(path, vocab):
             with named_errors(path):

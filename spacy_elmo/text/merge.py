@@ -14,6 +14,7 @@ from .shards import TYPES_AT_A_TIME, ArrayWriter, Shards, ShardWriter, TypeTable
 
 STARTS, DOCUMENTS = "starts.npy", "documents.npy"
 CHARACTERS, OFFSETS, COUNTS = "characters.npy", "character_offsets.npy", "counts.npy"
+ARRAYS = (STARTS, DOCUMENTS, CHARACTERS, OFFSETS, COUNTS)
 MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # of the ids 0 and 1
 
 
@@ -25,10 +26,10 @@ def merge_parts(
     parts_folder (Path): Where the parts are.
     parts (Sequence[Tuple[int, Summary]]): The parts in their order, each with the
         number of its file: every file is a document, or several.
-    folder (Path): Where to. Arrays that stand there are deleted.
+    folder (Path): Where to. Arrays of a corpus that are there are replaced.
     shard_size (int): Tokens of a file.
     """
-    for leftover in (*folder.glob("*.npy"), *folder.glob("*.npy.part")):
+    for leftover in folder.glob(TOKENS):
         leftover.unlink()
     ids = _count_types(parts_folder, parts)
     # The same dict again: it is most of what is in memory.

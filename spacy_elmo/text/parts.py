@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
-from ..files import atomic_stream, process_name
+from ..files import atomic_stream
 from .corpus import END_ID, START_ID
 from .reading import sentences_of_lines, splitter_of
 from .shards import TypeTable, spell
@@ -156,7 +156,7 @@ def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:
 
 
 def _write(path: Path, part: Part, summary: Summary) -> None:
-    with atomic_stream(path, suffix=f".{process_name()}") as file:  # equal chunks have one name
+    with atomic_stream(path) as file:
         np.savez(
             file,
             ids=part.ids,

@@ -1,6 +1,5 @@
 """From text files of any size to a corpus on disk."""
 
-import shutil
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -11,12 +10,23 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..bilm.vocabulary import Vocabulary
-from ..files import full_disk, lock, progress_bar, user_path
+from ..files import (
+    delete_ours,
+    full_disk,
+    is_ours,
+    lock,
+    make_ours,
+    progress_bar,
+    sweep,
+    user_path,
+)
 from ..files.remote import RemoteFile, is_url
+from ..files.unfinished import is_temporary
 from .chunks import ChunkReader
 from .corpus import Corpus
 from .manifest import (
     MANIFEST,
+    TOKENS,
     check_files,
     describe_blocks,
     describe_files,
@@ -25,7 +35,7 @@ from .manifest import (
     stamp,
     write_manifest,
 )
-from .merge import merge_parts, read_arrays
+from .merge import ARRAYS, merge_parts, read_arrays
 from .parts import MAX_NAMED, Reading, Summary, make_part
 from .reading import NOT_UTF8, Inputs, check_format, find_files, is_jsonl
 from .remote_corpus import open_remote_corpus
@@ -108,7 +118,8 @@ def prepare(
                     run = _Run(files, output, settings, chunk_size)
                     run.write_parts(n_process)
                     run.merge(shard_size)
-    shutil.rmtree(output / UNFINISHED, ignore_errors=True)
+    delete_ours(output / UNFINISHED)
+    sweep(output)
     return open_corpus(output)
 
 
@@ -119,6 +130,18 @@ def is_prepared(folder: Union[str, Path]) -> bool:
     if is_url(folder):
         return RemoteFile.join(folder, MANIFEST).exists()
     return (user_path(folder) / MANIFEST).is_file()
+
+
+def is_foreign(folder: Path) -> bool:
+    """RETURNS (bool): Whether something is no folder, or holds something that `prepare` does not
+    write."""
+    if not folder.is_dir():
+        return True
+    known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}
+    for path in folder.iterdir():
+        if not (path.name in known or path.match(TOKENS) or is_ours(path)):
+            return True
+    return False
 
 
 def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: int = 128) -> Corpus:
@@ -187,11 +210,11 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
 def _make_room(output: Path) -> None:
     if output.exists() and not output.is_dir():
         raise ValueError(f"{output} is a file; the corpus needs a folder")
-    unfinished = output / UNFINISHED
-    # In this order: another process may be making it.
-    if output.is_dir() and any(output.iterdir()) and not unfinished.is_dir():
+    output.mkdir(parents=True, exist_ok=True)
+    found = {path.name for path in output.iterdir() if not is_temporary(path.name)}
+    if found and UNFINISHED not in found:
         raise ValueError(f"{output} holds other files: give a new or an empty folder")
-    unfinished.mkdir(parents=True, exist_ok=True)
+    make_ours(output / UNFINISHED)
 
 
 class _Run:

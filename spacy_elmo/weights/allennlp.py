@@ -1,7 +1,5 @@
 """bilm-tf's and AllenNLP's format: `options.json` and `weights.hdf5`."""
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -15,7 +13,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
 from ..bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
-from ..files import OpenedFile, by_its_name
+from ..files import OpenedFile, publish, temporary_folder
 from ..files.errors import named_errors
 from ..files.hdf5 import guarded_hdf5
 from .allennlp_files import (
@@ -147,11 +145,8 @@ class AllenNLP(Format):
         parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
         weights, *others = cls.targets(target)
         # The weights get their name last.
-        with (
-            by_its_name(target),
-            tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name,
-        ):
-            unfinished = [Path(name) / file for file in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
+        with temporary_folder(target) as folder:
+            unfinished = [folder / name for name in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
             with guarded_hdf5(unfinished[0]) as (file, check):
                 for dataset, values in stored_arrays(_layout(bilm.config), parameters):
                     file[dataset] = values
@@ -165,7 +160,7 @@ class AllenNLP(Format):
             _write_words(bundle, unfinished[2], target)
             for part, path in zip([*unfinished[1:], unfinished[0]], [*others, weights]):
                 if part.exists():
-                    os.replace(part, path)
+                    publish(part, path)
 
     def _config(self, options: Any, stored: HDF5Arrays, n_words: int) -> BiLMConfig:
         declared = options.get("bidirectional") if isinstance(options, Mapping) else None

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ..files import user_path
+from ..files import is_stream, user_path
 from .attribution import beside, write_attribution
 from .bundle import ModelBundle
 from .cove import WordVectors, read_cove
@@ -104,11 +104,11 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
     writes_folder = not format.suffixes
     for path in format.targets(target):
         is_folder = path.is_dir()
-        if is_folder and writes_folder and not any(path.iterdir()):
+        if is_stream(path) or (is_folder and writes_folder and not any(path.iterdir())):
             continue
         if path.exists() and is_folder != writes_folder:
             raise ValueError(f"{path} is a {'folder' if is_folder else 'file'}: give another name")
-        if is_folder and not (path / format.marker).is_file():
+        if is_folder and format.is_foreign(path):
             raise ValueError(
                 f"{path} holds something else than a {format.contents}: give another name"
             )

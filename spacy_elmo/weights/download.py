@@ -11,7 +11,7 @@ from typing import Any
 import requests
 
 from .. import __version__
-from ..files import checksum, full_disk, progress_bar
+from ..files import checksum, full_disk, progress_bar, publish
 from ..files.errors import named_errors
 from .limits import LARGEST_JSON, largest_unpacked
 from .remote_file import RemoteFile
@@ -52,6 +52,7 @@ def download(file: RemoteFile, target: Path) -> None:
     target (Path): Where to write it; the folder is made if need be.
     RAISES (DownloadError): It cannot be reached, or is not what it should be.
     RAISES (OSError): It cannot be written.
+    RAISES (ValueError): Something else has the name of what stands beside it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = _Part(target)
@@ -66,7 +67,7 @@ def download(file: RemoteFile, target: Path) -> None:
     except ValueError as error:
         part.delete()
         raise DownloadError(f"{file.url}: {error}") from error
-    os.replace(part.path, target)
+    publish(part.path, target)
     part.delete()
 
 
@@ -89,19 +90,29 @@ def check(file: RemoteFile, path: Path) -> None:
 
 
 class _Part:
-    """What has arrived of a file, and by which mark the server knows its version.
+    """What has arrived of a file, and by which mark the server knows its version. The file with
+    the mark is there before the other one, and is empty if the server sends none: a file without it
+    is a user's.
 
     target (Path): The file that it will be.
+    RAISES (ValueError): Something else has its name.
     """
 
     def __init__(self, target: Path):
         self.path = target.with_name(target.name + ".part")
         self.version_path = target.with_name(target.name + ".part.version")
+        found = [path for path in (self.path, self.version_path) if os.path.lexists(path)]
+        is_ours = all(path.is_file() and not path.is_symlink() for path in found)
+        if not is_ours or found == [self.path]:
+            raise ValueError(
+                f"{found[0]} is in the way: spacy-elmo did not make it, or an earlier version "
+                f"did. Move it away"
+            )
 
     @property
     def size(self) -> int:
         """RETURNS (int): Bytes that can be gone on from; 0 if the version is not known."""
-        is_known = self.path.is_file() and self.version_path.is_file()
+        is_known = self.path.is_file() and self.version_path.stat().st_size
         return self.path.stat().st_size if is_known else 0
 
     def start(self, reply: requests.Response) -> None:
@@ -110,8 +121,8 @@ class _Part:
         # A weak ETag is no promise of the same bytes, and RFC 9110 forbids it here.
         etag = reply.headers.get("ETag", "W/")
         version = reply.headers.get("Last-Modified", "") if etag.startswith("W/") else etag
-        if version:
-            self.version_path.write_text(version, "utf8")
+        with self.version_path.open("x", encoding="utf8") as file:
+            file.write(version)
 
     def delete(self) -> None:
         for path in (self.path, self.version_path):
@@ -190,7 +201,7 @@ def _receive(reply: requests.Response, file: RemoteFile, part: _Part, bar: Any) 
     bar.total = total
     bar.n = have
     bar.refresh()
-    with part.path.open("ab") as stream:
+    with open(part.path, "ab", opener=_open_no_link) as stream:
         for chunk in reply.iter_content(CHUNK):
             have += len(chunk)
             if have > max_bytes:
@@ -200,6 +211,10 @@ def _receive(reply: requests.Response, file: RemoteFile, part: _Part, bar: Any) 
             bar.update(len(chunk))
     if total is not None and have != total:
         raise _BrokenOff(f"{have:,} of {total:,} bytes arrived")
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _check_status(reply: requests.Response, file: RemoteFile) -> None:

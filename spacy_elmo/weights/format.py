@@ -21,6 +21,7 @@ class Format(ABC):
     name (str): The format, as users write it.
     suffixes (Tuple[str, ...]): How the names of its files end; none of a folder.
     marker (str): A file that every folder of the format has.
+    written (FrozenSet[str]): Names of all that `write` writes into a folder.
     contents (str): What such a folder holds, in words.
     programs (str): Other programs that read the format, in float32 alone.
     keeps_alignment (bool): Whether it has room for a matrix that aligns the layers.
@@ -30,6 +31,7 @@ class Format(ABC):
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]] = ()
     marker: ClassVar[str] = ""
+    written: ClassVar[frozenset[str]] = frozenset()
     contents: ClassVar[str] = ""
     programs: ClassVar[str] = ""
     keeps_alignment: ClassVar[bool] = False
@@ -79,6 +81,12 @@ class Format(ABC):
     def targets(cls, target: Path) -> list[Path]:
         """RETURNS (List[Path]): What `write` would write: the target, and files beside it."""
         return [target]
+
+    @classmethod
+    def is_foreign(cls, folder: Path) -> bool:
+        """RETURNS (bool): Whether a folder holds something that `write` does not write."""
+        names = {path.name for path in folder.iterdir()}
+        return bool(names) and not {cls.marker} <= names <= cls.written
 
     @classmethod  # noqa: B027
     def check(cls, bundle: ModelBundle) -> None:

@@ -17,6 +17,7 @@ from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_folder
 from ..files.errors import named_errors
 from .archives import File, read_object
+from .attribution import LICENSES_FILE
 from .bundle import ModelBundle
 from .format import Format, rounding
 from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
@@ -62,6 +63,10 @@ class ManyLangs(Format):
 
     name = "manylangs"
     marker = ENCODER_FILE
+    written = frozenset(
+        {ENCODER_FILE, TOKEN_ENCODER_FILE, "char.dic", "word.dic", SIZES_FILE, CONFIG_FILE}
+        | {LICENSES_FILE}
+    )
     contents = "model of ELMoForManyLangs"
     programs = "ELMoForManyLangs' programs"
 

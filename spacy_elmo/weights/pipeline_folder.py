@@ -11,7 +11,7 @@ from ..bilm.config import shortened
 from ..files import atomic_folder
 from ..files.errors import named_errors
 from .archives import File, read_bytes, read_object
-from .attribution import license_of
+from .attribution import LICENSES_FILE, license_of
 from .bundle import ModelBundle
 from .limits import LARGEST_CONFIG, MAX_SECTIONS
 from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
@@ -35,7 +35,11 @@ class PipelineFolder(SafetensorsFile):
     name = "pipeline"
     suffixes = ()
     marker = CONFIG_FILE
-    contents = "pipeline"
+    written = frozenset(
+        {CONFIG_FILE, "meta.json", "tokenizer", "vocab", PIPE, SOFTMAX_FILE, VOCABULARY_FILE}
+        | {LICENSES_FILE}
+    )
+    contents = "pipeline with a single pipe, elmo"
 
     def __init__(self, folder: Path, file: Path):
         super().__init__(file)
@@ -93,6 +97,13 @@ class PipelineFolder(SafetensorsFile):
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
         return [target]
+
+    @classmethod
+    def is_foreign(cls, folder: Path) -> bool:
+        config = folder / CONFIG_FILE
+        return super().is_foreign(folder) or (
+            config.is_file() and _read_config(config, PIPE)[1] != [PIPE]
+        )
 
 
 def _pipeline(bundle: ModelBundle) -> "Language":

@@ -1,13 +1,11 @@
 """Files of ready-made token vectors, as bilm-tf's `dump_token_embeddings` writes them."""
 
-import os
-import tempfile
 from pathlib import Path
 
 import torch
 
 from ..bilm.model import BiLM
-from ..files import by_its_name, progress_bar, user_path
+from ..files import WHOLE, progress_bar, publish, temporary_folder, user_path
 from ..files.hdf5 import guarded_hdf5
 from .allennlp import EMBEDDING
 from .vocabulary_files import read_words
@@ -37,11 +35,10 @@ def dump_token_embeddings(
     disable = None if progress else True
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
-        by_its_name(path),
-        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder,
+        temporary_folder(path) as folder,
         progress_bar(len(words), path.name, " words", in_logs=False, disable=disable) as bar,
     ):
-        unfinished = Path(folder) / path.name
+        unfinished = folder / WHOLE
         with guarded_hdf5(unfinished) as (file, check):
             rows = file.create_dataset(EMBEDDING, shape, "float32")
             for start in range(0, len(words), WORDS_AT_A_TIME):
@@ -51,5 +48,5 @@ def dump_token_embeddings(
                 rows[start : start + len(part)] = vectors[[places[word] for word in part]]
                 check()
                 bar.update(len(part))
-        os.replace(unfinished, path)
+        publish(unfinished, path)
     return len(words)

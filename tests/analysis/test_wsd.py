@@ -161,6 +161,7 @@ def test_command(corpora, tiny_weights, tmp_path):
     assert header == "first most frequent layer 0 layer 1 layer 2 average"
     for name in ("one", "two", "all"):
         assert shown[name] == [f"{row['scores'][name]:.1%}" for row in report["rows"]]
+    assert "exists already" in run(tiny_weights, *corpora, "--json", "out.json", status=1)
     options = ("--json", "-", "--layers", "1, average", "--html", "page.html")
     again = json.loads(run(tiny_weights, *corpora, *options))
     page = (tmp_path / "page.html").read_text("utf8")

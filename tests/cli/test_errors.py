@@ -1,8 +1,13 @@
 """What all commands have in common."""
 
+import os
+import sys
 import warnings
+from functools import partial
 
+import numpy as np
 import pytest
+import torch
 import typer
 from spacy.cli._util import app
 from typer.main import get_command
@@ -12,6 +17,8 @@ import spacy_elmo.cli
 from spacy_elmo.cli.errors import command
 
 from commands import shown_by
+from components import listener
+from tasks import QA, question_examples
 
 ALL = get_command(spacy_elmo.cli.elmo_cli).commands
 COMMANDS = sorted(name for name, command in ALL.items() if not command.hidden)
@@ -73,8 +80,9 @@ def test_warnings_are_lines_beside_the_output():
     assert "UserWarning" not in result.stderr
 
 
-def test_our_own_mistakes_are_no_input_errors():
-    error = AssertionError("bug")
+@pytest.mark.parametrize("kind", [AssertionError, RuntimeError])
+def test_our_own_mistakes_are_no_input_errors(kind):
+    error = kind("bug")
     assert CliRunner().invoke(fail(error), ["3", "--name", "y"]).exception is error
 
 
@@ -114,6 +122,56 @@ def test_settings_of_a_config_are_shown_as_options():
     assert "set --training.max_steps 5" in CliRunner().invoke(other, []).output
 
 
+@pytest.mark.parametrize(
+    "allocate",
+    [bytearray, partial(np.empty, dtype="uint8"), partial(torch.empty, dtype=torch.uint8)],
+)
+def test_not_enough_memory(allocate):
+    """More than there are addresses."""
+    with pytest.raises((MemoryError, RuntimeError)) as raised:
+        allocate(1 << 60)
+    result = CliRunner().invoke(fail(raised.value), ["3", "--name", "y"])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert "not enough memory" in result.output
+    assert len(result.output) < 150
+
+
+ASKED = ("--sentence", "a b", "--token", "b")
+READ = [
+    ("ask", "pipeline", "fifo.txt", "Who?"),
+    ("convert", "pipeline", "out.safetensors", "--provenance", "fifo.jsonl"),
+    ("dump-token-embeddings", "pipeline", "fifo.txt", "out.hdf5"),
+    ("embed", "pipeline", "fifo.txt", "out.hdf5"),
+    ("evaluate", "pipeline", "fifo.jsonl"),
+    ("evaluate", "pipeline", "fifo.spacy"),
+    ("info", "pipeline", "--audit", "fifo.txt"),
+    ("init-training", "out.cfg", "--train", "fifo.jsonl", "--weights", "pipeline"),
+    ("neighbors", "pipeline", "fifo.txt", *ASKED),
+    ("pretrain", "fifo.cfg", "-o", "out"),
+    ("pretrain-cove", "fifo.tsv", "fifo.tsv", "out.safetensors", "--vectors", "pipeline"),
+    ("probe", "pipeline", "fifo.spacy", "fifo.spacy", "--task", "tag"),
+    ("senses", "pipeline", "fifo.txt", "--word", "a"),
+    ("wsd", "pipeline", "fifo.jsonl", "fifo.jsonl"),
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs FIFOs")
+@pytest.mark.timeout(120)
+def test_fifos_without_a_writer_are_refused(tmp_path, monkeypatch, make_nlp):
+    """To open one would wait for ever."""
+    monkeypatch.chdir(tmp_path)
+    nlp = QA.add(make_nlp(), listener())
+    nlp.initialize(lambda: question_examples(nlp))
+    nlp.to_disk("pipeline")
+    for ending in ("cfg", "jsonl", "spacy", "tsv", "txt"):
+        os.mkfifo(f"fifo.{ending}")
+    before = sorted(os.listdir())
+    for arguments in READ:
+        assert "fifo." in shown_by(*arguments, status=1), arguments
+    assert sorted(os.listdir()) == before
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help(name):
     result = CliRunner().invoke(app, ["elmo", name, "--help"])
@@ -132,7 +190,6 @@ def test_earlier_names_are_hidden():
     assert "Write a config for `spacy elmo pretrain`" in " ".join(result.output.split())
 
 
-ASKED = ("--sentence", "a b", "--token", "b")
 TWO = ("train.spacy", "test.spacy", "--task", "tag")
 
 

@@ -114,10 +114,25 @@ def test_output_is_what_json_prints(model_folder, folder):
     assert [path.name for path in (folder / "deep").iterdir()] == ["figures.json"]
 
 
+def test_output_is_not_overwritten_unasked(model_folder, folder):
+    (folder / "figures.json").write_text("mine")
+    (folder / "null.json").symlink_to("/dev/null")
+    output = run(model_folder, "one.txt", "-o", "figures.json", fails=True).output
+    assert "figures.json exists already: give another name, or --force" in " ".join(output.split())
+    assert (folder / "figures.json").read_text() == "mine"
+    run(model_folder, "one.txt", "-o", "figures.json", "--force")
+    assert json.loads((folder / "figures.json").read_text()) == figures_of(model_folder, "one.txt")
+    run(model_folder, "one.txt", "-o", "null.json")
+    assert (folder / "null.json").is_char_device()
+    (folder / "a folder").mkdir()
+    output = run(model_folder, "one.txt", "-o", "a folder", "-F", fails=True).output
+    assert "a folder is a folder: give another name" in " ".join(output.split())
+
+
 def test_output_stays_where_the_evaluation_fails(model_folder, folder):
     (folder / "figures.json").write_text("before")
     (folder / "broken.txt.gz").write_bytes(gzip.compress(b"the cat\n" * 500)[:-12])
-    result = run(model_folder, "one.txt", "broken.txt.gz", "-o", "figures.json", fails=True)
+    result = run(model_folder, "one.txt", "broken.txt.gz", "-o", "figures.json", "-F", fails=True)
     assert "broken.txt.gz" in result.output
     assert (folder / "figures.json").read_text() == "before"
 

@@ -1,5 +1,6 @@
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import spacy
@@ -10,7 +11,7 @@ pytest.importorskip("sklearn")
 
 
 import shown_pages
-from commands import run_elmo
+from commands import run_elmo, run_python, shown_by
 
 TEXT = "the river bank\nBank of mud\n\nthe bank lends money\na bank and a bank\nonce\n"
 
@@ -50,7 +51,7 @@ def test_words(folder):
     assert "does not occur" in never["notice"]
     run("model", "text.txt", "--word", "bank", "--ignore-case", "-o", "pages/other.html")
     assert written("pages/other.html")["sections"][0]["words"][0]["total"] == 5
-    run("model", "text.txt", "--word", "bank", "--limit", 2, "--projection", "tsne")
+    run("model", "text.txt", "--word", "bank", "--limit", 2, "--projection", "tsne", "-F")
     (word,) = written()["sections"][0]["words"]
     assert (word["total"], len(word["before"])) == (4, 2)
 
@@ -81,7 +82,7 @@ def test_sentences_and_pipeline(folder, make_nlp):
     heat, mix = written()["sections"]
     assert (heat["rows"], heat["columns"]) == (["the", "river", "bank"], ["a", "bank"])
     assert len(mix["rows"]) == 3
-    run("pipeline", *two)
+    run("pipeline", *two, "--force")
     assert written()["sections"] == [heat]
     assert spacy.load("pipeline").pipe_names == ["elmo", "tagger"]
 
@@ -109,6 +110,16 @@ def test_the_same_page_twice(folder):
     assert pages[0] == pages[1]
 
 
+def test_standard_output(folder):
+    """Nothing but the page, and no file in the place of the device. By way of a link: if that is
+    replaced, the machine keeps its /dev/stdout."""
+    (folder / "page.html").symlink_to("/dev/stdout")
+    two = ("--sentence", "a b", "--sentence", "a c", "-o", "page.html")
+    page = run_python("-m", "spacy", "elmo", "senses", "model", *two, cwd=folder)
+    assert page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n")
+    assert (folder / "page.html").is_symlink()
+
+
 def test_pages_of_other_commands(folder, make_nlp):
     docs = [Doc(Vocab(), words=["a", "bank"], tags=["DT", "NN"]) for _ in range(2)]
     DocBin(docs=docs).to_disk("tags.spacy")
@@ -120,7 +131,12 @@ def test_pages_of_other_commands(folder, make_nlp):
         "mix": ["pipeline"],
     }
     for command, arguments in pages.items():
-        result = run_elmo(command, *arguments, "--html", f"pages/{command}.html")
+        html = ("--html", f"pages/{command}.html")
+        Path("pages").mkdir(exist_ok=True)
+        Path(html[1]).write_text("mine")
+        assert "exists already" in shown_by(command, *arguments, *html, status=1)
+        assert Path(html[1]).read_text() == "mine"
+        result = run_elmo(command, *arguments, *html, "--force")
         pages[command] = written(f"pages/{command}.html")
         if command == "neighbors":
             rows = json.loads(result.stdout)["neighbors"]

@@ -32,6 +32,9 @@ def folder(monkeypatch):
         yield folder
 
 
+TWO = ("--sentence", "a b", "--sentence", "a c")
+ASKED = ("--sentence", "a cat", "--token", "cat")
+
 FILES = [
     ("a.cfg", ["init-training", "TARGET", "--weights", "x.safetensors", "--lang", "en"]),
     ("a.cfg", ["init-pretraining", "TARGET", *TEXTS]),
@@ -39,6 +42,10 @@ FILES = [
     ("a.hdf5", ["convert", "x.safetensors", "TARGET"]),
     ("a.hdf5", ["embed", "x.safetensors", "text.txt", "TARGET"]),
     ("a.hdf5", ["dump-token-embeddings", "x.safetensors", "text.txt", "TARGET"]),
+]
+PAGES = [
+    ("a.html", ["senses", "x.safetensors", *TWO, "-o", "TARGET"]),
+    ("a.html", ["neighbors", "x.safetensors", "text.txt", *ASKED, "--html", "TARGET"]),
 ]
 FOLDERS = [
     ("corpus", ["corpus", "text.txt", "TARGET"]),
@@ -52,7 +59,7 @@ def run(arguments, target, *more, status=0):
     return shown_by(*words, *more, status=status)
 
 
-@pytest.mark.parametrize(("name", "arguments"), FILES)
+@pytest.mark.parametrize(("name", "arguments"), FILES + PAGES)
 def test_existing_file_stays_unless_forced(folder, name, arguments):
     target = folder / "open" / name
     target.write_text("mine")

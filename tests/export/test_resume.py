@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 from collections import namedtuple
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from prepared import content, random_text
+from stopping import in_child
 
 import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
@@ -98,10 +100,10 @@ def test_finished_chunks_are_not_computed_again(embed, interrupted, monkeypatch)
 def test_resuming_what_is_whole_does_nothing(embed, monkeypatch):
     counts = embed()
     before = Path("out.npz").stat().st_mtime_ns
-    Path("out.npz.part").mkdir()  # killed while it was deleted
+    Path("out.npz.part").mkdir()
     assert embed(resume=True) == counts
     assert Path("out.npz").stat().st_mtime_ns == before
-    assert not Path("out.npz.part").exists()
+    assert Path("out.npz.part").exists()  # somebody else made it
 
 
 def test_without_resume(embed, interrupted):
@@ -183,6 +185,99 @@ def test_another_folder_is_no_output(folder, tiny_weights):
         embed_files(str(tiny_weights), "text.txt", folder / "mine", force=True)
     with pytest.raises(ValueError, match="is a folder: give another name"):
         embed_files(str(tiny_weights), "text.txt", folder / "mine", format="npz", force=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
+@pytest.mark.parametrize("settings", [{"resume": True}, {"force": True}])
+def test_killed_within_a_chunk(embed, interrupted, monkeypatch, settings):
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        os.waitpid(in_child(lambda: embed(resume=True)), 0)
+    assert len(os.listdir("out.npz.part/chunks")) == 5  # three, the lock, and a half
+    assert embed(**settings).entries == len(SENTENCES)
+    assert not Path("out.npz.part").exists()
+
+
+@pytest.mark.parametrize("content", [{}, {"x": "mine"}, {"manifest.json": "{}", "chunks": None}])
+def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, content):
+    """It is a user's, or of an earlier version, whose folders had no mark."""
+    part = folder / "out.npz.part"
+    part.mkdir()
+    for name, text in content.items():
+        (part / name).mkdir() if text is None else (part / name).write_text(text)
+    for settings in ({}, {"force": True}, {"resume": True}):
+        with pytest.raises(ValueError, match=r"out\.npz\.part is in the way: .* Move it away"):
+            embed(**settings)
+    assert {path.name for path in part.iterdir()} == set(content)
+    assert not (folder / "out.npz").exists()
+
+
+def test_the_unfinished_folder_is_no_link(embed, folder):
+    (folder / "victim").mkdir()
+    (folder / "victim" / "manifest.json").write_text("mine")
+    (folder / "out.npz.part").symlink_to(folder / "victim")
+    for settings in ({}, {"force": True}, {"resume": True}):
+        with pytest.raises(ValueError, match=r"out\.npz\.part is in the way"):
+            embed(**settings)
+    assert os.listdir(folder / "victim") == ["manifest.json"]
+
+
+@pytest.mark.parametrize("more", ["README.md", "00000001.spacy.bak"])
+def test_only_folders_that_embed_writes_are_replaced(folder, tiny_weights, make_nlp, more):
+    embed_files(str(tiny_weights), "text.txt", folder / "noted")
+    (folder / "noted" / more).write_text("mine")
+    make_nlp().to_disk(folder / "pipeline")
+    for name in ("noted", "pipeline"):
+        before = content(folder / name)
+        with pytest.raises(ValueError, match="holds something else than Docs with vectors"):
+            embed_files(str(tiny_weights), "text.txt", folder / name, format="spacy", force=True)
+        assert content(folder / name) == before
+
+
+def test_output_that_appears_meanwhile_stays(embed, folder, monkeypatch):
+    write = Workplace.write_chunk
+
+    def appear(workplace, *rest):
+        write(workplace, *rest)
+        (folder / "out.npz").write_text("mine")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Workplace, "write_chunk", appear)
+        with pytest.raises(ValueError, match="exists already"):
+            embed()
+    assert (folder / "out.npz").read_text() == "mine"
+    (folder / "out.npz").unlink()
+    assert embed(resume=True).entries == len(SENTENCES)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has other devices")
+def test_output_that_is_a_link_or_a_device(folder, tiny_weights):
+    (folder / "far").mkdir()
+    (folder / "near.npz").symlink_to(folder / "far" / "x.npz")
+    embed_files(str(tiny_weights), "text.txt", folder / "near.npz")
+    assert (folder / "near.npz").is_symlink()
+    assert len(read("npz", folder / "far" / "x.npz")) == len(SENTENCES)
+    assert os.listdir(folder / "far") == ["x.npz"]
+    os.mkfifo(folder / "fifo.npz")
+    with pytest.raises(ValueError, match=r"fifo\.npz is no file"):
+        embed_files(str(tiny_weights), "text.txt", folder / "fifo.npz", force=True)
+    assert (folder / "fifo.npz").is_fifo()
+
+
+def test_a_folder_is_back_when_the_new_one_does_not_come(folder, tiny_weights, monkeypatch):
+    embed_files(str(tiny_weights), "text.txt", folder / "out")
+    before, rename = content(folder / "out"), Path.rename
+
+    def fail(path, target):
+        if path.name == "whole":
+            raise OSError("no")
+        return rename(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", fail)
+        with pytest.raises(OSError, match="no"):
+            embed_files(str(tiny_weights), "text.txt", folder / "out", layers="all", force=True)
+    assert content(folder / "out") == before
 
 
 def test_an_old_folder_stays_until_the_new_one_is_whole(folder, tiny_weights, monkeypatch):

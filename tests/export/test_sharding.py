@@ -316,7 +316,7 @@ def test_line_that_cannot_be_read(shard, folder):
     with pytest.raises(ValueError, match=r"1 of 7 .*\npart-.*: text\.txt, line 200: not UTF-8"):
         shard()
     assert len(shards_of("out")) == 6
-    assert not list(Path("out").glob("*.tmp"))
+    assert not list(Path("out").glob("*.spacy-elmo-*"))
 
 
 def test_input_that_goes(folder):
@@ -396,8 +396,8 @@ def test_url_as_output(shard, folder, memory, monkeypatch, protocol):
     shard()
     expected = content(Path("out"))
     shard(output="memory://out", worker="2/7")
-    memory.pipe("/out/.part-00001-of-00007.parquet.host-1.tmp", b"")
-    memory.pipe("/out/.part-00002-of-00007.parquet.host-1.tmp", b"")
+    memory.pipe("/out/.part-00001-of-00007.parquet.spacy-elmo-0123456789abcdef", b"")
+    memory.pipe("/out/.part-00002-of-00007.parquet.spacy-elmo-0123456789abcdef", b"")
     with monkeypatch.context() as patched:
         patched.setattr(sharding.OUTPUTS["parquet"], "write", stopped)
         with pytest.raises(KeyboardInterrupt):

@@ -120,11 +120,12 @@ def test_interrupted_save_leaves_the_old_model_whole(tmp_path, monkeypatch, plac
     assert [path.name for path in tmp_path.iterdir()] == (["model"] if there else [])
 
 
-def test_leftovers_of_a_killed_run_are_no_matter(tmp_path):
+def test_neighbors_stay(tmp_path):
     for name in ("model.part", "model.old"):
         (tmp_path / name / "x").mkdir(parents=True)
     save(tmp_path / "model")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    save(tmp_path / "model", seed=2)
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "model.part", "model.old"}
     assert "x" not in content(tmp_path / "model")
 
 

@@ -2,12 +2,15 @@ import io
 import os
 import pickle
 import resource
+import signal
 
 import numpy as np
 import pytest
 import torch
+from stopping import in_child
 from thinc.api import Config
 
+from spacy_elmo.files import atomic_stream
 from spacy_elmo.pretraining import checkpoint as module
 from spacy_elmo.pretraining.checkpoint import (
     check_same_run,
@@ -278,9 +281,25 @@ def test_what_is_not_finite_is_skipped_for_the_one_before(tmp_path, capsys, valu
 
 
 def test_leftover_of_a_killed_run_goes(tmp_path):
-    (tmp_path / "checkpoint-0000000001.part").write_bytes(b"half")
+    def write():
+        with atomic_stream(tmp_path / "checkpoint-0000000001.pt") as file:
+            file.write(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os.waitpid(in_child(write), 0)
+    assert len(names(tmp_path)) == 1
     save_after(tmp_path, 2, keep=1)
     assert names(tmp_path) == ["checkpoint-0000000002.pt"]
+
+
+def test_checkpoints_of_other_programs_stay(tmp_path):
+    others = ["checkpoint-500.pt", "checkpoint-0000000001.part", "checkpoint-0000000003.old"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"mine")
+    save_after(tmp_path, 2, keep=1)
+    save_after(tmp_path, 3, keep=1)
+    assert names(tmp_path) == sorted([*others, "checkpoint-0000000003.pt"])
+    assert all((tmp_path / name).read_bytes() == b"mine" for name in others)
 
 
 class Code:

@@ -77,8 +77,7 @@ def check(folder, seed, n_kills, settings):
     assert metrics(folder / "out") == metrics(folder / "alone")
     names = sorted(path.name for path in (folder / "out").iterdir())
     assert names == sorted(path.name for path in (folder / "alone").iterdir())
-    assert not list((folder / "out").rglob("*.part"))
-    assert not list((folder / "out").rglob("*.old"))
+    assert not list((folder / "out").rglob("*.spacy-elmo-*"))
 
 
 def test_stopped_three_times(tmp_path):

@@ -3,10 +3,13 @@
 import errno
 import json
 import resource
+import shutil
 
 import pytest
+import spacy
 import srsly
 import torch
+from prepared import content
 from spacy import registry
 
 from spacy_elmo.files import lock
@@ -219,6 +222,46 @@ def test_overwrite_leaves_nothing_of_the_earlier_run(folder):
     names = [path.name for path in checkpoints(folder / "out" / "checkpoints")]
     assert names == ["checkpoint-0000000002.pt"]
     assert (folder / "out" / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
+@pytest.mark.parametrize("name", ["model-best", "model-last", "metrics.jsonl", "corpus"])
+def test_what_other_programs_wrote_stays(folder, name, how):
+    """As `spacy train --output out` does, or a user's own text in a folder `corpus`."""
+    out = folder / "out"
+    out.mkdir()
+    if name == "metrics.jsonl":
+        (out / name).write_text('{"epoch": 1}\n{"epoch": 2}\n')
+    elif name == "corpus":
+        (out / name).mkdir()
+        (out / name / "tokens-mine.txt").write_text("mine\n")
+    else:
+        nlp = spacy.blank("en")
+        nlp.add_pipe("sentencizer")
+        nlp.to_disk(out / name)
+    before = content(out / name) if name != "metrics.jsonl" else (out / name).read_bytes()
+    with pytest.raises(ValueError, match=rf"{name} (is no|holds other)"):
+        pretrain(run_settings(folder, max_steps=2), out, **how)
+    assert (content(out / name) if (out / name).is_dir() else (out / name).read_bytes()) == before
+
+
+def test_neighbors_of_the_models_stay(folder):
+    for name in ("model-last.old", "model-last.part", "model-best.old", "metrics.jsonl.part"):
+        (folder / "out" / name).mkdir(parents=True)
+    pretrain(run_settings(folder, max_steps=2), folder / "out")
+    pretrain(run_settings(folder, max_steps=3), folder / "out", resume=True)
+    pretrain(run_settings(folder, max_steps=2), folder / "out", overwrite=True)
+    for name in ("model-last.old", "model-last.part", "model-best.old", "metrics.jsonl.part"):
+        assert (folder / "out" / name).is_dir()
+
+
+def test_models_without_checkpoints_are_not_overwritten_unasked(folder):
+    pretrain(run_settings(folder, max_steps=2), folder / "out")
+    shutil.rmtree(folder / "out" / "checkpoints")
+    before = content(folder / "out" / "model-best")
+    with pytest.raises(ValueError, match="out holds the model-best of a run: --resume goes on"):
+        pretrain(run_settings(folder, max_steps=2, seed=1), folder / "out")
+    assert content(folder / "out" / "model-best") == before
 
 
 def fail_to_write(monkeypatch, name, *numbers):

@@ -184,6 +184,8 @@ def test_command(vectors, tmp_path):
     arguments = [tmp_path / "train.tsv", tmp_path / "dev.tsv", target, "--minutes", "0.0001"]
     output = run_elmo("pretrain-cove", *arguments, "--vectors", tmp_path / "vectors").output
     assert "Wrote" in output
+    again = run_elmo("pretrain-cove", *arguments, "--vectors", tmp_path / "vectors", status=1)
+    assert "exists already" in again.output
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": str(target)})
     doc = nlp("s1 s2 other")

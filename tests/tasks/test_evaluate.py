@@ -49,9 +49,9 @@ def test_all_of_a_file_counts(know, tmp_path):
 
 @pytest.mark.parametrize("name", ["test.jsonl", "test.spacy"])
 def test_scores_by_the_reader_of_the_config(pairs, name):
-    shown = shown_by(
-        "evaluate", pairs / "pipeline", pairs / name, "--output", pairs / "scores.json"
-    )
+    arguments = ("evaluate", pairs / "pipeline", pairs / name, "--output", pairs / "scores.json")
+    shown = shown_by(*arguments)
+    assert "scores.json exists already" in shown_by(*arguments, status=1)
     assert "cats_acc 66.67" in shown and "words/s" in shown
     scores = json.loads((pairs / "scores.json").read_text("utf8"))
     assert scores["cats_acc"] == pytest.approx(4 / 6)

@@ -14,7 +14,7 @@ import pytest
 from prepared import SMALL, assert_same_text, content, random_text, sentences_of
 from stopping import SIGNALS, listen
 
-from spacy_elmo.files import lock
+from spacy_elmo.files import lock, make_ours
 from spacy_elmo.text import parts as parts_module
 from spacy_elmo.text import prepare as prepare_module
 from spacy_elmo.text.corpus import load_text
@@ -129,7 +129,7 @@ def test_killed_at_any_moment(tmp_path, start):
         process.communicate()
         assert process.returncode != 0
         assert not is_prepared(out)
-    for mark in ("characters.npy", "tokens-00001.npy.part", "vocab.txt*"):
+    for mark in ("characters.npy", ".tokens-00001.npy.spacy-elmo-*", "vocab.txt*"):
         process = start(1)
         wait_for(process, out, mark)
         process.send_signal(next(signals))
@@ -195,9 +195,25 @@ def test_a_full_disk(tmp_path, start):
     assert prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL).n_words > 3000
 
 
-def test_two_at_a_time(tmp_path):
+def test_what_a_user_has_there_stays(tmp_path):
+    """A folder `unfinished`, which may be of an earlier version, and arrays."""
     (tmp_path / "a.txt").write_text("a b\n", "utf8")
     (tmp_path / "out" / "unfinished").mkdir(parents=True)
+    (tmp_path / "out" / "unfinished" / "draft").write_text("mine")
+    (tmp_path / "out" / "mine.npy").write_text("mine")
+    with pytest.raises(ValueError, match="unfinished is in the way"):
+        prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
+    assert (tmp_path / "out" / "unfinished" / "draft").exists()
+    (tmp_path / "out" / "unfinished").rename(tmp_path / "away")
+    with pytest.raises(ValueError, match="out holds other files"):
+        prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.npy"]
+
+
+def test_two_at_a_time(tmp_path):
+    (tmp_path / "a.txt").write_text("a b\n", "utf8")
+    (tmp_path / "out").mkdir()
+    make_ours(tmp_path / "out" / "unfinished")
     with (
         lock(tmp_path / "out" / "unfinished" / "lock"),
         pytest.raises(BlockingIOError, match=re.escape(str(tmp_path / "out"))),

@@ -165,6 +165,43 @@ def test_a_folder_that_is_no_pipeline_is_never_replaced(tmp_path, source):
         convert(source, tmp_path / "a.safetensors", force=True)
 
 
+def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
+    """A trained pipeline has other components, a folder may hold other files."""
+    convert(source, tmp_path / "m")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "trained")
+    convert(source, tmp_path / "noted")
+    (tmp_path / "noted" / "README.md").write_text("mine")
+    for name in ("trained", "noted"):
+        before = content(tmp_path / name)
+        with pytest.raises(ValueError, match=f"{name} holds something else than a pipeline"):
+            convert(source, tmp_path / name, force=True)
+        assert content(tmp_path / name) == before
+    convert(source, tmp_path / "m", force=True)
+
+
+def test_neighbors_stay(tmp_path, source):
+    for name in ("m.old", "m.part", "x.safetensors.part", "x.hdf5.part"):
+        (tmp_path / name).mkdir()
+    before = {path.name for path in tmp_path.iterdir()}
+    for name in ("m", "x.safetensors", "x.hdf5"):
+        convert(source, tmp_path / name, allow_loss=True)
+        convert(source, tmp_path / name, allow_loss=True, force=True)
+    assert before < {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["x.safetensors", "x.hdf5"])
+def test_links_are_followed(tmp_path, source, name):
+    (tmp_path / "far").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "far" / name)
+    convert(source, tmp_path / name, keep_softmax=False)
+    assert (tmp_path / name).is_symlink()
+    assert_same_vectors(tmp_path / name, source)
+    with pytest.raises(ValueError, match="exists already"):
+        convert(source, tmp_path / name, keep_softmax=False)
+
+
 def test_in_place(tmp_path, source):
     before = read_weights(source)
     convert(source, source, dtype="bfloat16", allow_loss=True, force=True)

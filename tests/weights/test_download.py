@@ -137,6 +137,38 @@ def test_part_that_is_whole_already(server, target):
     assert server.ranges == [f"bytes={SIZE}-"]
 
 
+@pytest.mark.parametrize("version", [None, '"1"'])
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_what_a_user_has_beside_it_stays(server, target, kind, version):
+    target.parent.mkdir()
+    part, victim = target.parent / "model.bin.part", target.parent / "victim"
+    victim.write_bytes(b"mine")
+    if version is not None:
+        (target.parent / "model.bin.part.version").write_text(version)
+    if kind == "folder":
+        part.mkdir()
+    elif kind == "link":
+        part.symlink_to(victim)
+    elif version is None:
+        part.write_bytes(b"mine")
+    else:
+        (target.parent / "model.bin.part.version").unlink()
+        (target.parent / "model.bin.part.version").symlink_to(victim)
+    with pytest.raises(ValueError, match="is in the way: .* Move it away"):
+        fetch(server, target)
+    assert victim.read_bytes() == b"mine"
+    assert kind != "file" or version is not None or part.read_bytes() == b"mine"
+    assert not server.requests
+
+
+def test_file_without_a_version_is_fetched_anew(server, target):
+    """The server gives neither ETag nor date: what arrived before may be of another file."""
+    server.script = [{"cut": 70_000, "headers": {"ETag": None}}]
+    fetch(server, target)
+    assert_whole(target)
+    assert server.ranges == [None, None]
+
+
 def test_slow_replies(server, target):
     server.script = [{"pause": 0.002}]
     fetch(server, target)

@@ -9,6 +9,7 @@ from tqdm import tqdm
 from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
+from spacy_elmo.files import atomic_stream
 from spacy_elmo.text.reading import find_files, read_sentences
 
 
@@ -50,17 +51,14 @@ def write_sentences(files: list[Path], output: Path, lang: str) -> tuple[int, in
 
     RETURNS (Tuple[int, int]): How many sentences and tokens there are.
     """
-    output.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = output.with_name(output.name + ".part")
     n_sentences = n_tokens = 0
-    with unfinished.open("w", encoding="utf8", newline="\n") as stream:
+    with atomic_stream(output) as stream:
         for file in tqdm(files, desc=output.name, unit=" files"):
             for tokens in read_sentences([file], format="text", lang=lang):
                 if tokens:
-                    stream.write(" ".join(tokens) + "\n")
+                    stream.write(f"{' '.join(tokens)}\n".encode())
                     n_sentences += 1
                     n_tokens += len(tokens)
-    unfinished.replace(output)
     return n_sentences, n_tokens
 
 
