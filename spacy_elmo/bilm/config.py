@@ -234,13 +234,14 @@ class BiLMConfig:
         """RETURNS (dict): The content of an `options.json` that AllenNLP reads
         (which asks for `n_characters` 262).
         RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder, for
-            highways between LSTMs, or for an encoder as of CoVe."""
+            highways between LSTMs, for an encoder as of CoVe, or for words beside characters."""
         lacks = {
             f"the token encoder '{self.token_encoder}'": self.token_encoder != "bilm-tf",
             "connections = 'highway'": self.connections == "highway",
             "joined_directions = true": self.joined_directions,
             "square_projection = true": self.square_projection,
             "sentence_marks = false": not self.sentence_marks,
+            "ready-made vectors beside characters": self.n_words > 0 and self.n_characters > 0,
         }
         lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
         if lacking:

@@ -97,7 +97,8 @@ class Vocabulary(InputVocabulary):
     `vocab.txt`.
 
     words (Sequence[str]): All of them; the place of a word is its id.
-    RAISES (ValueError): The three special words are not first, or a word stands twice.
+    RAISES (ValueError): The three special words are not first, a word stands twice, or has a line
+        break.
     """
 
     def __init__(self, words: Sequence[str]):
@@ -105,6 +106,9 @@ class Vocabulary(InputVocabulary):
             raise ValueError(
                 f"a vocabulary starts with {', '.join(SPECIAL)}, this one with {list(words[:3])}"
             )
+        if "\n".join(words).count("\n") >= len(words):  # all that hold it have a word a line
+            broken = next(word for word in words if "\n" in word)
+            raise ValueError(f"a word of the softmax cannot hold a line break: {broken!r}")
         super().__init__(words)
         self.words = list(words)
 
@@ -123,7 +127,7 @@ class Vocabulary(InputVocabulary):
         words = [
             (-int(counts[i]), word)
             for i, word in enumerate(types)
-            if counts[i] >= min_count and word not in SPECIAL and _fits_a_line(word)
+            if counts[i] >= min_count and word not in SPECIAL and fits_a_line(word)
         ]
         chosen = sorted(words)[: max_size - len(SPECIAL)]
         return cls([*SPECIAL, *(word for _, word in chosen)])
@@ -148,6 +152,7 @@ class Vocabulary(InputVocabulary):
         return super().ids_of(strings, unknown)
 
 
-def _fits_a_line(word: str) -> bool:
-    """Words with a line break or half a surrogate pair are `<UNK>`."""
+def fits_a_line(word: str) -> bool:
+    """RETURNS (bool): Whether a word has no line break and no half of a surrogate pair, which UTF-8
+    cannot hold."""
     return not any(c in "\r\n" or "\ud800" <= c <= "\udfff" for c in word)

@@ -58,11 +58,11 @@ def convert(
     else:
         bundle = ModelBundle(read_cove(Path(source), vectors))
     bundle.lang = lang or bundle.lang
+    if not keep_softmax:
+        bundle.prediction = None
     chosen.check(bundle)
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
     bundle.provenance = _patched(known, provenance or {})
-    if not keep_softmax:
-        bundle.prediction = None
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(
