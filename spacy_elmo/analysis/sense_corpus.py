@@ -1,7 +1,5 @@
 """Running text whose words are labeled with their senses in WordNet."""
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -9,15 +7,14 @@ from xml.etree import ElementTree
 
 import srsly
 
+from ..files.errors import named_errors
+from ..files.lines import numbered_lines
 from .wordnet import word_of
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = (".jsonl", ".jsonl.gz")
 FAILURES = (
     ElementTree.ParseError,
-    gzip.BadGzipFile,
-    zlib.error,
-    EOFError,
     ValueError,
     KeyError,
     TypeError,
@@ -97,8 +94,9 @@ def _read_xml(path: Path) -> Iterator[Sentence]:
 
 
 def _read_jsonl(path: Path) -> Iterator[Sentence]:
-    read = srsly.read_gzip_jsonl if path.suffix == ".gz" else srsly.read_jsonl
-    for line in read(path):
+    for number, content in numbered_lines(path):
+        with named_errors(f"line {number}"):
+            line = srsly.json_loads(content.decode("utf8"))
         words = [word.replace("_", " ").split() or [word] for word in line["words"]]
         keys = [found or [] for found in line["keys"]]
         yield _sentence(words, keys, line["doc"].split("/")[0])

@@ -121,7 +121,9 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     fixed = getattr(build, "keywords", {})
     wrong = [name for name, size in sizes.items() if type(size) is not int or name in fixed]
     if wrong:
-        raise ValueError(f"saved weights of a task's model: '{wrong[0]}' cannot be one of its sizes")
+        raise ValueError(
+            f"saved weights of a task's model: '{wrong[0]}' cannot be one of its sizes"
+        )
     kinds = (SafetensorError, ValueError, TypeError, RuntimeError)
     with named_errors(f"saved weights of a task's model with {shortened(sizes)}", kinds):
         with on_meta_device():
