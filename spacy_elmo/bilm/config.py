@@ -1,6 +1,6 @@
 """The sizes of a biLM, and their form in bilm-tf's and AllenNLP's `options.json`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal, Optional, cast
 
@@ -14,6 +14,8 @@ N_BYTE_CHARACTERS = 262
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100
+# What a message shows of them: characters of a value, and names.
+LONGEST, SHOWN = 80, 5
 
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 Dim = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
@@ -188,7 +190,7 @@ class BiLMConfig:
         """
         unknown = sorted(set(sizes) - {field.name for field in fields(cls)})
         if unknown:
-            raise ValueError(f"unknown biLM sizes: {', '.join(unknown)}")
+            raise ValueError(f"unknown biLM sizes: {listed(unknown)}")
         return cls(**sizes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -326,7 +328,14 @@ def _check_token_encoder(config: BiLMConfig) -> None:
 def shortened(value: Any) -> str:
     """RETURNS (str): What stands in a message for a value from a file."""
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """RETURNS (str): What stands in a message for names from a file."""
+    shown = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in names[:SHOWN]]
+    more = [f"{len(names) - SHOWN:,} others"] if len(names) > SHOWN else []
+    return ", ".join([*shown, *more])
 
 
 def check_precision(precision: str) -> None:

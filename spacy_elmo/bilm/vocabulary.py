@@ -10,6 +10,7 @@ import numpy as np
 
 from ..files import atomic_write
 from ..files.errors import named_errors
+from .config import listed, shortened
 
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"
@@ -32,7 +33,7 @@ class InputVocabulary:
             twice = next(
                 s for i, s in enumerate(self.strings) if s is not None and self._ids[s] != i
             )
-            raise ValueError(f"{twice!r} stands twice in the vocabulary")
+            raise ValueError(f"{shortened(twice)} stands twice in the vocabulary")
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -104,11 +105,12 @@ class Vocabulary(InputVocabulary):
     def __init__(self, words: Sequence[str]):
         if tuple(words[:3]) != SPECIAL:
             raise ValueError(
-                f"a vocabulary starts with {', '.join(SPECIAL)}, this one with {list(words[:3])}"
+                f"a vocabulary starts with {', '.join(SPECIAL)}, this one with "
+                f"{listed([repr(word) for word in words[:3]])}"
             )
         if "\n".join(words).count("\n") >= len(words):  # all that hold it have a word a line
             broken = next(word for word in words if "\n" in word)
-            raise ValueError(f"a word of the softmax cannot hold a line break: {broken!r}")
+            raise ValueError(f"a word of the softmax cannot hold a line break: {shortened(broken)}")
         super().__init__(words)
         self.words = list(words)
 

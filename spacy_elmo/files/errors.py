@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
+LONGEST = 1000  # characters of a message: a name in a file may have a million
 
 
 @contextmanager
@@ -18,4 +19,10 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        raise ValueError(f"{source}: {error}") from error
+        raise ValueError(f"{source}: {bounded(error)}") from error
+
+
+def bounded(error: object) -> str:
+    """RETURNS (str): The message of an error, cut where it is too long."""
+    message = str(error)
+    return message if len(message) <= LONGEST else f"{message[:LONGEST]}..."

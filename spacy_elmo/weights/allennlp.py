@@ -11,7 +11,7 @@ import numpy as np
 import srsly
 import torch
 
-from ..bilm.config import BiLMConfig
+from ..bilm.config import BiLMConfig, listed
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
@@ -202,7 +202,7 @@ class AllenNLP(Format):
         known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:
-            bundle.extras.append(f"datasets that are no part of a biLM ({', '.join(unknown)})")
+            bundle.extras.append(f"datasets that are no part of a biLM ({listed(unknown)})")
 
     def _read_softmax(self, stored: HDF5Arrays, width: int, words_of: File) -> Prediction:
         """bilm-tf leaves the softmax out; other programs may add it."""
@@ -224,11 +224,11 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
     if read is not None and [word or "" for word in read.strings] != predicted.words:
         raise ValueError(
             f"the model reads other words than it predicts, and one {VOCABULARY_FILE} cannot hold "
-            f"both: leave the softmax out"
+            f"both: `keep_softmax=False` leaves the softmax out"
         )
     if read is not None:
         return vocab_content(read)
-    with named_errors("the softmax, which can be left out"):
+    with named_errors("the softmax, which `keep_softmax=False` leaves out"):
         return vocab_content(predicted)
 
 

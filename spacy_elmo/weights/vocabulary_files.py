@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Optional
 
-from ..bilm.config import shortened
+from ..bilm.config import listed
 from ..bilm.vocabulary import InputVocabulary, fits_a_line
 from ..files.errors import named_errors
 from .archives import File, read_bytes
@@ -14,7 +14,6 @@ VOCABULARY_FILE = "vocab.txt"
 NO_WORD = "!!!MAXTERMID"
 # What ELMoForManyLangs reads a line as whose token is white space.
 WHITE_SPACE = "\u3000"
-SHOWN = 5  # words that a message names
 
 
 def read_vocab(file: File, n_rows: int) -> InputVocabulary:
@@ -98,10 +97,9 @@ def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]
     strings = vocabulary.strings
     wrong = [string for string in strings if string is not None and not fits(string)]
     if wrong:
-        more = f" and {len(wrong) - SHOWN:,} others" if len(wrong) > SHOWN else ""
         raise ValueError(
-            f"{name} cannot hold {', '.join(map(shortened, wrong[:SHOWN]))}{more}: they would be "
-            f"read as something else. Convert to NAME.safetensors or a pipeline"
+            f"{name} cannot hold {listed(list(map(repr, wrong)))}: they would be read as something "
+            f"else. Convert to NAME.safetensors or a pipeline"
         )
     last = strings[-1]
     if last is None:

@@ -70,10 +70,10 @@ def test_words_that_no_line_holds(tmp_path, kind):
         lambda: convert(source, target, allow_loss=True),
         "vocab.txt cannot hold",
         *map(repr, WRONG[:5]),
-        "and 2 others",
+        ", 2 others",
         "NAME.safetensors or a pipeline",
     )
-    assert ("softmax, which can be left out" in message) == (kind == "predicted")
+    assert ("keep_softmax=False" in message) == (kind == "predicted")
     assert not target.parent.exists()
     convert(source, tmp_path / "pipeline", lang="en")
     assert_same_vectors(tmp_path / "pipeline", source)

@@ -193,7 +193,7 @@ def test_dictionaries(tmp_path):
     check_refused(
         lambda: dic_content(InputVocabulary(["<oov>", *wrong]), "word.dic"),
         *map(repr, wrong[:5]),
-        "and 4 others",
+        ", 4 others",
     )
     check_refused(
         lambda: dic_content(InputVocabulary(["a", None]), "word.dic"), "last one has none"
