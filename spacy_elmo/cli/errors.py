@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from wasabi import Printer, msg
+
+from ..files.terminal import SafePrinter, msg
 
 
 class CommandLineError(ValueError):
@@ -101,4 +102,4 @@ def _show(message: object, *_: Any, **__: Any) -> None:
     """A warning as a line, beside the bars, and not where JSON may be asked for."""
     from tqdm import tqdm
 
-    tqdm.write(Printer(no_print=True).warn(str(message)), file=sys.stderr)
+    tqdm.write(SafePrinter(no_print=True).warn(str(message)), file=sys.stderr)

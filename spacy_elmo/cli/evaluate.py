@@ -10,9 +10,9 @@ from spacy.cli._util import import_code, setup_gpu
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import dot_to_object, registry
-from wasabi import msg
 
 from ..files import atomic_write
+from ..files.terminal import msg
 from .pipelines import load_pipeline
 
 CORPUS = "spacy.Corpus.v1"

@@ -6,9 +6,9 @@ from typing import Any, Union
 
 import typer
 from thinc.api import Config
-from wasabi import msg
 
 from ..files import atomic_write
+from ..files.terminal import echo, msg
 from ..pretraining.budget import Choice, choose, parse_budget
 from ..pretraining.config import SECTIONS, CorpusSettings, check_config
 from .errors import check_new
@@ -64,7 +64,7 @@ def init_pretraining_cli(
     about = f"Budget: {budget}. Text: about {n_tokens:,} tokens."
     text = render_config(choice, header=[about, *choice.reasons], **texts)
     if str(output) == "-":
-        print(text, end="")
+        echo(text.removesuffix("\n"))
         return
     atomic_write(output, text)
     for reason in (about, *choice.reasons):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Optional
 
 import srsly
 import typer
-from wasabi import msg
 
 from ..files import atomic_write, progress_bar
+from ..files.terminal import msg
 
 if TYPE_CHECKING:
     from ..language_model.model import LanguageModel

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Optional
 
 import typer
-from wasabi import msg
+
+from ..files.terminal import msg
 
 
 def senses_cli(

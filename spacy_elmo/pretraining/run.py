@@ -6,10 +6,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Optional, Union
 
-from wasabi import msg
-
 from ..files import lock
 from ..files.remote import is_url
+from ..files.terminal import msg
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text
 from ..text.prepare import is_prepared, manifest_of, open_corpus, prepare
