@@ -7,6 +7,7 @@ Exit codes: 0, all went well; 1, the input is wrong; 2, the command line is wron
 import functools
 import inspect
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Any
 
 import typer
 
-from ..files.terminal import SafePrinter, msg
+from ..files.terminal import SafePrinter, echo, msg
 
 
 class CommandLineError(ValueError):
@@ -64,7 +65,7 @@ def no_traceback() -> Iterator[None]:
             yield
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
         if _verbose.get():
-            raise
+            echo(traceback.format_exc(), sys.stderr)
         msg.fail(_line(error), exits=getattr(error, "exit_code", 1))
 
 

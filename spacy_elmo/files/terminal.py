@@ -6,7 +6,7 @@ this module alone: control characters are shown as Python writes them, `\\x1b`."
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Optional, TextIO
 
 from wasabi import Printer
 
@@ -25,12 +25,13 @@ def one_line(text: object) -> str:
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def echo(text: object) -> None:
+def echo(text: object, file: Optional[TextIO] = None) -> None:
     """Print a text.
 
     text (object): The text, of any origin.
+    file (Optional[TextIO]): Where to; default: standard output.
     """
-    print(printable(text), flush=True)
+    print(printable(text), file=file, flush=True)
 
 
 class SafePrinter(Printer):

@@ -51,12 +51,15 @@ def test_a_line_and_a_status(error, status):
     assert "\n" not in result.output.strip()
 
 
-def test_verbose_lets_the_error_through():
-    error = ValueError("oh")
+def test_verbose_shows_where_the_error_comes_from():
+    error = OwnStatus("oh\x1b[2J")
     result = CliRunner().invoke(fail(error), ["3", "--name", "y", "--verbose"])
-    assert result.exception is error
+    assert result.exit_code == 7
+    assert "test_errors.py" in result.stderr
+    assert r"OwnStatus: oh\x1b[2J" in result.stderr
+    assert "\x1b[2J" not in result.output
     result = CliRunner().invoke(fail(error), ["3", "--name", "y"])  # the next one has none
-    assert isinstance(result.exception, SystemExit)
+    assert (result.exit_code, result.stderr) == (7, "")
 
 
 def test_warnings_are_lines_beside_the_output():
