@@ -6,6 +6,7 @@ Exit codes: 0, all went well; 1, the input is wrong; 2, the command line is wron
 
 import functools
 import inspect
+import logging
 import sys
 import traceback
 import warnings
@@ -17,7 +18,7 @@ from typing import Any
 
 import typer
 
-from ..files.terminal import SafePrinter, echo, msg
+from ..files.terminal import SafePrinter, echo, msg, printable
 
 
 class CommandLineError(ValueError):
@@ -39,7 +40,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*args: Any, verbose: bool, **options: Any) -> None:
         _verbose.set(verbose)
-        with warnings.catch_warnings(), no_traceback():
+        with warnings.catch_warnings(), _printable_logs(), no_traceback():
             warnings.showwarning = _show
             function(*args, **options)
 
@@ -97,6 +98,22 @@ def _line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
     return str(error)
+
+
+@contextmanager
+def _printable_logs() -> Iterator[None]:
+    """Make what spaCy's logger says safe for the terminal: it names components and files."""
+
+    def change(record: logging.LogRecord) -> bool:
+        record.msg, record.args = printable(record.getMessage()), ()
+        return True
+
+    logger = logging.getLogger("spacy")
+    logger.addFilter(change)
+    try:
+        yield
+    finally:
+        logger.removeFilter(change)
 
 
 def _show(message: object, *_: Any, **__: Any) -> None:
