@@ -14,7 +14,7 @@ N_BYTE_CHARACTERS = 262
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100
-# What a message shows of them: characters of a value, and names.
+# Most characters of a value, and most names, that a message shows.
 LONGEST, SHOWN = 80, 5
 
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
@@ -332,7 +332,11 @@ def shortened(value: Any) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """RETURNS (str): What stands in a message for names from a file."""
+    """Join names from a file for a message: the first ones, each cut where it is too long.
+
+    names (Sequence[str]): The names.
+    RETURNS (str): The first names, and how many others there are.
+    """
     shown = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in names[:SHOWN]]
     more = [f"{len(names) - SHOWN:,} others"] if len(names) > SHOWN else []
     return ", ".join([*shown, *more])

@@ -108,9 +108,10 @@ class Vocabulary(InputVocabulary):
                 f"a vocabulary starts with {', '.join(SPECIAL)}, this one with "
                 f"{listed([repr(word) for word in words[:3]])}"
             )
-        if "\n".join(words).count("\n") >= len(words):  # all that hold it have a word a line
+        # Every file of such a vocabulary has a word a line.
+        if "\n".join(words).count("\n") >= len(words):
             broken = next(word for word in words if "\n" in word)
-            raise ValueError(f"a word of the softmax cannot hold a line break: {shortened(broken)}")
+            raise ValueError(f"a word of the softmax cannot have a line break: {shortened(broken)}")
         super().__init__(words)
         self.words = list(words)
 
@@ -155,6 +156,9 @@ class Vocabulary(InputVocabulary):
 
 
 def fits_a_line(word: str) -> bool:
-    """RETURNS (bool): Whether a word has no line break and no half of a surrogate pair, which UTF-8
-    cannot hold."""
+    """Find whether a word can stand in a line of a text file in UTF-8.
+
+    word (str): The word.
+    RETURNS (bool): Whether it has no line break, and no half of a surrogate pair.
+    """
     return not any(c in "\r\n" or "\ud800" <= c <= "\udfff" for c in word)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
-LONGEST = 1000  # characters of a message: a name in a file may have a million
+LONGEST = 1000  # characters of a message; a name in a file may have a million
 
 
 @contextmanager
@@ -23,6 +23,10 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
 
 
 def bounded(error: object) -> str:
-    """RETURNS (str): The message of an error, cut where it is too long."""
+    """Cut the message of an error where it is too long.
+
+    error (object): The error.
+    RETURNS (str): Its message, of at most about 1,000 characters.
+    """
     message = str(error)
     return message if len(message) <= LONGEST else f"{message[:LONGEST]}..."

@@ -16,12 +16,20 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 def printable(text: object) -> str:
-    """RETURNS (str): A text that can be printed, with its lines."""
+    """Show control characters as escapes; tabs and line feeds stay.
+
+    text (object): The text, of any origin.
+    RETURNS (str): A text that can be printed.
+    """
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def one_line(text: object) -> str:
-    """RETURNS (str): A text that can be printed within a line: a word, a name, a cell."""
+    """Show control characters as escapes, tabs and line feeds too: in a word, a name, a cell.
+
+    text (object): The text, of any origin.
+    RETURNS (str): A text that can be printed within a line.
+    """
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

@@ -223,7 +223,7 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
     predicted = prediction[1]
     if read is not None and [word or "" for word in read.strings] != predicted.words:
         raise ValueError(
-            f"the model reads other words than it predicts, and one {VOCABULARY_FILE} cannot hold "
+            f"the model reads other words than it predicts, and one {VOCABULARY_FILE} cannot store "
             f"both: `keep_softmax=False` leaves the softmax out"
         )
     if read is not None:

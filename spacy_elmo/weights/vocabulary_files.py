@@ -93,13 +93,13 @@ def largest_text(n_strings: int) -> int:
 
 
 def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]) -> list[str]:
-    """Return a string for every id, each of which its file can hold."""
+    """Return a string for every id, each of which can stand in its file."""
     strings = vocabulary.strings
     wrong = [string for string in strings if string is not None and not fits(string)]
     if wrong:
         raise ValueError(
-            f"{name} cannot hold {listed(list(map(repr, wrong)))}: they would be read as something "
-            f"else. Convert to NAME.safetensors or a pipeline"
+            f"{name} cannot store {listed(list(map(repr, wrong)))}: they would be read as others. "
+            f"Convert to NAME.safetensors or a pipeline"
         )
     last = strings[-1]
     if last is None:
@@ -113,8 +113,8 @@ def _fits_vocab(word: str) -> bool:
 
 
 def _fits_dic(token: str) -> bool:
-    """Lines end for ELMoForManyLangs where they do for `str.splitlines`, and white space is
-    taken off the beginning."""
+    # For ELMoForManyLangs lines end where they do for `str.splitlines`, and a token has no white
+    # space at its beginning.
     is_stripped = token == WHITE_SPACE or token == token.lstrip()
     is_line = token.splitlines() == [token] and "\t" not in token
     return fits_a_line(token) and is_stripped and is_line

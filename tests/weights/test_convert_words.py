@@ -68,7 +68,7 @@ def test_words_that_no_line_holds(tmp_path, kind):
     source, target = write_model(tmp_path / "a", WORDS, kind), tmp_path / "out" / "weights.hdf5"
     message = check_refused(
         lambda: convert(source, target, allow_loss=True),
-        "vocab.txt cannot hold",
+        "vocab.txt cannot store",
         *map(repr, WRONG[:5]),
         ", 2 others",
         "NAME.safetensors or a pipeline",
