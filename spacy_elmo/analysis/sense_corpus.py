@@ -1,8 +1,6 @@
 """Running text whose words are labeled with their senses in WordNet."""
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,15 +9,14 @@ from xml.etree import ElementTree
 import srsly
 
 from ..files import user_path
+from ..files.errors import named_errors
+from ..files.lines import numbered_lines
 from .wordnet import word_of
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = (".jsonl", ".jsonl.gz")
 FAILURES = (
     ElementTree.ParseError,
-    gzip.BadGzipFile,
-    zlib.error,
-    EOFError,
     ValueError,
     KeyError,
     TypeError,
@@ -100,12 +97,13 @@ def _read_xml(path: Path) -> Iterator[Sentence]:
 
 
 def _read_jsonl(path: Path) -> Iterator[Sentence]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig") as file:
-        records = [srsly.json_loads(line) for line in file if line.strip()]
-    for line in records:
-        if not isinstance(line, dict):
-            raise ValueError(f"a line should be a JSON object, got {json.dumps(line)[:40]}")
+    for number, content in numbered_lines(path):
+        if not content.strip():
+            continue
+        with named_errors(f"line {number}"):
+            line = srsly.json_loads(content.decode("utf8"))
+            if not isinstance(line, dict):
+                raise ValueError(f"should be a JSON object, got {json.dumps(line)[:40]}")
         words = [word.replace("_", " ").split() or [word] for word in line["words"]]
         keys = [found or [] for found in line["keys"]]
         yield _sentence(words, keys, line["doc"].split("/")[0])

@@ -1,6 +1,6 @@
 """The sizes of a biLM, and their form in bilm-tf's and AllenNLP's `options.json`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal, Optional, cast
 
@@ -14,6 +14,8 @@ N_BYTE_CHARACTERS = 262
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100
+# Most characters of a value, and most names, that a message shows.
+LONGEST, SHOWN = 80, 5
 
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 Dim = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
@@ -188,7 +190,7 @@ class BiLMConfig:
         """
         unknown = sorted(set(sizes) - {field.name for field in fields(cls)})
         if unknown:
-            raise ValueError(f"unknown biLM sizes: {', '.join(unknown)}")
+            raise ValueError(f"unknown biLM sizes: {listed(unknown)}")
         return cls(**sizes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -234,13 +236,14 @@ class BiLMConfig:
         """RETURNS (dict): The content of an `options.json` that AllenNLP reads
         (which asks for `n_characters` 262).
         RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder, for
-            highways between LSTMs, or for an encoder as of CoVe."""
+            highways between LSTMs, for an encoder as of CoVe, or for words beside characters."""
         lacks = {
             f"the token encoder '{self.token_encoder}'": self.token_encoder != "bilm-tf",
             "connections = 'highway'": self.connections == "highway",
             "joined_directions = true": self.joined_directions,
             "square_projection = true": self.square_projection,
             "sentence_marks = false": not self.sentence_marks,
+            "ready-made vectors beside characters": self.n_words > 0 and self.n_characters > 0,
         }
         lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
         if lacking:
@@ -325,7 +328,18 @@ def _check_token_encoder(config: BiLMConfig) -> None:
 def shortened(value: Any) -> str:
     """RETURNS (str): What stands in a message for a value from a file."""
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names from a file for a message: the first ones, each cut where it is too long.
+
+    names (Sequence[str]): The names.
+    RETURNS (str): The first names, and how many others there are.
+    """
+    shown = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in names[:SHOWN]]
+    more = [f"{len(names) - SHOWN:,} others"] if len(names) > SHOWN else []
+    return ", ".join([*shown, *more])
 
 
 def check_precision(precision: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..files import atomic_write
 from ..files.errors import named_errors
+from .config import listed, shortened
 
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"
@@ -32,7 +33,7 @@ class InputVocabulary:
             twice = next(
                 s for i, s in enumerate(self.strings) if s is not None and self._ids[s] != i
             )
-            raise ValueError(f"{twice!r} stands twice in the vocabulary")
+            raise ValueError(f"{shortened(twice)} stands twice in the vocabulary")
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -97,14 +98,20 @@ class Vocabulary(InputVocabulary):
     `vocab.txt`.
 
     words (Sequence[str]): All of them; the place of a word is its id.
-    RAISES (ValueError): The three special words are not first, or a word stands twice.
+    RAISES (ValueError): The three special words are not first, a word stands twice, or has a line
+        break.
     """
 
     def __init__(self, words: Sequence[str]):
         if tuple(words[:3]) != SPECIAL:
             raise ValueError(
-                f"a vocabulary starts with {', '.join(SPECIAL)}, this one with {list(words[:3])}"
+                f"a vocabulary starts with {', '.join(SPECIAL)}, this one with "
+                f"{listed([repr(word) for word in words[:3]])}"
             )
+        # Every file of such a vocabulary has a word a line.
+        if "\n".join(words).count("\n") >= len(words):
+            broken = next(word for word in words if "\n" in word)
+            raise ValueError(f"a word of the softmax cannot have a line break: {shortened(broken)}")
         super().__init__(words)
         self.words = list(words)
 
@@ -123,7 +130,7 @@ class Vocabulary(InputVocabulary):
         words = [
             (-int(counts[i]), word)
             for i, word in enumerate(types)
-            if counts[i] >= min_count and word not in SPECIAL and _fits_a_line(word)
+            if counts[i] >= min_count and word not in SPECIAL and fits_a_line(word)
         ]
         chosen = sorted(words)[: max_size - len(SPECIAL)]
         return cls([*SPECIAL, *(word for _, word in chosen)])
@@ -148,6 +155,10 @@ class Vocabulary(InputVocabulary):
         return super().ids_of(strings, unknown)
 
 
-def _fits_a_line(word: str) -> bool:
-    """Words with a line break or half a surrogate pair are `<UNK>`."""
+def fits_a_line(word: str) -> bool:
+    """Find whether a word can stand in a line of a text file in UTF-8.
+
+    word (str): The word.
+    RETURNS (bool): Whether it has no line break, and no half of a surrogate pair.
+    """
     return not any(c in "\r\n" or "\ud800" <= c <= "\udfff" for c in word)

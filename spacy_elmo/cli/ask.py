@@ -4,9 +4,9 @@ from pathlib import Path
 
 import srsly
 import typer
-from wasabi import msg
 
 from ..files import check_regular
+from ..files.terminal import echo, msg
 from ..tasks.pairs import make_pair, read_halves
 from ..tasks.qa import KEY, QuestionAnswerer
 from .pipelines import load_pipeline
@@ -52,4 +52,4 @@ def ask_cli(
         print(srsly.json_dumps(found, indent=2))
         return
     msg.good(answer.text)
-    print(" ".join(doc[first:last].text.split()))
+    echo(" ".join(doc[first:last].text.split()))

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Optional
 
 import typer
-from wasabi import msg
 
 from ..files import full_disk
+from ..files.terminal import msg
 
 
 def convert_cli(

@@ -3,8 +3,8 @@
 from typing import Optional
 
 import typer
-from wasabi import msg
 
+from ..files.terminal import msg
 from .errors import stopped
 from .tables import print_table
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import typer
-from wasabi import msg
 
+from ..files.terminal import msg
 from .errors import check_new
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 import typer
-from wasabi import msg
 
+from ..files.terminal import msg
 from .errors import CommandLineError, stopped
 
 

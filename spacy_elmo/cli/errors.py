@@ -9,8 +9,10 @@ Exit codes: 0, all went well; 1, the input is wrong; 2, the command line is wron
 
 import functools
 import inspect
+import logging
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,9 +21,9 @@ from pathlib import Path
 from typing import Any, Optional
 
 import typer
-from wasabi import Printer, msg
 
 from ..files import is_stream
+from ..files.terminal import SafePrinter, echo, msg, printable
 
 
 class CommandLineError(ValueError):
@@ -56,7 +58,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, verbose: bool, **options: Any) -> None:
         _verbose.set(verbose)
         _options.set(_options_of(signature))
-        with warnings.catch_warnings(), no_traceback():
+        with warnings.catch_warnings(), _printable_logs(), no_traceback():
             warnings.showwarning = _show
             function(*args, **options)
 
@@ -82,13 +84,15 @@ def no_traceback() -> Iterator[None]:
             yield
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
         if _verbose.get():
-            raise
+            echo(traceback.format_exc(), sys.stderr)
         msg.fail(_with_options(_line(error)), exits=getattr(error, "exit_code", 1))
     except (MemoryError, RuntimeError) as error:
         # PyTorch has no class of errors for the memory of the CPU.
         is_full = isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))
-        if _verbose.get() or not is_full:
+        if not is_full:
             raise
+        if _verbose.get():
+            echo(traceback.format_exc(), sys.stderr)
         size = _SIZE.search(str(error))
         reason = f", {size[0]}" if size else ""
         msg.fail(f"not enough memory{reason}. Give less at once, or free some memory", exits=1)
@@ -161,8 +165,24 @@ def _line(error: BaseException) -> str:
     return str(error)
 
 
+@contextmanager
+def _printable_logs() -> Iterator[None]:
+    """Make what spaCy's logger says safe for the terminal: it names components and files."""
+
+    def change(record: logging.LogRecord) -> bool:
+        record.msg, record.args = printable(record.getMessage()), ()
+        return True
+
+    logger = logging.getLogger("spacy")
+    logger.addFilter(change)
+    try:
+        yield
+    finally:
+        logger.removeFilter(change)
+
+
 def _show(message: object, *_: Any, **__: Any) -> None:
     """A warning as a line, beside the bars, and not where JSON may be asked for."""
     from tqdm import tqdm
 
-    tqdm.write(Printer(no_print=True).warn(_with_options(str(message))), file=sys.stderr)
+    tqdm.write(SafePrinter(no_print=True).warn(_with_options(str(message))), file=sys.stderr)

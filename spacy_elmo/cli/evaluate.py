@@ -10,11 +10,11 @@ from spacy.cli._util import import_code, setup_gpu
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import dot_to_object, registry
-from wasabi import msg
 
 from ..files import atomic_write, check_regular
 from ..files.docbin import BROKEN
 from ..files.errors import named_errors
+from ..files.terminal import msg
 from .errors import check_new
 from .pipelines import load_pipeline
 

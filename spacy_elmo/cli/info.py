@@ -7,6 +7,7 @@ from typing import Any, Optional
 import srsly
 import typer
 
+from ..files.terminal import echo, one_line
 from .tables import terminal_width
 
 # First, and what in a config needs it.
@@ -55,7 +56,7 @@ def info_cli(
     column = INDENT + max(len(key) for key, value in rows if value is not None)
     for key, value in rows:
         for line in _lines(key, value or "", column, terminal_width()):
-            print(line)
+            echo(line)
 
 
 def _audit(
@@ -82,7 +83,8 @@ def _rows(
             for file in ordered["files"]
         }
     for key, value in ordered.items():
-        yield " " * indent + key, None if isinstance(value, dict) and value else _shown(value)
+        shown = None if isinstance(value, dict) and value else one_line(_shown(value))
+        yield " " * indent + one_line(key), shown
         if isinstance(value, dict):
             yield from _rows(value, [], indent + INDENT)
 

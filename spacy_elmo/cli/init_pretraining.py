@@ -6,9 +6,9 @@ from typing import Any, Optional, Union
 
 import typer
 from thinc.api import Config
-from wasabi import msg
 
 from ..files import atomic_write
+from ..files.terminal import echo, msg
 from ..pretraining.budget import Choice, choose, parse_budget
 from ..pretraining.config import SECTIONS, CorpusSettings, check_config
 from .errors import check_new
@@ -69,7 +69,7 @@ def init_pretraining_cli(
         notes.append("The language is xx, any language; --lang names the one of the text.")
     text = render_config(choice, header=notes, **texts)
     if str(output) == "-":
-        print(text, end="")
+        echo(text.removesuffix("\n"))
         return
     atomic_write(output, text)
     for note in notes:

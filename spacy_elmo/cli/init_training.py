@@ -5,9 +5,9 @@ from typing import Any, Optional
 
 import typer
 from thinc.api import Config
-from wasabi import msg
 
 from ..files import atomic_write, check_regular
+from ..files.terminal import echo, msg
 from ..tasks.readers import READERS
 from .errors import check_new
 
@@ -62,7 +62,7 @@ def init_training_cli(
         for split in ("train", "dev"):
             config["corpora"][split] = {"@readers": reader, "path": f"${{paths.{split}}}"}
     if str(output) == "-":
-        print(config.to_str())
+        echo(config.to_str())
         return
     atomic_write(output, config.to_str() + "\n")
     for name in idle:

@@ -5,8 +5,8 @@ from typing import Optional
 
 import srsly
 import typer
-from wasabi import msg
 
+from ..files.terminal import msg
 from ..pipeline.mixes import learned_mixes
 from .errors import check_new
 from .pipelines import load_pipeline

@@ -7,8 +7,8 @@ from typing import Optional
 
 import srsly
 import typer
-from wasabi import msg
 
+from ..files.terminal import msg, one_line
 from .errors import check_new
 from .tables import Fit, print_table, shortened
 
@@ -86,13 +86,13 @@ def neighbors_cli(
     rows: list[tuple[str, str, Fit]] = [("", "", partial(marked, tokens, position))]
     for one in found:
         fit = partial(marked, one.sentence, one.position)
-        rows.append((f"{one.similarity:.3f}", shortened(one.word, MAX_WORD), fit))
+        rows.append((f"{one.similarity:.3f}", shortened(one_line(one.word), MAX_WORD), fit))
     print_table(rows, ("cosine", "token", "sentence"), ("r", "l", "l"))
 
 
 def marked(tokens: Sequence[str], position: int, width: int) -> str:
     """RETURNS (str): The token in brackets, in as much of what stands around it as fits."""
-    shown = ""
+    tokens, shown = [one_line(token) for token in tokens], ""
     for context in range(len(tokens) + 1):
         start, end = max(0, position - context), position + context + 1
         parts = [

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Optional
 
 import srsly
 import typer
-from wasabi import msg
 
 from ..files import atomic_write, progress_bar
+from ..files.terminal import msg
 from .errors import check_new
 
 if TYPE_CHECKING:

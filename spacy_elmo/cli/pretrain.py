@@ -7,8 +7,8 @@ from typing import Any, Optional
 
 import typer
 from spacy.cli._util import parse_config_overrides
-from wasabi import msg
 
+from ..files.terminal import msg
 from ..pretraining.config import read_config, similar_setting
 from .errors import CommandLineError, stopped
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import typer
-from wasabi import msg
 
 from ..files import full_disk
+from ..files.terminal import msg
 from .errors import check_new, stopped
 
 

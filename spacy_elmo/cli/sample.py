@@ -4,6 +4,8 @@ from itertools import islice
 
 import typer
 
+from ..files.terminal import echo
+
 
 def sample_cli(
     model: str = typer.Argument(
@@ -30,4 +32,4 @@ def sample_cli(
         seed=seed,
     )
     for sentence in islice(sentences, n):
-        print(" ".join(sentence), flush=True)
+        echo(" ".join(sentence))

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Optional
 
 import typer
-from wasabi import msg
 
 from ..files import is_stream
+from ..files.terminal import msg
 from .errors import check_new
 
 

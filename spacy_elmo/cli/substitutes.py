@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import srsly
 import typer
-from wasabi import msg
 
+from ..files.terminal import echo, msg
 from .neighbors import marked
 from .tables import terminal_width
 
@@ -47,7 +47,7 @@ def substitutes_cli(
         }
         print(srsly.json_dumps(content, indent=2))
         return
-    print(marked(tokens, position, terminal_width()))
+    echo(marked(tokens, position, terminal_width()))
     rows = [_row(one) for one in found]
     if itself is not None and itself.rank > n:
         rows.append(_row(itself))

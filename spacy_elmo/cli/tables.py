@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Union
 
-from wasabi import msg
+from ..files.terminal import msg, one_line
 
 SPACING = 3
 MIN_ROOM = 20  # of the last column, however narrow the terminal is
@@ -27,12 +27,12 @@ def print_table(
     header (Sequence[str]): The names of the columns.
     aligns (Sequence[str]): "l" or "r" a column.
     """
-    first = [[str(cell) for cell in row[:-1]] for row in rows]
+    first = [[one_line(cell) for cell in row[:-1]] for row in rows]
     widths = [max(map(len, column)) for column in zip(header[:-1], *first)]
     room = max(MIN_ROOM, terminal_width() - sum(widths) - SPACING * len(widths))
     fitted = []
     for cells, (*_, last) in zip(first, rows):
-        text = last if isinstance(last, str) else last(room)
+        text = one_line(last if isinstance(last, str) else last(room))
         for line in textwrap.wrap(text, room, break_on_hyphens=False) or [""]:
             fitted.append([*cells, line])
             cells = [""] * len(cells)

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Optional
 
 import typer
-from wasabi import msg
 
 from ..analysis.report import Report
+from ..files.terminal import msg
 from .errors import check_new
 from .reports import put_report
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Optional
 
+from ..bilm.config import listed
 from ..text.reading import refuse
 from .entries import Entry, sentence
 from .making import DocMaker
@@ -130,7 +131,7 @@ def _place(column: str) -> Optional[int]:
 
 def _find(file: Piece, number: int, names: list[str], column: str) -> int:
     if column not in names:
-        refuse(file, number, f"no column '{column}', but {', '.join(names)}; or its number, from 1")
+        refuse(file, number, f"no column '{column}', but {listed(names)}; or its number, from 1")
     return names.index(column)
 
 

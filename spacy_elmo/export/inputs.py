@@ -68,6 +68,8 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
         file_system, path = url_to_fs(given)
         if has_magic(path):
             paths = sorted(found for found in file_system.glob(path) if file_system.isfile(found))
+        elif path.endswith(readable) and file_system.isfile(path):
+            paths = [path]  # At an HTTP server, `isdir` would read all of the file for links.
         elif file_system.isdir(path):
             paths = sorted(name for name in file_system.find(path) if name.endswith(readable))
         else:

@@ -107,6 +107,9 @@ class Piece:
                 start += len(block)
 
     def read_bytes(self) -> bytes:
-        """RETURNS (bytes): What is to be read."""
+        """RETURNS (bytes): What is to be read.
+        RAISES (ValueError): It cannot be read, or nobody knows its size."""
+        if self.stop is None:
+            self.size()  # A server that does not say it may send bytes until the memory is full.
         with self.open() as file:
             return file.read()

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bilm.config import listed
 from ..text.reading import refuse
 from .entries import Embedded, Entry, sentence
 from .making import DocMaker
@@ -31,7 +32,7 @@ def text_column(names: Sequence[str]) -> str:
     for name in ("tokens", "text"):
         if name in names:
             return name
-    raise ValueError(f"no column 'tokens' or 'text', but {', '.join(names) or 'none'}")
+    raise ValueError(f"no column 'tokens' or 'text', but {listed(names) or 'none'}")
 
 
 def table_entries(table: Any, maker: DocMaker, first: int = 0) -> Iterator[Entry]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
+LONGEST = 1000  # characters of a message; a name in a file may have a million
 
 
 @contextmanager
@@ -21,7 +22,7 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
     except MemoryError:  # says nothing of the file
         raise
     except kinds as error:
-        raise ValueError(f"{source}: {error}") from error
+        raise ValueError(f"{source}: {bounded(error)}") from error
 
 
 @contextmanager
@@ -37,3 +38,13 @@ def by_its_name(path: Path) -> Iterator[None]:
         if error.filename is not None and Path(error.filename).parent == path.parent:
             error.filename = str(path)
         raise
+
+
+def bounded(error: object) -> str:
+    """Cut the message of an error where it is too long.
+
+    error (object): The error.
+    RETURNS (str): Its message, of at most about 1,000 characters.
+    """
+    message = str(error)
+    return message if len(message) <= LONGEST else f"{message[:LONGEST]}..."

@@ -3,6 +3,8 @@
 import sys
 from typing import TYPE_CHECKING, Any, Optional
 
+from .terminal import one_line
+
 if TYPE_CHECKING:
     from tqdm import tqdm
 
@@ -29,4 +31,5 @@ def progress_bar(
 
     seldom = {"mininterval": 0.5 if sys.stderr.isatty() else 60.0}
     kind = seldom if in_logs else {"leave": False, "disable": None}
-    return tqdm(total=total, desc=name, unit=unit, **{"unit_scale": True, **kind, **options})
+    desc = None if name is None else one_line(name)
+    return tqdm(total=total, desc=desc, unit=unit, **{"unit_scale": True, **kind, **options})

@@ -25,6 +25,9 @@ def reading(source: str) -> Iterator[None]:
         raise ValueError(f"{source} cannot be read: {error or type(error).__name__}") from error
 
 
+LARGEST_WHOLE = 1 << 28  # bytes of a file that is read into memory at once, such as a manifest
+
+
 class RemoteFile:
     """A file that is elsewhere. Each call reads it anew; what it raises names the URL.
 
@@ -54,9 +57,13 @@ class RemoteFile:
 
     def size(self) -> int:
         """RETURNS (int): Its bytes.
-        RAISES (ValueError): It cannot be read."""
+        RAISES (ValueError): It cannot be read, or its server does not say its size: it may have
+            no end."""
         with reading(self.url):
-            return int(self._file_system.size(self._path))
+            size = self._file_system.size(self._path)
+            if size is None:
+                raise ValueError("its server does not say its size. Download it, and give its path")
+            return int(size)
 
     def open(self) -> BinaryIO:
         """RETURNS (BinaryIO): The file.
@@ -65,12 +72,14 @@ class RemoteFile:
             return cast(BinaryIO, self._file_system.open(self._path, "rb"))
 
     def read(self, start: int = 0, stop: Optional[int] = None) -> bytes:
-        """Read a stretch of it, in one request.
+        """Read a stretch of it, in one request; where it has no end, its size is asked for before.
 
         start (int): Where it begins, in bytes.
         stop (Optional[int]): Where it ends; by default with the file.
         RETURNS (bytes): The stretch.
-        RAISES (ValueError): It cannot be read.
+        RAISES (ValueError): It cannot be read, or is too large.
         """
+        if stop is None and (size := self.size()) > LARGEST_WHOLE:
+            raise ValueError(f"{self.url} has {size:,} bytes, it may have {LARGEST_WHOLE:,}")
         with reading(self.url):
             return bytes(self._file_system.cat_file(self._path, start=start, end=stop))

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Optional
 
 import torch
-from wasabi import msg
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.precision import has_bfloat16
 from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
+from ..files.terminal import msg
 from ..language_model.model import LanguageModel
 from ..text.corpus import Corpus
 from ..weights import read_weights

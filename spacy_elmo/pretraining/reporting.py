@@ -9,10 +9,10 @@ from typing import Any, Optional
 
 import srsly
 import torch
-from wasabi import Printer
 
 from .. import __version__
 from ..files import atomic_write, full_disk, progress_bar
+from ..files.terminal import SafePrinter, printable
 from ..language_model.model import save_model
 from ..language_model.perplexity import Perplexity
 from ..weights.attribution import inherited
@@ -53,7 +53,7 @@ class Reporter:
         self.saved = trainer.progress.elapsed
         self.has_begun = False
         first = trainer.processes.is_first
-        self.msg = Printer(no_print=not first)
+        self.msg = SafePrinter(no_print=not first)
         if first:
             self._keep_metrics_up_to(trainer.progress.step if is_resumed else -1)
         self.info: dict[str, Any] = {}
@@ -217,7 +217,7 @@ class Reporter:
         try:
             write()
         except OSError as error:
-            self.bar.write(f"{error} (This run goes on.)", file=sys.stderr)
+            self.bar.write(f"{printable(error)} (This run goes on.)", file=sys.stderr)
 
     def _log(self, report: Optional[dict[str, Any]]) -> None:
         """A logger that fails, for want of a network perhaps, does not end it either."""

@@ -5,10 +5,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Optional, Union
 
-from wasabi import msg
-
 from ..files import lock, user_path
 from ..files.remote import is_url
+from ..files.terminal import msg
 from ..files.unfinished import delete
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text

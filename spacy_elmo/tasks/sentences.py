@@ -1,8 +1,6 @@
 """Docs from files: `.spacy`, and `.jsonl`, one a line."""
 
-import gzip
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, Union
 
@@ -12,6 +10,7 @@ from spacy.vocab import Vocab
 from ..files import check_regular, user_path
 from ..files.docbin import read_docbin
 from ..files.errors import named_errors
+from ..files.lines import numbered_lines
 
 Made = TypeVar("Made")
 
@@ -22,21 +21,21 @@ def read_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[
     path (Union[str, Path]): The file, which may be gzipped.
     make (Callable[[str], Made]): What makes it.
     YIELDS (Made): What was made.
-    RAISES (ValueError): A line is not as it must be, and its number is named; or the file is no
-        UTF-8, or no whole gzip file.
+    RAISES (ValueError): A line is not as it must be, no UTF-8, or too long, and its number is
+        named; or the file is no whole gzip file.
     """
     path = user_path(path)
     check_regular(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig") as file:
-        for number, line in enumerate(_named_errors(path, file), 1):
-            if not line.strip():
-                continue
-            try:
-                made = make(line)
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
-            yield made
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        try:
+            made = make(line.decode("utf8"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}:{number}: this is no UTF-8: {error.reason}") from None
+        except ValueError as error:
+            raise ValueError(f"{path}:{number}: {error}") from None
+        yield made
 
 
 def read_docs(
@@ -64,15 +63,6 @@ def read_docs(
             yield doc
     else:
         yield from read_lines(path, make)
-
-
-def _named_errors(path: Path, lines: Iterable[str]) -> Iterator[str]:
-    try:
-        yield from lines
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: this is no UTF-8: {error.reason}") from None
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{path}: this is no whole gzip file: {error}") from None
 
 
 def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:

@@ -8,6 +8,8 @@ from spacy.errors import Errors
 from thinc.api import Model, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import FloatsXd
 
+from ..bilm.config import shortened
+from ..files.errors import named_errors
 from ..layers.bilm import copy_shim, limit_threads_after_fork
 
 if TYPE_CHECKING:
@@ -39,10 +41,10 @@ class ModuleShim(PyTorchShim):
         module: Module = self._model
         return module
 
-    def create(self, **sizes: Any) -> None:
+    def create(self, **sizes: int) -> None:
         """Make the module.
 
-        sizes (Any): What `build` takes, numbers or strings.
+        sizes (int): What `build` takes.
         """
         self.cfg = sizes
         self._model = self.build(**sizes).to(get_torch_default_device())
@@ -87,19 +89,50 @@ class ModuleShim(PyTorchShim):
         return found
 
     def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
-        """Make the module that was saved.
+        """Make the module that was saved. Its sizes are compared with the tensors before there is
+        memory for them.
 
         bytes_data (bytes): What `to_bytes` returned.
         RETURNS (ModuleShim): This object.
+        RAISES (ValueError): They do not fit one another, or the architecture's settings.
         """
         import srsly
-        from safetensors.torch import load
 
-        if bytes_data:
-            message = srsly.msgpack_loads(bytes_data)
-            self.create(**message["config"])
-            self.module.load_state_dict(load(message["state"]))
+        if not bytes_data:
+            return self
+        message = srsly.msgpack_loads(bytes_data)
+        if not isinstance(message, dict) or not isinstance(message.get("config"), dict):
+            raise ValueError("not the weights of a task's model: there are no sizes in them")
+        sizes = message["config"]
+        module = _read_module(self.build, sizes, message.get("state"))
+        self.cfg, self._model = sizes, module.to(get_torch_default_device())
         return self
+
+
+def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: Any) -> "Module":
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    from ..bilm.meta_device import on_meta_device
+    from ..weights.layout import plain, read_parameters
+    from ..weights.state_dict_file import StateDict
+
+    # What the architecture fixes is never taken from a file: a number of layers has no bound.
+    fixed = getattr(build, "keywords", {})
+    wrong = [name for name, size in sizes.items() if type(size) is not int or name in fixed]
+    if wrong:
+        raise ValueError(
+            f"saved weights of a task's model: '{wrong[0]}' cannot be one of its sizes"
+        )
+    kinds = (SafetensorError, ValueError, TypeError, RuntimeError)
+    with named_errors(f"saved weights of a task's model with {shortened(sizes)}", kinds):
+        with on_meta_device():
+            module = build(**sizes)
+        tensors = StateDict(load(state), type(module).__name__)
+        shapes = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+        layout = [plain(name, shape, name) for name, shape in shapes.items()]
+        module.load_state_dict(read_parameters(layout, tensors, "the config"), assign=True)
+    return module
 
 
 def get_module_shim(model: Model) -> ModuleShim:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Optional
 
+from ..files.lines import MAX_LINE
+
 BLOCK = 1 << 20  # bytes read at a time
-MAX_LINE = 1 << 24  # bytes of a line; it has to fit into memory some times over
 
 
 @dataclass(frozen=True)

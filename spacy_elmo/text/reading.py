@@ -1,10 +1,7 @@
 """From text files to sentences."""
 
-import codecs
-import gzip
 import re
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from glob import glob
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, Optional, Union
 import srsly
 
 from ..files import user_path
+from ..files.lines import numbered_lines
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -115,7 +113,7 @@ def read_sentences(
     check_format(format, lang)
     splitter, is_text = splitter_of(lang), format == "text"
     for file in files:
-        lines, callback = _lines(file), partial(refuse, file)
+        lines, callback = numbered_lines(file), partial(refuse, file)
         numbered = sentences_of_lines(lines, is_jsonl(file), is_text, splitter, callback)
         yield from (sentence for _, sentence in numbered)
         yield []
@@ -166,17 +164,6 @@ def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
 def refuse(file: object, line: Optional[int], reason: str) -> NoReturn:
     """RAISES (ValueError): Always; the message names file and line."""
     raise ValueError(f"{file}{'' if line is None else f', line {line}'}: {reason}")
-
-
-def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    opener = gzip.open if file.suffix == ".gz" else open
-    number = 0
-    try:
-        with opener(file, "rb") as stream:
-            for number, line in enumerate(stream, 1):
-                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{file}, after line {number}: not a whole gzip file: {error}") from error
 
 
 def _decoded(lines: Iterable[tuple[int, bytes]], refuse: Refuse) -> Iterator[tuple[int, str]]:

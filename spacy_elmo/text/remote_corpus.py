@@ -51,7 +51,7 @@ def open_remote_corpus(url: str, manifest: dict[str, Any], *, n_streams: int) ->
         for name, checksums in blocks["sha256"].items()
     ]
     array = {
-        name: _fetch(RemoteFile.join(url, name), files[name]["sha256"])
+        name: _fetch(RemoteFile.join(url, name), files[name])
         for name in (CHARACTERS, OFFSETS, STARTS, DOCUMENTS, COUNTS)
     }
     return Corpus(
@@ -64,17 +64,18 @@ def open_remote_corpus(url: str, manifest: dict[str, Any], *, n_streams: int) ->
     )
 
 
-def _fetch(file: RemoteFile, sha256: str) -> np.ndarray:
+def _fetch(file: RemoteFile, about: dict[str, Any]) -> np.ndarray:
     """An `.npy` file, mapped into memory from a copy without a name, which goes with the array."""
-    digest = hashlib.sha256()
+    digest, n_bytes = hashlib.sha256(), 0
     advice = "give a folder with more as TMPDIR"
     with tempfile.TemporaryFile() as copy, full_disk(Path(tempfile.gettempdir()), advice):
         with file.open() as stream:
-            while block := _read_block(file, stream):
+            while n_bytes <= about["size"] and (block := _read_block(file, stream)):
+                n_bytes += len(block)
                 digest.update(block)
                 copy.write(block)
         copy.flush()
-        if digest.hexdigest() != sha256:
+        if digest.hexdigest() != about["sha256"]:
             raise ValueError(
                 f"{file} has another checksum than in {MANIFEST}: it is damaged. {ADVICE}"
             )

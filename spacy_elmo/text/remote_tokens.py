@@ -25,7 +25,8 @@ class RemoteShard:
     length (int): Its tokens.
     block_size (int): Tokens of a block; the last one may have fewer.
     checksums (Sequence[str]): SHA-256 of each block, in hexadecimal.
-    RAISES (ValueError): It is missing, or of another length.
+    RAISES (ValueError): It is missing, or of another length, or its blocks are larger than any
+        version writes, for which there would have to be memory.
     """
 
     file: RemoteFile
@@ -35,6 +36,11 @@ class RemoteShard:
     checksums: Sequence[str]
 
     def __post_init__(self) -> None:
+        if not 0 < self.block_size <= BLOCK_SIZE:
+            raise ValueError(
+                f"{self.file}: blocks of {self.block_size:,} tokens, there may be {BLOCK_SIZE:,}. "
+                f"{ADVICE}"
+            )
         size, expected = self.file.size(), self.first_byte + 4 * self.length
         if size != expected:
             raise ValueError(f"{self.file} has {size:,} bytes, not {expected:,}. {ADVICE}")

@@ -64,9 +64,9 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
 def _unzipped(block: bytes) -> bytes:
     """The text at the beginning of a gzip file, which may have several parts."""
     content = b""
-    while block:
+    while block and len(content) < LARGEST_RATIO * SAMPLE:
         part = zlib.decompressobj(wbits=31)
-        content += part.decompress(block, LARGEST_RATIO * SAMPLE)
+        content += part.decompress(block, LARGEST_RATIO * SAMPLE - len(content))
         block = part.unused_data
     return content
 

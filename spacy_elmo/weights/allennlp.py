@@ -9,7 +9,7 @@ import numpy as np
 import srsly
 import torch
 
-from ..bilm.config import BiLMConfig
+from ..bilm.config import BiLMConfig, listed
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
 from ..bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
@@ -33,7 +33,7 @@ from .hdf5_file import HDF5Arrays, open_hdf5
 from .layout import Entry, build, plain, read_parameters, stored_arrays, transposed
 from .offloading import offload, open_files
 from .softmax_file import make_prediction
-from .vocabulary_files import VOCABULARY_FILE, read_vocab
+from .vocabulary_files import VOCABULARY_FILE, read_vocab, vocab_content
 
 EMBEDDING = "embedding"
 PROVENANCE = "spacy_elmo_provenance"
@@ -133,6 +133,7 @@ class AllenNLP(Format):
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
         bundle.bilm.config.to_options()
+        _words_content(bundle)
 
     @classmethod
     def has_room(cls, softmax: Softmax) -> bool:
@@ -141,7 +142,7 @@ class AllenNLP(Format):
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
         bilm = bundle.bilm
-        options = bilm.config.to_options()
+        options, words = bilm.config.to_options(), _words_content(bundle)
         parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
         weights, *others = cls.targets(target)
         # The weights get their name last.
@@ -157,7 +158,8 @@ class AllenNLP(Format):
                     check()
                 file.attrs[PROVENANCE] = srsly.json_dumps(bundle.provenance)
             srsly.write_json(unfinished[1], options)
-            _write_words(bundle, unfinished[2], target)
+            if words is not None:
+                unfinished[2].write_text(words, "utf8", newline="\n")
             for part, path in zip([*unfinished[1:], unfinished[0]], [*others, weights]):
                 if part.exists():
                     publish(part, path)
@@ -210,7 +212,7 @@ class AllenNLP(Format):
         known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:
-            bundle.extras.append(f"datasets that are no part of a biLM ({', '.join(unknown)})")
+            bundle.extras.append(f"datasets that are no part of a biLM ({listed(unknown)})")
 
     def _read_softmax(
         self, stored: HDF5Arrays, width: int, file: File, words_of: File
@@ -231,19 +233,21 @@ class AllenNLP(Format):
         return make_prediction(parameters, words, width, file, words_of)
 
 
-def _write_words(bundle: ModelBundle, path: Path, target: Path) -> None:
-    """The words that are read, predicted, or both."""
-    words = bundle.bilm.encoder.indexer.vocabularies.words
-    if words is not None:
-        path.write_text("".join(f"{word or ''}\n" for word in words.strings), "utf8", newline="\n")
-    if bundle.prediction is not None:
-        read = path.read_bytes() if words is not None else None
-        bundle.prediction[1].to_disk(path)
-        if read not in (None, path.read_bytes()):
-            raise ValueError(
-                f"{target}: the model reads other words than it predicts, and one "
-                f"{VOCABULARY_FILE} cannot hold both: `keep_softmax=False`"
-            )
+def _words_content(bundle: ModelBundle) -> Optional[str]:
+    """Return the content of the file of words that are read, predicted, or both."""
+    read, prediction = bundle.bilm.indexer.vocabularies.words, bundle.prediction
+    if prediction is None or not AllenNLP.has_room(prediction[0]):
+        return None if read is None else vocab_content(read)
+    predicted = prediction[1]
+    if read is not None and [word or "" for word in read.strings] != predicted.words:
+        raise ValueError(
+            f"the model reads other words than it predicts, and one {VOCABULARY_FILE} cannot store "
+            f"both: `keep_softmax=False` leaves the softmax out"
+        )
+    if read is not None:
+        return vocab_content(read)
+    with named_errors("the softmax, which `keep_softmax=False` leaves out"):
+        return vocab_content(predicted)
 
 
 def _vocabulary_of(

@@ -60,6 +60,8 @@ def convert(
     else:
         bundle = ModelBundle(read_cove(user_path(source), vectors))
     bundle.lang = lang or bundle.lang
+    if not keep_softmax:
+        bundle.prediction = None
     chosen.check(bundle)
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
     bundle.provenance = _patched(known, provenance or {})

@@ -68,7 +68,7 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
         described = self._described.get(name)
         if described is None:
             return None
-        what = f"{self.source}: dataset '{name}'"
+        what = f"{self.source}: dataset {shortened(name)}"
         if not described.is_inside:
             raise ValueError(f"{what} is in another file, or packed otherwise than by gzip")
         if not described.is_float:
@@ -171,7 +171,7 @@ def _check_chunks(dataset: h5py.Dataset, chunk_bytes: int) -> None:
         unpacking = zlib.decompressobj()
         n_bytes = 0 if mask else len(unpacking.decompress(packed, chunk_bytes + _CHECKSUM + 1))
         if n_bytes > chunk_bytes + _CHECKSUM:
-            raise ValueError(f"a chunk of '{dataset.name}' holds more than it may")
+            raise ValueError(f"a chunk of {shortened(dataset.name)} holds more than it may")
 
 
 def _readable(source: object) -> AbstractContextManager[None]:

@@ -7,7 +7,7 @@ from typing import Optional, Protocol
 import numpy as np
 import torch
 
-from ..bilm.config import BiLMConfig
+from ..bilm.config import BiLMConfig, shortened
 from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.vocabulary import Vocabularies
@@ -79,8 +79,9 @@ def read_parameters(
     for name in stored:
         if name not in entries and name.startswith(accounted):
             raise ValueError(
-                f"{stored.source}: {stored.kind} {name!r} {stored.shape(name)} has no place in "
-                f"the model that {sizes_from} describes"
+                f"{stored.source}: {stored.kind} {shortened(name)} "
+                f"{shortened(stored.shape(name))} has no place in the model that {sizes_from} "
+                f"describes"
             )
     parameters = {}
     for entry in entries.values():
@@ -92,7 +93,7 @@ def read_parameters(
             )
         if shape != entry.shape:
             raise ValueError(
-                f"{what} has shape {shape}, by {sizes_from} it should be {entry.shape}"
+                f"{what} has shape {shortened(shape)}, by {sizes_from} it should be {entry.shape}"
             )
         values = stored.read(entry.name)
         if not np.isfinite(values).all():

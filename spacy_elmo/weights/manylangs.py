@@ -24,7 +24,7 @@ from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
 from .offloading import offload, open_files
 from .state_dict_file import StateDict, read_state_dict
-from .vocabulary_files import read_dic, write_dic
+from .vocabulary_files import dic_content, read_dic
 
 ENCODER_FILE = "encoder.pkl"
 TOKEN_ENCODER_FILE = "token_embedder.pkl"
@@ -121,6 +121,7 @@ class ManyLangs(Format):
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
         to_sizes(bundle.bilm.config)
+        _dictionaries(bundle.bilm)
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
@@ -136,10 +137,9 @@ class ManyLangs(Format):
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
         config = bundle.bilm.config
-        sizes = to_sizes(config)
+        sizes, dictionaries = to_sizes(config), _dictionaries(bundle.bilm)
         state = bundle.bilm.state_dict()
         parameters = {name: value.cpu().numpy() for name, value in state.items()}
-        vocabularies = bundle.bilm.encoder.indexer.vocabularies
         with atomic_folder(target) as folder:
             folder.mkdir()
             for file, layout in (
@@ -150,9 +150,8 @@ class ManyLangs(Format):
                 tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
                 with (folder / file).open("wb") as opened:  # for `full_disk` to know of it
                     torch.save(tensors, opened)
-            for name, vocabulary in zip(("char", "word"), vocabularies):
-                if vocabulary is not None:
-                    write_dic(vocabulary, folder / f"{name}.dic")
+            for name, content in dictionaries.items():
+                (folder / name).write_text(content, "utf8", newline="\n")
             srsly.write_json(folder / SIZES_FILE, sizes)
             settings = {"config_path": SIZES_FILE, "max_chars": None, PROVENANCE: bundle.provenance}
             srsly.write_json(folder / CONFIG_FILE, settings)
@@ -191,6 +190,12 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
         "classifier": {"name": "sampled_softmax", "n_samples": 8192},
         "dropout": 0.1,
     }
+
+
+def _dictionaries(bilm: BiLM) -> dict[str, str]:
+    """Return the content of each `.dic` by its name."""
+    named = zip(("char.dic", "word.dic"), bilm.indexer.vocabularies)
+    return {name: dic_content(words, name) for name, words in named if words is not None}
 
 
 def _stored_biases(bilm: BiLM) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

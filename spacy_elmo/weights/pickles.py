@@ -5,6 +5,7 @@ import zipfile
 from io import BytesIO
 from typing import BinaryIO, Optional
 
+from ..bilm.config import shortened
 from .archives import check_directory
 from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
 
@@ -76,8 +77,8 @@ def _check_pickle(stream: BytesIO) -> None:
         name = opcode.name
         _check_size(stream.tell())
         if name in _NAMING and not (name == "GLOBAL" and argument in _ALLOWED):
-            wanted = str(argument or name).replace(" ", ".")
-            raise Refused(f"its pickle asks for '{wanted}', of which no state dict is made")
+            wanted = shortened(str(argument or name).replace(" ", "."))
+            raise Refused(f"its pickle asks for {wanted}, of which no state dict is made")
         if name in _GETTING and argument not in shared:
             raise Refused("its pickle uses one object twice, which no state dict does")
         if name not in _PUTTING:

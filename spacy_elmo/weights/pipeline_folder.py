@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 
-from ..bilm.config import shortened
+from ..bilm.config import listed, shortened
 from ..files import atomic_folder
 from ..files.errors import named_errors
 from .archives import File, read_bytes, read_object
@@ -134,7 +134,7 @@ def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional
     lang, names, settings = _read_config(path / CONFIG_FILE, pipe)
     others = [name for name in names if name != pipe]
     if others:
-        extras.append(f"the other components ({', '.join(others)})")
+        extras.append(f"the other components ({listed(others)})")
     defaults, unnamed = _defaults()
     changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
     if changed:

@@ -16,7 +16,7 @@ from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
 from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_stream, atomic_write
-from ..files.errors import named_errors
+from ..files.errors import bounded, named_errors
 from .archives import File
 from .attribution import take_attribution
 from .bundle import ModelBundle
@@ -179,7 +179,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
             f"it was not written by spacy-elmo and cannot be read as a biLM"
         ) from None
     except (SafetensorError, ValueError, TypeError) as error:
-        raise ValueError(f"{source}: not a readable .safetensors file: {error}") from error
+        raise ValueError(f"{source}: not a readable .safetensors file: {bounded(error)}") from error
     if not isinstance(provenance, dict):
         raise ValueError(f"{source}: its provenance is no JSON object")
     with named_errors(source), on_meta_device():

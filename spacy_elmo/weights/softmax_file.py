@@ -12,7 +12,7 @@ from ..bilm.meta_device import on_meta_device
 from ..bilm.softmax import make_softmax
 from ..bilm.vocabulary import Vocabulary
 from ..files import atomic_write
-from ..files.errors import named_errors
+from ..files.errors import bounded, named_errors
 from .archives import File
 from .bundle import Prediction
 from .tensor_file import cast, read_file
@@ -101,6 +101,6 @@ def make_prediction(
     except RuntimeError as error:
         raise ValueError(
             f"{path}: does not fit the {len(vocabulary)} words of {words_of.name} and "
-            f"projection_dim {width}: {error}"
+            f"projection_dim {width}: {bounded(' '.join(str(error).split()))}"
         ) from error
     return softmax.eval().requires_grad_(False), vocabulary

@@ -7,6 +7,8 @@ from typing import Optional
 import numpy as np
 import torch
 
+from ..bilm.config import shortened
+from ..files.errors import bounded
 from .archives import Readable, opened
 from .pickles import Refused, check_pickles
 
@@ -29,7 +31,7 @@ class StateDict(dict[str, torch.Tensor]):
         tensor = self.get(name)
         if tensor is None:
             return None
-        what = f"{self.source}: tensor '{name}'"
+        what = f"{self.source}: tensor {shortened(name)}"
         if not tensor.is_floating_point():
             raise ValueError(f"{what} holds {tensor.dtype}, not floats")
         is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu"
@@ -73,4 +75,4 @@ def read_state_dict(file: Readable) -> StateDict:
 def without_advice(error: Exception) -> str:
     """RETURNS (str): One line of an error: PyTorch's advice is to read the file without care."""
     line = str(error).split("\n")[0].split(". ")[0]
-    return line if line and "eights" not in line else type(error).__name__
+    return bounded(line) if line and "eights" not in line else type(error).__name__

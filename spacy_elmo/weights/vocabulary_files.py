@@ -2,12 +2,12 @@
 
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
-from pathlib import Path
 from typing import Optional
 
-from ..bilm.vocabulary import InputVocabulary
+from ..bilm.config import listed
+from ..bilm.vocabulary import InputVocabulary, fits_a_line
 from ..files.errors import named_errors
 from .archives import File, read_bytes
 from .limits import LARGEST_LINE, SMALL
@@ -52,22 +52,27 @@ def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
     return _parse_dic(read_lines(file, n_rows), file, n_rows, tensor)
 
 
-def write_dic(vocabulary: InputVocabulary, path: Path) -> None:
-    """Write a `.dic`, by rising ids.
+def vocab_content(vocabulary: InputVocabulary) -> str:
+    """Make the content of a `vocab.txt`.
 
     vocabulary (InputVocabulary): The vocabulary.
-    path (Path): The file.
-    RAISES (ValueError): A token cannot stand in a line of it.
+    RETURNS (str): The content.
+    RAISES (ValueError): bilm-tf would read a word as another one, or not at all.
     """
-    # An id whose token has a later one, too, is never used: any such token will do.
-    last = vocabulary.strings[-1]
-    lines = [f"{last if s is None else s}\t{i}" for i, s in enumerate(vocabulary.strings)]
-    for row, token in enumerate(vocabulary.strings):
-        if token is not None and not _fits_dic(token):
-            raise ValueError(f"{path.name} has no place for the token {token!r} of id {row}")
-    if _parse_dic(lines, path, len(lines), "the embedding").strings != vocabulary.strings:
-        raise ValueError(f"{path.name} needs a token for every id, and the last one has none")
-    path.write_text("".join(f"{line}\n" for line in lines), "utf8", newline="\n")
+    words = _fitting(vocabulary, VOCABULARY_FILE, _fits_vocab)
+    return "".join(f"{word}\n" for word in words)
+
+
+def dic_content(vocabulary: InputVocabulary, name: str) -> str:
+    """Make the content of a `.dic`, by rising ids.
+
+    vocabulary (InputVocabulary): The vocabulary.
+    name (str): Name of the file, for the message.
+    RETURNS (str): The content.
+    RAISES (ValueError): ELMoForManyLangs would read a token as another one, or not at all.
+    """
+    tokens = _fitting(vocabulary, name, _fits_dic)
+    return "".join(f"{token}\t{i}\n" for i, token in enumerate(tokens))
 
 
 def read_lines(file: File, max_lines: int) -> list[str]:
@@ -105,12 +110,32 @@ def largest_text(n_strings: int) -> int:
     return SMALL + LARGEST_LINE * n_strings
 
 
+def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]) -> list[str]:
+    """Return a string for every id, each of which can stand in its file."""
+    strings = vocabulary.strings
+    wrong = [string for string in strings if string is not None and not fits(string)]
+    if wrong:
+        raise ValueError(
+            f"{name} cannot store {listed(list(map(repr, wrong)))}: they would be read as others. "
+            f"Convert to NAME.safetensors or a pipeline"
+        )
+    last = strings[-1]
+    if last is None:
+        raise ValueError(f"{name} needs a token for every id, and the last one has none")
+    # An id whose string has a later one, too, is never used: any such string will do.
+    return [last if string is None else string for string in strings]
+
+
+def _fits_vocab(word: str) -> bool:
+    return fits_a_line(word) and word == word.strip() and word != NO_WORD
+
+
 def _fits_dic(token: str) -> bool:
-    """Whether a token is read as what it is: white space around it is not, and half a
-    surrogate pair cannot be written."""
-    is_utf8 = not any("\ud800" <= c <= "\udfff" for c in token)
-    is_stripped = token == WHITE_SPACE or (token != "" and token == token.lstrip())
-    return is_utf8 and is_stripped and not set(token) & {"\t", "\n"}
+    # For ELMoForManyLangs lines end where they do for `str.splitlines`, and a token has no white
+    # space at its beginning.
+    is_stripped = token == WHITE_SPACE or token == token.lstrip()
+    is_line = token.splitlines() == [token] and "\t" not in token
+    return fits_a_line(token) and is_stripped and is_line
 
 
 def _parse_dic(lines: Sequence[str], file: File, n_rows: int, tensor: str) -> InputVocabulary:

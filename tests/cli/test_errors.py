@@ -1,5 +1,6 @@
 """What all commands have in common."""
 
+import logging
 import os
 import sys
 import warnings
@@ -58,12 +59,30 @@ def test_a_line_and_a_status(error, status):
     assert "\n" not in result.output.strip()
 
 
-def test_verbose_lets_the_error_through():
-    error = ValueError("oh")
+def test_verbose_shows_where_the_error_comes_from():
+    error = OwnStatus("oh\x1b[2J")
     result = CliRunner().invoke(fail(error), ["3", "--name", "y", "--verbose"])
-    assert result.exception is error
+    assert result.exit_code == 7
+    assert "test_errors.py" in result.stderr
+    assert r"OwnStatus: oh\x1b[2J" in result.stderr
+    assert "\x1b[2J" not in result.output
     result = CliRunner().invoke(fail(error), ["3", "--name", "y"])  # the next one has none
-    assert isinstance(result.exception, SystemExit)
+    assert (result.exit_code, result.stderr) == (7, "")
+
+
+def test_logs_and_warnings_are_printable(caplog):
+    def run() -> None:
+        """Log."""
+        logging.getLogger("spacy").warning("%s is 5 %% full", "a\x1b[2J")
+        warnings.warn("b\x1b[2J", stacklevel=1)
+
+    other = typer.Typer()
+    other.command()(command(run))
+    filters = list(logging.getLogger("spacy").filters)
+    result = CliRunner().invoke(other, [])
+    assert caplog.messages == [r"a\x1b[2J is 5 % full"]
+    assert r"b\x1b[2J" in result.stderr
+    assert logging.getLogger("spacy").filters == filters
 
 
 def test_warnings_are_lines_beside_the_output():

@@ -3,12 +3,17 @@ from functools import partial
 
 import numpy as np
 import pytest
+import srsly
 import torch
+from safetensors.torch import save
 from thinc.api import Adam, Model
 from torch import nn
 
 from spacy_elmo.tasks.bcn import build_bcn
+from spacy_elmo.tasks.bidaf import build_bidaf
 from spacy_elmo.tasks.birnn import build_birnn
+from spacy_elmo.tasks.coref_model import build_coref
+from spacy_elmo.tasks.esim import build_esim
 from spacy_elmo.tasks.highway_lstm import build_highway_lstm
 from spacy_elmo.tasks.lockstep import GRUSteps
 from spacy_elmo.tasks.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
@@ -102,6 +107,74 @@ def test_bytes_make_the_module_again(model, inputs):
         np.testing.assert_array_equal(got, wanted)
     empty = Model("two_linear", forward, shims=[ModuleShim(TwoLinear)])
     assert get_module_shim(empty).from_bytes(get_module_shim(empty).to_bytes()) is not None
+
+
+def architectures():
+    """Every layer of the tasks that holds a PyTorch module, and the sizes that it is made of."""
+    none = Model("none", forward)
+    pairs = {"tok2vec": none, "width": 4, "max_batch_tokens": 9}
+    return [
+        (build_birnn(4), {"nI": 3, "nO": 4}),
+        (build_birnn(4, cell="gru"), {"nI": 3, "nO": 4}),
+        (build_bcn(none, maxout_widths=[3, 2]), {"nI": 3, "nE": 2, "nO": 2}),
+        (build_esim(**pairs), {"nI": 3, "nE": 0, "nO": 2}),
+        (build_bidaf(**pairs), {"nI": 3, "nE": 1}),
+        (build_coref(none, hidden_width=3, encoder_width=4).get_ref("head"), {"nI": 3}),
+    ]
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_saved_sizes_are_compared_before_there_is_memory_for_them(number):
+    """With these, a module of its own would need terabytes."""
+    model, sizes = architectures()[number]
+    shim = get_module_shim(model)
+    shim.create(**sizes)
+    saved = shim.to_bytes()
+    before = {name: value.clone() for name, value in shim.module.state_dict().items()}
+    after = shim.from_bytes(saved).module.state_dict()
+    assert list(after) == list(before)
+    for name, value in after.items():
+        assert torch.equal(value, before[name])
+    assert all(value.requires_grad for value in shim.module.parameters())
+    message = srsly.msgpack_loads(saved)
+    for name in sizes:
+        for size in (10**12, 2**62, -1, 2.5, "9"):
+            data = srsly.msgpack_dumps({**message, "config": {**sizes, name: size}})
+            with pytest.raises(ValueError, match=f"task's model.*{name}"):
+                shim.from_bytes(data)
+    assert shim.cfg == sizes
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"config": {"nI": 3, "hidden_depth": 10**9}}, "'hidden_depth' cannot be one of its sizes"),
+        ({"config": {"nI": 3, "nO": 3}}, "nO"),
+        ({"config": {}}, "nI"),
+        ({"config": 3}, "no sizes"),
+        ({"state": 10**11}, "{'nI': 3}"),
+        ({"state": b"\xff" * 64}, "{'nI': 3}"),
+        ({"state": save({})}, "SpanRanker: tensor 'encoder.rnn.weight_ih_l0' is missing"),
+        ({"state": save({"x": torch.zeros(2)})}, r"SpanRanker: tensor 'x' \(2,\) has no place"),
+    ],
+)
+def test_what_is_saved_otherwise_is_refused(changes, named):
+    shim = get_module_shim(build_coref(Model("none", forward), hidden_width=3).get_ref("head"))
+    shim.create(nI=3)
+    message = srsly.msgpack_loads(shim.to_bytes())
+    with pytest.raises(ValueError, match=named):
+        shim.from_bytes(srsly.msgpack_dumps({**message, **changes}))
+
+
+def test_settings_that_do_not_go_with_what_is_saved():
+    """As where somebody changes a size in config.cfg."""
+    shims = [
+        get_module_shim(build_coref(Model("none", forward), hidden_width=width).get_ref("head"))
+        for width in (3, 10**9)
+    ]
+    shims[0].create(nI=3)
+    with pytest.raises(ValueError, match=r"'mention.0.weight' has shape \(3, .*by the config"):
+        shims[1].from_bytes(shims[0].to_bytes())
 
 
 def test_averages_of_the_optimizer_are_used_and_put_back(model, inputs):

@@ -202,6 +202,17 @@ def test_what_is_not_there(folder, url):
         open_corpus("nothing://bucket")
 
 
+def test_blocks_for_which_there_is_no_memory(folder, url):
+    manifest = manifest_of(folder)
+    manifest["blocks"]["size"] = 10**14
+    manifest.pop("checksum", None)
+    fsspec.filesystem("memory").pipe_file(
+        "/bucket/corpus/manifest.json", json.dumps(manifest).encode()
+    )
+    with pytest.raises(ValueError, match=r"tokens-.*: blocks of 100,000,000,000,000 tokens"):
+        open_corpus(url)
+
+
 def test_of_an_earlier_version(folder, tmp_path):
     """From a disk it is read as ever."""
     manifest = manifest_of(folder)

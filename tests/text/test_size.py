@@ -1,5 +1,6 @@
 import gzip
 import json
+import tracemalloc
 
 import pytest
 
@@ -40,6 +41,16 @@ def test_compressed_file_of_several_parts(folder):
     parts = [gzip.compress(line.encode()) for line in ("a b c\n", "d e\n", "f\n")]
     (folder / "parts.txt.gz").write_bytes(b"".join(parts))
     assert estimate_tokens(folder / "parts.txt.gz") == 6
+
+
+def test_parts_that_would_fill_the_memory(folder):
+    part = gzip.compress(b"x" * 2**20, mtime=0)
+    (folder / "parts.txt.gz").write_bytes(part * 300)
+    tracemalloc.start()
+    estimate_tokens(folder / "parts.txt.gz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * text_size.LARGEST_RATIO * text_size.SAMPLE
 
 
 def test_many_files(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """ELMoForManyLangs' folders, written: what `convert` makes of models with such an encoder."""
 
+import codecs
 import json
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.formats import read_bundle
 from spacy_elmo.weights.pipeline_folder import PipelineFolder
-from spacy_elmo.weights.vocabulary_files import read_dic, write_dic
+from spacy_elmo.weights.vocabulary_files import dic_content, read_dic
 
 import reference_manylangs as reference
 from conversions import assert_same_vectors
@@ -58,9 +59,10 @@ def state_dicts(folder):
 def dictionary(path):
     """As the original program reads it."""
     entries = {}
-    for line in path.read_text("utf8").split("\n")[:-1]:
-        token, _, number = line.strip().rpartition("\t")
-        entries[token or "\u3000"] = int(number)
+    with codecs.open(str(path), "r", encoding="utf-8") as lines:
+        for line in lines:
+            token, _, number = line.strip().rpartition("\t")
+            entries[token or "\u3000"] = int(number)
     return entries
 
 
@@ -180,14 +182,22 @@ def test_half_precision(tmp_path, source):
 def test_dictionaries(tmp_path):
     path = tmp_path / "word.dic"
     strings = ["<oov>", "\u3000", None, "a b", "naïve ", "😀", None, "5", "a"]
-    write_dic(InputVocabulary(strings), path)
+    path.write_text(dic_content(InputVocabulary(strings), path.name), "utf8")
     assert list(read_dic(path, 9, "x").strings) == strings
     entries = dictionary(path)
     assert entries == {s: i for i, s in enumerate(strings) if s is not None}
-    for token in (" a", "a\tb", "a\nb", "", "\u00a0", "half\ud800"):
-        check_refused(lambda: write_dic(InputVocabulary(["<oov>", token]), path), "word.dic")  # noqa: B023
-    check_refused(lambda: write_dic(InputVocabulary(["a", None]), path), "last one has none")
-    assert dictionary(path) == entries
+    wrong = [" a", "a\tb", "a\nb", "", "\u00a0", "half\ud800", "a\rb", "a\u2028b", "a\x85"]
+    for token in wrong:
+        vocabulary = InputVocabulary(["<oov>", token])
+        check_refused(lambda: dic_content(vocabulary, "word.dic"), "word.dic", repr(token))  # noqa: B023
+    check_refused(
+        lambda: dic_content(InputVocabulary(["<oov>", *wrong]), "word.dic"),
+        *map(repr, wrong[:5]),
+        ", 4 others",
+    )
+    check_refused(
+        lambda: dic_content(InputVocabulary(["a", None]), "word.dic"), "last one has none"
+    )
 
 
 # What is there already
@@ -214,7 +224,7 @@ def test_what_fails_leaves_nothing(tmp_path, source, monkeypatch):
     def fail(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr(manylangs, "write_dic", fail)
+    monkeypatch.setattr(manylangs.srsly, "write_json", fail)
     for target in ("b", "new"):
         with pytest.raises(OSError, match="disk full"):
             to_manylangs(source, tmp_path / target, force=True)

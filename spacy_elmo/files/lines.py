@@ -1,0 +1,32 @@
+"""Lines of text files, gzipped or not."""
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+MAX_LINE = 1 << 24  # bytes of a line; it has to fit into memory some times over
+
+
+def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Read the lines of a file, one at a time: a few megabytes of gzip can hold a line that fills
+    the memory.
+
+    file (Path): The file; one whose name ends in `.gz` is unpacked.
+    YIELDS (Tuple[int, bytes]): The number of a line, from 1, and the line with its end.
+    RAISES (ValueError): A line is longer than `MAX_LINE`, or the gzip file is not whole.
+    """
+    opener = gzip.open if file.suffix == ".gz" else open
+    number = 0
+    try:
+        with opener(file, "rb") as stream:
+            for number, line in enumerate(iter(partial(stream.readline, MAX_LINE + 1), b""), 1):
+                if len(line) > MAX_LINE:
+                    raise ValueError(
+                        f"{file}, line {number}: a line of more than {MAX_LINE:,} bytes"
+                    )
+                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{file}, after line {number}: not a whole gzip file: {error}") from error

@@ -1,0 +1,103 @@
+"""Escape sequences in models, texts and names of files, which commands print."""
+
+import json
+import os
+import re
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+import srsly
+
+from spacy_elmo.bilm.softmax import LanguageModelSoftmax
+from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.language_model.model import LanguageModel, save_model
+
+from commands import run_elmo
+from models import tiny_bilm
+
+# Clears the screen, sets its title, goes to the beginning of the line, turns the direction.
+NASTY = "x\x1b[2J\x1b]0;t\x07\x9b2J\u202ey"
+FILE = NASTY + os.fsdecode(b"\xff")  # a name that is no UTF-8
+COLORS = re.compile(r"\x1b\[[0-9;]*m")  # of the printer's own
+
+
+def shown_by(*arguments, status=0):
+    result = run_elmo(*arguments, status=status)
+    shown = COLORS.sub("", result.output)
+    for character in "\x1b\x07\x9b\u202e\udcff":
+        assert character not in shown, ascii(shown)
+    return "".join(shown.split())
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """A language model whose words, provenance and folder's name have them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    words = ["<S>", "</S>", "<UNK>", "cat", NASTY, "sat"]
+    softmax = LanguageModelSoftmax(n_words=len(words), width=5)
+    nasty = {"name": NASTY, NASTY: {NASTY: [NASTY, 1]}, "licence": NASTY, "attribution": NASTY}
+    save_model(
+        LanguageModel(tiny_bilm(), softmax, Vocabulary(words)),
+        tmp_path / FILE,
+        lang="en",
+        provenance=nasty,
+    )
+    (tmp_path / f"{FILE}.txt").write_text(f"the cat sat\na {NASTY} sat\n", "utf8")
+    return FILE
+
+
+ESCAPED = r"x\x1b[2J\x1b]0;t\x07\x9b2J\u202ey"
+
+
+def test_info(model):
+    assert shown_by("info", model).count(ESCAPED) >= 6
+    assert ESCAPED in shown_by("info", f"{NASTY}-is-none", status=1)
+
+
+def test_neighbors_and_substitutes(model):
+    asked = ("--sentence", f"the {NASTY} sat", "--token", NASTY)
+    assert shown_by("neighbors", model, f"{FILE}.txt", *asked).count(ESCAPED) >= 3
+    assert shown_by("substitutes", model, *asked, "-n", 6).count(ESCAPED) >= 2
+    assert ESCAPED in shown_by(
+        "neighbors", model, f"{FILE}.txt", *asked[:3], "is-not-there", status=1
+    )
+
+
+def test_sample_and_perplexity(model):
+    assert ESCAPED in shown_by("sample", model, "--n", 20, "--max-tokens", 20)
+    shown_by("perplexity", model, f"{FILE}.txt")
+
+
+def test_outputs_and_inputs(model, tmp_path):
+    assert ESCAPED in shown_by("convert", model, f"{FILE}.safetensors")
+    assert ESCAPED in shown_by("convert", model, f"{FILE}.safetensors", status=1)
+    assert ESCAPED in shown_by("embed", model, f"{FILE}.txt", f"{FILE}.npz")
+    assert ESCAPED in shown_by("corpus", f"{FILE}.txt", f"{FILE}-corpus", "--min-count", 1)
+    (tmp_path / f"{FILE}.jsonl").write_bytes(b'{"tokens": ["a"]}\n{\n')
+    shown_by("corpus", f"{FILE}.jsonl", f"{FILE}-other")
+
+
+def test_what_is_in_files_of_weights(model, tmp_path):
+    run_elmo("convert", model, "weights.hdf5", "--no-softmax")
+    with h5py.File("weights.hdf5", "a") as file:
+        file[f"more/{NASTY}"] = np.zeros(2)
+    assert ESCAPED in shown_by("info", "weights.hdf5")
+    assert ESCAPED in shown_by("convert", "weights.hdf5", "b.safetensors", status=3)
+    with h5py.File("weights.hdf5", "a") as file:
+        file[f"CNN/{NASTY}"] = np.zeros(2)
+    assert r"\x1b[2J" in shown_by("info", "weights.hdf5", status=1)
+    options = srsly.read_json("options.json")
+    srsly.write_json("options.json", {**options, "lstm": {**options["lstm"], "dim": NASTY}})
+    assert r"\x1b[2J" in shown_by("info", "weights.hdf5", status=1)
+
+
+def test_other_components_of_a_pipeline(model, tmp_path):
+    shutil.copytree(tmp_path / model, tmp_path / "other")
+    file = tmp_path / "other" / "config.cfg"
+    config = file.read_text("utf8")
+    names = json.dumps(["elmo", NASTY])
+    file.write_text(config.replace('pipeline = ["elmo"]', f"pipeline = {names}"), "utf8")
+    assert ESCAPED in shown_by("info", "other").partition("also")[2]
