@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Union
+from typing import Any, Optional, Union
 
-from ..files import atomic_write, by_its_name, process_name, put_on_disk
+from ..files import atomic_write, by_its_name, checksum, process_name, put_on_disk
 from ..files.remote import RemoteFile, is_url, reading
 
 UNFINISHED = ".tmp"
@@ -67,6 +67,17 @@ class LocalFolder:
                 raise
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+    def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
+        """Compare a file or folder with what it was when it was written.
+
+        name (str): Its name.
+        files (dict): What `describe_files` returned then.
+        RETURNS (Optional[str]): How it differs; None if it does not.
+        """
+        if describe_files(self.path / name) == files:
+            return None
+        return "its checksum is wrong: it was changed or damaged"
 
     def delete(self, name: str) -> None:
         """Delete a file or folder, if it is there."""
@@ -127,6 +138,19 @@ class RemoteFolder:
             with self._writing(name):
                 self._put(Path(place, name), name)
 
+    def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
+        """Compare the size of a file with what it was when it was written. To compare its
+        checksum, all of it would have to be fetched.
+
+        name (str): Its name.
+        files (dict): What `describe_files` returned then.
+        RETURNS (Optional[str]): How it differs; None if it does not.
+        RAISES (ValueError): It cannot be read.
+        """
+        expected = sum(about["size"] for about in files.values())
+        size = RemoteFile.join(self.url, name).size()
+        return None if size == expected else f"it has {size:,} bytes, not {expected:,}"
+
     def delete(self, name: str) -> None:
         """Delete a file, if it is there."""
         with self._writing(name), suppress(FileNotFoundError):
@@ -175,6 +199,15 @@ Folder = Union[LocalFolder, RemoteFolder]
 def open_folder(given: Union[str, Path]) -> Folder:
     """RETURNS (Union[LocalFolder, RemoteFolder]): What a path or URL means."""
     return RemoteFolder(str(given)) if is_url(given) else LocalFolder(Path(given))
+
+
+def describe_files(path: Path) -> dict[str, Any]:
+    """RETURNS (dict): Size and checksum of a file, "."; or of the files of a folder, by name."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return {
+        file.relative_to(path).as_posix(): {"size": file.stat().st_size, "sha256": checksum(file)}
+        for file in files
+    }
 
 
 def unfinished_name(name: str) -> str:

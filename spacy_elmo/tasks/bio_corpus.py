@@ -9,10 +9,11 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
+from ..files.schema import Schema, String
 from ..registry import registry
 from .bio import parse_bio
 from .naming import name_of
-from .schema import Schema, String, Words
+from .schema import Words
 from .sentences import copy_tokens, make_sentence, read_docs
 
 SCHEMA = Schema(

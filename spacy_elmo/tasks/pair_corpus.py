@@ -9,10 +9,11 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
+from ..files.schema import Schema, String
 from ..registry import registry
 from .naming import name_of
 from .pairs import ENTAILMENT, copy_pair, make_pair, read_halves
-from .schema import Schema, String, Text
+from .schema import Text
 from .sentences import read_lines
 
 Reader = Callable[[Language], Iterator[Example]]

@@ -73,6 +73,24 @@ def test_a_part_that_was_damaged(tmp_path, monkeypatch):
     assert_same_text(corpus, load_text(tmp_path / "a.txt"))
 
 
+def test_a_part_under_the_name_of_another(tmp_path, monkeypatch):
+    """It is made again, and so is one whose summary is not as it should be."""
+    (tmp_path / "a.txt").write_text(random_text(60), "utf8")
+    merge_parts = prepare_module.merge_parts
+    monkeypatch.setattr(prepare_module, "merge_parts", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
+    first, second, third, fourth, *_ = sorted((tmp_path / "out" / "unfinished").glob("*.npz"))
+    second.write_bytes(first.read_bytes())
+    for path, summary in ((third, "[3]"), (fourth, "[" * 100_000)):
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file}
+        np.savez(path, **{**arrays, "summary": np.frombuffer(summary.encode(), "uint8")})
+    monkeypatch.setattr(prepare_module, "merge_parts", merge_parts)
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
+    assert_same_text(corpus, load_text(tmp_path / "a.txt"))
+
+
 def test_parts_of_other_settings_are_not_used(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("I don't. You do.\n", "utf8")
     monkeypatch.setattr(prepare_module, "merge_parts", lambda *_, **__: 1 / 0)
