@@ -1,9 +1,7 @@
-"""Killed at any point and resumed: the same bytes as of a run that was left alone."""
+"""What a run finds that goes on with another, and what it refuses."""
 
-import json
 import os
 import shutil
-import sys
 from collections import namedtuple
 from pathlib import Path
 
@@ -17,38 +15,7 @@ from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.workplace import Workplace
 from spacy_elmo.files import lock
 
-from commands import run_python
-from written_vectors import FORMATS, SENTENCES, read
-
-HELPERS = Path(__file__).resolve().parents[1] / "helpers"
-
-
-def bytes_of(path):
-    return content(path) if path.is_dir() else path.read_bytes()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
-@pytest.mark.parametrize(
-    ("n_sentences", "n_kills"),
-    [(300, 1), pytest.param(2000, 20, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
-)
-def test_killed(folder, tiny_weights, n_sentences, n_kills):
-    (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
-    settings = {
-        "model": str(tiny_weights),
-        "inputs": "text.txt",
-        "layers": "all",
-        "batch_tokens": 200,
-    }
-    script = (HELPERS / "killed_embedding.py", json.dumps(settings), n_kills, *FORMATS)
-    printed = run_python(*script, cwd=folder)
-    for format, line in zip(FORMATS, printed.splitlines(), strict=True):
-        phases = json.loads(line)
-        assert phases["embedding"] and phases["writing"], phases
-        killed, alone = (folder / f"{format}-{name}" for name in ("killed", "alone"))
-        assert bytes_of(killed) == bytes_of(alone)
-        assert len(read(format, killed)) == n_sentences
-    assert len(list(folder.iterdir())) == 1 + 2 * len(FORMATS)  # nothing is left over
+from written_vectors import SENTENCES, read
 
 
 class Stop(Exception):

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import fsspec
@@ -24,12 +23,10 @@ from spacy_elmo.export.pieces import Piece
 from spacy_elmo.export.plan import make_plan
 from spacy_elmo.export.sharding import embed_shards
 
-from commands import run_python
 from models import tiny_bilm
 from written_vectors import CONLLU, TEXT
 
 ATOL = 2e-5
-HELPERS = Path(__file__).resolve().parents[1] / "helpers"
 
 
 def shards_of(folder):
@@ -309,34 +306,6 @@ def test_input_that_goes(folder):
     (folder / "x.txt").unlink()
     with pytest.raises(ValueError, match=r"x\.txt cannot be read: .*No such file"):
         piece.open()
-
-
-def check_killed(folder, weights, n_sentences, n_kills, **settings):
-    (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
-    settings = {"model": str(weights), "inputs": "text.txt", "batch_tokens": 100, **settings}
-    script = (HELPERS / "killed_sharding.py", json.dumps(settings), n_kills, "out")
-    printed = run_python(*script, cwd=folder)
-    found = json.loads(printed.splitlines()[-1])
-    assert any(0 < n < settings["shards"] for n in found), printed
-    assert content(folder / "out") == content(folder / "out-alone")
-    assert len(table_of(folder / "out")) == n_sentences
-
-
-needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="forks, kills, and reads /proc")
-
-
-@needs_linux
-def test_killed(folder, tiny_weights):
-    check_killed(folder, tiny_weights, n_sentences=300, n_kills=2, shards=20)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("workers", "n_kills"), [(1, 10), (2, 20)])
-@needs_linux
-def test_killed_often(folder, tiny_weights, workers, n_kills):
-    """Of two side by side each is killed ten times."""
-    check_killed(folder, tiny_weights, 2000, n_kills=n_kills, shards=1000, workers=workers)
 
 
 def test_local_workers(shard, monkeypatch):
