@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Union
+from typing import Any, Optional, Union
 
-from ..files import WHOLE, atomic_write, delete_ours, publish, put_on_disk, temporary_folder
+from ..files import (
+    WHOLE,
+    atomic_write,
+    checksum,
+    delete_ours,
+    publish,
+    put_on_disk,
+    temporary_folder,
+)
 from ..files.remote import RemoteFile, is_url, reading
 from ..files.unfinished import temporary_name
 
@@ -61,6 +69,17 @@ class LocalFolder:
         except OSError:
             if not path.exists():  # else another process has made it, and may have swept
                 raise
+
+    def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
+        """Compare a file or folder with what it was when it was written.
+
+        name (str): Its name.
+        files (dict): What `describe_files` returned then.
+        RETURNS (Optional[str]): How it differs; None if it does not.
+        """
+        if describe_files(self.path / name) == files:
+            return None
+        return "its checksum is wrong: it was changed or damaged"
 
     def delete(self, name: str) -> None:
         """Delete what `writing` has left unfinished."""
@@ -118,6 +137,19 @@ class RemoteFolder:
             with self._writing(name):
                 self._put(Path(place, name), name)
 
+    def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
+        """Compare the size of a file with what it was when it was written. To compare its
+        checksum, all of it would have to be fetched.
+
+        name (str): Its name.
+        files (dict): What `describe_files` returned then.
+        RETURNS (Optional[str]): How it differs; None if it does not.
+        RAISES (ValueError): It cannot be read.
+        """
+        expected = sum(about["size"] for about in files.values())
+        size = RemoteFile.join(self.url, name).size()
+        return None if size == expected else f"it has {size:,} bytes, not {expected:,}"
+
     def delete(self, name: str) -> None:
         """Delete what `writing` has left unfinished, if it is there."""
         with self._writing(name), suppress(FileNotFoundError):
@@ -166,3 +198,12 @@ Folder = Union[LocalFolder, RemoteFolder]
 def open_folder(given: Union[str, Path]) -> Folder:
     """RETURNS (Union[LocalFolder, RemoteFolder]): What a path or URL means."""
     return RemoteFolder(str(given)) if is_url(given) else LocalFolder(Path(given))
+
+
+def describe_files(path: Path) -> dict[str, Any]:
+    """RETURNS (dict): Size and checksum of a file, "."; or of the files of a folder, by name."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return {
+        file.relative_to(path).as_posix(): {"size": file.stat().st_size, "sha256": checksum(file)}
+        for file in files
+    }

@@ -110,9 +110,11 @@ def read_entries(
     max_tokens (int): Most tokens of an entry.
     progress (Callable[[int], object]): Told how many bytes more were read.
     YIELDS (Entry): An entry.
-    RAISES (ValueError): A file cannot be read, or an entry is too long.
+    RAISES (ValueError): A file cannot be read, an entry is too long, or a part holds more or
+        fewer entries than were planned.
     """
     for file in files:
+        n_read = 0
         if file.name.endswith(DOCBIN):
             entries = read_docbin(file, maker, progress)
         elif file.name.endswith(PARQUET):
@@ -128,6 +130,7 @@ def read_entries(
         else:
             entries = read_text(file, maker if tokenize else None, progress)
         for number, entry in enumerate(entries):
+            n_read += 1
             if len(entry) > max_tokens:
                 raise ValueError(
                     f"{file}: a sentence or Doc has {len(entry):,} tokens (number {number}, from "
@@ -135,3 +138,8 @@ def read_entries(
                     f"memory. Split it, or allow more: `max_tokens={len(entry)}`"
                 )
             yield maker.keep(entry)
+        if file.entries not in (None, n_read):
+            raise ValueError(
+                f"{file}: the part from byte {file.start:,} on holds {n_read:,} entries, and was "
+                f"planned with {file.entries:,}"
+            )

@@ -97,10 +97,10 @@ def embed_files(
     }
     if resume and output.exists():
         found = OUTPUTS[format].read_settings(output)
-        counts = Counts(found.pop("entries", 0), found.pop("tokens", 0))
-        if found == settings:
+        written = [found.pop(name, None) for name in ("entries", "tokens")]
+        if found == settings and all(type(number) is int for number in written):
             workplace.delete()
-            return counts
+            return Counts(*written)
         may_replace = workplace.is_begun and workplace.read_manifest()["force"]
         check_room(output, format, force or may_replace)
     try:
@@ -110,7 +110,7 @@ def embed_files(
             read = partial(
                 read_entries, pieces, maker, tokenize=tokenize, column=column, max_tokens=max_tokens
             )
-            n_chunks, counts = _write_chunks(workplace, embedder, files, read)
+            n_chunks, counts = _write_chunks(workplace, embedder, files, read, settings)
             settings = {**settings, "entries": counts.entries, "tokens": counts.tokens}
             more = {"sentence_keys": True} if sentence_keys else {}
             _put_together(workplace, n_chunks, settings, index=sentence_index, **more)
@@ -166,16 +166,18 @@ def _write_chunks(
     embedder: Embedder,
     files: Sequence[Path],
     read: Callable[..., Iterator[Entry]],
+    settings: dict[str, Any],
 ) -> tuple[int, Counts]:
     """Embed what is not embedded yet. Where chunks end depends on the input alone."""
     stamps = [stamp(file) for file in files]
+    run = hashlib.sha256(json.dumps(settings).encode("ascii")).hexdigest()
     group_embedder, max_tokens = embedder.group_embedder(), embedder.group_tokens
     number, counts = 0, Counts()
     with progress_bar(sum(about["size"] for about in stamps), "Embedding", "B") as bar:
         groups = by_tokens(counts.of(read(progress=bar.update)), max_tokens, max_tokens)
         for number, group in enumerate(groups, 1):
             group_embedder.encode(group)
-            digest = _digest(group)
+            digest = _digest(run, number - 1, group)
             if not workplace.find_chunk(number - 1, digest):
                 workplace.write_chunk(number - 1, digest, group_embedder.embed(group))
     names = ", ".join(map(str, files[:5]))
@@ -187,8 +189,10 @@ def _write_chunks(
     return number, counts
 
 
-def _digest(group: list[Entry]) -> str:
-    content = json.dumps([[entry.words, entry.segments, *_places(entry)] for entry in group])
+def _digest(run: str, number: int, group: list[Entry]) -> str:
+    """Compute the digest of a chunk's run, number and tokens."""
+    tokens = [[entry.words, entry.segments, *_places(entry)] for entry in group]
+    content = json.dumps([run, number, tokens])
     return hashlib.blake2b(content.encode("ascii"), digest_size=16).hexdigest()
 
 

@@ -1,21 +1,58 @@
-"""A folder of shards: what is to be made, and what is there."""
+"""A folder of shards: what is to be made, and what is there.
+
+`_manifest.json` is the plan: settings, inputs, and the pieces of each shard with their checksums.
+Beside each shard `NAME` stands `_NAME.json`, its record: which plan it belongs to, and the sizes
+and checksums of its files. A record is written before its shard gets its name, so a shard without
+one, or with another checksum, has been changed or damaged."""
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, Optional
 
+from typing_extensions import NotRequired
+
+from ..files.schema import Integer, Natural, Positive, Schema, String, record, records, seal
 from ..files.unfinished import is_temporary
-from .folders import Folder
+from .folders import Folder, describe_files
 from .pieces import Piece
 from .plan import Plan
 from .workplace import check_settings
 
 # Readers of folders of Parquet pass over names that begin so, or with a dot.
 MANIFEST = "_manifest.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # Shards of version 1 have no checksums.
 ADVICE = "another folder"
+PIECE = {
+    "input": Natural,
+    "start": Natural,
+    "stop": Natural,
+    "sha256": String,
+    "first_line": Positive,
+    "entries": NotRequired[Positive],
+    "column": NotRequired[String],
+    "row_groups": NotRequired[tuple[Natural, Natural]],
+}
+PLAN = Schema(
+    {
+        "format_version": Integer,
+        "settings": dict[str, Any],
+        "inputs": records({"name": String, "size": Natural}),
+        "shards": list[records(PIECE)],  # type: ignore[misc]
+        "checksum": String,
+    }
+)
+RECORD = Schema(
+    {
+        "format_version": Integer,
+        "plan": String,
+        "shard": String,
+        "files": dict[str, record({"size": Natural, "sha256": String})],  # type: ignore[misc]
+        "checksum": String,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -26,11 +63,13 @@ class ShardFolder:
     folder (Folder): The folder.
     suffix (str): What the names of shards end in.
     plan (List[List[Tuple[int, Piece]]]): As `make_plan` makes it.
+    checksum (str): Checksum of the manifest.
     """
 
     folder: Folder
     suffix: str
     plan: Plan
+    checksum: str
 
     def name(self, number: int) -> str:
         """RETURNS (str): Name of a shard, by its number from 0."""
@@ -49,9 +88,44 @@ class ShardFolder:
         names = self.folder.names()
         for name in names:
             if is_temporary(name):
-                shard = name[1:][: len(self.name(0))]
+                shard = name.lstrip("._")[: len(self.name(0))]
                 if shard in names or MANIFEST in name:
                     self.folder.delete(name)
+
+
+def write_record(folder: Folder, name: str, plan: str, shard: Path) -> None:
+    """Write the record of a shard, before the shard gets its name.
+
+    folder (Folder): The folder.
+    name (str): The shard's name.
+    plan (str): Checksum of the manifest.
+    shard (Path): The file or folder that gets the name.
+    """
+    content = {"plan": plan, "shard": name, "files": describe_files(shard)}
+    sealed = seal({"format_version": FORMAT_VERSION, **content})
+    folder.write(_record_name(name), json.dumps(sealed, indent=1) + "\n")
+
+
+def find_problem(folder: Folder, name: str, plan: str) -> Optional[str]:
+    """Compare a shard with its record.
+
+    folder (Folder): The folder.
+    name (str): The name of a shard that is there.
+    plan (str): Checksum of the manifest.
+    RETURNS (Optional[str]): What is wrong; None if it is whole.
+    """
+    try:
+        content = RECORD.read_sealed(folder.read(_record_name(name)), FORMAT_VERSION)
+        if (content["plan"], content["shard"]) != (plan, name):
+            raise ValueError("it belongs to another shard")
+        problem = folder.compare(name, content["files"])
+    except (ValueError, OSError) as error:
+        problem = f"{_record_name(name)} cannot be used ({error})"
+    return problem and f"{problem}. Delete this shard, and the same call makes it again"
+
+
+def _record_name(name: str) -> str:
+    return f"_{name}.json"
 
 
 def open_shards(
@@ -77,7 +151,7 @@ def open_shards(
             raise ValueError(f"no sentence in {', '.join(map(str, sources[:5]))}")
         if not _is_begun(folder):  # another process may have made the same
             _write_manifest(folder, settings, sources, plan)
-    return ShardFolder(folder, suffix, _read_plan(folder, settings, sources))
+    return ShardFolder(folder, suffix, *_read_plan(folder, settings, sources))
 
 
 def _is_begun(folder: Folder) -> bool:
@@ -97,26 +171,24 @@ def _write_manifest(
         "inputs": [{"name": source.name, "size": source.size()} for source in sources],
         "shards": [[{"input": i, **_to_json(piece)} for i, piece in shard] for shard in plan],
     }
-    folder.write(MANIFEST, json.dumps(content, indent=1) + "\n")
+    folder.write(MANIFEST, json.dumps(seal(content), indent=1) + "\n")
 
 
-def _read_plan(folder: Folder, settings: dict[str, Any], sources: Sequence[Piece]) -> Plan:
-    """The plan, of the same input, which may stand elsewhere now."""
+def _read_plan(
+    folder: Folder, settings: dict[str, Any], sources: Sequence[Piece]
+) -> tuple[Plan, str]:
+    """Read the plan, whose input may be elsewhere now, and the checksum of the manifest."""
     try:
-        content = json.loads(folder.read(MANIFEST))
-        if content["format_version"] != FORMAT_VERSION:
-            raise ValueError(f"not of version {FORMAT_VERSION}, which this package reads")
-        check_settings(folder, dict(content["settings"]), settings, ADVICE)
-        inputs = [(about["name"], about["size"]) for about in content["inputs"]]
-        _check_inputs(folder, inputs, sources)
-        return [
-            [(about["input"], _from_json(about, sources)) for about in shard]
-            for shard in content["shards"]
-        ]
-    except (KeyError, TypeError, AttributeError, IndexError, json.JSONDecodeError) as error:
-        raise ValueError(
-            f"{folder}/{MANIFEST} is no manifest of shards: {error!r}. Give {ADVICE}"
-        ) from error
+        content = PLAN.read_sealed(folder.read(MANIFEST), FORMAT_VERSION)
+    except ValueError as error:
+        raise ValueError(f"{folder}/{MANIFEST} cannot be used: {error}. Give {ADVICE}") from error
+    check_settings(folder, content["settings"], settings, ADVICE)
+    _check_inputs(folder, [(about["name"], about["size"]) for about in content["inputs"]], sources)
+    plan = [
+        [(about["input"], _from_json(about, sources)) for about in shard]
+        for shard in content["shards"]
+    ]
+    return plan, content["checksum"]
 
 
 def _check_inputs(folder: Folder, known: list[tuple[str, int]], sources: Sequence[Piece]) -> None:

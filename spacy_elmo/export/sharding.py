@@ -21,7 +21,7 @@ from .outputs import OUTPUTS, check_format
 from .pieces import Piece
 from .plan import make_plan
 from .ray_workers import map_with_ray
-from .shard_folder import open_shards
+from .shard_folder import find_problem, open_shards, write_record
 from .workplace import check_settings
 
 SHOWN = 20  # shards that could not be made
@@ -32,6 +32,7 @@ class _Job:
     """What is the same for all shards."""
 
     folder: Folder
+    plan: str  # checksum of the manifest
     embedder: Embedder
     settings: dict[str, Any]
     max_tokens: int
@@ -57,8 +58,8 @@ def embed_shards(
     **options: Any,
 ) -> Counts:
     """Write the vectors of text to a folder, a file for each part of the text. Stopped at any
-    moment, the same call goes on: a shard that is there is done. Several processes may work on
-    one folder at once.
+    moment, the same call goes on: a shard that is there is done, if its checksum is right. Several
+    processes may work on one folder at once.
 
     model (str): As of `embed_files`.
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): As of `embed_files`; and URLs, as
@@ -79,7 +80,7 @@ def embed_shards(
     RETURNS (Counts): How much this call embedded.
     RAISES (ValueError): A setting is impossible, the model cannot be read, the folder is not
         ours or was begun with other settings; or, after all other shards were made, some input
-        could not be read or has changed.
+        could not be read or has changed, or a shard that was there is damaged.
     RAISES (ImportError): Ray is wanted, and not installed.
     RAISES (OSError): The disk is full, or a process was ended from outside.
     """
@@ -116,7 +117,8 @@ def embed_shards(
     all_shards = open_shards(folder, OUTPUTS[format].SUFFIXES[0], described, sources, plan)
     firsts, done = all_shards.firsts(), folder.names()
     mine = range(first, len(all_shards.plan), step)
-    job = _Job(folder, embedder, described, max_tokens, n_threads=None if workers == 1 else 1)
+    n_threads = None if workers == 1 else 1
+    job = _Job(folder, all_shards.checksum, embedder, described, max_tokens, n_threads)
     if workers == "ray":
         job = replace(job, embedder=replace(embedder, device="cuda" if gpus_per_worker else None))
     tasks = []
@@ -125,8 +127,11 @@ def embed_shards(
         if name not in done:
             tasks.append((name, (job, name, pieces, firsts[number] if firsts else None)))
     counts, failed = Counts(), []
-    n_done = len(mine) - len(tasks)
-    with full_disk(output), progress_bar(len(mine), "Shards", "shard", initial=n_done) as bar:
+    with full_disk(output), progress_bar(len(mine), "Shards", "shard") as bar:
+        for name in sorted(done & {all_shards.name(number) for number in mine}):
+            if problem := find_problem(folder, name, all_shards.checksum):
+                failed.append(f"{name}: {problem}")
+            bar.update()
         for name, result in call(_make_shard, tasks):
             if isinstance(result, str):
                 failed.append(f"{name}: {result}")
@@ -137,9 +142,8 @@ def embed_shards(
     if failed:
         more = f"\nand {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
         raise ValueError(
-            f"{len(failed):,} of {len(mine):,} shards could not be made; the others are there\n"
-            + "\n".join(sorted(failed)[:SHOWN])
-            + more
+            f"{len(failed):,} of {len(mine):,} shards could not be made or are damaged; the "
+            f"others are there\n" + "\n".join(sorted(failed)[:SHOWN]) + more
         )
     if len(tasks) == len(all_shards.plan):
         warn_of_nothing(embedder, counts)
@@ -199,6 +203,7 @@ def _make_shard(
                 first=first or 0,
                 **more,
             )
+            write_record(job.folder, name, job.plan, whole)
     except ValueError as error:
         return str(error)
     return counts

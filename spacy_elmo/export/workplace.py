@@ -1,10 +1,12 @@
 """Where an unfinished run keeps what it has, so that another can go on with it."""
 
 import errno
+import hashlib
 import json
 import math
 import os
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,14 +26,28 @@ from ..files import (
     put_on_disk,
     replace_folder,
 )
+from ..files.checksum import BLOCK
+from ..files.schema import Boolean, Integer, Schema, String, seal
 from ..files.unfinished import delete
 from .entries import Embedded
+
+FORMAT_VERSION = 2  # Chunks of version 1 have no checksums.
+MANIFEST = Schema(
+    {
+        "format_version": Integer,
+        "settings": dict[str, Any],
+        "force": Boolean,
+        "checksum": String,
+    }
+)
+CHECKSUM = 64  # bytes at the end of a chunk: SHA-256 of the others, in hexadecimal
 
 
 class Workplace:
     """The folder `OUTPUT.part`, which carries the marker of this package: `manifest.json`, the
     settings; `chunks`, entries with their vectors, some thousand tokens a file; `whole`, the
-    output while it is put together. Every file but the last takes its name when it is whole.
+    output while it is put together. Every file but the last takes its name when it is whole. A
+    chunk is the digest of what it was made of, a line; its entries; and the checksum of both.
 
     output (Path): The output.
     """
@@ -71,32 +87,39 @@ class Workplace:
 
     def read_manifest(self) -> dict[str, Any]:
         """RETURNS (dict): The manifest.
-        RAISES (ValueError): It is broken."""
+        RAISES (ValueError): It is broken, or of another version."""
         try:
-            manifest: dict[str, Any] = json.loads(self._manifest.read_bytes())
-            manifest["settings"].items(), manifest["force"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self._manifest} is broken; `force=True` begins anew") from error
-        return manifest
+            return MANIFEST.read_sealed(self._manifest.read_bytes(), FORMAT_VERSION)
+        except ValueError as error:
+            raise ValueError(
+                f"{self._manifest} cannot be resumed: {error}. Begin again with `force=True`"
+            ) from error
 
     def begin(self, manifest: dict[str, Any]) -> None:
-        """Throw away what is there, and write the manifest."""
+        """Throw away what is there, and write the manifest.
+
+        manifest (dict): `settings`, and `force`: whether an output may be replaced.
+        """
         self._manifest.unlink(missing_ok=True)
         for path in self._chunks.iterdir():
             if path.name != "lock":
                 delete(path)
-        atomic_write(self._manifest, json.dumps(manifest, indent=2) + "\n")
+        content = seal({"format_version": FORMAT_VERSION, **manifest})
+        atomic_write(self._manifest, json.dumps(content, indent=2) + "\n")
 
     def find_chunk(self, number: int, digest: str) -> bool:
-        """Look for a chunk.
+        """Look for a chunk. Warn if it is damaged.
 
         number (int): Its number.
-        digest (str): Of the tokens that it should hold.
-        RETURNS (bool): Whether it is there.
-        RAISES (ValueError): It holds others.
+        digest (str): Digest of what it should be made of.
+        RETURNS (bool): Whether it is there, and whole.
+        RAISES (ValueError): It was made of something else.
         """
         path = self._path(number)
         if not path.exists():
+            return False
+        if not _is_whole(path):
+            warnings.warn(f"{path} is damaged: it is computed again", stacklevel=2)
             return False
         with path.open("rb") as file:
             found = _read_digest(file)
@@ -111,25 +134,32 @@ class Workplace:
         """Write a chunk; from then on it is kept.
 
         number (int): Its number.
-        digest (str): Of its tokens.
+        digest (str): Digest of what it is made of.
         entries (Iterable[Embedded]): What it holds.
         """
+        checksum = hashlib.sha256()
         with atomic_stream(self._path(number)) as file:
-            file.write(digest.encode("ascii") + b"\n")
-            for entry in entries:
-                _write_entry(file, entry)
+            for block in _blocks(digest, entries):
+                checksum.update(block)
+                file.write(block)
+            file.write(checksum.hexdigest().encode("ascii"))
 
     def read(self, n_chunks: int) -> Iterator[Embedded]:
         """Read the entries of all chunks.
 
         n_chunks (int): How many there are.
         YIELDS (Embedded): An entry.
+        RAISES (ValueError): A chunk was damaged since it was found or written.
         """
         for number in range(n_chunks):
-            with self._path(number).open("rb") as file:
+            path = self._path(number)
+            if not _is_whole(path):
+                raise ValueError(f"{path} was damaged. The same with --resume computes it again")
+            stop = path.stat().st_size - CHECKSUM
+            with path.open("rb") as file:
                 _read_digest(file)
-                while header := file.readline():
-                    yield _read_entry(file, header)
+                while file.tell() < stop:
+                    yield _read_entry(file, file.readline())
 
     def clear_whole(self) -> Path:
         """Make room to put the output together.
@@ -183,19 +213,31 @@ def check_settings(
         )
 
 
+def _is_whole(path: Path) -> bool:
+    """Compare a chunk with its checksum."""
+    checksum, left = hashlib.sha256(), path.stat().st_size - CHECKSUM
+    with path.open("rb") as file:
+        while left > 0 and (block := file.read(min(left, BLOCK))):
+            checksum.update(block)
+            left -= len(block)
+        return file.read() == checksum.hexdigest().encode("ascii")
+
+
 def _read_digest(file: BinaryIO) -> bytes:
     return file.readline().removesuffix(b"\n")
 
 
-def _write_entry(file: BinaryIO, entry: Embedded) -> None:
-    """A line of JSON, the vectors, the Doc if there is one."""
-    vectors = entry.vectors
-    header = {"text": entry.text, "words": entry.words, "doc": len(entry.doc or b"")}
-    header |= {"beside": entry.beside} if entry.beside else {}
-    header |= {"dtype": vectors.dtype.str, "shape": vectors.shape}
-    file.write(json.dumps(header).encode("ascii") + b"\n")
-    file.write(vectors.tobytes())
-    file.write(entry.doc or b"")
+def _blocks(digest: str, entries: Iterable[Embedded]) -> Iterator[bytes]:
+    """Yield the content of a chunk: of each entry a line of JSON, the vectors, the Doc if any."""
+    yield digest.encode("ascii") + b"\n"
+    for entry in entries:
+        vectors = entry.vectors
+        header = {"text": entry.text, "words": entry.words, "doc": len(entry.doc or b"")}
+        header |= {"beside": entry.beside} if entry.beside else {}
+        header |= {"dtype": vectors.dtype.str, "shape": vectors.shape}
+        yield json.dumps(header).encode("ascii") + b"\n"
+        yield vectors.tobytes()
+        yield entry.doc or b""
 
 
 def _read_entry(file: BinaryIO, line: bytes) -> Embedded:
@@ -210,6 +252,6 @@ def read_json(text: Optional[Any]) -> dict[str, Any]:
     """RETURNS (dict): The settings that stand in an output; none where it is none of ours."""
     try:
         value = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):  # an attribute of HDF5 has any type
         return {}
     return value if isinstance(value, dict) else {}

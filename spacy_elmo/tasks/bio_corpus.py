@@ -11,11 +11,12 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..files.errors import named_errors
+from ..files.schema import Schema, String
 from ..registry import registry
 from .bio import parse_bio
 from .crf_gold import reference_spans
 from .naming import name_of
-from .schema import Schema, String, Words
+from .schema import Words
 from .sentences import copy_tokens, make_sentence, read_docs
 
 SCHEMA = Schema(

@@ -11,10 +11,11 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from typing_extensions import NotRequired
 
+from ..files.schema import Integer, Schema
 from ..registry import registry
 from .coref_clusters import PREFIX, read_clusters, write_clusters
 from .coref_spans import Cluster
-from .schema import Integer, Schema, Words
+from .schema import Words
 from .sentences import copy_tokens, read_docs
 
 SCHEMA = Schema(

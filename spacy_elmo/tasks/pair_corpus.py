@@ -11,11 +11,12 @@ from spacy.training import Example
 
 from ..files import user_path
 from ..files.docbin import read_docbin
+from ..files.schema import Schema, String
 from ..registry import registry
 from .naming import checked_spans, name_of
 from .pairs import ENTAILMENT, copy_pair, make_pair, read_halves
 from .qa_scorer import KEY
-from .schema import Schema, String, Text
+from .schema import Text
 from .sentences import read_lines
 
 Reader = Callable[[Language], Iterator[Example]]

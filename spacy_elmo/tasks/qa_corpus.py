@@ -11,11 +11,12 @@ from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
 from ..files import check_regular, user_path
+from ..files.schema import Integer, Schema, String, records
 from ..registry import registry
 from .pair_corpus import copy_examples, read_examples
 from .pairs import QUESTION, make_pair, read_halves
 from .qa_scorer import KEY, TEXTS
-from .schema import Integer, Schema, String, Text, records
+from .schema import Text
 
 ANSWER = {"text": String, "answer_start": Integer}
 SQUAD_QUESTION = {"id": Any, "question": String, "answers": records(ANSWER)}

@@ -9,9 +9,10 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 
+from ..files.schema import Integer, Schema, String, records
 from ..registry import registry
 from .bio import parse_bio
-from .schema import Integer, Schema, String, Words, records
+from .schema import Words
 from .sentences import copy_tokens, make_sentence, read_docs
 from .srl_frames import PREDICATE, Frames, read_frames, with_predicate, write_frames
 

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from typing_extensions import NotRequired
+
 from ..files import atomic_write, checksum, progress_bar, user_path
 from ..files.remote import RemoteFile, is_url
+from ..files.schema import Integer, Natural, Positive, Schema, String, record, records, seal
 from .reading import WRITTEN, ending
 from .remote_tokens import BLOCK_SIZE
 from .shards import read_array
@@ -16,6 +19,24 @@ MANIFEST = WRITTEN[0][0]
 TOKENS = "tokens-*.npy"
 FORMAT_VERSION = 1
 ADVICE = "Copy the folder again, or delete it and prepare the corpus again."
+COUNTS = ("tokens", "sentences", "documents", "types")
+INPUT = {"path": String, "size": Natural, "modified": Integer, "sha256": String}
+# Early versions wrote no blocks and digest, later ones no checksum.
+SCHEMA = Schema(
+    {
+        "format_version": Integer,
+        "settings": dict[str, Any],
+        "inputs": records(INPUT),
+        "counts": record(dict.fromkeys(COUNTS, Natural)),
+        "skipped": record({"by_file": dict[str, Natural]}),
+        "files": dict[str, record({"size": Natural, "sha256": String})],  # type: ignore[misc]
+        "digest": NotRequired[String],
+        "blocks": NotRequired[
+            record({"first_byte": Natural, "size": Positive, "sha256": dict[str, list[String]]})
+        ],
+        "checksum": NotRequired[String],
+    }
+)
 
 
 def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
@@ -35,22 +56,15 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
     if content is None:
         return None
     try:
-        manifest = json.loads(content)
-        found = manifest["format_version"]
-        if found != FORMAT_VERSION:
-            raise ValueError(f"version {found}; this package reads version {FORMAT_VERSION}")
-        manifest["settings"].items(), manifest["inputs"]
-        for about in manifest["files"].values():
-            about["size"], about["sha256"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return SCHEMA.read_sealed(content, FORMAT_VERSION)
+    except ValueError as error:
         raise ValueError(f"{path} is no manifest of a corpus: {error}. {ADVICE}") from error
-    return dict(manifest)
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest; the corpus is whole from now on."""
-    text = json.dumps({"format_version": FORMAT_VERSION, **manifest}, indent=2) + "\n"
-    atomic_write(folder / MANIFEST, text)
+    content = seal({"format_version": FORMAT_VERSION, **manifest})
+    atomic_write(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
 
 
 def stamp(file: Path) -> dict[str, Any]:

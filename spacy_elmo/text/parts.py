@@ -96,9 +96,12 @@ def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
     if not data:
         return Summary()
     path = Path(folder) / f"{reading.digest(data)}.npz"
-    # An unreadable part is made again.
-    with suppress(OSError, EOFError, KeyError, ValueError, BadZipFile), np.load(path) as file:
-        return Summary(**json.loads(file["summary"].tobytes()))
+    # A part that cannot be read, or has the name of another, is made again.
+    unreadable = OSError, EOFError, KeyError, TypeError, ValueError, RecursionError, BadZipFile
+    with suppress(*unreadable), np.load(path) as file:
+        summary = Summary(**json.loads(file["summary"].tobytes()))
+        if summary.name == path.name:
+            return summary
     part, skipped = _read(data, reading)
     summary = Summary(path.name, len(part.ids), len(part.sizes), len(skipped), skipped[:MAX_NAMED])
     _write(path, part, summary)

@@ -33,13 +33,15 @@ def open_remote_corpus(url: str, manifest: dict[str, Any], *, n_streams: int) ->
     RAISES (ValueError): It cannot be read, is damaged, or was prepared by an earlier version.
     RAISES (OSError): The disk is full.
     """
-    files = manifest["files"]
+    files, arrays = manifest["files"], (CHARACTERS, OFFSETS, STARTS, DOCUMENTS, COUNTS)
     if not {"blocks", "digest"} <= manifest.keys():
         raise ValueError(
             f"{url} has no checksums of blocks in its {MANIFEST}: it was prepared by an earlier "
             f"version, and can be read from a disk alone. Copy it to one, or prepare it again"
         )
     blocks = manifest["blocks"]
+    if missing := sorted({*arrays, *blocks["sha256"]} - files.keys()):
+        raise ValueError(f"{url}/{MANIFEST} has no checksum of {missing[0]}. {ADVICE}")
     shards = [
         RemoteShard(
             RemoteFile.join(url, name),
@@ -50,10 +52,7 @@ def open_remote_corpus(url: str, manifest: dict[str, Any], *, n_streams: int) ->
         )
         for name, checksums in blocks["sha256"].items()
     ]
-    array = {
-        name: _fetch(RemoteFile.join(url, name), files[name])
-        for name in (CHARACTERS, OFFSETS, STARTS, DOCUMENTS, COUNTS)
-    }
+    array = {name: _fetch(RemoteFile.join(url, name), files[name]) for name in arrays}
     return Corpus(
         types=TypeTable(array[CHARACTERS], array[OFFSETS]),
         tokens=RemoteTokens(shards, BLOCKS_PER_STREAM * n_streams),

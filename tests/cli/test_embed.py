@@ -44,7 +44,8 @@ def test_stopped(run, monkeypatch):
 def test_shards(run):
     assert "2 entries, 7 tokens" in run("text.txt", "out", "--shards", "2")
     assert "0 entries, 0 tokens" in run("text.txt", "out", "--shards", "2", "--worker", "2/2")
-    names = ["_manifest.json", "part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
+    shards = ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
+    names = ["_manifest.json", *(f"_{shard}.json" for shard in shards), *shards]
     assert sorted(path.name for path in Path("out").iterdir()) == names
 
 
@@ -69,7 +70,9 @@ def test_errors_of_shards(run):
     run("text.txt", "out", "--shards", "2", "--worker", "1/2")
     text.write_bytes(text.read_bytes()[:-2] + b"?\n")
     message = run("text.txt", "out", "--shards", "2", status=1)
-    assert "1 of 2 shards could not be made; the others are there part-00001" in message
+    assert (
+        "1 of 2 shards could not be made or are damaged; the others are there part-00001" in message
+    )
     assert "text.txt has changed since" in message
     more = ("--shards", "2", "--workers", "x")
     assert "--workers must be 1 or more, or 'ray'" in run("a", "b", *more, status=1)

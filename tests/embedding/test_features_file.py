@@ -2,10 +2,9 @@
 
 import logging
 import multiprocessing
+import os
+import shutil
 import sqlite3
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from spacy_elmo.embedding.features_file import DiskFeatures, make_disk
 
 from components import examples
 from kept_features import components, disk, fresh
+from killed import in_child, killed_at_each_step
 
 
 def shapes(layers):
@@ -249,27 +249,31 @@ def test_several_processes_write_one_file(tmp_path):
             np.testing.assert_array_equal(got, wanted)
 
 
-def test_killed_while_writing(tmp_path):
-    """What was kept before is there, and is right."""
-    script = (
-        "import os, sys; sys.path[:0] = sys.argv[2:]\n"
-        "from test_features_file import *\n"
-        "cache = DiskFeatures(sys.argv[1], 10, 'float32'); keys, layers = random_layers(50)\n"
-        "for i in range(40): cache.add(keys[i:i + 1], layers[i:i + 1])\n"
-        "cache._connection.execute('BEGIN'); cache._connection.execute(\n"
-        "    'INSERT INTO features VALUES (?, ?)', (b'half', b'written'))\n"
-        "os.kill(os.getpid(), 9)\n"
-    )
-    path = tmp_path / "features"
-    here = Path(__file__).parent
-    folders = [str(here), str(here.parent / "helpers")]
-    done = subprocess.run([sys.executable, "-c", script, str(path), *folders])
-    assert done.returncode == -9
-    keys, layers = random_layers(50)
-    found = DiskFeatures(path, 10, "float32").get(keys, shapes(layers))
-    for got, wanted in zip(found[:40], layers):
-        np.testing.assert_array_equal(got, wanted)
-    assert found[40:] == [None] * 10
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_killed_at_each_step(tmp_path):
+    """What was kept before is there, and is right; the rest is kept by the next run."""
+    keys, layers = random_layers(4)
+
+    def keep():
+        cache = DiskFeatures(tmp_path / "folder" / "features", 10, "float32")
+        for i in range(4):
+            cache.add(keys[i : i + 1], layers[i : i + 1])
+        cache.close()
+
+    def check(n_kept):
+        cache = DiskFeatures(tmp_path / "folder" / "features", 10, "float32")
+        found = cache.get(keys, shapes(layers))
+        assert found[n_kept:] == [None] * (4 - n_kept)
+        for got, wanted in zip(found[:n_kept], layers):
+            np.testing.assert_array_equal(got, wanted)
+
+    for step in killed_at_each_step(keep):
+        # Before the entries the folder and the table are made.
+        in_child(lambda step=step: check(max(step - 3, 0)))
+        in_child(keep)
+        in_child(lambda: check(4))
+        shutil.rmtree(tmp_path / "folder")
+    assert step == 6
 
 
 @pytest.mark.parametrize("make", [make_memory, lambda **settings: make_disk("path", **settings)])

@@ -1,9 +1,7 @@
-"""Killed at any point and resumed: the same bytes as of a run that was left alone."""
+"""What a run finds that goes on with another, and what it refuses."""
 
-import json
 import os
 import shutil
-import signal
 import sys
 from collections import namedtuple
 from pathlib import Path
@@ -11,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from prepared import content, random_text
-from stopping import in_child
 
 import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
@@ -19,38 +16,7 @@ from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.workplace import Workplace
 from spacy_elmo.files import lock
 
-from commands import run_python
-from written_vectors import FORMATS, SENTENCES, read
-
-HELPERS = Path(__file__).resolve().parents[1] / "helpers"
-
-
-def bytes_of(path):
-    return content(path) if path.is_dir() else path.read_bytes()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
-@pytest.mark.parametrize(
-    ("n_sentences", "n_kills"),
-    [(300, 1), pytest.param(2000, 20, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
-)
-def test_killed(folder, tiny_weights, n_sentences, n_kills):
-    (folder / "text.txt").write_text(random_text(n_sentences), "utf8")
-    settings = {
-        "model": str(tiny_weights),
-        "inputs": "text.txt",
-        "layers": "all",
-        "batch_tokens": 200,
-    }
-    script = (HELPERS / "killed_embedding.py", json.dumps(settings), n_kills, *FORMATS)
-    printed = run_python(*script, cwd=folder)
-    for format, line in zip(FORMATS, printed.splitlines(), strict=True):
-        phases = json.loads(line)
-        assert phases["embedding"] and phases["writing"], phases
-        killed, alone = (folder / f"{format}-{name}" for name in ("killed", "alone"))
-        assert bytes_of(killed) == bytes_of(alone)
-        assert len(read(format, killed)) == n_sentences
-    assert len(list(folder.iterdir())) == 1 + 2 * len(FORMATS)  # nothing is left over
+from written_vectors import SENTENCES, read
 
 
 class Stop(Exception):
@@ -150,7 +116,7 @@ def test_input_that_has_changed(embed, interrupted):
 
 def test_input_that_is_read_differently(embed, interrupted, monkeypatch):
     """Another version of a tokenizer, say."""
-    monkeypatch.setattr(job, "_digest", lambda group: "another")
+    monkeypatch.setattr(job, "_digest", lambda *_: "another")
     with pytest.raises(ValueError, match="00000000 holds other tokens than are read now"):
         embed(resume=True)
 
@@ -185,17 +151,6 @@ def test_another_folder_is_no_output(folder, tiny_weights):
         embed_files(str(tiny_weights), "text.txt", folder / "mine", force=True)
     with pytest.raises(ValueError, match="is a folder: give another name"):
         embed_files(str(tiny_weights), "text.txt", folder / "mine", format="npz", force=True)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
-@pytest.mark.parametrize("settings", [{"resume": True}, {"force": True}])
-def test_killed_within_a_chunk(embed, interrupted, monkeypatch, settings):
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
-        os.waitpid(in_child(lambda: embed(resume=True)), 0)
-    assert len(os.listdir("out.npz.part/chunks")) == 5  # three, the lock, and a half
-    assert embed(**settings).entries == len(SENTENCES)
-    assert not Path("out.npz.part").exists()
 
 
 @pytest.mark.parametrize("content", [{}, {"x": "mine"}, {"manifest.json": "{}", "chunks": None}])
@@ -302,14 +257,6 @@ def test_no_room_for_both(embed, monkeypatch):
             embed()
     assert not Path("out.npz.part/whole").exists()
     assert embed(resume=True).entries == len(SENTENCES)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"settings": 3}'])
-def test_broken_manifest(embed, interrupted, content):
-    Path("out.npz.part/manifest.json").write_text(content)
-    with pytest.raises(ValueError, match=r"manifest\.json is broken; `force=True` begins anew"):
-        embed(resume=True)
-    assert embed(force=True).entries == len(SENTENCES)
 
 
 def test_one_process_at_a_time(embed, interrupted):

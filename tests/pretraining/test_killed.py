@@ -1,90 +1,89 @@
-"""SIGKILL, SIGTERM and SIGHUP at any moment: the run that is resumed ends as one that was left
-alone."""
+"""Killed at each step: a run that is resumed ends as one that was left alone."""
 
-import itertools
 import os
-import subprocess
-import sys
-import time
+import shutil
 
-import numpy as np
 import pytest
-from stopping import SIGNALS, listen
 
-from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.checkpoint import read_checkpoint, save_checkpoint
+from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.text.prepare import prepare
 
+from killed import in_child, killed_at_each_step
 from runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
+from trainers import make
 
-SETTINGS = {**RANDOM, "checkpoint_minutes": 0.001, "max_steps": 0, "max_epochs": 40}
-
-
-def start(folder, output):
-    """A run, as soon as it trains: what comes before, mostly imports, writes nothing."""
-    words = ["-m", "spacy", "elmo", "pretrain", "run.cfg", "--output", output, "--resume"]
-    process = subprocess.Popen(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        preexec_fn=listen,
-    )
-    shown = ""
-    while "words in the softmax" not in shown:
-        line = process.stdout.readline()
-        assert line, shown
-        shown += line
-    return process
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
 
-def finish(folder, output):
-    """RETURNS (float): How long it trained, in seconds; in this process, which needs no imports."""
-    started = time.monotonic()
-    assert pretrain(read_config(folder / "run.cfg"), folder / output, resume=True)
-    return time.monotonic() - started
+def test_checkpoint(tmp_path):
+    """The one before it is there until the new one is."""
+    trainer, folder = make(max_steps=9), tmp_path / "checkpoints"
+    trainer.step()
+    save_checkpoint(trainer, tmp_path / "before", corpus="abc", keep=1)
+    trainer.step()
+
+    def save():
+        save_checkpoint(trainer, folder, corpus="abc", keep=1)
+
+    def read():
+        return read_checkpoint(folder)["states"]["progress"]["step"]
+
+    found = []
+    shutil.copytree(tmp_path / "before", folder)
+    for step in killed_at_each_step(save):
+        found.append(read())
+        in_child(save)
+        assert read() == 2, step
+        assert [path.name for path in folder.iterdir()] == ["checkpoint-0000000002.pt"], step
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "before", folder)
+    assert found == sorted(found) and {*found} == {1, 2}
+    assert read() == 2
 
 
-def is_stopped(folder, output, seconds, number):
-    """Whether a signal stopped it after so long, rather than its end before."""
-    process = start(folder, output)
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(number)
-    shown = process.communicate()[0]
-    # Between the last step and the end a signal acts as ever.
-    assert process.returncode in (-number, 130, 0), shown
-    assert "Traceback" not in shown
-    return process.returncode != 0
+@pytest.fixture
+def run(tmp_path):
+    """Trains two steps on prepared text, with a checkpoint and an evaluation after each."""
+    write_texts(tmp_path)
+    prepare(tmp_path / "train.txt", tmp_path / "prepared", min_count=1, n_process=1)
+    often = {"checkpoint_minutes": 1e-9, "eval_frequency": 1, "max_steps": 2, "keep": 1}
+    config = run_config(tmp_path, **{**RANDOM, **often})
+    config["corpus"]["train"] = str(tmp_path / "prepared")
+    checked = check_config(config)
+
+    def run(name="out"):
+        assert pretrain(checked, tmp_path / name, resume=True)
+
+    in_child(lambda: run("alone"))
+    return run
 
 
-def check(folder, seed, n_kills, settings):
-    write_texts(folder)
-    run_config(folder, **settings).to_disk(folder / "run.cfg")
-    whole = finish(folder, "alone")
-    moments = np.random.default_rng(seed).uniform(0, whole / n_kills, n_kills)
-    stopped = [
-        is_stopped(folder, "out", moment, number)
-        for moment, number in zip(moments, itertools.cycle(SIGNALS))
-    ]
-    assert sum(stopped) > 0.8 * n_kills
-    finish(folder, "out")
+def assert_same_run(folder, step=0):
+    """Weights bit by bit, each evaluation once, and nothing left over."""
+    out, alone = folder / "out", folder / "alone"
     for name in ("model-last", "model-best"):
-        assert_same_arrays(arrays(folder / "out", name), arrays(folder / "alone", name))
-    assert metrics(folder / "out") == metrics(folder / "alone")
-    names = sorted(path.name for path in (folder / "out").iterdir())
-    assert names == sorted(path.name for path in (folder / "alone").iterdir())
-    assert not list((folder / "out").rglob("*.spacy-elmo-*"))
-
-
-def test_stopped_three_times(tmp_path):
-    check(tmp_path, 0, 3, {**SETTINGS, "max_epochs": 5})
+        assert_same_arrays(arrays(out, name), arrays(alone, name))
+    assert metrics(out) == metrics(alone), step
+    files = [sorted(path.relative_to(run) for path in run.rglob("*")) for run in (out, alone)]
+    assert files[0] == files[1], step
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_stopped_at_thirty_random_moments(tmp_path):
-    check(tmp_path, 1, 30, SETTINGS)
+@pytest.mark.timeout(3600)
+def test_run(run, tmp_path):
+    for step in killed_at_each_step(run):
+        in_child(run)
+        assert_same_run(tmp_path, step)
+        shutil.rmtree(tmp_path / "out")
+    assert step > 100
+    assert_same_run(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_run_killed_again_and_again(run, tmp_path):
+    for _ in killed_at_each_step(run):
+        pass
+    assert_same_run(tmp_path)

@@ -225,10 +225,35 @@ def test_a_damaged_folder(prepared, name):
     open_corpus(prepared, verify=True)
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "[]", '{"format_version": 2}', '{"format_version": 1, "f\\u0001les": {}}']
-)
-def test_no_manifest_of_ours(prepared, text):
-    (prepared / "manifest.json").write_text(text, "utf8")
-    with pytest.raises(ValueError, match=r"manifest\.json"):
+# How a manifest is edited, and what is wrong then.
+EDITS = {
+    "this is no JSON": lambda text: "{",
+    "dictionary, got": lambda text: "[]",
+    "nested too deeply": lambda text: '{"format_version": ' * 100_000,
+    "it has version 2": lambda text: text.replace('"format_version": 1', '"format_version": 2'),
+    '"settings" is missing': lambda text: '{"format_version": 1, "f\\u0001les": {}}',
+    '"counts"["tokens"] should be': lambda text: text.replace('"tokens": ', '"tokens": -'),
+    '"inputs"[0]["size"] should be': lambda text: text.replace('"size": 6,', '"size": "6",'),
+    '"blocks"["size"] should be': lambda text: text.replace('"size": 65536', '"size": 0'),
+    "its checksum is wrong": lambda text: text.replace('"size": 6,', '"size": 7,'),
+}
+
+
+@pytest.mark.parametrize("message", EDITS)
+def test_no_manifest_of_ours(prepared, message):
+    path = prepared / "manifest.json"
+    text = path.read_text("utf8")
+    path.write_text(EDITS[message](text), "utf8")
+    assert path.read_text("utf8") != text
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
         open_corpus(prepared)
+    assert f"{path} is no manifest of a corpus" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_manifest_without_a_checksum(prepared):
+    """As earlier versions wrote it."""
+    manifest = manifest_of(prepared)
+    del manifest["checksum"]
+    (prepared / "manifest.json").write_text(json.dumps(manifest), "utf8")
+    assert len(open_corpus(prepared, verify=True).tokens)

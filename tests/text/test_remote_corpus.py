@@ -216,10 +216,20 @@ def test_blocks_for_which_there_is_no_memory(folder, url):
 def test_of_an_earlier_version(folder, tmp_path):
     """From a disk it is read as ever."""
     manifest = manifest_of(folder)
-    del manifest["blocks"], manifest["digest"]
+    del manifest["blocks"], manifest["digest"], manifest["checksum"]
     (folder / "manifest.json").write_text(json.dumps(manifest), "utf8")
     assert len(open_corpus(folder, verify=True).tokens)
     with pytest.raises(ValueError, match="an earlier version.*Copy it to one, or prepare it again"):
+        open_corpus(folder.as_uri())
+
+
+@pytest.mark.parametrize("name", ["tokens-00001.npy", "starts.npy"])
+def test_a_file_without_a_checksum(folder, name):
+    """In a manifest of before manifests had a checksum of their own."""
+    manifest = manifest_of(folder)
+    del manifest["checksum"], manifest["files"][name]
+    (folder / "manifest.json").write_text(json.dumps(manifest), "utf8")
+    with pytest.raises(ValueError, match=rf"manifest\.json has no checksum of {name}\. Copy"):
         open_corpus(folder.as_uri())
 
 

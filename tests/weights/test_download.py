@@ -1,8 +1,8 @@
 import gzip
 import hashlib
+import os
 import re
-import subprocess
-import sys
+import shutil
 import time
 import types
 import zipfile
@@ -17,6 +17,7 @@ from spacy_elmo.weights.remote_file import RemoteFile
 
 import reference
 from file_server import FileServer
+from killed import in_child, killed_at_each_step
 from models import tiny_options
 
 SIZE = 300_000
@@ -355,25 +356,25 @@ def test_what_was_there_stays_until_the_new_one_is_whole(server, target):
     assert_whole(target)
 
 
-def test_killed(server, target):
-    server.script = [{"stall": 200_000}]
-    code = (
-        "import sys; from pathlib import Path;"
-        "from spacy_elmo.weights.download import download;"
-        "from spacy_elmo.weights.remote_file import RemoteFile;"
-        "download(RemoteFile(sys.argv[1]), Path(sys.argv[2]))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, f"{server.url}/a/model.bin", str(target)],
-        stderr=subprocess.DEVNULL,
-    )
-    part = target.parent / "model.bin.part"
-    end = time.monotonic() + 60
-    while time.monotonic() < end and not (part.is_file() and part.stat().st_size):
-        time.sleep(0.05)
-    process.kill()
-    process.wait(30)
-    assert not target.exists()
-    fetch(server, target)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_killed_at_each_step(server, target):
+    """Of a fetch whose connection breaks once: what had come is not fetched again."""
+
+    def run():
+        fetch(server, target)
+
+    n_resumed = 0
+    server.script = [{"cut": 100_000}]
+    for step in killed_at_each_step(run):
+        assert not target.exists() or target.read_bytes() == BYTES
+        part = target.with_name("model.bin.part")
+        size = part.stat().st_size if part.exists() else 0
+        del server.requests[:], server.script[:]
+        in_child(run)
+        assert_whole(target)
+        assert server.ranges == [f"bytes={size}-" if size else None], step
+        n_resumed += bool(size)
+        shutil.rmtree(target.parent)
+        server.script = [{"cut": 100_000}]
+    assert n_resumed >= 2
     assert_whole(target)
-    assert server.ranges[-1].startswith("bytes=")

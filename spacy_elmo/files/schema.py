@@ -1,0 +1,120 @@
+"""Schemas of JSON; an error names the first key that is wrong."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Union
+
+from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+SHOWN = 40  # characters of a wrong value
+CHECKSUM = "checksum"  # key of a sealed object
+
+String = Annotated[str, Field(strict=True)]
+Integer = Annotated[int, Field(strict=True)]
+Boolean = Annotated[bool, Field(strict=True)]
+Natural = Annotated[int, Field(strict=True, ge=0)]
+Positive = Annotated[int, Field(strict=True, ge=1)]
+
+
+class Schema:
+    """The keys and types of a JSON object. Other keys are ignored.
+
+    fields (Mapping[str, Any]): The type of each key, which may be `NotRequired`.
+    example (str): An object of this kind, for errors; "" shows none.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], example: str = "") -> None:
+        self.adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(record(fields))
+        self.example = example
+
+    def parse(self, text: Union[str, bytes]) -> dict[str, Any]:
+        """Read an object.
+
+        text (Union[str, bytes]): JSON.
+        RETURNS (Dict[str, Any]): The values by key.
+        RAISES (ValueError): It is no JSON, or a key is missing or has another type.
+        """
+        try:
+            return self.adapter.validate_json(text)
+        except ValidationError as error:
+            expected = f": expected {self.example}" if self.example else ""
+            raise ValueError(_describe(error.errors(include_url=False)[0]) + expected) from None
+
+    def read_sealed(self, text: Union[str, bytes], version: int) -> dict[str, Any]:
+        """Read a file of ours: an object with its `format_version`, and with the checksum that
+        `seal` adds. Unlike `parse`, this keeps all keys, and names of files that are not UTF-8.
+
+        text (Union[str, bytes]): JSON.
+        version (int): The version of the format that can be read.
+        RETURNS (dict): The object.
+        RAISES (ValueError): It is no such object, of another version, or has changed.
+        """
+        try:
+            content = json.loads(text)
+            # The first versions of some formats had no number.
+            found = content.get("format_version", 1) if isinstance(content, dict) else version
+            if type(found) is int and found != version:
+                raise ValueError(f"it has version {found}, and this package reads {version}")
+            self._check(content)
+            if content.get(CHECKSUM) not in (None, _digest(content)):
+                raise ValueError("its checksum is wrong: it was changed or damaged")
+        except json.JSONDecodeError as error:
+            raise ValueError(f"this is no JSON ({error})") from None
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        return dict(content)
+
+    def _check(self, value: object) -> None:
+        try:
+            self.adapter.validate_python(value)
+        except ValidationError as error:
+            raise ValueError(_describe(error.errors(include_url=False)[0])) from None
+
+
+def record(fields: Mapping[str, Any]) -> Any:
+    """RETURNS (type): A dict with these keys."""
+    return TypedDict("Object", dict(fields))  # type: ignore[operator]
+
+
+def records(fields: Mapping[str, Any]) -> Any:
+    """RETURNS (type): A list of dicts with these keys."""
+    return list[record(fields)]  # type: ignore[misc]
+
+
+def seal(content: dict[str, Any]) -> dict[str, Any]:
+    """Add the checksum of an object to it.
+
+    content (dict): The object, as JSON.
+    RETURNS (dict): A copy with one key more.
+    """
+    return {**content, CHECKSUM: _digest(content)}
+
+
+def _digest(content: dict[str, Any]) -> str:
+    others = {name: value for name, value in content.items() if name != CHECKSUM}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _describe(wrong: Mapping[str, Any]) -> str:
+    """Shorten an error of pydantic's to a few words."""
+    if wrong["type"] == "json_invalid":
+        # Of a line of a file: "line 1" would be taken for the file's.
+        error = wrong["ctx"]["error"].replace("at line 1 column", "at character")
+        return f"this is no JSON ({error})"
+    place = _place(wrong["loc"])
+    if wrong["type"] == "missing":
+        return f"{place} is missing"
+    what = wrong["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    found = json.dumps(wrong["input"], ensure_ascii=False)
+    found = found if len(found) <= SHOWN else found[: SHOWN - 3] + "..."
+    return f"{place} {what[0].lower()}{what[1:]}, got {found}"
+
+
+def _place(loc: tuple[Union[str, int], ...]) -> str:
+    """Name the place of a value: `"answers"[0]["text"]`."""
+    if not loc:
+        return "what stands here"
+    first, *rest = (json.dumps(key, ensure_ascii=False) for key in loc)
+    return first + "".join(f"[{key}]" for key in rest)

@@ -1,0 +1,288 @@
+"""Unfinished outputs that were damaged or edited: no wrong vector, and one line of advice."""
+
+import json
+import shutil
+from pathlib import Path
+
+import fsspec
+import pytest
+from prepared import content, random_text
+
+import spacy_elmo.export.embedder as embedder
+from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_shards
+from spacy_elmo.export.workplace import Workplace
+
+from written_vectors import SENTENCES
+
+NEST = '{"a": ' * 100_000
+
+
+@pytest.fixture
+def embed(folder, tiny_weights, monkeypatch):
+    """Embeds `text.txt` to `out.npz`, a chunk a sentence."""
+    monkeypatch.setattr(embedder, "CHUNK_BATCHES", 1)
+
+    def run(**settings):
+        settings = {"batch_tokens": 1, **settings}
+        return embed_files(str(tiny_weights), "text.txt", folder / "out.npz", **settings)
+
+    return run
+
+
+@pytest.fixture
+def unfinished(embed, monkeypatch):
+    """The chunks of a run before it puts them together, and what it wrote in the end."""
+    clear = Workplace.clear_whole
+
+    def keep(workplace):
+        shutil.copytree(workplace.folder, "kept")
+        return clear(workplace)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Workplace, "clear_whole", keep)
+        embed()
+    shutil.move("kept", "out.npz.part")
+    written = Path("out.npz").read_bytes()
+    Path("out.npz").unlink()
+    return sorted(Path("out.npz.part/chunks").glob("0*")), written
+
+
+def flip(path, place):
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+# Digest, header, vectors, checksum.
+@pytest.mark.parametrize("place", [0, 40, 60, -100, -1])
+def test_a_flipped_bit_in_a_chunk(embed, unfinished, place):
+    chunks, expected = unfinished
+    flip(chunks[2], place)
+    with pytest.warns(UserWarning, match="00000002 is damaged: it is computed again"):
+        assert embed(resume=True).entries == len(SENTENCES)
+    assert Path("out.npz").read_bytes() == expected
+
+
+@pytest.mark.parametrize("size", [0, 10, 40, 200])
+def test_a_chunk_that_was_cut(embed, unfinished, size):
+    chunks, expected = unfinished
+    chunks[2].write_bytes(chunks[2].read_bytes()[:size])
+    with pytest.warns(UserWarning, match="00000002 is damaged"):
+        embed(resume=True)
+    assert Path("out.npz").read_bytes() == expected
+
+
+def test_entries_of_another_chunk(embed, unfinished):
+    """Under the right digest they are damage; a whole chunk under another number is refused."""
+    chunks, expected = unfinished
+    other = chunks[3].read_bytes()
+    chunks[0].write_bytes(chunks[0].read_bytes()[:33] + other[33:])
+    with pytest.warns(UserWarning, match="00000000 is damaged"):
+        embed(resume=True)
+    assert Path("out.npz").read_bytes() == expected
+
+
+def test_a_chunk_with_the_same_tokens(embed, folder):
+    """Of another number, or of other settings."""
+    (folder / "text.txt").write_text("two words\n" * 3)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Workplace, "clear_whole", lambda self: 1 / 0)
+        for layers in ("all", "top"):
+            with pytest.raises(ZeroDivisionError):
+                embed(force=True, layers=layers)
+            shutil.copytree("out.npz.part/chunks", layers)
+    for other in ("all/00000001", "top/00000000"):
+        shutil.copy(other, "out.npz.part/chunks/00000001")
+        with pytest.raises(ValueError, match="00000001 holds other tokens than are read now"):
+            embed(resume=True)
+
+
+def test_a_chunk_that_is_damaged_meanwhile(embed, unfinished, monkeypatch):
+    """After it was found, before it is read."""
+    clear = Workplace.clear_whole
+
+    def damage(workplace):
+        flip(unfinished[0][2], 60)
+        return clear(workplace)
+
+    monkeypatch.setattr(Workplace, "clear_whole", damage)
+    with pytest.raises(ValueError, match="00000002 was damaged. The same with --resume"):
+        embed(resume=True)
+    assert not Path("out.npz").exists()
+
+
+# How the manifest of a run is edited, and what the error says.
+EDITS = [
+    (lambda text: "", "no JSON"),
+    (lambda text: "[]", "dictionary, got"),
+    (lambda text: NEST, "nested too deeply"),
+    (lambda text: text.replace("npz", "hdf5"), "its checksum is wrong"),
+    (lambda text: text.replace('"force": false', '"force": true'), "its checksum is wrong"),
+    (lambda text: text.replace('"force": false', '"force": 0'), '"force" should be a valid bool'),
+    (lambda text: text.replace('"checksum"', '"other"'), '"checksum" is missing'),
+    (lambda text: json.dumps({"settings": json.loads(text)["settings"]}), "version 1"),
+]
+
+
+@pytest.mark.parametrize(("edit", "message"), EDITS, ids=[message for _, message in EDITS])
+def test_an_edited_manifest_of_a_run(embed, unfinished, edit, message):
+    manifest = Path("out.npz.part/manifest.json")
+    edited = edit(manifest.read_text("utf8"))
+    assert edited != manifest.read_text("utf8")
+    manifest.write_text(edited, "utf8")
+    with pytest.raises(ValueError, match=message) as error:
+        embed(resume=True)
+    assert "manifest.json cannot be resumed" in str(error.value)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 300
+    assert embed(force=True).entries == len(SENTENCES)
+
+
+def test_settings_of_an_output_that_was_edited(embed):
+    """Numbers of another type are not believed."""
+    embed()
+    data = Path("out.npz").read_bytes()
+    n_tokens = b'"tokens": 16'
+    assert data.count(n_tokens) == 1
+    assert embed(resume=True).tokens == 16
+    for value in (b'"tokens": ""', b'"tokens": []'):
+        Path("out.npz").write_bytes(data.replace(n_tokens, value))
+        with pytest.raises(ValueError, match="exists already"):
+            embed(resume=True)
+
+
+@pytest.fixture
+def shard(folder, tiny_weights):
+    """Makes five shards of `text.txt`, 100 lines."""
+    (folder / "text.txt").write_text(random_text(100), "utf8")
+
+    def run(output="out", **settings):
+        settings = {"shards": 5, "batch_tokens": 100, **settings}
+        place = output if "://" in output else folder / output
+        return embed_shards(str(tiny_weights), "text.txt", place, **settings)
+
+    return run
+
+
+def without_a_shard(plan):
+    del plan["shards"][2]
+
+
+def with_shards(**values):
+    def change(plan):
+        plan["shards"][1][0].update(values)
+
+    return change
+
+
+def without_key(name):
+    return lambda plan: plan["shards"][1][0].pop(name)
+
+
+CHANGES = [
+    (without_a_shard, "its checksum is wrong"),
+    (with_shards(entries=7), "its checksum is wrong"),
+    (with_shards(input=3), "its checksum is wrong"),
+    (with_shards(entries=-1), r'"shards"\[1\]\[0\]\["entries"\] should be greater than'),
+    (with_shards(entries="7"), r'"shards"\[1\]\[0\]\["entries"\] should be a valid integer'),
+    (with_shards(start=None), r'"shards"\[1\]\[0\]\["start"\] should be a valid integer'),
+    (with_shards(row_groups=[1]), r'"shards"\[1\]\[0\]\["row_groups"\]'),
+    (without_key("stop"), r'"shards"\[1\]\[0\]\["stop"\] is missing'),
+    (without_key("sha256"), r'"shards"\[1\]\[0\]\["sha256"\] is missing'),
+    (lambda plan: plan.update(shards=[3]), r'"shards"\[0\] should be a valid list'),
+    (lambda plan: plan.update(settings=[]), '"settings" should be a valid dictionary'),
+    (lambda plan: plan.update(inputs=[{"name": 3, "size": 1}]), r'"inputs"\[0\]\["name"\]'),
+    (lambda plan: plan.update(format_version="2"), '"format_version" should be a valid integer'),
+    (lambda plan: plan.pop("checksum"), '"checksum" is missing'),
+    (lambda plan: plan.update(format_version=1), "it has version 1, and this package reads 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES)
+def test_an_edited_plan(shard, change, message):
+    shard(worker="1/5")
+    path = Path("out/_manifest.json")
+    plan = json.loads(path.read_text("utf8"))
+    change(plan)
+    path.write_text(json.dumps(plan), "utf8")
+    before = content(Path("out"))
+    with pytest.raises(ValueError, match=message) as error:
+        shard()
+    assert str(error.value).count("_manifest.json") == 1
+    assert "\n" not in str(error.value) and len(str(error.value)) < 300
+    assert content(Path("out")) == before
+
+
+@pytest.mark.parametrize("text", [NEST, "[" * 100_000, "\ufeff{}", "null", "{"])
+def test_no_plan(shard, text):
+    shard(worker="1/5")
+    Path("out/_manifest.json").write_text(text, "utf8")
+    with pytest.raises(ValueError, match=r"_manifest\.json cannot be used: .*Give another folder"):
+        shard()
+
+
+def test_more_or_fewer_entries_than_planned(shard, monkeypatch):
+    """Another version of a reader, say, than that of the call which planned."""
+    from spacy_elmo.export import plan
+
+    count = plan._LineCutter._count
+    monkeypatch.setattr(
+        plan._LineCutter, "_count", lambda *args: count(*args) - (args[2].first_line == 1)
+    )
+    with pytest.raises(ValueError, match=r"part-00000.*text\.txt: the part from byte 0 on holds"):
+        shard()
+
+
+@pytest.mark.parametrize("format", ["parquet", "hdf5", "npz", "spacy"])
+def test_a_damaged_shard(shard, format):
+    """It is named, and left as it is; deleted, the same call makes it again."""
+    shard(format=format)
+    expected = content(Path("out"))
+    (path,) = Path("out").glob("part-00002-*")
+    flip(path / "00000000.spacy" if format == "spacy" else path, 300)
+    damaged = content(Path("out"))
+    with pytest.raises(ValueError, match=r"1 of 5 .*\npart-00002.*checksum is wrong.*Delete this"):
+        shard(format=format)
+    assert content(Path("out")) == damaged
+    shard(format=format, worker="2/5")  # another's share
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shard(format=format)
+    assert content(Path("out")) == expected
+
+
+def test_a_shard_of_another_number_or_folder(shard):
+    shard()
+    shard("other", layers="average")
+    names = sorted(path.name for path in Path("out").glob("part-*"))
+    shutil.copy(f"out/{names[0]}", f"out/{names[1]}")
+    shutil.copy(f"out/_{names[0]}.json", f"out/_{names[1]}.json")
+    shutil.copy(f"other/{names[2]}", f"out/{names[2]}")
+    shutil.copy(f"other/_{names[2]}.json", f"out/_{names[2]}.json")
+    Path(f"out/_{names[3]}.json").unlink()
+    with pytest.raises(ValueError, match="3 of 5 shards") as error:
+        shard()
+    _, *lines = str(error.value).split("\n")
+    reasons = ["another shard", "another shard", "No such file"]
+    for name, line, reason in zip(names[1:], lines, reasons):
+        assert line.startswith(name) and reason in line
+
+
+def test_a_shard_at_a_url_that_was_cut(shard):
+    memory = fsspec.filesystem("memory")
+    try:
+        shard("memory://cut")
+        assert shard("memory://cut").entries == 0
+        (name,) = memory.glob("/cut/part-00001*")
+        memory.pipe(name, memory.cat(name)[:-1])
+        with pytest.raises(ValueError, match=r"1 of 5 .*\npart-00001.* bytes, not .*Delete this"):
+            shard("memory://cut")
+    finally:
+        memory.rm("/cut", recursive=True)
+
+
+def test_an_input_whose_name_is_not_utf8(folder, tiny_weights):
+    """Its plan can be read again."""
+    Path("text.txt").rename("x\udcff.txt")
+    for n_entries in (len(SENTENCES), 0):
+        counts = embed_shards(str(tiny_weights), "x\udcff.txt", folder / "out", shards=2)
+        assert counts.entries == n_entries

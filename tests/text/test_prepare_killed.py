@@ -1,0 +1,61 @@
+"""Killed at each step and called again: the same corpus as of a call that was left alone."""
+
+import os
+import shutil
+
+import pytest
+from prepared import content, random_text
+
+from spacy_elmo.text.prepare import is_prepared, prepare
+
+from killed import in_child, killed_at_each_step
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Prepares a few lines: some parts, two files of tokens."""
+    (tmp_path / "a.txt").write_text(random_text(20), "utf8")
+
+    def run(name="out", **settings):
+        sizes = {"chunk_size": 150, "shard_size": 60}
+        prepare(tmp_path / "a.txt", tmp_path / name, n_process=1, **sizes, **settings)
+
+    return run
+
+
+@pytest.fixture
+def whole(run, tmp_path):
+    in_child(lambda: run("whole"))
+    found = content(tmp_path / "whole")
+    assert "tokens-00001.npy" in found
+    return found
+
+
+def test_corpus(run, whole, tmp_path):
+    for step in killed_at_each_step(run):
+        assert (
+            not is_prepared(tmp_path / "out") or whole.items() <= content(tmp_path / "out").items()
+        )
+        in_child(run)
+        assert content(tmp_path / "out") == whole, step
+        shutil.rmtree(tmp_path / "out")
+    assert step > 30
+    assert content(tmp_path / "out") == whole
+
+
+def test_corpus_killed_again_and_again(run, whole, tmp_path):
+    for _ in killed_at_each_step(run):
+        pass
+    assert content(tmp_path / "out") == whole
+
+
+def test_share(run, whole, tmp_path):
+    """The others, and the last call, do what it has not done."""
+    for step in killed_at_each_step(lambda: run(worker="1/2")):
+        in_child(lambda: run(worker="2/2"))
+        in_child(run)
+        assert content(tmp_path / "out") == whole, step
+        shutil.rmtree(tmp_path / "out")
+    assert step > 5
