@@ -3,9 +3,10 @@
 import os
 from pathlib import Path
 
-# Tiny models gain nothing from more threads, which wait for each other for long where
-# others use the machine. Before PyTorch is imported, and for the tests' own processes.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Tiny models gain nothing from more threads, which wait for each other for long where others use
+# the machine, and sum in another order where there are more cores. Set before PyTorch is imported,
+# and for the tests' own processes.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
 import spacy
@@ -16,7 +17,20 @@ import reference
 from file_server import FileServer
 from models import TINY_OPTIONS, tiny_options
 
+SEED = 0
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Every test draws the same numbers, whatever ran before it."""
+    spacy.util.fix_random_seed(SEED)
+
+
+def pytest_fixture_setup(fixturedef):
+    """Seed what several tests share, which is made before `seeded` is asked for."""
+    if fixturedef.scope != "function":
+        spacy.util.fix_random_seed(SEED)
 
 
 @pytest.fixture(scope="session")
