@@ -347,6 +347,7 @@ def test_killed_often(folder, tiny_weights, workers, n_kills):
     check_killed(folder, tiny_weights, 2000, n_kills=n_kills, shards=1000, workers=workers)
 
 
+@pytest.mark.processes
 def test_local_workers(shard, monkeypatch):
     """The same bytes as of one process; one that is killed ends the run, which goes on."""
     shard(output="one")

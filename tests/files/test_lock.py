@@ -45,7 +45,6 @@ def test_released_by_an_error(path):
         pass
 
 
-@pytest.mark.processes
 def test_released_when_its_process_is_killed(path):
     command = [sys.executable, "-c", HOLDER, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -18,6 +18,7 @@ def test_number_of_processes(monkeypatch, cores):
             n_processes(wanted)
 
 
+@pytest.mark.processes
 def test_in_order_and_only_a_few_wait():
     taken = []
 
@@ -32,6 +33,7 @@ def test_in_order_and_only_a_few_wait():
     assert list(results) == [(i, i) for i in range(1, 30)]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("n_process", [1, 2])
 def test_an_error_comes_in_its_turn(n_process):
     results = map_in_order(int, [(i, ("x" if i == 2 else "3",)) for i in range(9)], n_process)

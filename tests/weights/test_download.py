@@ -359,7 +359,6 @@ module.download(RemoteFile(url), Path(target))
 """
 
 
-@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize(("last", "least"), [(1, 0), (150, 10_000), (300, 150_000)])
 def test_killed(server, target, last, least):
