@@ -109,7 +109,7 @@ def test_a_listener_inside_a_memory_zone(make_nlp):
 def test_memory_is_flat(tiny_weights, tmp_path):
     """From the middle of the run on, beside spaCy alone on the same text: its tables of
     strings grow in a memory zone as well, if by little. `ELMO_MEMORY_ZONES` sets how
-    many zones, 5,000 if it is not there, which take about half an hour."""
+    many zones, 5,000 if it is not there."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
 
