@@ -23,7 +23,8 @@ test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
 
 # Before a commit: tests of no kind that takes long (tests/helpers/kinds.py gives the marks).
-QUICK := not slow and not browser and not processes and not training and not corpora
+QUICK := not slow and not browser and not processes and not training \
+	and not pipelines and not corpora
 check: lint
 	$(BIN)/python -m pytest -m "$(QUICK)"
 

@@ -11,7 +11,16 @@ import pytest
 TESTS = Path(__file__).parents[1]
 KINDS = {
     "processes": {"subprocess", "multiprocessing", "fork"},
-    "training": {"initialize", "init_nlp", "train", "make_trained", "pretrain", "Trainer"},
+    "training": {
+        "initialize",
+        "init_nlp",
+        "train",
+        "make_trained",
+        "pretrain",
+        "Trainer",
+        "backward",
+    },
+    "pipelines": {"add_pipe", "fill_config", "load_model_from_config"},
     "corpora": {"embed_files", "embed_shards", "Workplace"},
 }
 

@@ -25,6 +25,8 @@ from scripts.experiments.run_trial import Places
 from scripts.experiments.runs import read_runs
 from scripts.experiments.trial_config import COMPONENTS, PLACES, Inputs, build_config
 
+pytestmark = pytest.mark.training  # the scripts do, which are called by their names
+
 KEYS = {
     *("experiment", "data", "variant", "seed", "share", "scores", "dev_scores"),
     *("seconds", "epochs", "history", "mixes", "model"),
