@@ -10,7 +10,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 KINDS = {
-    "processes": {"subprocess", "multiprocessing", "fork"},
+    "processes": {"subprocess", "multiprocessing", "fork", "project_run"},
     "training": {
         "initialize",
         "init_nlp",
@@ -20,6 +20,7 @@ KINDS = {
         "Trainer",
         "backward",
     },
+    "threads": {"ThreadPoolExecutor"},
     "pipelines": {"add_pipe", "fill_config", "load_model_from_config"},
     "corpora": {"embed_files", "embed_shards", "Workplace"},
 }
