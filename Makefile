@@ -22,26 +22,11 @@ WORKERS ?= auto
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
 
-# Before a commit: the quickest files of every room; with ruff and mypy under 90 s on one quiet core.
-QUICK := tests/bilm --ignore tests/bilm/test_engine.py --ignore tests/bilm/test_softmax.py \
-	$(addprefix tests/,test_layering.py \
-	$(addprefix analysis/test_,audit.py items.py occurrences.py probes.py query.py senses.py) \
-	$(addprefix cli/test_,corpus.py download.py errors.py init_pretraining.py) \
-	$(addprefix documentation/test_,blocks.py inline.py tables.py) \
-	$(addprefix embedding/test_,vectors.py) \
-	$(addprefix export/test_,sentence_index.py sentence_marks.py) \
-	$(addprefix language_model/test_,perplexity.py windows.py) \
-	$(addprefix layers/test_,concat.py scalar_mix.py) \
-	$(addprefix pipeline/test_,load.py) \
-	$(addprefix pretraining/test_,budget.py config.py limits.py muon.py optimizers.py) \
-	$(addprefix project/test_,converters.py runs.py trials.py) \
-	$(addprefix tasks/test_,corpora.py pairs.py qa_scorer.py torch_module.py viterbi.py) \
-	$(addprefix text/test_,chunks.py corpus.py shards.py size.py) \
-	$(addprefix viewer/test_,page.py projection.py) \
-	$(addprefix weights/test_,allennlp.py download.py formats.py malformed_files.py manylangs.py \
-		named.py read_weights.py safetensors_file.py))
+# Before a commit: tests of no kind that takes long (tests/helpers/kinds.py gives the marks).
+QUICK := not slow and not browser and not processes and not training \
+	and not threads and not pipelines and not corpora
 check: lint
-	$(BIN)/python -m pytest $(QUICK)
+	$(BIN)/python -m pytest -m "$(QUICK)"
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

@@ -1,22 +1,65 @@
 """What the tests share: tiny models on disk, and the corpora beside the checkout."""
 
 import os
+import sys
 from pathlib import Path
 
-# Tiny models gain nothing from more threads, which wait for each other for long where
-# others use the machine. Before PyTorch is imported, and for the tests' own processes.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Tiny models gain nothing from more threads, which wait for each other for long where others use
+# the machine, and sum in another order where there are more cores. Set before PyTorch is imported,
+# and for the tests' own processes.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
 import spacy
 
 from spacy_elmo.weights import download
 
+import kinds
 import reference
 from file_server import FileServer
 from models import TINY_OPTIONS, tiny_options
 
+SEED = 0
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+
+
+_started = []
+
+
+def _note_processes(event, arguments):
+    """Note what a test starts. Libraries start other programs, to ask about the machine."""
+    is_program = event == "subprocess.Popen" and arguments[0] in (sys.executable, "bash")
+    if is_program or event == "os.fork":
+        _started.append(event)
+
+
+sys.addaudithook(_note_processes)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        kinds.mark(item)
+
+
+@pytest.fixture(autouse=True)
+def no_process_without_a_mark(request):
+    """What starts a process has the mark, which `make check` leaves out."""
+    _started.clear()
+    yield
+    if _started and request.node.get_closest_marker("processes") is None:
+        pytest.fail("it starts a process: mark it with @pytest.mark.processes")
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Every test draws the same numbers, whatever ran before it."""
+    spacy.util.fix_random_seed(SEED)
+
+
+def pytest_fixture_setup(fixturedef):
+    """Seed what several tests share, which is made before `seeded` is asked for."""
+    if fixturedef.scope != "function":
+        spacy.util.fix_random_seed(SEED)
 
 
 @pytest.fixture(scope="session")

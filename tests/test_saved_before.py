@@ -27,6 +27,8 @@ from components import examples
 from golden import SAVED
 from runs import arrays, assert_same_arrays
 
+pytestmark = pytest.mark.pipelines
+
 PIPELINES = ("pipeline", "fine_tuned", "replaced")
 RUNS = ("adam", "adagrad", "adamw")
 

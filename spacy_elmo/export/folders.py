@@ -187,8 +187,9 @@ class RemoteFolder:
         except (MemoryError, ImportError):
             raise
         except Exception as error:
+            reason = str(error) or type(error).__name__
             raise ValueError(
-                f"{self.url.rstrip('/')}/{name} cannot be written: {error or type(error).__name__}"
+                f"{self.url.rstrip('/')}/{name} cannot be written: {reason}"
             ) from error
 
 

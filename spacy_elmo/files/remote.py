@@ -22,7 +22,9 @@ def reading(source: str) -> Iterator[None]:
     except (MemoryError, ImportError):
         raise
     except Exception as error:  # what is elsewhere fails in each library's own way
-        raise ValueError(f"{source} cannot be read: {error or type(error).__name__}") from error
+        raise ValueError(
+            f"{source} cannot be read: {str(error) or type(error).__name__}"
+        ) from error
 
 
 LARGEST_WHOLE = 1 << 28  # bytes of a file that is read into memory at once, such as a manifest

@@ -9,6 +9,8 @@ from spacy_elmo.pipeline.mixes import learned_mixes
 
 from commands import shown_by
 
+pytestmark = pytest.mark.pipelines
+
 ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
 
 

@@ -45,6 +45,7 @@ def test_left_out(run):
         run(slow, slow=True)
 
 
+@pytest.mark.processes
 def test_commands(run):
     info = "```bash\npython -m spacy elmo info nowhere\n```\n"
     with pytest.raises(SybilFailure, match="exit code 1"):

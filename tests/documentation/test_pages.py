@@ -32,6 +32,7 @@ def folder(filled, tmp_path, monkeypatch):
     set_current_ops(ops)  # of which docs/faq.md takes others
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page, folder):
     if page.name in PRETRAIN:

@@ -80,6 +80,7 @@ def test_shards(cluster, folder, tiny_weights, monkeypatch):
     assert content(folder / "out") == content(folder / "alone")
 
 
+@pytest.mark.processes
 def test_tables(cluster, tiny_weights):
     table = pa.table({"id": range(len(SENTENCES)), "tokens": SENTENCES})
     expected = Embedder(str(tiny_weights))(table)

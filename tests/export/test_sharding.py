@@ -318,6 +318,7 @@ def test_input_that_goes(folder):
         piece.open()
 
 
+@pytest.mark.processes
 def test_local_workers(shard, monkeypatch):
     """The same bytes as of one process; one that is killed ends the run, which goes on."""
     shard(output="one")

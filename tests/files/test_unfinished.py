@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from stopping import in_child
 
 from spacy_elmo.files import (
     atomic_folder,
@@ -18,6 +17,8 @@ from spacy_elmo.files import (
     make_ours,
     sweep,
 )
+
+from killed import child
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
 
@@ -55,7 +56,8 @@ def snapshot(folder):
 
 def killed(run):
     """Kill a child in the middle of what it does."""
-    _, status = os.waitpid(in_child(run), 0)
+    with child(run) as process:
+        _, status = os.waitpid(process, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
@@ -164,13 +166,13 @@ def test_what_another_process_is_writing_stays(tmp_path):
             os.read(done, 1)
             file.write(b"second")
 
-    child = in_child(write)
-    assert os.read(go, 1) == b"."
-    atomic_write(tmp_path / "q", "first")
-    sweep(tmp_path)
-    assert (tmp_path / "q").read_text() == "first"
-    os.write(finished, b".")
-    assert os.waitpid(child, 0)[1] == 0
+    with child(write) as process:
+        assert os.read(go, 1) == b"."
+        atomic_write(tmp_path / "q", "first")
+        sweep(tmp_path)
+        assert (tmp_path / "q").read_text() == "first"
+        os.write(finished, b".")
+        assert os.waitpid(process, 0)[1] == 0
     assert snapshot(tmp_path) == {"q": b"second"}
 
 

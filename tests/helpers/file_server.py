@@ -21,6 +21,7 @@ class FileServer:
         self.files: dict[str, bytes] = {}
         self.script: list[dict[str, Any]] = []
         self.requests: list[tuple[str, dict[str, str]]] = []
+        self.stalled = threading.Event()  # a reply has stopped before its end
         self.released = threading.Event()
         server = self
 
@@ -84,7 +85,8 @@ class FileServer:
             handler.wfile.write(some[start : start + 1000])
             handler.wfile.flush()
         if "stall" in act:
-            self.released.wait(20)
+            self.stalled.set()
+            self.released.wait()
         handler.close_connection = len(some) < len(body) or "cut" in act
 
     def close(self) -> None:

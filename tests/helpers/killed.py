@@ -30,8 +30,8 @@ def in_child(run: Callable[[], object]) -> None:
     run (Callable[[], object]): The function.
     RAISES (AssertionError): It raised an error, or the process was killed.
     """
-    with _child(run) as child:
-        assert _wait(child) == 0
+    with child(run) as process:
+        assert _wait(process) == 0
 
 
 def killed_at_each_step(run: Callable[[], object]) -> Iterator[int]:
@@ -43,8 +43,8 @@ def killed_at_each_step(run: Callable[[], object]) -> Iterator[int]:
     RAISES (AssertionError): It raised an error.
     """
     for step in count(1):
-        with _child(run, step, signal.SIGKILL) as child:
-            status = _wait(child)
+        with child(run, step, signal.SIGKILL) as process:
+            status = _wait(process)
         if status == 0:
             return
         assert status == -signal.SIGKILL, status
@@ -59,21 +59,21 @@ def stopped_at_each_step(run: Callable[[], object]) -> Iterator[int]:
     RAISES (AssertionError): It raised an error.
     """
     for step in count(1):
-        with _child(run, step, signal.SIGSTOP) as child:
-            status = os.waitpid(child, os.WUNTRACED)[1]
+        with child(run, step, signal.SIGSTOP) as process:
+            status = os.waitpid(process, os.WUNTRACED)[1]
             if not os.WIFSTOPPED(status):
                 assert status == 0, status
                 return
             try:
                 yield step
             finally:
-                os.kill(child, signal.SIGCONT)
-                status = _wait(child)
+                os.kill(process, signal.SIGCONT)
+                status = _wait(process)
             assert status == 0, status
 
 
 @contextmanager
-def _child(run: Callable[[], object], step: int = 0, number: int = 0) -> Iterator[int]:
+def child(run: Callable[[], object], step: int = 0, number: int = 0) -> Iterator[int]:
     """Start a child, which gets a signal before a step; once it has ended, raise its error."""
     with tempfile.TemporaryFile("w+") as error:
         child = os.fork()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +69,3 @@ def assert_same_arrays(found, expected) -> None:
     assert found.keys() == expected.keys()
     for name, values in expected.items():
         assert values.tobytes() == found[name].tobytes(), name
-
-
-def free_port() -> int:
-    """Of this machine."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -7,7 +7,6 @@ import signal
 import numpy as np
 import pytest
 import torch
-from stopping import in_child
 from thinc.api import Config
 
 from spacy_elmo.files import atomic_stream
@@ -23,6 +22,7 @@ from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import read_corpus
 
+from killed import child
 from models import pretraining_config
 
 CORPUS = read_corpus([["the", "cat", "sat", "."], ["dogs", "run", "far", "!"]] * 12)
@@ -286,7 +286,8 @@ def test_leftover_of_a_killed_run_goes(tmp_path):
             file.write(b"half")
             os.kill(os.getpid(), signal.SIGKILL)
 
-    os.waitpid(in_child(write), 0)
+    with child(write) as process:
+        os.waitpid(process, 0)
     assert len(names(tmp_path)) == 1
     save_after(tmp_path, 2, keep=1)
     assert names(tmp_path) == ["checkpoint-0000000002.pt"]

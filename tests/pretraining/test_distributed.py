@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.distributed import TCPStore
 
 from spacy_elmo.language_model.processes import Processes
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text
 
-from runs import ENVIRONMENT, arrays, free_port, metrics, run_config, run_settings, write_texts
+from runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
 
 # What each process does; `observe` is the one process's, too.
 SCRIPT = """
@@ -89,8 +90,11 @@ def on_two_processes(folder, jobs):
 
 def run_two(script, statuses=(0, 0)):
     """Run a script in two processes; they are killed where they wait for each other for ever.
-    What they print as errors."""
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    What they print as errors. They meet at a store of this process, as at that of `torchrun`,
+    which listens before its port is given to anybody."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    shared["TORCHELASTIC_USE_AGENT_STORE"] = "True"
     started = [
         subprocess.Popen(
             [sys.executable, "-c", script],
@@ -263,16 +267,19 @@ def test_restarted_after_the_other_machine_failed(tmp_path):
     assert [row["step"] for row in metrics(tmp_path / "out")] == [2, 4]
 
 
+# The patience is short only when both are there, however long that took.
 SILENT = """
-import os, sys, time
+import os, sys, threading
 from datetime import timedelta
+import torch.distributed as dist
 from spacy_elmo.language_model import processes as module
 
-module.STEP_PATIENCE = timedelta(seconds=2)
 processes = module.Processes.join()
+assert dist.group.WORLD._get_backend(module.CPU).options._timeout == module.STEP_PATIENCE
+dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), dist.group.WORLD)
 processes.wait()
 if processes.rank == 1:
-    time.sleep(600)
+    threading.Event().wait()
 try:
     with processes.together():
         processes.sum([1.0])

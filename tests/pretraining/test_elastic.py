@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch.distributed import TCPStore
 
 from spacy_elmo.pretraining.run import pretrain
 
-from runs import ENVIRONMENT, arrays, free_port, metrics, run_config, run_settings, write_texts
+from runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
 
 # `pretrain`, slowed down, which writes down the windows that it reads: a file for each process.
 # With `WAIT`, a process that is alone waits at this step until it is asked to stop.
@@ -63,17 +64,19 @@ pytestmark = [
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts one of the machines; the first one holds what they know of each other."""
+    """Starts one of the machines. What they know of each other is held here: the store listens
+    before its port is given to anybody."""
     write_texts(tmp_path)
     run_config(tmp_path, **SETTINGS, state_reset=0.3).to_disk(tmp_path / "run.cfg")
     (tmp_path / "windows").mkdir()
     (tmp_path / "script.py").write_text(SCRIPT, "utf8")
-    port, started = free_port(), []
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    started = []
 
     def start(node, **environment):
         options = ["--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "3"]
-        options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"]
-        options += ["--rdzv-conf", f"{RENDEZVOUS},is_host={node == 'first'}"]
+        options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{store.port}"]
+        options += ["--rdzv-conf", f"{RENDEZVOUS},is_host=False"]
         options += ["--rdzv-id", "run", "--local-addr", "127.0.0.1", "script.py"]
         arguments = ["elmo", "pretrain", "run.cfg", "--output", "out", "--resume"]
         with (tmp_path / f"{node}.log").open("w") as log:

@@ -145,6 +145,7 @@ def cats(nlp):
     return [doc.cats for doc in nlp.pipe([text for text, _ in TEXTS] + [""])]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("factory", ["textcat", "textcat_multilabel"])
 @pytest.mark.parametrize("with_elmo", [False, True])
 def test_it_learns_and_is_kept(make_nlp, tmp_path, factory, with_elmo):

@@ -184,6 +184,7 @@ def test_package(know, tmp_path):
         assert task.all_close([task.found(doc) for doc in docs], task.found_by(know(task)))
 
 
+@pytest.mark.processes
 def test_processes(task, know):
     nlp = know(task)
     assert task.all_right(nlp, task.found_by(nlp, n_process=2, batch_size=2))

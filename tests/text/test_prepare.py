@@ -88,6 +88,7 @@ def test_every_kind_of_input(tmp_path, format):
     assert content(tmp_path / "one") == content(tmp_path / "other")
 
 
+@pytest.mark.processes
 def test_in_several_processes(tmp_path):
     inputs = write_inputs(tmp_path / "in")
     (inputs / "c.jsonl").write_bytes(b'{"tokens": ["a", "b\\n"]}\n' * 500)

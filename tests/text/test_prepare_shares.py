@@ -46,6 +46,7 @@ def n_read(monkeypatch):
     return found
 
 
+@pytest.mark.processes
 @pytest.mark.filterwarnings("ignore:.*c.jsonl")
 def test_shares_make_the_same_corpus(tmp_path, inputs, n_read):
     settings = {**SMALL, "min_count": 3, "max_size": 40}

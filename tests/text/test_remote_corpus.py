@@ -137,7 +137,7 @@ def test_blocks_are_fetched_once_and_ahead(folder, url, reads):
 def test_reading_does_not_wait_for_what_is_ahead(folder, url, reads):
     corpus = open_corpus(url, n_streams=1)
     gate = threading.Event()
-    reads.fail = lambda name, start: start > 128 and not gate.wait(30)
+    reads.fail = lambda name, start: start > 128 and not gate.wait()
     corpus.tokens[np.array([0])]  # returns while two are on their way
     assert len(corpus.tokens._coming) == 2
     gate.set()

@@ -1,18 +1,24 @@
-import os
-
 import pytest
 
+from spacy_elmo.text import workers as module
 from spacy_elmo.text.workers import map_in_order, n_processes
 
 
-def test_number_of_processes():
+@pytest.mark.parametrize("cores", [{0}, {1, 2, 5}])
+def test_number_of_processes(monkeypatch, cores):
+    """-1 is a process for each core that may be used, which may be less than there are."""
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: cores, raising=False)
+    monkeypatch.setattr(module.os, "cpu_count", lambda: 64)
     assert n_processes(3) == 3
-    assert 1 <= n_processes(-1) <= os.cpu_count()
+    assert n_processes(-1) == len(cores)
+    monkeypatch.delattr(module.os, "sched_getaffinity")  # macOS and Windows have none
+    assert n_processes(-1) == 64
     for wanted in (0, -2):
         with pytest.raises(ValueError, match=f"n_process .* {wanted}"):
             n_processes(wanted)
 
 
+@pytest.mark.processes
 def test_in_order_and_only_a_few_wait():
     taken = []
 
@@ -27,6 +33,7 @@ def test_in_order_and_only_a_few_wait():
     assert list(results) == [(i, i) for i in range(1, 30)]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("n_process", [1, 2])
 def test_an_error_comes_in_its_turn(n_process):
     results = map_in_order(int, [(i, ("x" if i == 2 else "3",)) for i in range(9)], n_process)

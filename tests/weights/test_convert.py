@@ -21,6 +21,8 @@ from spacy_elmo.weights.safetensors_file import softmax_of
 from conversions import PROVENANCE, TARGETS, WORDS, assert_same_vectors, make_model, write_source
 from models import tiny_bilm, tiny_options
 
+pytestmark = pytest.mark.pipelines
+
 
 @pytest.fixture
 def source(tmp_path):

@@ -18,6 +18,8 @@ import reference_manylangs
 from conversions import WORDS, assert_same_vectors, write_source
 from models import tiny_options
 
+pytestmark = pytest.mark.pipelines
+
 VARIANTS = [{}, {"word_dim": 0}, {"char_dim": 0}, {"n_layers": 1, "activation": "tanh"}]
 
 

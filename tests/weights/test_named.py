@@ -101,7 +101,7 @@ def test_two_at_once_download_once(server):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join()
     assert found == [NAMED["tiny"].path] * 3
     assert len(server.requests) == 2
 

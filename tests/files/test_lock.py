@@ -1,0 +1,56 @@
+"""One holder at a time, and none that outlives its process."""
+
+import subprocess
+import sys
+
+import pytest
+
+from spacy_elmo.files import lock
+
+HOLDER = """
+import sys
+from pathlib import Path
+from spacy_elmo.files import lock
+
+with lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work" / "lock"
+
+
+def assert_held(path):
+    with pytest.raises(BlockingIOError, match="another process"), lock(path):
+        pass
+
+
+def test_one_at_a_time(path):
+    with lock(path):
+        assert_held(path)
+        with lock(path.with_name("another")):
+            pass
+    with lock(path):
+        pass
+
+
+def test_released_by_an_error(path):
+    with pytest.raises(ZeroDivisionError), lock(path):
+        raise ZeroDivisionError
+    with lock(path):
+        pass
+
+
+def test_released_when_its_process_is_killed(path):
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as holder:
+        assert holder.stdout.readline() == "held\n"
+        assert_held(path)
+        holder.kill()
+    with lock(path):
+        pass

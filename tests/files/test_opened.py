@@ -1,0 +1,115 @@
+"""A file that was opened is read as it was, whatever becomes of its name."""
+
+import gc
+import io
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from spacy_elmo.files import OpenedFile
+from spacy_elmo.files import opened as module
+
+CONTENT = np.random.default_rng(0).bytes(1000)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="open files cannot be renamed")
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "x").write_bytes(CONTENT)
+    return tmp_path / "x"
+
+
+def delete(path):
+    path.unlink()
+
+
+def rename(path):
+    path.rename(path.with_name("y"))
+
+
+def replace(path):
+    path.with_name("y").write_bytes(b"another file")
+    path.with_name("y").replace(path)
+
+
+@pytest.mark.parametrize("act", [delete, rename, replace])
+def test_read_without_its_name(path, act):
+    file = OpenedFile(path)
+    assert file.is_at_its_path()
+    act(path)
+    assert not file.is_at_its_path()
+    file.check()
+    assert file.open().read() == CONTENT
+
+
+def shorten(path):
+    os.truncate(path, 10)
+
+
+def append(path):
+    with path.open("ab") as file:
+        file.write(b"more")
+
+
+def change(path):
+    """A byte, and the time of the last change is another, as it is after a while."""
+    seen = path.stat().st_mtime_ns
+    with path.open("rb+") as file:
+        file.write(b"?")
+    os.utime(path, ns=(seen + 1, seen + 1))
+
+
+@pytest.mark.parametrize("act", [shorten, append, change])
+def test_written_to(path, act):
+    file = OpenedFile(path)
+    act(path)
+    with pytest.raises(ValueError, match=r"x: .*written to this file"):
+        file.open()
+    with pytest.raises(ValueError, match=r"x: .*written to this file"):
+        file.check()
+
+
+@pytest.mark.parametrize("at_a_time", [7, 10**6])
+def test_readers_do_not_disturb_each_other(path, monkeypatch, at_a_time):
+    """Each is at a place of its own, and reads all where the system gives less at once."""
+    monkeypatch.setattr(module, "_AT_A_TIME", at_a_time)
+    file, rng = OpenedFile(path), np.random.default_rng(1)
+    pairs = [(file.open(), io.BytesIO(CONTENT)) for _ in range(3)]
+    for _ in range(200):
+        pair = pairs[rng.integers(3)]
+        offset, size = int(rng.integers(900)), int(rng.integers(1200))
+        act = rng.integers(4)
+        if act == 0:
+            found = [reader.seek(offset) for reader in pair]
+        elif act == 1:
+            found = [reader.seek(-offset, os.SEEK_END) for reader in pair]
+        elif act == 2:
+            found = [reader.read(size) for reader in pair]
+        else:
+            found = [reader.tell() for reader in pair]
+        assert found[0] == found[1]
+    for pair in pairs:
+        found = [reader.seek(3) and reader.read() for reader in pair]
+        assert found[0] == found[1]
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        OpenedFile(tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="reads Linux's /proc")
+def test_closed_with_the_object(path):
+    def descriptors():
+        names = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
+        return sum(os.path.exists(name) and os.path.samefile(name, path) for name in names)
+
+    file = OpenedFile(path)
+    assert descriptors() == 1
+    assert str(file) == str(path)
+    del file
+    gc.collect()
+    assert descriptors() == 0
