@@ -40,17 +40,10 @@ ALLOWED = {
     ("export/test_ray.py", "time.sleep"): "waits for the first shard, however long it takes",
     ("helpers/file_server.py", "time.sleep"): "a slow reply; nothing is expected of how slow",
     ("helpers/fuzz.py", "time.process_time"): "a limit far above what a file takes",
-    ("helpers/killed_embedding.py", "time.monotonic"): "kills at moments of a whole run",
-    ("helpers/killed_embedding.py", "time.sleep"): "kills at moments of a whole run",
-    ("helpers/killed_sharding.py", "time.monotonic"): "kills at moments of a whole run",
-    ("helpers/killed_sharding.py", "time.sleep"): "kills at moments of a whole run",
     ("pretraining/test_elastic.py", "time.sleep"): "waits for a step; a run that is slow enough",
-    ("pretraining/test_killed.py", "time.monotonic"): "kills at moments of a whole run",
     ("pretraining/test_launch.py", "time.sleep"): "waits for a checkpoint, however long it takes",
     ("project/test_run_trial.py", "time.sleep"): "waits for the first run, however long it takes",
-    ("text/test_prepare_interrupted.py", "numpy.random.default_rng"): "kills at moments of a run",
-    ("text/test_prepare_interrupted.py", "time.sleep"): "kills at moments of a whole run",
-    ("text/test_prepare_shares.py", "time.sleep"): "waits for a share, however long it takes",
+    ("text/test_prepare_interrupted.py", "time.sleep"): "waits for a file, however long it takes",
 }
 
 

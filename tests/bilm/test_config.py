@@ -86,7 +86,10 @@ def test_every_kind_of_token_encoder_survives_json(sizes):
     for name, value in sizes.items():
         assert getattr(config, name) == value
     assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-    if config.token_encoder == "bilm-tf":
+    if config.n_words and config.n_characters and config.token_encoder == "bilm-tf":
+        with pytest.raises(ValueError, match="no place for ready-made vectors beside characters"):
+            config.to_options()
+    elif config.token_encoder == "bilm-tf":
         options = json.loads(json.dumps(config.to_options()))
         again = BiLMConfig.from_options(
             options, n_words=config.n_words, bidirectional=config.bidirectional

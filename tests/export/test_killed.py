@@ -14,7 +14,7 @@ import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.sharding import embed_shards
 
-from killed import in_child, killed_at_each_step, stopped_at_each_step
+from killed import in_child, killed_at_each_step, left_in, stopped_at_each_step
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 ALONE, KILLED = Path("alone"), Path("killed")
@@ -59,7 +59,7 @@ def test_embed(embed, folder, format):
         assert not KILLED.exists() or bytes_of(KILLED) == expected
         in_child(lambda: embed(format=format, resume=True))
         assert bytes_of(KILLED) == expected, step
-        assert len(list(folder.iterdir())) == 3, step
+        assert len(left_in(folder)) == 3, step
         remove(KILLED)
     assert step > 20
     assert bytes_of(KILLED) == expected
@@ -90,7 +90,7 @@ def test_embed_over_an_earlier_output(embed, folder, format):
         again = {"resume": True} if is_begun else {"force": True}
         in_child(lambda again=again: embed(format=format, **again))
         assert bytes_of(KILLED) == expected, step
-        assert len(list(folder.iterdir())) == 4, step
+        assert len(left_in(folder)) == 4, step
         remove(KILLED)
         begin()
     assert bytes_of(KILLED) == expected

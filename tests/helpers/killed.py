@@ -16,7 +16,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import TextIO
+
+from spacy_elmo.files.unfinished import is_temporary
 
 DELETING = {"os.remove", "os.rmdir"}
 CHANGING = {"os.rename", "os.link", "os.symlink", "os.truncate"}
@@ -70,6 +73,17 @@ def stopped_at_each_step(run: Callable[[], object]) -> Iterator[int]:
                 os.kill(process, signal.SIGCONT)
                 status = _wait(process)
             assert status == 0, status
+
+
+def left_in(folder: Path) -> list[str]:
+    """RETURNS (List[str]): The names in a folder. A temporary folder without its marker, which a
+    kill before the marker was written leaves, does not count: by its name alone it is not known as
+    ours, and stays."""
+    return sorted(
+        path.name
+        for path in folder.iterdir()
+        if not (is_temporary(path.name) and not any(path.iterdir()))
+    )
 
 
 @contextmanager
