@@ -106,6 +106,7 @@ def make_ours(folder: Path) -> None:
     """
     check_ours(folder)
     if is_ours(folder):
+        sweep(folder.parent, folder.name)  # of a process that was killed after the renaming
         return
     with temporary_folder(folder) as place:
         (place / folder.name).mkdir()
