@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
 import srsly
 
+from ..bilm.config import shortened
 from ..files import user_path
+from ..files.errors import named_errors
 from ..files.lines import numbered_lines
 
 if TYPE_CHECKING:
@@ -238,7 +240,8 @@ def _splitter(lang: Optional[str]) -> "Language":
     lang = _check_lang(lang)
     import spacy  # heavy, and most text comes split
 
-    nlp = spacy.blank(lang)
+    with named_errors(f"spaCy has no tokenizer for {shortened(lang)}; set `lang`", ImportError):
+        nlp = spacy.blank(lang)
     nlp.add_pipe("sentencizer")
     nlp.max_length = sys.maxsize  # its reason, the memory of parsers, is none here
     return nlp

@@ -18,7 +18,11 @@ def weights_in(folder: AnyFile) -> Optional[AnyFile]:
     """RETURNS (Optional[Union[Path, zipfile.Path]]): The weights in a folder, if there are any.
     RAISES (ValueError): There are several."""
     files: list[Any] = sorted(
-        (file for file in folder.iterdir() if suffix(file) in SUFFIXES),
+        (
+            file
+            for file in folder.iterdir()
+            if suffix(file) in SUFFIXES and not file.name.startswith(".")
+        ),
         key=lambda file: file.name,
     )
     files = [file for file in files if not stem(file).endswith(SOFTMAX)] or files

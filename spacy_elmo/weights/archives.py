@@ -41,7 +41,12 @@ def opened_path(path: Path) -> Iterator[File]:
     with archive:
         _check_names(archive, path)
         folder = zipfile.Path(archive)
-        inside = [item for item in folder.iterdir() if item.name != "__MACOSX"]
+        # macOS adds a folder and hidden files.
+        inside = [
+            item
+            for item in folder.iterdir()
+            if item.name != "__MACOSX" and not item.name.startswith(".")
+        ]
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 

@@ -3,9 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+import srsly
+
+from ..bilm.config import shortened
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
 from ..bilm.vocabulary import Vocabulary
+from ..files.errors import named_errors
 
 Prediction = tuple[Softmax, Vocabulary]
 
@@ -34,10 +38,30 @@ class ModelBundle:
 
         provenance (Any): The file's entry; None if there is none.
         source (object): The file, for the message.
-        RAISES (ValueError): It is no JSON object.
+        RAISES (ValueError): As `checked_provenance`.
         """
-        if not isinstance(provenance, (dict, type(None))):
-            raise ValueError(f"{source}: its provenance is no JSON object")
         if provenance is not None:
-            self.provenance = self.bilm.provenance = provenance
+            self.provenance = self.bilm.provenance = checked_provenance(provenance, source)
             self.lang = provenance.get("lang")
+
+
+def checked_provenance(provenance: Any, source: object) -> dict[str, Any]:
+    """Check what a file says of its model.
+
+    provenance (Any): The file's entry.
+    source (object): The file, for the message.
+    RETURNS (dict): The entry.
+    RAISES (ValueError): It is no JSON object, its language is no string, or it has half of a
+        surrogate pair, which no file can hold.
+    """
+    if not isinstance(provenance, dict):
+        raise ValueError(f"{source}: its provenance is no JSON object")
+    lang = provenance.get("lang")
+    if not isinstance(lang, (str, type(None))):
+        raise ValueError(
+            f"{source}: 'lang' in its provenance is {shortened(lang)}. It must be the code of a "
+            f"language, such as 'en'"
+        )
+    with named_errors(f"{source}: its provenance is not UTF-8", UnicodeEncodeError):
+        srsly.json_dumps(provenance).encode()
+    return provenance

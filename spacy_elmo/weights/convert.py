@@ -5,7 +5,7 @@ from typing import Any, Optional, Union
 
 from ..files import is_stream, user_path
 from .attribution import beside, write_attribution
-from .bundle import ModelBundle
+from .bundle import ModelBundle, checked_provenance
 from .cove import WordVectors, read_cove
 from .format import DTYPES, Format
 from .formats import FORMATS, read_bundle
@@ -64,7 +64,7 @@ def convert(
         bundle.prediction = None
     chosen.check(bundle)
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
-    bundle.provenance = _patched(known, provenance or {})
+    bundle.provenance = checked_provenance(_patched(known, provenance or {}), target)
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(

@@ -1,5 +1,6 @@
 """The formats of stored models, and which of them a model has."""
 
+import re
 from pathlib import Path
 from typing import Any, Union
 
@@ -14,6 +15,8 @@ from .pipeline_folder import PipelineFolder
 from .safetensors_file import SafetensorsFile
 from .vocabulary_files import VOCABULARY_FILE
 
+# Archives that are none of zip.
+PACKED = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz|7z|rar)$", re.IGNORECASE)
 _ORIGIN = ("name", "urls", "licence")
 # In the order in which a place is asked for them.
 FORMATS: list[type[Format]] = [PipelineFolder, SafetensorsFile, ManyLangs, AllenNLP]
@@ -43,10 +46,15 @@ def read_model(
                 raise ValueError(
                     f"no weights at '{source}'. {did_you_mean(source) or HOW_TO_GIVE_WEIGHTS}"
                 )
-            if (path / "saved_model.pb").is_file():
+            if opened.is_dir() and (opened / "saved_model.pb").is_file():
                 raise ValueError(
                     f"{path} is a module of TensorFlow Hub, which cannot be read. Use the name "
                     f"'original': AllenNLP's model of the same sizes and training text"
+                )
+            if PACKED.search(path.name):
+                raise ValueError(
+                    f"{path} is an archive that cannot be read. Unpack it, and give the path of "
+                    f"the folder"
                 )
             raise ValueError(
                 f"{path} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "

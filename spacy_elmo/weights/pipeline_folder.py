@@ -110,7 +110,9 @@ def _pipeline(bundle: ModelBundle) -> "Language":
     import spacy
 
     assert bundle.lang is not None
-    nlp = spacy.blank(bundle.lang)
+    lang = shortened(bundle.lang)
+    with named_errors(f"spaCy has no language {lang}; set `lang` to another", ImportError):
+        nlp = spacy.blank(bundle.lang)
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bundle.bilm.config.to_dict()}
     pipe = nlp.add_pipe("elmo", name=PIPE, config={"model": sizes, "weights": None})
     snapshot = copy.deepcopy(bundle.bilm)  # the pipe freezes what it holds

@@ -19,7 +19,7 @@ from ..files import atomic_stream, atomic_write
 from ..files.errors import bounded, named_errors
 from .archives import File
 from .attribution import take_attribution
-from .bundle import ModelBundle
+from .bundle import ModelBundle, checked_provenance
 from .format import Format
 from .layout import plain, read_parameters
 from .offloading import offload, open_files
@@ -172,7 +172,8 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         tensors = load(data)
         metadata = _metadata(data)
         config = BiLMConfig.from_dict(srsly.json_loads(metadata["config"]))
-        provenance = srsly.json_loads(metadata.get("provenance", "{}"))
+        with named_errors("its provenance is not JSON"):
+            provenance = srsly.json_loads(metadata.get("provenance", "{}"))
     except KeyError:
         raise ValueError(
             f"{source}: a .safetensors file without the metadata of spacy-elmo; "
@@ -180,8 +181,6 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         ) from None
     except (SafetensorError, ValueError, TypeError) as error:
         raise ValueError(f"{source}: not a readable .safetensors file: {bounded(error)}") from error
-    if not isinstance(provenance, dict):
-        raise ValueError(f"{source}: its provenance is no JSON object")
     with named_errors(source), on_meta_device():
         bilm = BiLM(config, _take_vocabularies(tensors, config))
         if ALIGNMENT in tensors:
@@ -189,7 +188,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
     layout = [plain(name, tuple(value.shape), name) for name, value in bilm.state_dict().items()]
     parameters = read_parameters(layout, StateDict(tensors, source), "its own config")
     bilm.load_state_dict(parameters, assign=True)
-    bilm.provenance = provenance
+    bilm.provenance = checked_provenance(provenance, source)
     return bilm.eval().requires_grad_(False)
 
 

@@ -249,3 +249,30 @@ def test_module_of_tensorflow_hub(tmp_path):
     for name in ("saved_model.pb", "variables/variables.index"):
         (tmp_path / name).write_bytes(b"x")
     check_refused(lambda: read_weights(tmp_path), tmp_path, "TensorFlow Hub", "'original'")
+    path = shutil.make_archive(str(tmp_path / "hub"), "zip", tmp_path, "saved_model.pb")
+    check_refused(lambda: read_weights(path), path, "TensorFlow Hub", "'original'")
+
+
+def test_hidden_files_of_macos(tmp_path):
+    folder = tmp_path / "model"
+    path = publish(folder)
+    expected = [layers.numpy() for layers in read_bundle(path).bilm.embed(SENTENCES)[0]]
+    for file in [*folder.iterdir()]:
+        (folder / f"._{file.name}").write_bytes(b"\0")
+    packed = tmp_path / "model.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(".DS_Store", b"\0")
+        for file in folder.iterdir():
+            archive.write(file, f"model/{file.name}")
+            archive.writestr(f"__MACOSX/model/._{file.name}", b"\0")
+    for source in (folder, packed):
+        bundle = read_bundle(source)
+        check_layers(bundle.bilm.embed(SENTENCES)[0], expected)
+        check_softmax(bundle.prediction)
+
+
+@pytest.mark.parametrize("ending", [".tar.gz", ".tar", ".TGZ", ".tar.zst", ".7z"])
+def test_archives_that_are_not_read(tmp_path, ending):
+    path = tmp_path / f"elmo{ending}"
+    path.write_bytes(b"x")
+    check_refused(lambda: read_weights(path), path, "Unpack it")
