@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Optional, Protocol
+from typing import Any, Optional, Protocol
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -38,14 +38,20 @@ class Upstream(Protocol):
 
 class _Link:
     """A reference that copies of a listener share: copying a component's model
-    must not copy the language model behind it."""
+    must not copy the language model behind it. In a copy of a whole pipeline
+    it refers to the copied pipe."""
 
     def __init__(self) -> None:
         self.upstream: Optional[Upstream] = None
         self.name = ""  # of the pipe, when it was connected
 
-    def __deepcopy__(self, memo: object) -> "_Link":
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Link":
+        upstream = memo.get(id(self.upstream))
+        if upstream is None:
+            return self
+        link = _Link()
+        link.upstream, link.name = upstream, self.name
+        return link
 
 
 class ElmoListener(Model):
@@ -199,8 +205,8 @@ def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
     if not model.has_warned and any(len(doc) for doc in docs):
         model.has_warned = True
         warnings.warn(
-            f"no ELMo layers on the Docs: the pipe '{name}' that this component "
-            f"listens to is disabled, or stands after it. It predicts from zeros.",
+            f"no ELMo layers on the Docs: the pipe '{name}' that this component listens to "
+            f"is disabled, has another name, or stands after it. It predicts from zeros.",
             stacklevel=2,
         )
     return None

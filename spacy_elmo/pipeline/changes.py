@@ -15,6 +15,7 @@ from ..embedding.segmenters import segmenter_config
 from ..embedding.settings import ElmoSettings
 from ..files import atomic_write
 from ..registry import registry
+from ..weights.attribution import names_pipe
 
 CONFIG_FILE = "config.cfg"
 BLOCKS = ("segmenter", "features")  # settings that a registered function makes
@@ -40,11 +41,11 @@ def write_changes(changes: Mapping[str, Any], folder: Path, pipe: str) -> None:
     """Write changed settings into the config of a pipeline.
 
     changes (Mapping[str, Any]): What `changed_config` returned.
-    folder (Path): The pipeline's folder; others are left as they are.
+    folder (Path): The pipeline's folder, as its meta.json shows; others are left as they are.
     pipe (str): Name of the pipe.
     """
     file = folder / CONFIG_FILE
-    if not changes or not file.is_file():
+    if not changes or not file.is_file() or not names_pipe(folder, pipe):
         return
     config = load_config(file, interpolate=False)
     if pipe in config.get("components", {}):

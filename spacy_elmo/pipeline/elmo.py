@@ -208,10 +208,11 @@ class Elmo(Training, TrainablePipe):
         """
 
         def read_settings(data: bytes) -> None:
-            changes = srsly.json_loads(data)
+            changes, made, now = srsly.json_loads(data), self._made_with, self.settings
             if self._shim.is_loaded:  # the weights come with the bytes, aligned
                 changes = {n: v for n, v in changes.items() if n not in ("weights", "align")}
-            self.settings = apply_changes(self.settings, changes)
+                made = replace(made, weights=now.weights, align=now.align)
+            self.settings = apply_changes(made, changes)
 
         readers = {"cfg": read_settings, "model": self._shim.from_bytes}
         util.from_bytes(bytes_data, readers, exclude)

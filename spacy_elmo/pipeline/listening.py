@@ -1,5 +1,6 @@
 """spaCy's protocol of a component that others listen to."""
 
+import copy
 import inspect
 from collections.abc import Callable
 from typing import Any, Optional, cast
@@ -18,10 +19,16 @@ from ..layers.residual import infer_residual_widths
 
 class _Existing(WeakKeyDictionary):
     """Listeners as long as something else holds them, and the names of their components. Unlike
-    a WeakKeyDictionary it can be pickled."""
+    a WeakKeyDictionary it can be pickled, and in a copied pipeline it has the copies."""
 
     def __reduce__(self) -> tuple:
         return type(self), (dict(self),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Existing":
+        for node in list(self):
+            if isinstance(node, ElmoListener):
+                copy.deepcopy(node.upstream, memo)  # before the listener, which then refers to it
+        return type(self)(copy.deepcopy(dict(self), memo))
 
 
 def variables_of(function: Callable) -> Optional[dict[str, Any]]:

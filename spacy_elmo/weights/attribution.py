@@ -14,6 +14,7 @@ from .limits import LARGEST_JSON
 
 ENDING = "-ATTRIBUTION.md"  # after the name of a file of weights
 LICENSES_FILE = "LICENSES_SOURCES"  # which `spacy package` takes out of a pipeline's folder
+META_FILE = "meta.json"  # which spaCy writes before the pipes
 _NAMED_FILE = re.compile(rf"[\w.]+{re.escape(ENDING)}")
 _KEYS = ("licence", "license", "attribution")
 
@@ -71,6 +72,13 @@ def write_attribution(provenance: dict[str, Any], path: Path) -> None:
         atomic_write(path, f"{said}\n{text}" if said else text)
 
 
+def names_pipe(folder: Path, pipe: str) -> bool:
+    """RETURNS (bool): Whether this is the folder of a pipeline that has a pipe of this name."""
+    path = folder / META_FILE
+    meta = srsly.read_json(path) if path.is_file() else {}
+    return isinstance(meta, dict) and pipe in meta.get("components", ())
+
+
 def write_in_pipeline(provenance: dict[str, Any], folder: Path, pipe: str) -> None:
     """Write attribution and license where `spacy package` looks for them. spaCy gives a
     pipe a folder of its own alone, and has written meta.json before.
@@ -79,14 +87,13 @@ def write_in_pipeline(provenance: dict[str, Any], folder: Path, pipe: str) -> No
     folder (Path): Of the pipeline; others are left as they are.
     pipe (str): Name of the pipe.
     """
-    path = folder / "meta.json"
-    meta = srsly.read_json(path) if path.is_file() else {}
-    if not isinstance(meta, dict) or pipe not in meta.get("components", ()):
+    if not names_pipe(folder, pipe):
         return
     write_attribution(provenance, folder / LICENSES_FILE)
     license = license_of(provenance)
+    meta = srsly.read_json(folder / META_FILE)
     if license and not meta.get("license"):
-        atomic_write(path, srsly.json_dumps({**meta, "license": license}, indent=2))
+        atomic_write(folder / META_FILE, srsly.json_dumps({**meta, "license": license}, indent=2))
 
 
 def _licence(provenance: dict[str, Any]) -> str:

@@ -164,6 +164,26 @@ def test_a_mix_of_numpy_is_saved(make_nlp, tmp_path):
     assert spacy.load(tmp_path).get_pipe("elmo").mix == [0.5, 0.25, 0.25]
 
 
+def test_bytes_take_a_later_change_back(make_nlp):
+    pipe = make_nlp(mix="average").get_pipe("elmo")
+    pipe.initial_state = "zeros"
+    state = pipe.to_bytes()
+    pipe.mix, pipe.precision, pipe.initial_state = "top", "bfloat16", "carry"
+    pipe.from_bytes(state)
+    assert (pipe.mix, pipe.precision, pipe.initial_state) == ("average", "float32", "zeros")
+
+
+def test_a_config_that_is_not_of_a_saved_pipeline_stays(make_nlp, tmp_path):
+    """A user's config for training, beside which a pipe is saved."""
+    config = tmp_path / "config.cfg"
+    config.write_text("# my notes\n[components]\n\n[components.elmo]\nfactory = 'elmo'\n")
+    before = config.read_text()
+    pipe = make_nlp().get_pipe("elmo")
+    pipe.mix = "average"
+    pipe.to_disk(tmp_path / "elmo")
+    assert config.read_text() == before
+
+
 def test_layers_that_are_listened_to_are_stored(make_nlp):
     """Otherwise the pipeline is saved, and cannot be loaded."""
     nlp = make_nlp()

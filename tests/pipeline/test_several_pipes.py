@@ -1,5 +1,6 @@
 """Several language models in one pipeline, each with listeners of its own."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -287,6 +288,16 @@ def test_any_stays_the_pipe_it_was_trained_on(two_of_a_width, change):
     nlp = spacy.load(folder)
     nlp = change(nlp) or nlp
     assert np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
+
+
+def test_a_copied_pipeline_listens_to_the_copies(two_of_a_width):
+    folder, mean = two_of_a_width
+    nlp = spacy.load(folder)
+    copied = copy.deepcopy(nlp)
+    assert np.abs(vectors_of(copied) - mean).max() < 0.1 * np.abs(mean).max()
+    for one in (nlp, copied):
+        pipe = one.get_pipe("second")
+        assert [node.upstream for node in pipe.listeners] == [pipe]
 
 
 @pytest.mark.parametrize("name", ["first", "second"])
