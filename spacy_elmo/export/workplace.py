@@ -154,7 +154,7 @@ class Workplace:
         for number in range(n_chunks):
             path = self._path(number)
             if not _is_whole(path):
-                raise ValueError(f"{path} was damaged. The same with --resume computes it again")
+                raise ValueError(f"{path} was damaged. `resume=True` computes it again")
             stop = path.stat().st_size - CHECKSUM
             with path.open("rb") as file:
                 _read_digest(file)
