@@ -30,11 +30,11 @@ def by_its_name(path: Path) -> Iterator[None]:
     """Name what was to be written, where a temporary name beside it may not be.
 
     path (Path): What is written.
-    RAISES (PermissionError): Its folder may not be written to.
+    RAISES (OSError): Its folder may not be written to, is missing, or the disk is full.
     """
     try:
         yield
-    except PermissionError as error:
+    except OSError as error:
         if error.filename is not None and Path(error.filename).parent == path.parent:
             error.filename = str(path)
         raise

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Union
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def full_disk(
         if not isinstance(error, OSError):
             raise
         # Some libraries put it into their message alone.
-        reasons = [n for n in _FULL if n == error.errno or os.strerror(n) in str(error)]
+        reasons = [n for n in FULL if n == error.errno or os.strerror(n) in str(error)]
         if not reasons and error is raised:
             raise
         if not reasons:

@@ -1,8 +1,11 @@
 """One lock for what two processes must not do at once."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @contextmanager
@@ -11,6 +14,7 @@ def lock(path: Path) -> Iterator[None]:
 
     path (Path): The file that stands for it.
     RAISES (BlockingIOError): Another process holds it.
+    RAISES (OSError): The file system has no locks.
     """
     from filelock import FileLock, Timeout
 
@@ -21,5 +25,11 @@ def lock(path: Path) -> Iterator[None]:
             raise BlockingIOError(
                 f"another process is writing to {path.parent.parent}: wait for it, or give "
                 f"another folder"
+            ) from error
+        except (OSError, NotImplementedError) as error:
+            if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+                raise
+            raise OSError(
+                f"{path}: this file system has no locks. Write to another disk, and copy the result"
             ) from error
         yield

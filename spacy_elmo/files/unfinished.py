@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import by_its_name
+from .full_disk import FULL
 from .streams import followed, is_stream, place_for_streams
 
 try:
@@ -62,6 +63,10 @@ def temporary_folder(path: Path) -> Iterator[Path]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 os.write(descriptor, socket.gethostname().encode("utf8", "replace"))
         yield folder
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:  # The system names no open file.
+            error.filename = str(path)
+        raise
     finally:
         with suppress(OSError):
             delete_ours(folder)

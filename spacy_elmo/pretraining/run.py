@@ -135,7 +135,10 @@ def _earlier_run(output: Path) -> list[Path]:
     models = [path for path in (output / "model-best", output / "model-last") if path.exists()]
     for model in models:
         if not model.is_dir() or PipelineFolder.is_foreign(model):
-            raise ValueError(f"{model} is not of a pretraining: give another output folder")
+            raise ValueError(
+                f"{model} is not of a pretraining, or holds other files: move these away, or give "
+                f"another output folder"
+            )
     metrics = output / METRICS
     if metrics.exists() and not is_metrics(metrics):
         raise ValueError(f"{metrics} is not of a pretraining: give another output folder")

@@ -105,7 +105,8 @@ def prepare(
     ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
     files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
     if not _is_there(output, files, settings):
-        _make_room(output)
+        with full_disk(output):
+            _make_room(output)
         if worker is not None:
             with full_disk(output):
                 _Run(files, output, settings, chunk_size).write_parts(n_process, share)
@@ -196,13 +197,14 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
     manifest = read_manifest(output)
     if manifest is None:
         return False
-    if settings["lang"] is None:  # The corpus keeps the language that it was prepared with.
+    is_split = settings["format"] == "text" or any(map(is_jsonl, files))
+    if settings["lang"] is None or not is_split:  # Sentences are read alike in every language.
         settings = {**settings, "lang": manifest["settings"].get("lang")}
     found = differences(manifest, files, settings)
     if found:
         raise ValueError(
-            f"{output} holds another corpus: {'; '.join(found)}. Give another folder, or "
-            f"delete this one."
+            f"{output} holds another corpus: {'; '.join(found)}. Give the same, or another "
+            f"folder, or delete this one."
         )
     return True
 

@@ -106,7 +106,9 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
     writes_folder = not format.suffixes
     for path in format.targets(target):
         is_folder = path.is_dir()
-        if is_stream(path) or (is_folder and writes_folder and not any(path.iterdir())):
+        if writes_folder and is_folder and not any(path.iterdir()):
+            continue
+        if not writes_folder and is_stream(path):
             continue
         if path.exists() and is_folder != writes_folder:
             raise ValueError(f"{path} is a {'folder' if is_folder else 'file'}: give another name")

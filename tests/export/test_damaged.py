@@ -107,7 +107,7 @@ def test_a_chunk_that_is_damaged_meanwhile(embed, unfinished, monkeypatch):
         return clear(workplace)
 
     monkeypatch.setattr(Workplace, "clear_whole", damage)
-    with pytest.raises(ValueError, match="00000002 was damaged. `resume=True`"):
+    with pytest.raises(ValueError, match="00000002 was damaged. `resume=True` computes"):
         embed(resume=True)
     assert not Path("out.npz").exists()
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacy_elmo.files import full_disk
+from spacy_elmo.files import atomic_stream, full_disk
+from spacy_elmo.text.prepare import prepare
 
 FULL = [errno.ENOSPC, errno.EDQUOT, errno.EFBIG]
 
@@ -68,3 +69,22 @@ def test_full_device():
             file.write(b"x")
         with refused, full_disk("out"):
             torch.save(torch.zeros(1000), file)
+
+
+@pytest.mark.parametrize("number", FULL)
+def test_error_of_an_open_file_has_its_name(tmp_path, number):
+    """Not even an output without advice fails with the system's number only."""
+    path, reason = tmp_path / "x.json", os.strerror(number)
+    with pytest.raises(OSError, match=re.escape(f"{reason}: '{path}'")), atomic_stream(path):
+        raise OSError(number, reason)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_the_folder_of_a_corpus(tmp_path, monkeypatch):
+    def make_ours(folder):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "a.txt").write_text("a b\n")
+    monkeypatch.setattr("spacy_elmo.text.prepare.make_ours", make_ours)
+    with pytest.raises(OSError, match="corpus cannot be written: No space left on device. Make"):
+        prepare(tmp_path / "a.txt", tmp_path / "corpus", n_process=1)

@@ -1,5 +1,6 @@
 """One holder at a time, and none that outlives its process."""
 
+import errno
 import subprocess
 import sys
 
@@ -54,3 +55,14 @@ def test_released_when_its_process_is_killed(path):
         holder.kill()
     with lock(path):
         pass
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOLCK, "No locks"), NotImplementedError("flock")])
+def test_file_system_without_locks(tmp_path, monkeypatch, error):
+    def acquire(*_, **__):
+        raise error
+
+    monkeypatch.setattr("filelock.FileLock.acquire", acquire)
+    with pytest.raises(OSError, match="lock: this file system has no locks. Write to another"):  # noqa: SIM117
+        with lock(tmp_path / "lock"):
+            pass

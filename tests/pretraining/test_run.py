@@ -385,6 +385,15 @@ def test_several_machines_do_not_overwrite(folder, monkeypatch):
     assert pretrain(run_settings(folder, max_steps=4), folder / "out", resume=True)
 
 
+def test_a_file_of_the_users_in_a_model_is_named_and_kept(folder):
+    pretrain(run_settings(folder, max_steps=2), folder / "out")
+    (folder / "out" / "model-last" / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="model-last is .* holds other files: move these away"):
+        pretrain(run_settings(folder, max_steps=4), folder / "out", resume=True)
+    (folder / "out" / "model-last" / "notes.txt").rename(folder / "notes.txt")
+    assert pretrain(run_settings(folder, max_steps=4), folder / "out", resume=True)
+
+
 def test_two_runs_do_not_write_to_one_folder(folder):
     pretrain(run_settings(folder, max_steps=2), folder / "out")
     with (

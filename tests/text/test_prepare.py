@@ -172,6 +172,20 @@ def test_another_corpus(prepared, tmp_path, change, message):
     assert content(prepared) == before
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_lang_matters_only_to_running_text(tmp_path, name):
+    """Earlier versions wrote "en" where a config has no language, which is "xx" now."""
+    (tmp_path / name).write_text('{"text":"a b"}\n', "utf8")
+    prepare(tmp_path / name, tmp_path / "out", lang="en", **SMALL)
+    before = content(tmp_path / "out")
+    if name == "a.txt":
+        prepare(tmp_path / name, tmp_path / "out", lang="xx", **SMALL)
+    else:
+        with pytest.raises(ValueError, match="lang is 'en', not 'xx'. Give the same, or"):
+            prepare(tmp_path / name, tmp_path / "out", lang="xx", **SMALL)
+    assert content(tmp_path / "out") == before
+
+
 def test_a_folder_of_something_else(tmp_path):
     (tmp_path / "a.txt").write_text("a\n", "utf8")
     with pytest.raises(ValueError, match="holds other files"):

@@ -167,6 +167,17 @@ def test_a_folder_that_is_no_pipeline_is_never_replaced(tmp_path, source):
         convert(source, tmp_path / "a.safetensors", force=True)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
+@pytest.mark.parametrize("format", ["pipeline", "manylangs"])
+def test_a_folder_does_not_replace_a_fifo(tmp_path, source, format):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for force in (False, True):
+        with pytest.raises(ValueError, match="fifo is a file: give another name"):
+            convert(source, fifo, format=format, keep_softmax=False, force=force)
+        assert fifo.is_fifo()
+
+
 def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
     """A trained pipeline has other components, a folder may hold other files."""
     convert(source, tmp_path / "m")
