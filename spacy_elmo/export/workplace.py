@@ -25,6 +25,7 @@ from ..files import (
     publish,
     put_on_disk,
     replace_folder,
+    sweep,
 )
 from ..files.checksum import BLOCK
 from ..files.schema import Boolean, Integer, Schema, String, seal
@@ -183,8 +184,10 @@ class Workplace:
             publish(self.whole, self.output)
 
     def delete(self) -> None:
-        """Delete the folder, if it is one of these."""
+        """Delete the folder, if it is one of these, and what is left of one that a killed process
+        was deleting."""
         delete_ours(self.folder)
+        sweep(self.folder.parent, self.folder.name)
 
     def _path(self, number: int) -> Path:
         return self._chunks / f"{number:08}"

@@ -35,7 +35,9 @@ def by_its_name(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is not None and Path(error.filename).parent == path.parent:
+        # An error without a number would lose its message to a name.
+        named = error.errno is not None and error.filename is not None
+        if named and Path(error.filename).parent == path.parent:
             error.filename = str(path)
         raise
 

@@ -77,7 +77,7 @@ def test_what_cannot_be_read(tmp_path, nlp):
         ("a.spacy", "pos", r"a\.spacy: no token has a label for the task 'pos'"),
         ("a.spacy", "spans:x", r"a\.spacy: no span .* 'spans:x'. Its span groups: pairs"),
         ("empty.spacy", "tag", r"empty\.spacy holds no Doc"),
-        ("broken.spacy", "tag", r"broken\.spacy is not a readable \.spacy file"),
+        ("broken.spacy", "tag", r"broken\.spacy is no \.spacy file, or broken"),
         ("text.txt", "tag", r"text\.txt is no \.spacy file"),
         ("missing.spacy", "tag", r"no corpus at .*missing\.spacy"),
     ]:

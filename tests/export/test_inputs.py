@@ -9,6 +9,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_elmo.export.job import embed_files
+from spacy_elmo.files import make_ours
 
 from written_vectors import SENTENCES, TEXT, index_of, read
 
@@ -164,7 +165,7 @@ def test_running_text(folder, tiny_weights, embed_to, make_nlp):
 def test_a_folder(inputs, tiny_weights, embed_to):
     """In the order of the names, without what an earlier run has written into it."""
     embed_files(str(tiny_weights), "text.txt", inputs / "Docs")
-    (inputs / "Docs.part").mkdir()
+    make_ours(inputs / "Docs.part")
     (inputs / "Docs.part" / "x.txt").write_text("no input\n")
     embed_files(str(tiny_weights), ".", inputs / "Docs", force=True)
     lengths = [len(words) for words in SENTENCES]

@@ -84,7 +84,7 @@ def test_embed_over_an_earlier_output(embed, folder, format):
 
     begin()
     for step in killed_at_each_step(lambda: embed(format=format, force=True)):
-        moved = Path("killed.part/previous")
+        moved = Path("killed.part/previous/killed")
         assert bytes_of(KILLED if KILLED.exists() else moved) in (earlier, expected), step
         is_begun = Path("killed.part/manifest.json").exists()
         again = {"resume": True} if is_begun else {"force": True}

@@ -52,7 +52,8 @@ def test_pipeline_gives_the_vectors_of_the_model(tmp_path):
     layers, _ = bilm.embed([SENTENCE], bilm.embed([[]])[1])
     np.testing.assert_allclose(doc.tensor, layers[0][-1].numpy(), rtol=0, atol=1e-5)
     assert doc[1].vector.tolist() == doc.tensor[1].tolist()
-    assert read_weights(tmp_path / "model").provenance == {"steps": 7, "perplexity": {"x": 1}}
+    provenance = {"steps": 7, "perplexity": {"x": 1}, "lang": "de"}
+    assert read_weights(tmp_path / "model").provenance == provenance
 
 
 def test_language_model_is_read_bit_by_bit(tmp_path):

@@ -341,7 +341,7 @@ def test_what_differs_is_named(tmp_path):
         "training.learn_rate was 0.01 and is 0.5",
         "training.softmax was 'sampled' and is 'full'",
         "the training text is another one",
-        "--overwrite",
+        "`overwrite=True`",
     ):
         assert part in str(error.value)
     assert "dropout" not in str(error.value)

@@ -293,4 +293,4 @@ def test_a_process_that_never_answers(tmp_path):
     """As one whose machine was switched off: its connection stays open."""
     (errors,) = run_two(SILENT, statuses=(3,))
     assert "another process of the run ended" in errors
-    assert "--resume" in errors
+    assert "`resume=True`" in errors

@@ -130,7 +130,7 @@ def test_gradient_of_a_shared_table(folder, tmp_path):
     def loss():
         candidates, rows = trainer._candidates(window, 0)
         assert isinstance(candidates, Candidates)
-        return trainer._loss(window, state, candidates, rows, False)[0], rows
+        return trainer._loss(window, corpus.types, state, candidates, rows, False)[0], rows
 
     value, rows = loss()
     value.backward()

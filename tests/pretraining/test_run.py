@@ -259,7 +259,7 @@ def test_models_without_checkpoints_are_not_overwritten_unasked(folder):
     pretrain(run_settings(folder, max_steps=2), folder / "out")
     shutil.rmtree(folder / "out" / "checkpoints")
     before = content(folder / "out" / "model-best")
-    with pytest.raises(ValueError, match="out holds the model-best of a run: --resume goes on"):
+    with pytest.raises(ValueError, match="out holds the model-best of a run: `resume=True`"):
         pretrain(run_settings(folder, max_steps=2, seed=1), folder / "out")
     assert content(folder / "out" / "model-best") == before
 

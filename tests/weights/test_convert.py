@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import shutil
@@ -235,7 +236,7 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
     before = content(tmp_path / "out")
 
     def fail(*_, **__):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     place = {
         "safetensors": (os, "fsync"),
