@@ -133,12 +133,14 @@ def test_text_in_json_asks(folder, tmp_path):
 
 
 def test_corpora_of_sentences_of_earlier_versions(tmp_path):
-    """They have the language that was the default, which nobody asked for."""
+    """They have the language that was the default, which nobody asked for. It splits nothing."""
     (tmp_path / "a.txt").write_text("das Wasser ist\n")
     arguments = ("corpus", tmp_path / "a.txt", tmp_path / "out", "-n", 1)
     run_elmo(*arguments, "--lang", "en")
     run_elmo(*arguments)
-    assert "another corpus" in shown_by(*arguments, "--lang", "de", status=1)
+    run_elmo(*arguments, "--lang", "de")
+    text = ("--format", "text")
+    assert "another corpus" in shown_by(*arguments, *text, "--lang", "de", status=1)
 
 
 def test_new_configs(folder):
