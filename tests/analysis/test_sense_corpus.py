@@ -82,7 +82,7 @@ def test_byte_order_mark(tmp_path):
         ("a.data.xml", "<a><b></a>", "a.data.xml is no corpus of word senses: mismatched tag"),
         ("a.data.xml", XML.replace("t001", "t009"), "no key 'senseval2.d000.s000.t009'"),
         ("a.jsonl", "{", "a.jsonl is no corpus of word senses"),
-        ("a.jsonl", '["a"]', r"a line should be a JSON object, got \['a'\]".replace("'", '"')),
+        ("a.jsonl", '["a"]', r"line 1: should be a JSON object, got \['a'\]".replace("'", '"')),
         ("a.jsonl", '{"words": []}', "no key 'keys'"),
         ("a.jsonl", '{"words": ["a"], "keys": [], "doc": ""}', "1 words and 0 lists of keys"),
         ("a.jsonl", '{"words": ["a"], "keys": [["a%7"]], "doc": ""}', "'a%7' is no sense key"),
