@@ -14,7 +14,7 @@ from .text_input import Progress, chunks_of, decode, lines_of
 DOCUMENT = "-DOCSTART-"  # begins the lines of CoNLL-2003 that are no words
 CELLS = 10  # of a line of CoNLL-U
 SPACES = re.compile(" +")
-# Of CoNLL-2012, CoNLL-U and MultiCoNER. Other lines that begin with "#" are words.
+# Comments of CoNLL-2012, CoNLL-U and MultiCoNER. Other lines that begin with "#" are words.
 COMMENT = re.compile(r"#(begin|end) document|# (newdoc|newpar|id|\S+ =)(\s|$)")
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-# What spaCy raises for bytes that are no such file.
+# Errors that spaCy raises for bytes that are no such file.
 BROKEN = ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error
 
 

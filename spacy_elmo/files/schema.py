@@ -100,7 +100,7 @@ def _digest(content: dict[str, Any]) -> str:
 def _describe(wrong: Mapping[str, Any]) -> str:
     """Shorten an error of pydantic's to a few words."""
     if wrong["type"] == "json_invalid":
-        # Of a line of a file: "line 1" would be taken for the file's.
+        # A message about a line of a file: "line 1" would be taken for the file's.
         error = wrong["ctx"]["error"].replace("at line 1 column", "at character")
         return f"this is no JSON ({error})"
     place = _place(wrong["loc"])

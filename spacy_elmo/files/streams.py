@@ -1,4 +1,4 @@
-"""What is no file: devices, FIFOs, and what a process has open, as `/dev/stdout`."""
+"""Devices, FIFOs, and what a process has open, such as `/dev/stdout`."""
 
 import errno
 import os

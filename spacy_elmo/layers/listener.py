@@ -133,7 +133,7 @@ def forward(
     vectors, bp_mix = model.mix([model.ops.asarray3f(values) for values in layers], is_train)
 
     def backprop(d_vectors: Vectors) -> list[Doc]:
-        # Of spaCy's own components only the taggers look at their loss.
+        # Only the taggers of spaCy's own components look at their loss.
         check_loss(float(sum((d**2).sum() for d in d_vectors)), model.component)
         d_layers = bp_mix(d_vectors)
         if report is not None:

@@ -54,7 +54,7 @@ class Listening:
 
     def __init__(self) -> None:
         self.listener_map = {}
-        # As long as they exist: in a disabled component, and those of other pipes, too.
+        # They stay as long as they exist: in a disabled component, and those of other pipes, too.
         self._seen_listeners = _Existing()
         self._tensor_readers = _Existing()
 

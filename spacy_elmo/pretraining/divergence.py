@@ -10,7 +10,7 @@ from torch import Tensor
 from ..bilm.finite import is_finite
 from .config import TrainingSettings
 
-# What a lower value of may let a run go on that diverged.
+# Settings of which a lower value may let a diverged run go on.
 LOWERED = ("learn_rate", "muon_learn_rate", "grad_clip")
 
 

@@ -85,7 +85,7 @@ class Reporter:
         self.finalize()
         trainer = self.trainer
         if kind is FloatingPointError and trainer.processes.is_first:
-            # From its weights, finite as they may be, any rate would end like this.
+            # Its weights may be finite, but any rate would end like this.
             set_aside(self.output / "checkpoints", trainer.progress.step)
 
     def on_step(self, trainer: Trainer) -> None:

@@ -117,7 +117,7 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     from ..weights.layout import plain, read_parameters
     from ..weights.state_dict_file import StateDict
 
-    # What the architecture fixes is never taken from a file: a number of layers has no bound.
+    # A file never replaces what the architecture fixes: a number of layers has no bound.
     fixed = getattr(build, "keywords", {})
     wrong = [name for name, size in sizes.items() if type(size) is not int or name in fixed]
     if wrong:

@@ -289,7 +289,7 @@ def _marks_first(
     moved = [place for place, row in enumerate(rows) if place != row]
     n_moved = moved[-1] + 1 if moved else 0
     for table in tables:
-        # In place and only as far as rows move: the published softmax takes 1.6 GB.
+        # Rows move in place, and only those that must: the published softmax takes 1.6 GB.
         parameters[table][:n_moved] = parameters[table][rows[:n_moved]]
         parameters[table] = parameters[table][: len(rows)]
     return InputVocabulary([words.strings[row] for row in rows])

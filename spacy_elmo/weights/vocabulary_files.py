@@ -91,7 +91,7 @@ def read_lines(file: File, max_lines: int) -> list[str]:
         raise ValueError(f"{file}: {n_lines:,} entries, where there are {max_lines:,} at most")
     with named_errors(f"{file}: not UTF-8"):
         lines = content.decode("utf8").split("\n")
-    # Where nothing or a tab follows, the character is an entry of the vocabulary.
+    # If nothing or a tab follows, the character is an entry of the vocabulary.
     if lines[0].startswith(BYTE_ORDER_MARK) and lines[0][1:2] not in ("", "\t"):
         lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
     return lines[:-1] if lines[-1] == "" else lines
