@@ -90,7 +90,7 @@ def check(file: RemoteFile, path: Path) -> None:
 
 
 class _Part:
-    """What has arrived of a file, and by which mark the server knows its version. The file with
+    """The part of a file that has arrived, and the mark of its version on the server. The file with
     the mark is there before the other one, and is empty if the server sends none: a file without it
     is a user's.
 
