@@ -1,3 +1,47 @@
-from setuptools import setup
+"""The package's compiled kernels. All else stands in setup.cfg.
 
-setup()
+Each instruction set is an extension of its own, and optional: without a compiler the install
+succeeds, and numpy computes.
+"""
+
+import platform
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+FOLDER = "spacy_elmo/frozen/kernel"
+X86 = {
+    "avx2": ["-mavx2", "-mfma", "-mf16c"],
+    "avx512": [
+        *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
+        *("-mavx512vnni", "-mavx512bf16", "-mfma", "-mf16c"),
+    ],
+}
+FLAGS = {"x86_64": X86, "amd64": X86, "arm64": {"neon": []}, "aarch64": {"neon": []}}
+MSVC = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
+
+
+class BuildKernels(build_ext):
+    """Compiles with the flags of the compiler at hand."""
+
+    def build_extension(self, extension):
+        name = extension.name.rpartition("._")[2]
+        if self.compiler.compiler_type == "msvc":
+            extension.extra_compile_args = ["/O2", "/std:c++17", *MSVC.get(name, [])]
+        super().build_extension(extension)
+
+
+setup(
+    ext_modules=[
+        Extension(
+            f"spacy_elmo.frozen.kernel._{name}",
+            [f"{FOLDER}/kernel.cpp"],
+            depends=[f"{FOLDER}/simd.h"],
+            extra_compile_args=["-O3", "-std=c++17", "-fvisibility=hidden", *flags],
+            language="c++",
+            optional=True,
+        )
+        for name, flags in FLAGS.get(platform.machine().lower(), {}).items()
+    ],
+    cmdclass={"build_ext": BuildKernels},
+)

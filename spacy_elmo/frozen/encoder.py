@@ -1,0 +1,132 @@
+"""Token vectors of frozen weights, from characters and words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, cast
+
+import numpy as np
+
+from ..bilm.config import BiLMConfig
+from ..bilm.indexers import TokenIndexer
+from .kernel import Kernel
+from .kernel.numpy_kernel import sigmoid
+
+Weights = Mapping[str, np.ndarray]
+# Tokens of about the same length that are read at a time: a bound of the working memory.
+ENCODER_TOKENS = 256
+# A vocabulary of so many characters is multiplied with all filters once; of a larger one only the
+# characters that occur, at every call.
+SMALL_VOCABULARY = 512
+FILTER_PANEL = 16  # The compiled kernel reads filters by 16.
+
+
+class FrozenEncoder:
+    """The token encoder of frozen weights; the same numbers as `TokenEncoder`.
+
+    config (BiLMConfig): The sizes.
+    indexer (TokenIndexer): Ids of characters and words.
+    weights (Mapping[str, numpy.ndarray]): By their names in `BiLM.state_dict()`.
+    kernel (Kernel): Computes the products.
+    types (Callable[[numpy.ndarray], str]): The type that a weight is kept in.
+    """
+
+    def __init__(
+        self,
+        config: BiLMConfig,
+        indexer: TokenIndexer,
+        weights: Weights,
+        kernel: Kernel,
+        type_of: Any,
+    ):
+        self.config, self.indexer, self.kernel = config, indexer, kernel
+        self.are_ready_made = config.token_encoder == "bilm-tf"
+        self.words = weights["encoder.words.weight"] if config.n_words else None
+
+        def linear(*names: str) -> Any:
+            parts = [weights[f"encoder.{name}.weight"] for name in names]
+            bias = np.concatenate([weights[f"encoder.{name}.bias"] for name in names])
+            weight = np.concatenate(parts) if len(parts) > 1 else parts[0]
+            return kernel.make_linear(weight, bias, type_of(weight))
+
+        # Gate and transform read the same vector: one product for both.
+        self.highways = [
+            linear(f"highways.{i}.gate", f"highways.{i}.nonlinear") for i in range(config.n_highway)
+        ]
+        self.projection = linear("projection") if config.projected_width else None
+        if not config.n_characters:
+            return
+        self.characters = _float32(weights["encoder.embedding.weight"])
+        names = [f"encoder.convolutions.{i}" for i in range(len(config.filters))]
+        self.taps = [_taps(weights[f"{name}.weight"]) for name in names]
+        self.bias = np.concatenate([_float32(weights[f"{name}.bias"]) for name in names])
+        self.tables: Optional[list[np.ndarray]] = None
+        if len(self.characters) <= SMALL_VOCABULARY:
+            self.tables = self._tables(self.characters)
+
+    def __call__(self, tokens: Sequence[str]) -> np.ndarray:
+        """
+        tokens (Sequence[str]): Different token strings.
+        RETURNS (numpy.ndarray): *Shape:* `(n_tokens, P)`
+        """
+        # Tokens of about the same length together: less padding is read.
+        order = np.argsort([len(token) for token in tokens], kind="stable")
+        vectors = np.empty((len(tokens), self.config.projection_dim), dtype="float32")
+        for start in range(0, len(tokens), ENCODER_TOKENS):
+            places = order[start : start + ENCODER_TOKENS]
+            vectors[places] = self._encode([tokens[i] for i in places])
+        return vectors
+
+    def _encode(self, tokens: list[str]) -> np.ndarray:
+        characters, word_ids = (cast(Optional[np.ndarray], part) for part in self.indexer(tokens))
+        if self.words is None or word_ids is None:
+            assert characters is not None
+            return self._project(self._encode_characters(characters))
+        words = _float32(self.words[np.maximum(word_ids, 0)])
+        if characters is None:
+            return self._project(words)
+        if not self.are_ready_made:
+            both = [words, self._encode_characters(characters)]
+            return self._project(np.concatenate(both, axis=1))
+        unknown = np.flatnonzero(word_ids < 0)
+        if len(unknown):
+            words[unknown] = self._project(self._encode_characters(characters[unknown]))
+        return words
+
+    def _encode_characters(self, ids: np.ndarray) -> np.ndarray:
+        """RETURNS (numpy.ndarray): *Shape:* `(n_tokens, F)`"""
+        index, tables = ids, self.tables
+        if tables is None:
+            used, index = np.unique(ids, return_inverse=True)
+            index, tables = index.reshape(ids.shape), self._tables(self.characters[used])
+        sizes = [number for _, number in self.config.filters]
+        pooled = [self.kernel.convolve(t, index)[:, :size] for t, size in zip(tables, sizes)]
+        vectors = np.concatenate(pooled, axis=1)
+        vectors += self.bias
+        if self.config.activation == "tanh":
+            np.tanh(vectors, out=vectors)
+        else:
+            np.maximum(vectors, 0.0, out=vectors)
+        for highway in self.highways:
+            gate, nonlinear = np.split(highway(vectors), 2, axis=1)
+            vectors = vectors + sigmoid(gate) * (np.maximum(nonlinear, 0.0) - vectors)
+        return vectors
+
+    def _project(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors if self.projection is None else self.projection(vectors)
+
+    def _tables(self, characters: np.ndarray) -> list[np.ndarray]:
+        """What each character gives to each tap of each filter.
+        *Shapes:* `(width, n_characters, n_filters)`"""
+        return [np.matmul(characters, taps) for taps in self.taps]
+
+
+def _taps(weight: np.ndarray) -> np.ndarray:
+    """RETURNS (numpy.ndarray): *Shape:* `(width, E, n_filters)`, filters up to a multiple of 16."""
+    taps = _float32(weight).transpose(2, 1, 0)
+    padded = -(-taps.shape[2] // FILTER_PANEL) * FILTER_PANEL
+    widened = np.zeros((*taps.shape[:2], padded), dtype="float32")
+    widened[:, :, : taps.shape[2]] = taps
+    return widened
+
+
+def _float32(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values, dtype="float32")

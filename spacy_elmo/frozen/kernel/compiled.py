@@ -1,0 +1,243 @@
+"""The compiled kernel, called by ctypes: a foreign call releases Python's lock."""
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Optional
+
+import numpy as np
+
+from .numpy_kernel import LSTMWeights
+from .rounding import bfloat16_bits, quantize_rows
+
+KERNELS = ("neon", "avx2", "avx512")  # slowest first
+PANEL = 16
+CHUNK = 96  # as in kernel.cpp
+# Least level of the processor for each kernel, as `elmo_level` gives it.
+LEVELS = {"neon": 0, "avx2": 1, "avx512": 3}
+TYPES = ("float32", "float16", "bfloat16", "int8")
+# Inputs that stand in one group of a panel, by type.
+GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
+
+
+class _Matrix(ctypes.Structure):
+    _fields_ = (
+        ("panels", ctypes.c_void_p),
+        ("scales", ctypes.c_void_p),
+        ("sums", ctypes.c_void_p),
+        ("n_outputs", ctypes.c_int64),
+        ("n_inputs", ctypes.c_int64),
+        ("type", ctypes.c_int32),
+    )
+
+
+@cache
+def load_compiled(name: str) -> Optional[ctypes.CDLL]:
+    """Load a compiled kernel.
+
+    name (str): One of `KERNELS`.
+    RETURNS (Optional[ctypes.CDLL]): The library; None if it was not built or the processor lacks
+        its instructions.
+    """
+    found = find_spec(f"{__package__}._{name}") if name in KERNELS else None
+    if found is None or found.origin is None:
+        return None
+    try:
+        library = ctypes.CDLL(found.origin)
+    except OSError:
+        return None
+    return library if library.elmo_level() >= LEVELS[name] else None
+
+
+class PackedMatrix:
+    """A weight in panels of 16 outputs, as kernel.cpp reads it.
+
+    weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
+    type (str): "float32", "float16", "bfloat16" or "int8".
+    """
+
+    def __init__(self, weight: np.ndarray, type: str):
+        self.n_outputs, self.n_inputs = map(_padded, weight.shape)
+        padded = np.zeros((self.n_outputs, self.n_inputs), dtype="float32")
+        padded[: weight.shape[0], : weight.shape[1]] = weight
+        self._scales = self._sums = None
+        stored = padded
+        if type == "float16":
+            stored = padded.astype("float16")
+        elif type == "bfloat16":
+            stored = bfloat16_bits(padded)
+        elif type == "int8":
+            stored, self._scales = quantize_rows(padded)
+            self._sums = stored.sum(axis=1, dtype="int32")
+        group = GROUPS[type]
+        panels = stored.reshape(-1, PANEL, self.n_inputs // group, group)
+        self._panels = np.ascontiguousarray(panels.transpose(0, 2, 1, 3))
+        addresses = map(_address, (self._panels, self._scales, self._sums))
+        self.matrix = _Matrix(*addresses, self.n_outputs, self.n_inputs, TYPES.index(type))
+
+    @property
+    def pointer(self) -> "ctypes._Pointer[_Matrix]":
+        """RETURNS (ctypes.POINTER): What the library takes."""
+        return ctypes.pointer(self.matrix)
+
+
+class CompiledLinear:
+    """As `NumpyLinear`."""
+
+    def __init__(
+        self, library: ctypes.CDLL, weight: np.ndarray, bias: Optional[np.ndarray], type: str
+    ):
+        self.library, self.n_outputs = library, len(weight)
+        self.matrix = PackedMatrix(weight, type)
+        self.bias = None if bias is None else _widened(bias, self.matrix.n_outputs)
+
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        return self._multiply(inputs, blocked=False)[:, : self.n_outputs]
+
+    def blocks(self, inputs: np.ndarray) -> np.ndarray:
+        """RETURNS (numpy.ndarray): The product by blocks of 64 outputs, as an LSTM reads its gates.
+        *Shape:* `(n_outputs / 64, n, 64)`"""
+        return self._multiply(inputs, blocked=True).reshape(-1, len(inputs), 64)
+
+    def _multiply(self, inputs: np.ndarray, *, blocked: bool) -> np.ndarray:
+        matrix = self.matrix
+        inputs = _widened(inputs, matrix.n_inputs)
+        outputs = np.empty((len(inputs), matrix.n_outputs), dtype="float32")
+        space = np.empty(CHUNK * (matrix.n_inputs // 2 + 1), dtype="float32")
+        self.library.elmo_product(
+            matrix.pointer,
+            *_pointers(inputs, self.bias),
+            ctypes.c_int64(len(inputs)),
+            ctypes.c_int(blocked),
+            *_pointers(outputs, space),
+        )
+        return outputs
+
+
+class CompiledLSTM:
+    """As `NumpyLSTM`."""
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        weights: LSTMWeights,
+        type: str,
+        *,
+        cell_clip: float,
+        proj_clip: float,
+    ):
+        self.library = library
+        self.clips = ctypes.c_float(cell_clip), ctypes.c_float(proj_clip)
+        bias = blocks_of_units(weights.bias[:, None])[:, 0]
+        self.of_inputs = CompiledLinear(library, blocks_of_units(weights.input), bias, type)
+        self.of_state = PackedMatrix(blocks_of_units(weights.state), type)
+        self.dim = self.of_state.n_outputs // 4
+        self.projection = None
+        if weights.projection is not None:
+            self.projection = PackedMatrix(weights.projection, type)
+
+    def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        return self.of_inputs.blocks(inputs)
+
+    def run(
+        self,
+        gates: np.ndarray,
+        rows: Optional[np.ndarray],
+        batch_sizes: Sequence[int],
+        hidden: np.ndarray,
+        cell: np.ndarray,
+    ) -> np.ndarray:
+        sizes = np.asarray(batch_sizes, dtype="int64")
+        width, n_rows = self.of_state.n_inputs, int(sizes[0])
+        h, c = _widened(hidden[:n_rows], width), _widened(cell[:n_rows], self.dim)
+        outputs = np.empty((int(sizes.sum()), width), dtype="float32")
+        space = np.empty(
+            2 * n_rows * self.dim + max(n_rows, CHUNK) * (max(self.dim, width) // 2 + 1),
+            dtype="float32",
+        )
+        rows = None if rows is None else np.ascontiguousarray(rows, dtype="int64")
+        projection = (
+            ctypes.pointer(_Matrix()) if self.projection is None else self.projection.pointer
+        )
+        self.library.elmo_lstm(
+            self.of_state.pointer,
+            projection,
+            *_pointers(gates),
+            ctypes.c_int64(gates.shape[1]),
+            *_pointers(rows, sizes),
+            ctypes.c_int64(len(sizes)),
+            *self.clips,
+            *_pointers(h, c, outputs, space),
+        )
+        for state, after in ((hidden, h), (cell, c)):
+            if not np.may_share_memory(state, after):
+                state[:n_rows] = after[:, : state.shape[1]]
+        return outputs[:, : hidden.shape[1]]
+
+
+class CompiledKernel:
+    """A compiled kernel.
+
+    name (str): One of `KERNELS`.
+    library (ctypes.CDLL): What `load_compiled` gave.
+    """
+
+    def __init__(self, name: str, library: ctypes.CDLL):
+        self.name, self.library = name, library
+        self.fast_types: tuple[str, ...] = ("bfloat16", "int8") if name == "avx512" else ("int8",)
+
+    def make_linear(
+        self, weight: np.ndarray, bias: Optional[np.ndarray], type: str
+    ) -> CompiledLinear:
+        """RETURNS (CompiledLinear): As `NumpyLinear`."""
+        return CompiledLinear(self.library, weight, bias, type)
+
+    def make_lstm(
+        self, weights: LSTMWeights, type: str, *, cell_clip: float, proj_clip: float
+    ) -> CompiledLSTM:
+        """RETURNS (CompiledLSTM): As `NumpyLSTM`."""
+        return CompiledLSTM(self.library, weights, type, cell_clip=cell_clip, proj_clip=proj_clip)
+
+    def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """As `NumpyKernel.convolve`; the number of filters must be a multiple of 16."""
+        width, n_characters, n_filters = table.shape
+        index = np.ascontiguousarray(index, dtype="int32")
+        largest = np.empty((len(index), n_filters), dtype="float32")
+        sizes = map(ctypes.c_int64, (*index.shape, width, n_characters, n_filters))
+        self.library.elmo_convolve(*_pointers(table, index), *sizes, *_pointers(largest))
+        return largest
+
+
+def blocks_of_units(weight: np.ndarray) -> np.ndarray:
+    """Reorder an LSTM's rows from the gates i, j, f, o to blocks of 64: 16 units of o, i, f and j.
+
+    weight (numpy.ndarray): *Shape:* `(4D, n)`
+    RETURNS (numpy.ndarray): float32, D padded to a multiple of 16. *Shape:* `(4D, n)`
+    """
+    gates = weight.reshape(4, -1, weight.shape[1])[[3, 0, 2, 1]]
+    padded = np.zeros((4, _padded(gates.shape[1]), weight.shape[1]), dtype="float32")
+    padded[:, : gates.shape[1]] = gates
+    blocks = padded.reshape(4, -1, PANEL, weight.shape[1]).transpose(1, 0, 2, 3)
+    return blocks.reshape(-1, weight.shape[1])
+
+
+def _padded(size: int) -> int:
+    return -(-size // PANEL) * PANEL
+
+
+def _widened(values: np.ndarray, width: int) -> np.ndarray:
+    """RETURNS (numpy.ndarray): Contiguous float32, zeros up to a width; a copy only if needed."""
+    if values.shape[-1] == width:
+        return np.ascontiguousarray(values, dtype="float32")
+    widened = np.zeros((*values.shape[:-1], width), dtype="float32")
+    widened[..., : values.shape[-1]] = values
+    return widened
+
+
+def _address(values: Optional[np.ndarray]) -> Optional[int]:
+    return None if values is None else values.ctypes.data
+
+
+def _pointers(*arrays: Optional[np.ndarray]) -> list[ctypes.c_void_p]:
+    return [ctypes.c_void_p(_address(values)) for values in arrays]

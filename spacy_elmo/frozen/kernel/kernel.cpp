@@ -1,0 +1,273 @@
+// Matrix products and LSTM steps of frozen weights on a CPU.
+//
+// One sentence reads every weight at every token and multiplies each but once, so its speed is that
+// of the memory. Weights are therefore kept in the type of their file (float16 or bfloat16: half the
+// bytes; int8: a quarter) and widened in registers, and an LSTM step is one pass: the gates of 16
+// units are multiplied, squashed and written to the cell while they are in the first-level cache.
+//
+// Layout: outputs in panels of 16, `panel[k][16]` for float types, `panel[k / 2][16][2]` for bfloat16
+// and `panel[k / 4][16][4]` for int8. An LSTM's outputs come in blocks of 64: 16 units of the gates
+// o, i, f and j. All widths are multiples of 16, padded by zeros.
+//
+// The file is compiled once for each instruction set; `simd.h` holds what differs. `numpy_kernel.py`
+// computes the same in numpy and is the readable reference.
+
+#include <cstdint>
+#include <cstring>
+
+#include "simd.h"
+
+#ifdef _WIN32
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+namespace {
+
+constexpr int64_t CHUNK = 96;  // Rows that are multiplied with one block of weights in turn.
+
+enum Type { FLOAT32 = 0, FLOAT16 = 1, BFLOAT16 = 2, INT8 = 3 };
+
+// A matrix of `n_outputs` x `n_inputs`, both padded, as `pack_weights` lays it out.
+struct Matrix {
+    const void* panels;
+    const float* scales;  // of each output, int8 only
+    const int32_t* sums;  // of each output's weights, int8 only
+    int64_t n_outputs, n_inputs;
+    int32_t type;
+};
+
+// Rows that a product reads: as they are, and rounded to bfloat16 or int8 (plus 128), once for all
+// panels. A rounded row takes `2 * n_inputs` bytes.
+struct Rows {
+    const float* exact;
+    uint8_t* low;
+    float* scales;  // int8 only
+    int64_t size;
+
+    void round(const Matrix& w, int64_t n) {
+        for (int64_t r = 0; r < n; r++) {
+            if (w.type == BFLOAT16) round_bf16(exact + r * size, size, reinterpret_cast<uint16_t*>(low + r * size * 2));
+            if (w.type == INT8) scales[r] = round_int8(exact + r * size, size, low + r * size * 2);
+        }
+    }
+    Rows from(int64_t row) const { return {exact + row * size, low + row * size * 2, scales + row, size}; }
+    const float* row(int r) const { return exact + r * size; }
+    const uint8_t* low_row(int r) const { return low + r * size * 2; }
+};
+
+template <int ROWS, int N, int TYPE>
+inline void multiply_tile(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
+    const int64_t size = w.n_inputs;
+    const auto* at = static_cast<const typename Stored<TYPE>::type*>(w.panels) + panel * size * 16;
+    for (int64_t k = 0; k < size; k++) {
+        P16 weights[N];
+        for (int n = 0; n < N; n++) weights[n] = load16<TYPE>(at + (n * size + k) * 16);
+        for (int r = 0; r < ROWS; r++) {
+            const P16 input = set16(x.row(r)[k]);
+            for (int n = 0; n < N; n++) sums[r][n] = fma16(input, weights[n], sums[r][n]);
+        }
+    }
+}
+
+template <int ROWS, int N>
+inline void multiply_bf16(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
+    const int64_t pairs = w.n_inputs / 2;
+    const auto* at = static_cast<const uint16_t*>(w.panels) + panel * w.n_inputs * 16;
+    for (int64_t k = 0; k < pairs; k++) {
+        Pairs weights[N];
+        for (int n = 0; n < N; n++) weights[n] = load_pairs(at + (n * pairs + k) * 32);
+        for (int r = 0; r < ROWS; r++) {
+            const Pairs input = repeat_pair(x.low_row(r) + 4 * k);
+            for (int n = 0; n < N; n++) sums[r][n] = dot_pairs(input, weights[n], sums[r][n]);
+        }
+    }
+}
+
+template <int ROWS, int N>
+inline void multiply_int8(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
+    const int64_t fours = w.n_inputs / 4;
+    const auto* at = static_cast<const int8_t*>(w.panels) + panel * w.n_inputs * 16;
+    I16 totals[ROWS][N];
+    for (int r = 0; r < ROWS; r++)
+        for (int n = 0; n < N; n++) totals[r][n] = minus128(w.sums + (panel + n) * 16);
+    for (int64_t k = 0; k < fours; k++) {
+        Fours weights[N];
+        for (int n = 0; n < N; n++) weights[n] = load_fours(at + (n * fours + k) * 64);
+        for (int r = 0; r < ROWS; r++) {
+            const Fours input = repeat_four(x.low_row(r) + 4 * k);
+            for (int n = 0; n < N; n++) totals[r][n] = dot_fours(input, weights[n], totals[r][n]);
+        }
+    }
+    for (int r = 0; r < ROWS; r++)
+        for (int n = 0; n < N; n++)
+            sums[r][n] = fma16(x.scales[r], mul16(to_float(totals[r][n]), load16<FLOAT32>(w.scales + (panel + n) * 16)), sums[r][n]);
+}
+
+template <int ROWS, int N>
+inline void multiply(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
+    switch (w.type) {
+        case FLOAT32: return multiply_tile<ROWS, N, FLOAT32>(w, panel, x, sums);
+        case FLOAT16: return multiply_tile<ROWS, N, FLOAT16>(w, panel, x, sums);
+        case BFLOAT16: return multiply_bf16<ROWS, N>(w, panel, x, sums);
+        default: return multiply_int8<ROWS, N>(w, panel, x, sums);
+    }
+}
+
+// As many panels at a time as the registers hold, a divisor of 4.
+constexpr int panels_of(int rows) { return PANELS / rows >= 4 ? 4 : (PANELS / rows >= 2 ? 2 : 1); }
+
+// y = W x + bias for one tile of rows and the panels from `first` to `end`; `y` is the place of the
+// first panel's output, rows `stride` apart.
+template <int ROWS, int N>
+void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, const float* bias, float* y,
+                  int64_t stride) {
+    int64_t panel = first;
+    for (; panel + N <= end; panel += N) {
+        P16 sums[ROWS][N];
+        for (int r = 0; r < ROWS; r++)
+            for (int n = 0; n < N; n++)
+                sums[r][n] = bias ? load16<FLOAT32>(bias + (panel + n) * 16) : zero16();
+        multiply<ROWS, N>(w, panel, x, sums);
+        for (int r = 0; r < ROWS; r++)
+            for (int n = 0; n < N; n++) store16(y + r * stride + (panel - first + n) * 16, sums[r][n]);
+    }
+    if (N > 1 && panel < end) product_tile<ROWS, 1>(w, panel, end, x, bias, y + (panel - first) * 16, stride);
+}
+
+// One block of 16 units for one tile of rows: gates = gates of the inputs + W h, then the cell, of which
+// a row's 16 units follow those of the row before.
+template <int ROWS>
+void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const* gates, float cell_clip,
+               float* cell, float* gated) {
+    constexpr int N = panels_of(ROWS);
+    const int64_t dim = w.n_outputs / 4;
+    float sums_of_gates[ROWS][64];
+    for (int first = 0; first < 4; first += N) {
+        P16 sums[ROWS][N];
+        for (int r = 0; r < ROWS; r++)
+            for (int n = 0; n < N; n++) sums[r][n] = load16<FLOAT32>(gates[r] + (first + n) * 16);
+        multiply<ROWS, N>(w, block * 4 + first, h, sums);
+        for (int r = 0; r < ROWS; r++)
+            for (int n = 0; n < N; n++) store16(sums_of_gates[r] + (first + n) * 16, sums[r][n]);
+    }
+    for (int r = 0; r < ROWS; r++) {
+        const float* of_row = sums_of_gates[r];
+        const P16 added = gated_tanh16(load16<FLOAT32>(of_row + 16), load16<FLOAT32>(of_row + 48));
+        P16 state = fma16(sigmoid16(load16<FLOAT32>(of_row + 32)), load16<FLOAT32>(cell + r * 16), added);
+        if (cell_clip > 0) state = clip16(state, cell_clip);
+        store16(cell + r * 16, state);
+        store16(gated + r * dim + block * 16, gated_tanh16(load16<FLOAT32>(of_row), state));
+    }
+}
+
+template <class F>
+inline void for_tiles(int64_t n_rows, F&& call) {
+    int64_t row = 0;
+    for (; row + MAX_ROWS <= n_rows; row += MAX_ROWS) call(row, MAX_ROWS);
+    if (row < n_rows) call(row, static_cast<int>(n_rows - row));
+}
+
+#define BY_ROWS(n, CALL)        \
+    switch (n) {                \
+        case 1: CALL(1); break; \
+        case 2: CALL(2); break; \
+        case 3: CALL(3); break; \
+        case 4: CALL(4); break; \
+        case 5: CALL(5); break; \
+        default: CALL(6);       \
+    }
+
+}  // namespace
+
+// y = W x + bias for `n` rows: `x` (n, n_inputs), `y` (n, n_outputs), or (n_outputs / 64, n, 64) if
+// `blocked`, which is how `elmo_lstm` reads its gates. `space` holds `CHUNK * (n_inputs / 2 + 1)` floats.
+EXPORT void elmo_product(const Matrix* w, const float* x, const float* bias, int64_t n, int blocked, float* y,
+                         float* space) {
+    const int64_t n_panels = w->n_outputs / 16, width = w->n_inputs, stride = blocked ? 64 : w->n_outputs;
+    for (int64_t start = 0; start < n; start += CHUNK) {
+        const int64_t size = n - start < CHUNK ? n - start : CHUNK;
+        Rows rows{x + start * width, reinterpret_cast<uint8_t*>(space + CHUNK), space, width};
+        rows.round(*w, size);
+        // A block's weights stay in the cache while all rows of the chunk are multiplied with them.
+        for (int64_t panel = 0; panel < n_panels; panel += 4)
+            for_tiles(size, [&](int64_t row, int n_rows) {
+                const int64_t end = panel + 4 < n_panels ? panel + 4 : n_panels;
+                float* to = y + (start + row) * stride + panel * 16 * (blocked ? n : 1);
+#define CALL(ROWS) product_tile<ROWS, panels_of(ROWS)>(*w, panel, end, rows.from(row), bias, to, stride)
+                BY_ROWS(n_rows, CALL)
+#undef CALL
+            });
+    }
+}
+
+// Steps of one LSTM over packed sequences. `gates` (D / 16, n_gates, 64) come from `elmo_product`; `rows`
+// (n_items) says which of them belongs to each item (null: its own). `hidden` (n, P) and `cell` (n, D) are
+// changed; a row that has ended keeps what it had. `outputs` (n_items, P). `space` holds
+// `2 * n * D + max(n, CHUNK) * (max(D, P) / 2 + 1)` floats.
+EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float* gates, int64_t n_gates,
+                      const int64_t* rows, const int64_t* batch_sizes, int64_t n_steps, float cell_clip,
+                      float proj_clip, float* hidden, float* cell, float* outputs, float* space) {
+    const int64_t width = state->n_inputs, dim = state->n_outputs / 4, n_blocks = dim / 16, all = batch_sizes[0];
+    // The cell by blocks: what one block reads lies together.
+    float *cells = space, *gated = space + all * dim, *rest = gated + all * dim;
+    for (int64_t r = 0; r < all; r++)
+        for (int64_t b = 0; b < n_blocks; b++)
+            store16(cells + (b * all + r) * 16, load16<FLOAT32>(cell + r * dim + b * 16));
+    int64_t item = 0;
+    for (int64_t step = 0; step < n_steps; item += batch_sizes[step++]) {
+        const int64_t n = batch_sizes[step];
+        Rows h{hidden, reinterpret_cast<uint8_t*>(rest + n), rest, width};
+        h.round(*state, n);
+        for (int64_t block = 0; block < n_blocks; block++)
+            for_tiles(n, [&](int64_t row, int n_rows) {
+                const float* of_inputs[MAX_ROWS];
+                for (int r = 0; r < n_rows; r++) {
+                    const int64_t at = item + row + r;
+                    of_inputs[r] = gates + (block * n_gates + (rows ? rows[at] : at)) * 64;
+                }
+                float *to = gated + row * dim, *now = cells + (block * all + row) * 16;
+#define CALL(ROWS) step_tile<ROWS>(*state, block, h.from(row), of_inputs, cell_clip, now, to)
+                BY_ROWS(n_rows, CALL)
+#undef CALL
+            });
+        float* out = outputs + item * width;
+        if (projection->panels)
+            elmo_product(projection, gated, nullptr, n, 0, out, rest);
+        else
+            std::memcpy(out, gated, n * dim * sizeof(float));
+        if (projection->panels && proj_clip > 0)
+            for (int64_t i = 0; i < n * width; i += 16)
+                store16(out + i, clip16(load16<FLOAT32>(out + i), proj_clip));
+        std::memcpy(hidden, out, n * width * sizeof(float));
+    }
+    for (int64_t r = 0; r < all; r++)
+        for (int64_t b = 0; b < n_blocks; b++)
+            store16(cell + r * dim + b * 16, load16<FLOAT32>(cells + (b * all + r) * 16));
+}
+
+// Largest sum of every filter over the windows of each token: table (width, n_characters, n_filters)
+// holds what each character gives to each tap, index (n, length) the characters. y (n, n_filters).
+EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, int64_t length,
+                          int64_t width, int64_t n_characters, int64_t n_filters, float* y) {
+    for (int64_t token = 0; token < n; token++)
+        for (int64_t f = 0; f < n_filters; f += 16) {
+            P16 best = zero16();
+            for (int64_t p = 0; p + width <= length; p++) {
+                P16 sum = zero16();
+                for (int64_t t = 0; t < width; t++) {
+                    const int64_t c = index[token * length + p + t];
+                    sum = add16(sum, load16<FLOAT32>(table + (t * n_characters + c) * n_filters + f));
+                }
+                best = p ? max16(best, sum) : sum;
+            }
+            store16(y + token * n_filters + f, best);
+        }
+}
+
+// Which of the compiled instruction sets the processor has: 0 none, 1 AVX2, 2 AVX-512, 3 with BF16, VNNI.
+EXPORT int elmo_level() { return level_of_processor(); }
+
+// Python imports the file only to find it.
+EXPORT void* KERNEL_INIT() { return nullptr; }

@@ -1,0 +1,154 @@
+"""The kernel in numpy: the readable reference of the compiled one, and what computes without it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from .rounding import dequantized, quantize_rows, to_bfloat16
+
+# Rows that are looked up at a time while characters are convolved: a bound of the working memory.
+CONVOLVED_TOKENS = 64
+
+
+class LSTMWeights(NamedTuple):
+    """Weights of one LSTM layer in one direction. Gates come in the order i, j, f, o, and the bias
+    of f is raised already (see `ProjectedLSTM`).
+
+    input (numpy.ndarray): *Shape:* `(4D, n_inputs)`
+    state (numpy.ndarray): *Shape:* `(4D, P)`
+    bias (numpy.ndarray): *Shape:* `(4D,)`
+    projection (Optional[numpy.ndarray]): *Shape:* `(P, D)`
+    """
+
+    input: np.ndarray
+    state: np.ndarray
+    bias: np.ndarray
+    projection: Optional[np.ndarray]
+
+
+class NumpyLinear:
+    """`x W^T + b`. Weights, and for "bfloat16" and "int8" also the inputs, are rounded to the type;
+    sums are float32.
+
+    weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
+    bias (Optional[numpy.ndarray]): *Shape:* `(n_outputs,)`
+    type (str): "float32", "float16", "bfloat16" or "int8".
+    """
+
+    def __init__(self, weight: np.ndarray, bias: Optional[np.ndarray], type: str):
+        self.type = type
+        weight = np.asarray(weight, dtype="float32")
+        if type == "float16":
+            weight = weight.astype("float16").astype("float32")
+        elif type == "bfloat16":
+            weight = to_bfloat16(weight)
+        elif type == "int8":
+            weight = dequantized(*quantize_rows(weight))
+        self.weight = np.ascontiguousarray(weight.T)
+        self.bias = None if bias is None else np.array(bias, dtype="float32")
+
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        """
+        inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
+        RETURNS (numpy.ndarray): *Shape:* `(n, n_outputs)`
+        """
+        if self.type == "bfloat16":
+            inputs = to_bfloat16(inputs)
+        elif self.type == "int8":
+            inputs = dequantized(*quantize_rows(inputs))
+        product: np.ndarray = inputs @ self.weight
+        return product if self.bias is None else product + self.bias
+
+
+class NumpyLSTM:
+    """One LSTM layer in one direction.
+
+    weights (LSTMWeights): The weights.
+    type (str): As of `NumpyLinear`.
+    cell_clip (float): Bound of the cell state; 0 for none.
+    proj_clip (float): Bound of the projected output; 0 for none.
+    """
+
+    def __init__(self, weights: LSTMWeights, type: str, *, cell_clip: float, proj_clip: float):
+        self.cell_clip, self.proj_clip = cell_clip, proj_clip
+        self.of_inputs = NumpyLinear(weights.input, weights.bias, type)
+        self.of_state = NumpyLinear(weights.state, None, type)
+        self.projection = None
+        if weights.projection is not None:
+            self.projection = NumpyLinear(weights.projection, None, type)
+
+    def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        """RETURNS (numpy.ndarray): `W x + b`, in the order of gates that `run` reads.
+        *Shape:* `(n, 4D)`"""
+        return self.of_inputs(inputs)
+
+    def run(
+        self,
+        gates: np.ndarray,
+        rows: Optional[np.ndarray],
+        batch_sizes: Sequence[int],
+        hidden: np.ndarray,
+        cell: np.ndarray,
+    ) -> np.ndarray:
+        """Run over packed sequences. The state is changed in place: a row that has ended keeps
+        what it had.
+
+        gates (numpy.ndarray): What `project_inputs` gave.
+        rows (Optional[numpy.ndarray]): Row of `gates` for every packed item; None for its own.
+        batch_sizes (Sequence[int]): Sequences running at each step, never rising.
+        hidden (numpy.ndarray): *Shape:* `(n_sequences, P)`
+        cell (numpy.ndarray): *Shape:* `(n_sequences, D)`
+        RETURNS (numpy.ndarray): *Shape:* `(n_items, P)`
+        """
+        outputs = np.empty((sum(batch_sizes), hidden.shape[1]), dtype="float32")
+        first = 0
+        for size in batch_sizes:
+            items = slice(first, first + size)
+            of_inputs = gates[items] if rows is None else gates[rows[items]]
+            i, j, f, o = np.split(of_inputs + self.of_state(hidden[:size]), 4, axis=1)
+            state = sigmoid(f) * cell[:size] + sigmoid(i) * np.tanh(j)
+            if self.cell_clip:
+                np.clip(state, -self.cell_clip, self.cell_clip, out=state)
+            output = sigmoid(o) * np.tanh(state)
+            if self.projection is not None:
+                output = self.projection(output)
+                if self.proj_clip:
+                    np.clip(output, -self.proj_clip, self.proj_clip, out=output)
+            cell[:size], hidden[:size], outputs[items] = state, output, output
+            first += size
+        return outputs
+
+
+class NumpyKernel:
+    """The kernel in numpy."""
+
+    name = "numpy"
+    fast_types: tuple[str, ...] = ()
+    make_linear = NumpyLinear
+    make_lstm = NumpyLSTM
+
+    @staticmethod
+    def convolve(table: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Find the largest value of every filter over the windows of each token.
+
+        table (numpy.ndarray): What each character gives to each tap of each filter.
+            *Shape:* `(width, n_characters, n_filters)`
+        index (numpy.ndarray): The characters of each token, `width` at least.
+            *Shape:* `(n_tokens, n_positions)`
+        RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_filters)`
+        """
+        n_windows = index.shape[1] - len(table) + 1
+        largest = np.empty((len(index), table.shape[2]), dtype="float32")
+        for start in range(0, len(index), CONVOLVED_TOKENS):
+            part = index[start : start + CONVOLVED_TOKENS]
+            sums = table[0][part[:, :n_windows]]
+            for tap in range(1, len(table)):
+                sums += table[tap][part[:, tap : tap + n_windows]]
+            sums.max(axis=1, out=largest[start : start + len(part)])
+        return largest
+
+
+def sigmoid(values: np.ndarray) -> np.ndarray:
+    """RETURNS (numpy.ndarray): The logistic function, without overflow."""
+    return 0.5 * np.tanh(0.5 * values) + 0.5

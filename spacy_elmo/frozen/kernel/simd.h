@@ -1,0 +1,270 @@
+// Sixteen floats at a time, in whichever registers the file is compiled for.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+
+#if defined(__AVX512F__)
+#define KERNEL_INIT PyInit__avx512
+constexpr int MAX_ROWS = 6, PANELS = 24;
+#elif defined(__AVX2__)
+#define KERNEL_INIT PyInit__avx2
+constexpr int MAX_ROWS = 6, PANELS = 6;
+#else
+#define KERNEL_INIT PyInit__neon
+constexpr int MAX_ROWS = 6, PANELS = 6;
+#endif
+
+namespace {
+
+template <int TYPE> struct Stored { typedef float type; };
+template <> struct Stored<1> { typedef uint16_t type; };
+template <> struct Stored<2> { typedef uint16_t type; };
+template <> struct Stored<3> { typedef int8_t type; };
+
+inline float float_of(uint32_t bits) {
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
+inline uint32_t bits_of(float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    return bits;
+}
+
+inline uint32_t four_bytes(const uint8_t* at) {
+    uint32_t bytes;
+    std::memcpy(&bytes, at, 4);
+    return bytes;
+}
+
+}  // namespace
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+namespace {
+typedef __m512 P16;
+inline P16 zero16() { return _mm512_setzero_ps(); }
+inline P16 set16(float x) { return _mm512_set1_ps(x); }
+template <int TYPE> inline P16 load16(const typename Stored<TYPE>::type* at) { return _mm512_loadu_ps(at); }
+template <> inline P16 load16<1>(const uint16_t* at) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+}
+inline void store16(float* at, P16 x) { _mm512_storeu_ps(at, x); }
+inline P16 fma16(P16 a, P16 b, P16 c) { return _mm512_fmadd_ps(a, b, c); }
+inline P16 add16(P16 a, P16 b) { return _mm512_add_ps(a, b); }
+inline P16 mul16(P16 a, P16 b) { return _mm512_mul_ps(a, b); }
+inline P16 max16(P16 a, P16 b) { return _mm512_max_ps(a, b); }
+inline P16 min16(P16 a, P16 b) { return _mm512_min_ps(a, b); }
+inline P16 round16(P16 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+inline P16 scale16(P16 a, P16 power) { return _mm512_scalef_ps(a, power); }
+typedef __m512i I16;
+inline P16 to_float(I16 a) { return _mm512_cvtepi32_ps(a); }
+inline I16 minus128(const int32_t* sums) { return _mm512_slli_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(sums)), 7); }
+typedef __m512i Fours;
+inline Fours load_fours(const int8_t* at) { return _mm512_loadu_si512(at); }
+inline Fours repeat_four(const uint8_t* x) { return _mm512_set1_epi32(static_cast<int>(four_bytes(x))); }
+inline I16 dot_fours(Fours x, Fours w, I16 sum) { return _mm512_dpbusd_epi32(sum, x, w); }
+typedef __m512bh Pairs;
+inline Pairs load_pairs(const uint16_t* at) { return (__m512bh)_mm512_loadu_si512(at); }
+inline Pairs repeat_pair(const uint8_t* x) { return (__m512bh)_mm512_set1_epi32(static_cast<int>(four_bytes(x))); }
+inline P16 dot_pairs(Pairs x, Pairs w, P16 sum) { return _mm512_dpbf16_ps(sum, x, w); }
+inline P16 inverse16(P16 x) {
+    // 14 bits, and one step of Newton's: half the time of a division.
+    const P16 near = _mm512_rcp14_ps(x);
+    return mul16(near, _mm512_fnmadd_ps(x, near, set16(2.0f)));
+}
+}  // namespace
+
+#elif defined(__AVX2__)
+#include <immintrin.h>
+namespace {
+struct P16 { __m256 a, b; };
+inline P16 zero16() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+inline P16 set16(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+template <int TYPE> inline P16 load16(const typename Stored<TYPE>::type* at) { return {_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)}; }
+template <> inline P16 load16<1>(const uint16_t* at) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))),
+            _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 8)))};
+}
+inline void store16(float* at, P16 x) { _mm256_storeu_ps(at, x.a); _mm256_storeu_ps(at + 8, x.b); }
+inline P16 fma16(P16 a, P16 b, P16 c) { return {_mm256_fmadd_ps(a.a, b.a, c.a), _mm256_fmadd_ps(a.b, b.b, c.b)}; }
+inline P16 add16(P16 a, P16 b) { return {_mm256_add_ps(a.a, b.a), _mm256_add_ps(a.b, b.b)}; }
+inline P16 mul16(P16 a, P16 b) { return {_mm256_mul_ps(a.a, b.a), _mm256_mul_ps(a.b, b.b)}; }
+inline P16 div16(P16 a, P16 b) { return {_mm256_div_ps(a.a, b.a), _mm256_div_ps(a.b, b.b)}; }
+inline P16 max16(P16 a, P16 b) { return {_mm256_max_ps(a.a, b.a), _mm256_max_ps(a.b, b.b)}; }
+inline P16 min16(P16 a, P16 b) { return {_mm256_min_ps(a.a, b.a), _mm256_min_ps(a.b, b.b)}; }
+inline __m256 round8(__m256 a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+inline P16 round16(P16 a) { return {round8(a.a), round8(a.b)}; }
+inline __m256 scale8(__m256 a, __m256 power) {
+    const __m256i bits = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(power), _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(a, _mm256_castsi256_ps(bits));
+}
+inline P16 scale16(P16 a, P16 power) { return {scale8(a.a, power.a), scale8(a.b, power.b)}; }
+struct I16 { __m256i a, b; };
+inline P16 to_float(I16 x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
+inline __m256i load8(const void* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
+inline I16 minus128(const int32_t* sums) {
+    const __m256i zero = _mm256_setzero_si256();
+    return {_mm256_slli_epi32(_mm256_sub_epi32(zero, load8(sums)), 7), _mm256_slli_epi32(_mm256_sub_epi32(zero, load8(sums + 8)), 7)};
+}
+typedef I16 Fours;
+inline Fours load_fours(const int8_t* at) { return {load8(at), load8(at + 32)}; }
+inline Fours repeat_four(const uint8_t* x) { return {_mm256_set1_epi32(static_cast<int>(four_bytes(x))), _mm256_setzero_si256()}; }
+inline __m256i dot8(__m256i x, __m256i w, __m256i sum) {
+    // `maddubs` saturates at 16 bits: the even and the odd bytes are multiplied apart.
+    const __m256i low = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0xff)), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
+    const __m256i high = _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8));
+    return _mm256_add_epi32(sum, _mm256_add_epi32(low, high));
+}
+inline I16 dot_fours(Fours x, Fours w, I16 sum) { return {dot8(x.a, w.a, sum.a), dot8(x.a, w.b, sum.b)}; }
+struct Pairs { __m256i a, b; };
+inline Pairs load_pairs(const uint16_t* at) { return {load8(at), load8(at + 16)}; }
+inline Pairs repeat_pair(const uint8_t* x) {
+    const uint32_t pair = four_bytes(x);
+    return {_mm256_set1_epi32(static_cast<int>(pair << 16)), _mm256_set1_epi32(static_cast<int>(pair & 0xffff0000u))};
+}
+inline __m256 dot_pairs8(Pairs x, __m256i w, __m256 sum) {
+    const __m256i second = _mm256_and_si256(w, _mm256_set1_epi32(static_cast<int>(0xffff0000u)));
+    sum = _mm256_fmadd_ps(_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(_mm256_slli_epi32(w, 16)), sum);
+    return _mm256_fmadd_ps(_mm256_castsi256_ps(x.b), _mm256_castsi256_ps(second), sum);
+}
+inline P16 dot_pairs(Pairs x, Pairs w, P16 sum) { return {dot_pairs8(x, w.a, sum.a), dot_pairs8(x, w.b, sum.b)}; }
+inline P16 inverse16(P16 x) { return div16(set16(1.0f), x); }
+}  // namespace
+
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+namespace {
+#define LOOP for (int i = 0; i < 4; i++)
+struct P16 { float32x4_t v[4]; };
+inline P16 set16(float x) { P16 y; LOOP y.v[i] = vdupq_n_f32(x); return y; }
+inline P16 zero16() { return set16(0.0f); }
+template <int TYPE> inline P16 load16(const typename Stored<TYPE>::type* at) { P16 y; LOOP y.v[i] = vld1q_f32(at + 4 * i); return y; }
+template <> inline P16 load16<1>(const uint16_t* at) {
+    P16 y;
+    LOOP y.v[i] = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(at + 4 * i)));
+    return y;
+}
+inline void store16(float* at, P16 x) { LOOP vst1q_f32(at + 4 * i, x.v[i]); }
+inline P16 fma16(P16 a, P16 b, P16 c) { LOOP c.v[i] = vfmaq_f32(c.v[i], a.v[i], b.v[i]); return c; }
+inline P16 add16(P16 a, P16 b) { LOOP a.v[i] = vaddq_f32(a.v[i], b.v[i]); return a; }
+inline P16 mul16(P16 a, P16 b) { LOOP a.v[i] = vmulq_f32(a.v[i], b.v[i]); return a; }
+inline P16 div16(P16 a, P16 b) { LOOP a.v[i] = vdivq_f32(a.v[i], b.v[i]); return a; }
+inline P16 max16(P16 a, P16 b) { LOOP a.v[i] = vmaxq_f32(a.v[i], b.v[i]); return a; }
+inline P16 min16(P16 a, P16 b) { LOOP a.v[i] = vminq_f32(a.v[i], b.v[i]); return a; }
+inline P16 round16(P16 a) { LOOP a.v[i] = vrndnq_f32(a.v[i]); return a; }
+inline P16 scale16(P16 a, P16 power) {
+    LOOP a.v[i] = vmulq_f32(a.v[i], vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(power.v[i]), vdupq_n_s32(127)), 23)));
+    return a;
+}
+struct I16 { int32x4_t v[4]; };
+inline P16 to_float(I16 a) { P16 y; LOOP y.v[i] = vcvtq_f32_s32(a.v[i]); return y; }
+inline I16 minus128(const int32_t* sums) { I16 y; LOOP y.v[i] = vshlq_n_s32(vnegq_s32(vld1q_s32(sums + 4 * i)), 7); return y; }
+struct Fours { int8x16_t v[4]; int16x8_t four; };
+inline Fours load_fours(const int8_t* at) { Fours y; LOOP y.v[i] = vld1q_s8(at + 16 * i); return y; }
+inline Fours repeat_four(const uint8_t* x) {
+    const int16_t four[4] = {x[0], x[1], x[2], x[3]};
+    Fours y;
+    y.four = vcombine_s16(vld1_s16(four), vld1_s16(four));
+    return y;
+}
+inline I16 dot_fours(const Fours& x, const Fours& w, I16 sum) {
+    LOOP {
+        const int16x8_t low = vmovl_s8(vget_low_s8(w.v[i])), high = vmovl_s8(vget_high_s8(w.v[i]));
+        const int16x4_t inputs = vget_low_s16(x.four);
+        const int32x4_t a = vpaddq_s32(vmull_s16(vget_low_s16(low), inputs), vmull_high_s16(low, x.four));
+        const int32x4_t b = vpaddq_s32(vmull_s16(vget_low_s16(high), inputs), vmull_high_s16(high, x.four));
+        sum.v[i] = vaddq_s32(sum.v[i], vpaddq_s32(a, b));
+    }
+    return sum;
+}
+struct Pairs { uint32x4_t v[4]; };
+inline Pairs load_pairs(const uint16_t* at) { Pairs y; LOOP y.v[i] = vreinterpretq_u32_u16(vld1q_u16(at + 8 * i)); return y; }
+inline Pairs repeat_pair(const uint8_t* x) {
+    Pairs y;
+    y.v[0] = vdupq_n_u32(four_bytes(x) << 16);
+    y.v[1] = vdupq_n_u32(four_bytes(x) & 0xffff0000u);
+    return y;
+}
+inline P16 dot_pairs(const Pairs& x, const Pairs& w, P16 sum) {
+    const float32x4_t first = vreinterpretq_f32_u32(x.v[0]), second = vreinterpretq_f32_u32(x.v[1]);
+    LOOP sum.v[i] = vfmaq_f32(sum.v[i], first, vreinterpretq_f32_u32(vshlq_n_u32(w.v[i], 16)));
+    LOOP sum.v[i] = vfmaq_f32(sum.v[i], second, vreinterpretq_f32_u32(vandq_u32(w.v[i], vdupq_n_u32(0xffff0000u))));
+    return sum;
+}
+inline P16 inverse16(P16 x) { return div16(set16(1.0f), x); }
+#undef LOOP
+}  // namespace
+
+#else
+#error "The kernel needs AVX2, AVX-512 or NEON; without it numpy computes."
+#endif
+
+namespace {
+
+inline P16 fma16(float a, P16 b, P16 c) { return fma16(set16(a), b, c); }
+inline P16 clip16(P16 x, float bound) { return max16(min16(x, set16(bound)), set16(-bound)); }
+
+// e^x by 2^n times a polynomial of degree 6 (Cephes): relative error below 2e-7.
+inline P16 exp16(P16 x) {
+    x = clip16(x, 87.0f);
+    const P16 n = round16(mul16(x, set16(1.44269504f)));
+    P16 r = fma16(-0.693359375f, n, x);
+    r = fma16(2.12194440e-4f, n, r);
+    P16 y = set16(1.9875691500e-4f);
+    for (const float c : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f})
+        y = fma16(y, r, set16(c));
+    y = fma16(y, mul16(r, r), add16(r, set16(1.0f)));
+    return scale16(y, n);
+}
+
+inline P16 minus16(P16 x) { return mul16(x, set16(-1.0f)); }
+
+// Absolute errors are below 3e-7; a product of two exponentials below 43 does not overflow.
+inline P16 sigmoid16(P16 x) { return inverse16(add16(set16(1.0f), exp16(minus16(x)))); }
+
+// sigmoid(x) tanh(y) = (1 - e^-2y) / ((1 + e^-x) (1 + e^-2y)): one inverse for both.
+inline P16 gated_tanh16(P16 x, P16 y) {
+    const P16 one = set16(1.0f), a = exp16(minus16(clip16(x, 43.0f)));
+    const P16 b = exp16(minus16(clip16(add16(y, y), 43.0f)));
+    return mul16(add16(one, minus16(b)), inverse16(mul16(add16(one, a), add16(one, b))));
+}
+
+inline void round_bf16(const float* x, int64_t n, uint16_t* y) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = bits_of(x[i]);
+        y[i] = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+    }
+}
+
+// RETURNS the scale: x = scale * (y - 128).
+inline float round_int8(const float* x, int64_t n, uint8_t* y) {
+    float largest = 0.0f;
+    for (int64_t i = 0; i < n; i++) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
+    if (largest == 0.0f) {
+        std::memset(y, 128, static_cast<size_t>(n));
+        return 0.0f;
+    }
+    const float inverse = 127.0f / largest;
+    for (int64_t i = 0; i < n; i++) y[i] = static_cast<uint8_t>(static_cast<int>(x[i] * inverse + 128.5f));
+    return largest / 127.0f;
+}
+
+inline int level_of_processor() {
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    const bool more = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+    return avx2 ? (avx512 ? (more ? 3 : 2) : 1) : 0;
+#else
+    return 0;
+#endif
+}
+
+}  // namespace

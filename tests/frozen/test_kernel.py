@@ -1,0 +1,235 @@
+"""Each kernel that this machine can run, against a loop in float64."""
+
+import numpy as np
+import pytest
+
+from spacy_elmo.frozen.kernel import VARIABLE, available_kernels, find_kernel
+from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
+from spacy_elmo.frozen.kernel.rounding import dequantized, quantize_rows, to_bfloat16
+
+KERNELS = available_kernels()
+# Largest difference from float64 with the weights as they are stored.
+EXACT = {"float32": 2e-6, "float16": 2e-6}
+SIZES = [(1, 1), (6, 10), (16, 16), (20, 33), (128, 64)]  # P, D
+BATCHES = [[1], [1] * 7, [5, 5, 3, 1], [13, 7, 7, 2], [100, 97, 1]]
+
+
+def stored(weight, type):
+    """The numbers that a weight of this type stands for."""
+    if type == "float16":
+        return weight.astype("float16").astype("float64")
+    if type == "bfloat16":
+        return to_bfloat16(weight).astype("float64")
+    if type == "int8":
+        return dequantized(*quantize_rows(weight)).astype("float64")
+    return weight.astype("float64")
+
+
+def lstm_weights(rng, width, dim, n_inputs=None, projected=True):
+    def normal(*shape):
+        return (rng.standard_normal(shape) * shape[-1] ** -0.5).astype("float32")
+
+    return LSTMWeights(
+        input=normal(4 * dim, n_inputs or width),
+        state=normal(4 * dim, width),
+        bias=normal(4 * dim),
+        projection=2 * normal(width, dim) if projected else None,
+    )
+
+
+def plain_lstm(weights, inputs, batch_sizes, hidden, cell, cell_clip, proj_clip):
+    """Row by row, by the formula."""
+    outputs, first = [], 0
+    for size in batch_sizes:
+        for row in range(size):
+            gates = weights.input @ inputs[first + row] + weights.bias + weights.state @ hidden[row]
+            i, j, f, o = gates.reshape(4, -1)
+            i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
+            state = f * cell[row] + i * np.tanh(j)
+            if cell_clip:
+                state = state.clip(-cell_clip, cell_clip)
+            output = o * np.tanh(state)
+            if weights.projection is not None:
+                output = weights.projection @ output
+                if proj_clip:
+                    output = output.clip(-proj_clip, proj_clip)
+            cell[row], hidden[row] = state, output
+            outputs.append(output)
+        first += size
+    return np.array(outputs)
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request):
+    return find_kernel(request.param)
+
+
+@pytest.mark.parametrize("type", ["float32", "float16"])
+@pytest.mark.parametrize("batch_sizes", BATCHES, ids=lambda sizes: f"{sizes[0]}x{len(sizes)}")
+@pytest.mark.parametrize(("width", "dim"), SIZES)
+def test_steps(kernel, width, dim, batch_sizes, type):
+    rng = np.random.default_rng(width)
+    weights = lstm_weights(rng, width, dim)
+    lstm = kernel.make_lstm(weights, type, cell_clip=0.6, proj_clip=0.5)
+    n_rows = batch_sizes[0] + 2  # two that do not run
+    inputs = rng.standard_normal((sum(batch_sizes), width)).astype("float32")
+    hidden = rng.standard_normal((n_rows, width)).astype("float32").clip(-0.5, 0.5)
+    cell = rng.standard_normal((n_rows, dim)).astype("float32").clip(-0.6, 0.6)
+    exact = LSTMWeights(
+        *(stored(part, type) if part.ndim == 2 else part.astype("float64") for part in weights)
+    )
+    after = hidden.astype("float64"), cell.astype("float64")
+    expected = plain_lstm(exact, inputs.astype("float64"), batch_sizes, *after, 0.6, 0.5)
+    outputs = lstm.run(lstm.project_inputs(inputs), None, batch_sizes, hidden, cell)
+    assert dim == 1 or np.isclose(np.abs(after[1]), 0.6, rtol=1e-6).any()  # the clip acts
+    for found, wanted in zip((outputs, hidden, cell), (expected, *after)):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=EXACT[type])
+
+
+@pytest.mark.parametrize("type", ["bfloat16", "int8"])
+def test_steps_with_fewer_digits(kernel, type):
+    """The numpy kernel with the same type: both round weights and inputs, and sum in float32."""
+    rng = np.random.default_rng(0)
+    weights, batch_sizes = lstm_weights(rng, 24, 40), [9, 8, 3, 1]
+    inputs = rng.standard_normal((21, 24)).astype("float32")
+    results = []
+    for each in (kernel, find_kernel("numpy")):
+        lstm = each.make_lstm(weights, type, cell_clip=3.0, proj_clip=3.0)
+        hidden, cell = np.zeros((9, 24), "float32"), np.zeros((9, 40), "float32")
+        lstm.run(lstm.project_inputs(inputs), None, batch_sizes, hidden, cell)
+        results.append(np.concatenate([hidden, cell], axis=1))
+    # A sum that differs in its last digit may round to the other neighbor in the next step.
+    assert np.abs(results[0] - results[1]).max() < {"bfloat16": 2e-3, "int8": 5e-3}[type]
+    assert np.abs(results[0]).max() > 0.3
+
+
+def test_rows_share_gates(kernel):
+    """Items that read the same row get what they would get with rows of their own."""
+    rng = np.random.default_rng(1)
+    weights, batch_sizes = lstm_weights(rng, 12, 20), [4, 4, 2]
+    inputs = rng.standard_normal((3, 12)).astype("float32")
+    rows = rng.integers(3, size=10)
+    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
+    results = []
+    for gates, index in [(inputs, rows), (inputs[rows], None)]:
+        state = np.zeros((4, 12), "float32"), np.zeros((4, 20), "float32")
+        results.append(lstm.run(lstm.project_inputs(gates), index, batch_sizes, *state))
+    np.testing.assert_allclose(results[0], results[1], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_inputs", [5, 48])
+def test_without_projection_and_clips(kernel, n_inputs):
+    rng = np.random.default_rng(2)
+    weights = lstm_weights(rng, 24, 24, n_inputs, projected=False)
+    inputs = 9 * rng.standard_normal((6, n_inputs)).astype("float32")
+    state = [np.zeros((3, 24), "float32"), np.zeros((3, 24), "float32")]
+    exact = LSTMWeights(*(part if part is None else part.astype("float64") for part in weights))
+    after = [values.astype("float64") for values in state]
+    expected = plain_lstm(exact, inputs.astype("float64"), [3, 2, 1], *after, 0, 0)
+    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
+    outputs = lstm.run(lstm.project_inputs(inputs), None, [3, 2, 1], *state)
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(state[1], after[1], rtol=0, atol=4e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 30.0, 1e4, 1e30])
+def test_gates_far_from_zero(kernel, scale):
+    """No overflow, no NaN: the gates are open or shut."""
+    weights = LSTMWeights(
+        input=np.full((64, 1), scale, "float32"),
+        state=np.zeros((64, 16), "float32"),
+        bias=np.zeros(64, "float32"),
+        projection=None,
+    )
+    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
+    inputs = np.array([[1.0], [-1.0], [0.5]], "float32")
+    state = np.zeros((3, 16), "float32"), np.zeros((3, 16), "float32")
+    outputs = lstm.run(lstm.project_inputs(inputs), None, [3], *state)
+    with np.errstate(over="ignore"):
+        gate = 1 / (1 + np.exp(-scale * inputs.astype("float64")))
+        expected = gate * np.tanh(gate * np.tanh(scale * inputs.astype("float64")))
+    np.testing.assert_allclose(outputs, np.repeat(expected, 16, axis=1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize(("n", "n_inputs", "n_outputs"), [(1, 1, 1), (7, 40, 33), (200, 16, 80)])
+def test_linear(kernel, n, n_inputs, n_outputs, type):
+    rng = np.random.default_rng(n)
+    weight = rng.standard_normal((n_outputs, n_inputs)).astype("float32")
+    bias = rng.standard_normal(n_outputs).astype("float32")
+    inputs = rng.standard_normal((n, n_inputs)).astype("float32")
+    read = {"bfloat16": to_bfloat16, "int8": lambda x: dequantized(*quantize_rows(x))}
+    exact_inputs = read.get(type, lambda x: x)(inputs).astype("float64")
+    expected = exact_inputs @ stored(weight, type).T + bias
+    found = kernel.make_linear(weight, bias, type)(inputs)
+    # A quotient next to a half may round to the other integer: one step of 127 for an input.
+    bound = 0.05 if type == "int8" else 1e-5
+    np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+    assert np.median(np.abs(found - expected)) < 1e-5
+    nothing = kernel.make_linear(weight, None, type)(np.zeros((2, n_inputs), "float32"))
+    assert not nothing.any()
+
+
+def test_float16_is_the_same_bits_as_float32(kernel):
+    """Storing a float16 number as float32 changes nothing."""
+    rng = np.random.default_rng(3)
+    halves = lstm_weights(rng, 32, 48)
+    halves = LSTMWeights(*(part.astype("float16").astype("float32") for part in halves))
+    inputs = rng.standard_normal((20, 32)).astype("float32")
+    results = []
+    for type in ("float16", "float32"):
+        lstm = kernel.make_lstm(halves, type, cell_clip=3.0, proj_clip=3.0)
+        state = np.zeros((8, 32), "float32"), np.zeros((8, 48), "float32")
+        outputs = lstm.run(lstm.project_inputs(inputs), None, [8, 7, 5], *state)
+        results.append((outputs.tobytes(), state[1].tobytes()))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("n_rows", [1, 6, 50])
+def test_a_row_depends_on_no_other(kernel, n_rows):
+    """Bit by bit, whatever stands beside it and however many rows there are."""
+    rng = np.random.default_rng(4)
+    weights = lstm_weights(rng, 32, 48)
+    inputs = rng.standard_normal((n_rows, 32)).astype("float32")
+    for type in ("float32", "bfloat16", "int8"):
+        if kernel.name == "numpy":
+            continue  # BLAS sums in another order for another number of rows
+        linear = kernel.make_linear(weights.state, None, type)
+        together = linear(inputs)
+        assert all((linear(row[None]) == all_).all() for row, all_ in zip(inputs, together))
+
+
+@pytest.mark.parametrize(("width", "n_filters"), [(1, 16), (3, 48), (7, 128)])
+def test_convolution(kernel, width, n_filters):
+    rng = np.random.default_rng(width)
+    table = rng.standard_normal((width, 30, n_filters)).astype("float32")
+    index = rng.integers(30, size=(70, width + 4))
+    found = kernel.convolve(table, index)
+    for token, row in zip(found, index):
+        windows = [
+            sum(table[t, row[start + t]].astype("float64") for t in range(width))
+            for start in range(5)
+        ]
+        np.testing.assert_allclose(token, np.max(windows, axis=0), rtol=1e-6, atol=1e-6)
+
+
+def test_chosen_by_the_environment(monkeypatch):
+    for name in KERNELS:
+        monkeypatch.setenv(VARIABLE, name)
+        find_kernel.cache_clear()
+        assert find_kernel().name == name
+    monkeypatch.delenv(VARIABLE)
+    find_kernel.cache_clear()
+    assert find_kernel().name == KERNELS[-1]
+    monkeypatch.setenv(VARIABLE, "mmx")
+    find_kernel.cache_clear()
+    with pytest.raises(ValueError, match="'mmx'. Set it to one of numpy, neon, avx2, avx512"):
+        find_kernel()
+
+
+def test_one_that_this_machine_lacks():
+    lacking = {"neon", "avx2", "avx512"} - set(KERNELS)
+    for name in lacking:
+        with pytest.raises(ValueError, match=rf"'{name}', but.*Available: numpy"):
+            find_kernel(name)
+    assert lacking  # no processor has all of them
