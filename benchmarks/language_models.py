@@ -9,8 +9,8 @@ from typing import Any, Optional
 import torch
 from spacy.language import Language
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.weights import read_weights
 

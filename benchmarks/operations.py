@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from plain_port import PlainText, word_ids
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.text.corpus import Corpus
 
 N_WINDOWS = 40  # over which the text's counts are averaged

@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from spacy_elmo.bilm.characters import character_ids
 from spacy_elmo.bilm.lstm import FORGET_BIAS, ProjectedLSTM
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.vocabulary import SENTENCE_END, SENTENCE_START
+from spacy_elmo.frozen.characters import character_ids
+from spacy_elmo.frozen.vocabulary import SENTENCE_END, SENTENCE_START
 
 
 class PlainForward:

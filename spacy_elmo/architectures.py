@@ -7,10 +7,10 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from .bilm.config import BiLMConfig
 from .embedding.features import FeatureCache
 from .embedding.segmenters import Segmenter, Sentences
 from .embedding.settings import ElmoSettings
+from .frozen.config import BiLMConfig
 from .layers.bilm import BiLMLayer, get_shim, join_tok2vec
 from .layers.concat import ConcatTok2Vec, MixedConcat
 from .layers.listener import ElmoListener
@@ -47,7 +47,7 @@ def build_bilm(
     sentence_marks: bool = BiLMConfig.sentence_marks,
 ) -> Model[list[Doc], Layers]:
     """The language model (Peters et al. 2018, section 3.4), without weights.
-    `spacy_elmo.bilm.config.BiLMConfig` says what each size is.
+    `spacy_elmo.frozen.config.BiLMConfig` says what each size is.
 
     RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` a Doc.
     RAISES (ValueError): A size is impossible.

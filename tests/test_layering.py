@@ -25,7 +25,8 @@ ARROWS = {
     "language_model": ["text", "weights"],
     "text": ["bilm"],
     "weights": ["bilm"],
-    "bilm": [],
+    "bilm": ["frozen"],
+    "frozen": [],
 }
 # As paths within the package.
 MODULES = {file.relative_to(PACKAGE).with_suffix("").parts for file in PACKAGE.rglob("*.py")}
@@ -79,14 +80,24 @@ def test_no_circles():
         pytest.fail(" -> ".join(".".join(module) for module in reversed(error.args[1])))
 
 
-@pytest.mark.parametrize("room", ["bilm", "weights"])
+@pytest.mark.parametrize("room", ["frozen", "bilm", "weights"])
 def test_what_stands_without_spacy(room):
     """The model needs PyTorch alone, and reading files no spaCy, which pipelines are."""
     found = [
         f"{'/'.join(module)}.py, line {line}: imports {name[0]}"
         for module in sorted(MODULES)
         for name, line, at_once in imports(module)
-        if module[0] == room and name[0] in ("spacy", "thinc") and (at_once or room == "bilm")
+        if module[0] == room and name[0] in ("spacy", "thinc") and (at_once or room != "weights")
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_frozen_weights_need_no_pytorch():
+    found = [
+        f"{'/'.join(module)}.py, line {line}"
+        for module in sorted(MODULES)
+        for name, line, at_once in imports(module)
+        if module[0] in ("frozen", "files") and name[0] == "torch" and at_once
     ]
     assert not found, "\n".join(found)
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from ..bilm.config import BiLMConfig
+from ..frozen.config import BiLMConfig
 from ..text.reading import find_files, read_sentences
 
 EXAMPLES = 5

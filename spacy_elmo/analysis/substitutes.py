@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..bilm.vocabulary import SPECIAL
+from ..frozen.vocabulary import SPECIAL
 from ..language_model.model import Contexts, LanguageModel
 from ..language_model.windows import Streams
 from ..text.corpus import read_corpus

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .config import BiLMConfig
+from ..frozen.config import BiLMConfig
 from .convolution import ConvolutionMaximum
 from .linear import linear
 

@@ -6,8 +6,8 @@ import json
 import torch
 from torch import nn
 
-from .config import BiLMConfig
-from .vocabulary import Vocabularies
+from ..frozen.config import BiLMConfig
+from ..frozen.vocabulary import Vocabularies
 
 
 def digest(config: BiLMConfig, module: nn.Module, vocabularies: Vocabularies) -> str:

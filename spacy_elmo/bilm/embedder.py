@@ -8,21 +8,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .cache import TokenVectorCache
-from .config import BiLMConfig, check_precision
+from ..frozen.cache import TokenVectorCache
+from ..frozen.config import BiLMConfig, check_precision
+from ..frozen.indexers import TokenIds
+from ..frozen.packing import pack, without_ends
+from ..frozen.vocabulary import Vocabularies
 from .digest import digest
 from .engine import Engine
 from .finite import is_finite
 from .gather import gather
-from .indexers import TokenIds
 from .lstm import ProjectedLSTM
 from .offload import OffloadedModule, exclusively, return_freed_memory
-from .packing import pack, without_ends
 from .precision import resolve_precision
 from .state import BiLMState, State
 from .threads import one_thread, side_by_side
 from .token_encoder import TokenEncoder
-from .vocabulary import Vocabularies
 
 ENCODER_TOKENS = 256  # of one call of the CNN: a bound of the working memory
 # Of so many weights in the LSTMs' states the working memory is worth giving back, and the

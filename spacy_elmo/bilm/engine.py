@@ -8,12 +8,12 @@ from typing import Optional, cast
 import torch
 from torch import Tensor, nn
 
+from ..frozen.packing import windows
 from .char_cnn import Highway, pool
 from .convolution import largest_of_windows
 from .lockstep import FEW_ROWS, LockstepLSTMs
 from .lstm import ProjectedLSTM
 from .lstm_products import doubled_candidate
-from .packing import windows
 from .prepacked import make_product
 from .sequence import lstm_step
 from .threads import is_long_task, side_by_side

@@ -6,9 +6,9 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
+from ..frozen.packing import windows
 from .lstm import ProjectedLSTM
 from .lstm_products import doubled_candidate
-from .packing import windows
 from .prepacked import Product
 from .sequence import MINUS_ONE
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .config import BiLMConfig
+from ..frozen.config import BiLMConfig
 from .sequence import ProjectedLSTMSequence, SequenceOptions
 
 FORGET_BIAS = 1.0  # added when the model runs, never stored

@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .config import BiLMConfig
+from ..frozen.config import BiLMConfig
+from ..frozen.packing import mirrored, windows
+from ..frozen.vocabulary import Vocabularies
 from .connection import HighwayConnection
 from .embedder import Embedder
 from .lstm import ProjectedLSTM
 from .meta_device import on_meta_device
-from .packing import mirrored, windows
 from .state import BiLMState
-from .vocabulary import Vocabularies
 
 WINDOW_ITEMS = 2048  # packed items of a window: a bound of the working memory
 

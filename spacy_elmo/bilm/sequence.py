@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ..frozen.packing import windows
 from .lstm_products import BackwardProducts, ForwardProducts, chunk_items, write_product
-from .packing import windows
 from .threads import is_long_product, one_thread
 
 MINUS_ONE = torch.tensor(-1.0)

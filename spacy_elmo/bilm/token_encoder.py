@@ -6,10 +6,10 @@ from typing import Optional, cast
 import torch
 from torch import Tensor, nn
 
+from ..frozen.config import BiLMConfig
+from ..frozen.indexers import TokenIds, make_indexer
+from ..frozen.vocabulary import Vocabularies
 from .char_cnn import CharacterCNN
-from .config import BiLMConfig
-from .indexers import TokenIds, make_indexer
-from .vocabulary import Vocabularies
 
 
 class TokenEncoding:

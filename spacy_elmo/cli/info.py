@@ -63,7 +63,7 @@ def _audit(
     description: dict[str, Any], inputs: list[str], format: str, lang: Optional[str]
 ) -> dict[str, Any]:
     from ..analysis.audit import audit_tokens
-    from ..bilm.config import BiLMConfig
+    from ..frozen.config import BiLMConfig
 
     if "sizes" not in description:
         raise ValueError("the model is not here yet: python -m spacy elmo download NAME")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from ..bilm.config import check_precision
+from ..frozen.config import check_precision
 from .features import FeatureCache
 from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
 from .vectors import Mix, check_mix

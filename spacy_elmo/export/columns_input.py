@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Optional
 
-from ..bilm.config import listed
+from ..frozen.config import listed
 from ..text.reading import refuse
 from .entries import Entry, sentence
 from .making import DocMaker

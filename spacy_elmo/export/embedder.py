@@ -12,9 +12,9 @@ import spacy
 from spacy.language import Language
 
 from .. import __version__
-from ..bilm.cache import TokenVectorCache
 from ..bilm.precision import resolve_precision
 from ..embedding.segmenters import segmenter_config
+from ..frozen.cache import TokenVectorCache
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..weights import language_of_weights

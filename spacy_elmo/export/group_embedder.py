@@ -7,9 +7,9 @@ from typing import Optional
 import numpy as np
 import torch
 
-from ..bilm.cache import TokenVectorCache
 from ..embedding.batches import by_tokens
 from ..embedding.embed import embed_words, insert_marks
+from ..frozen.cache import TokenVectorCache
 from ..pipeline.elmo import Elmo
 from .entries import Embedded, Entry
 from .layers import Choose

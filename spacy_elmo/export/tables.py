@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bilm.config import listed
+from ..frozen.config import listed
 from ..text.reading import refuse
 from .entries import Embedded, Entry, sentence
 from .making import DocMaker

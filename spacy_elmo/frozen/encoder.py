@@ -5,8 +5,8 @@ from typing import Any, Optional, cast
 
 import numpy as np
 
-from ..bilm.config import BiLMConfig
-from ..bilm.indexers import TokenIndexer
+from .config import BiLMConfig
+from .indexers import TokenIndexer
 from .kernel import Kernel
 from .kernel.numpy_kernel import sigmoid
 

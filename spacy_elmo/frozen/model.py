@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
-from ..bilm.cache import TokenVectorCache
-from ..bilm.config import BiLMConfig
-from ..bilm.indexers import make_indexer
-from ..bilm.packing import pack, without_ends
-from ..bilm.vocabulary import Vocabularies
+from .cache import TokenVectorCache
+from .config import BiLMConfig
 from .encoder import FrozenEncoder
+from .indexers import make_indexer
 from .kernel import Kernel, find_kernel
+from .packing import pack, without_ends
 from .recurrence import FrozenStacks
 from .state import FrozenState, State
+from .vocabulary import Vocabularies
 
 if TYPE_CHECKING:
     pass

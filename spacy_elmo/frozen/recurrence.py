@@ -5,11 +5,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ..bilm.config import BiLMConfig
-from ..bilm.packing import mirrored, windows
+from .config import BiLMConfig
 from .encoder import Weights
 from .kernel import Kernel
 from .kernel.numpy_kernel import LSTMWeights, sigmoid
+from .packing import mirrored, windows
 
 FORGET_BIAS = 1.0  # Added when the model runs, never stored.
 # Rows whose input products are kept at a time: a bound of the working memory, and few enough to

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
 from ..bilm.state import BiLMState
-from ..bilm.vocabulary import Vocabulary
+from ..frozen.vocabulary import Vocabulary
 from ..text.corpus import END_ID, START_ID
 from ..weights.bundle import ModelBundle
 from ..weights.formats import read_model

@@ -6,7 +6,7 @@ from typing import Optional
 
 import torch
 
-from ..bilm.vocabulary import UNKNOWN_ID
+from ..frozen.vocabulary import UNKNOWN_ID
 from ..text.corpus import END_ID, Corpus
 from .model import Contexts, LanguageModel
 from .processes import Processes

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..bilm.state import BiLMState
-from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN
+from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN
 from .model import LanguageModel
 
 

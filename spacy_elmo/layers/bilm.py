@@ -14,11 +14,11 @@ from spacy.tokens import Doc, Token
 from thinc.api import Model, Optimizer, Shim, chain, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 
-from ..bilm.config import BiLMConfig
 from ..embedding.features import Piece, features_of
 from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 from ..files import user_path
+from ..frozen.config import BiLMConfig
 
 if TYPE_CHECKING:
     from torch import Tensor

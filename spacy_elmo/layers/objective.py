@@ -17,8 +17,8 @@ from .bilm import BiLMModel, get_shim
 from .finite import check_loss
 
 if TYPE_CHECKING:
-    from ..bilm.config import BiLMConfig
     from ..bilm.model import BiLM
+    from ..frozen.config import BiLMConfig
 
 START_BUCKET, END_BUCKET, N_MARKS = 0, 1, 2
 CHUNK_SCORES = 2**22  # bound of the working memory

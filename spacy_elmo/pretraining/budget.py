@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from ..bilm.config import BiLMConfig, Filters
+from ..frozen.config import BiLMConfig, Filters
 from .config import InitSettings, TrainingSettings, VocabularySettings
 
 EXAMPLES = '"2 cores, 60 minutes", "1 GPU, 1 day", "the paper"'

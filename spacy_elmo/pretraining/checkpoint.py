@@ -6,12 +6,12 @@ from typing import Any, Optional
 
 import torch
 
-from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.softmax import make_softmax
-from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..files import atomic_stream, full_disk, sweep
 from ..files.terminal import msg
+from ..frozen.config import BiLMConfig
+from ..frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
 from ..weights.state_dict_file import without_advice

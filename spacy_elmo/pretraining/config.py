@@ -10,8 +10,8 @@ from typing import Any, Literal, Optional, Union
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from thinc.api import Config, ConfigValidationError
 
-from ..bilm.config import BiLMConfig
 from ..files import check_regular, user_path
+from ..frozen.config import BiLMConfig
 
 Inputs = Union[str, list[str]]
 SECTIONS = (

@@ -5,12 +5,12 @@ from typing import Optional
 
 import torch
 
-from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.precision import has_bfloat16
 from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_softmax
-from ..bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..files.terminal import msg
+from ..frozen.config import BiLMConfig
+from ..frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
 from ..text.corpus import Corpus
 from ..weights import read_weights

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ..bilm.model import BiLM
-from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START, Vocabulary
+from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START, Vocabulary
 
 DROPOUT = 0.2
 IGNORED = -100  # positions without a word, in PyTorch's cross-entropy

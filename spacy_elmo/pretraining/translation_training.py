@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..bilm.vocabulary import Vocabulary
 from ..files import check_regular, progress_bar, user_path
 from ..files.terminal import msg
+from ..frozen.vocabulary import Vocabulary
 from ..weights.cove import WordVectors, new_cove
 from ..weights.safetensors_file import write
 from .translation import TranslationModel

@@ -8,7 +8,7 @@ from thinc.api import Model, chain, torch2xp, xp2torch
 from thinc.types import Floats2d
 from thinc.util import get_width
 
-from ..bilm.packing import pack
+from ..frozen.packing import pack
 from ..layers.bilm import limit_threads_after_fork
 from ..registry import registry
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from thinc.types import Floats1d, Floats2d
 
-from ..bilm.packing import pack
+from ..frozen.packing import pack
 from .bio import BIOTags
 from .log_sums import log_sum_exp
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from ..bilm.packing import pack
+from ..frozen.packing import pack
 
 DIRECTIONS = ("", "_reverse")  # the endings of PyTorch's parameters
 

@@ -8,8 +8,8 @@ from spacy.errors import Errors
 from thinc.api import Model, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import FloatsXd
 
-from ..bilm.config import shortened
 from ..files.errors import named_errors
+from ..frozen.config import shortened
 from ..layers.bilm import copy_shim, limit_threads_after_fork
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Optional, Union
 
 import numpy as np
 
-from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
+from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
 from .reading import Inputs, find_files, read_sentences
 from .remote_tokens import RemoteTokens
 from .shards import Shards

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
 from ..files import progress_bar
+from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
 from .corpus import Corpus
 from .manifest import TOKENS
 from .parts import Part, Summary, read_part

@@ -13,8 +13,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..bilm.vocabulary import SENTENCE_END, SENTENCE_START
 from ..files import atomic_stream
+from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
 from .corpus import END_ID, START_ID
 from .reading import sentences_of_lines, splitter_of
 from .shards import TypeTable, spell

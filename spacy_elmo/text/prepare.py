@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ..bilm.vocabulary import Vocabulary
 from ..files import (
     delete_ours,
     full_disk,
@@ -22,6 +21,7 @@ from ..files import (
 )
 from ..files.remote import RemoteFile, is_url
 from ..files.unfinished import is_temporary
+from ..frozen.vocabulary import Vocabulary
 from .chunks import ChunkReader
 from .corpus import Corpus
 from .manifest import (

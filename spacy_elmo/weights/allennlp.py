@@ -9,13 +9,13 @@ import numpy as np
 import srsly
 import torch
 
-from ..bilm.config import BiLMConfig, listed
 from ..bilm.model import BiLM
 from ..bilm.softmax import LanguageModelSoftmax, Softmax
-from ..bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from ..files import OpenedFile, publish, temporary_folder
 from ..files.errors import named_errors
 from ..files.hdf5 import guarded_hdf5
+from ..frozen.config import BiLMConfig, listed
+from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .allennlp_files import (
     OPTIONS_FILE,
     SUFFIXES,

@@ -8,7 +8,7 @@ import srsly
 from ..bilm.config import shortened
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
-from ..bilm.vocabulary import Vocabulary
+from ..frozen.vocabulary import Vocabulary
 from ..files.errors import named_errors
 
 Prediction = tuple[Softmax, Vocabulary]

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..bilm.config import NO_CHARACTERS, BiLMConfig
 from ..bilm.lstm import FORGET_BIAS, swapped_gates
 from ..bilm.model import BiLM
-from ..bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
+from ..frozen.config import NO_CHARACTERS, BiLMConfig
+from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters
 from .state_dict_file import StateDict, read_state_dict
 

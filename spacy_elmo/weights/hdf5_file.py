@@ -10,8 +10,8 @@ from typing import NamedTuple, Optional
 import h5py
 import numpy as np
 
-from ..bilm.config import shortened
 from ..files.errors import named_errors
+from ..frozen.config import shortened
 from .archives import Readable, opened
 from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 

@@ -7,11 +7,11 @@ from typing import Optional, Protocol
 import numpy as np
 import torch
 
-from ..bilm.config import BiLMConfig, shortened
 from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
-from ..bilm.vocabulary import Vocabularies
 from ..files.errors import named_errors
+from ..frozen.config import BiLMConfig, shortened
+from ..frozen.vocabulary import Vocabularies
 from .archives import File
 
 Arrays = list[np.ndarray]

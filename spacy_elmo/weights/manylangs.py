@@ -10,12 +10,12 @@ import numpy as np
 import srsly
 import torch
 
-from ..bilm.config import BiLMConfig, shortened
 from ..bilm.lstm import FORGET_BIAS, swapped_gates
 from ..bilm.model import BiLM
-from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_folder
 from ..files.errors import named_errors
+from ..frozen.config import BiLMConfig, shortened
+from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, read_object
 from .attribution import LICENSES_FILE
 from .bundle import ModelBundle

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 
 from ..bilm.model import BiLM
-from ..bilm.vocabulary import SPECIAL, InputVocabulary
+from ..frozen.vocabulary import SPECIAL, InputVocabulary
 from .archives import File
 from .bundle import Prediction
 from .layout import plain, read_parameters

@@ -5,7 +5,7 @@ import zipfile
 from io import BytesIO
 from typing import BinaryIO, Optional
 
-from ..bilm.config import shortened
+from ..frozen.config import shortened
 from .archives import check_directory
 from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
 

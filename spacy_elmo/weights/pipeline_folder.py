@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 
-from ..bilm.config import listed, shortened
 from ..files import atomic_folder
 from ..files.errors import named_errors
+from ..frozen.config import listed, shortened
 from .archives import File, read_bytes, read_object
 from .attribution import LICENSES_FILE, license_of
 from .bundle import ModelBundle

@@ -10,13 +10,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
-from ..bilm.config import BiLMConfig
 from ..bilm.meta_device import on_meta_device
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
-from ..bilm.vocabulary import InputVocabulary, Vocabularies
 from ..files import atomic_stream, atomic_write
 from ..files.errors import bounded, named_errors
+from ..frozen.config import BiLMConfig
+from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File
 from .attribution import take_attribution
 from .bundle import ModelBundle, checked_provenance

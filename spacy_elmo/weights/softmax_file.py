@@ -10,9 +10,9 @@ from torch import Tensor
 
 from ..bilm.meta_device import on_meta_device
 from ..bilm.softmax import make_softmax
-from ..bilm.vocabulary import Vocabulary
 from ..files import atomic_write
 from ..files.errors import bounded, named_errors
+from ..frozen.vocabulary import Vocabulary
 from .archives import File
 from .bundle import Prediction
 from .tensor_file import cast, read_file

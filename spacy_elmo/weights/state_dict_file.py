@@ -7,8 +7,8 @@ from typing import Optional
 import numpy as np
 import torch
 
-from ..bilm.config import shortened
 from ..files.errors import bounded
+from ..frozen.config import shortened
 from .archives import Readable, opened
 from .pickles import Refused, check_pickles
 

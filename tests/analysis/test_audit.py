@@ -3,8 +3,8 @@ import json
 import pytest
 
 from spacy_elmo.analysis.audit import audit_tokens
-from spacy_elmo.bilm.characters import character_ids
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.characters import character_ids
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.weights import safetensors_file
 
 from commands import run_elmo

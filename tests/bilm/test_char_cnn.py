@@ -4,8 +4,8 @@ import torch
 
 from spacy_elmo.bilm import char_cnn
 from spacy_elmo.bilm.char_cnn import CharacterCNN, Highway
-from spacy_elmo.bilm.characters import character_ids
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.characters import character_ids
+from spacy_elmo.frozen.config import BiLMConfig
 
 import reference
 from models import SENTENCES, make_bilm, tiny_options

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.connection import HighwayConnection
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes

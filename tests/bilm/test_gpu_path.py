@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from spacy_elmo.bilm import precision
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.packing import pack
 from spacy_elmo.bilm.state import BiLMState
 from spacy_elmo.embedding.embed import _on_cpu
+from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.frozen.packing import pack
 
 from models import SENTENCES, tiny_bilm
 from plain_lstm import plain_loop

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from spacy_elmo.bilm import engine
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lockstep import MAX_STATE_WEIGHTS, LockstepLSTMs
 from spacy_elmo.bilm.lstm import ProjectedLSTM
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.config import BiLMConfig
 
 from plain_lstm import plain_loop
 

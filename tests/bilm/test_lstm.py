@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import ProjectedLSTM
+from spacy_elmo.frozen.config import BiLMConfig
 
 import reference
 from models import make_bilm, tiny_options

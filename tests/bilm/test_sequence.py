@@ -4,9 +4,9 @@ from functools import partial
 import pytest
 import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.sequence import ProjectedLSTMSequence, SequenceOptions
+from spacy_elmo.frozen.config import BiLMConfig
 
 from plain_lstm import plain_loop
 

@@ -11,7 +11,7 @@ import pytest
 import srsly
 
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import LanguageModel, save_model
 
 from commands import run_elmo

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 from thinc.api import Config
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining import speed
 from spacy_elmo.pretraining.config import check_config, read_config

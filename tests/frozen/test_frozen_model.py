@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
 from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.frozen.state import FrozenState

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model import perplexity as module
 from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.language_model.perplexity import perplexity

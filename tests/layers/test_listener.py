@@ -10,8 +10,8 @@ import torch
 from spacy.tokens import DocBin
 from thinc.api import Adam
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.layers.scalar_mix import mix_weights
 
 from components import concat_both, examples, listener, ner, tagger, textcat

@@ -62,7 +62,7 @@ def test_n_process(tiny_weights, tmp_path, method, precisions):
 FORK = """
 import os
 from spacy_elmo.bilm.offload import exclusively
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 
 bilm = BiLM(BiLMConfig(lstm_dim=4, projection_dim=2, filters=((1, 2),))).requires_grad_(False)

@@ -15,7 +15,7 @@ from spacy.cli.train import train
 from spacy.tokens import DocBin
 from thinc.api import Config
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining.config import read_config
 
 from commands import run_python

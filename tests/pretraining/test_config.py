@@ -1,7 +1,7 @@
 import pytest
 from thinc.api import Config
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining.config import check_config, read_config
 
 from models import pretraining_config

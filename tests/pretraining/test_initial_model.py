@@ -10,7 +10,7 @@ import torch
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax
-from spacy_elmo.bilm.vocabulary import SPECIAL, InputVocabulary, Vocabularies
+from spacy_elmo.frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining import initial_model as module

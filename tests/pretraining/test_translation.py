@@ -6,7 +6,7 @@ import pytest
 import spacy
 import torch
 
-from spacy_elmo.bilm.vocabulary import SENTENCE_END, SENTENCE_START, SPECIAL, Vocabulary
+from spacy_elmo.frozen.vocabulary import SENTENCE_END, SENTENCE_START, SPECIAL, Vocabulary
 from spacy_elmo.pretraining import translation_training
 from spacy_elmo.pretraining.translation import TranslationModel
 from spacy_elmo.pretraining.translation_training import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from thinc.api import Config
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining.budget import choose, parse_budget
 from spacy_elmo.pretraining.config import read_config

@@ -13,7 +13,7 @@ import torch
 from prepared import content
 from safetensors.torch import load_file
 
-from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import read_language_model, save_model
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert

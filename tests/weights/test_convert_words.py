@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from spacy_elmo.bilm.config import NO_CHARACTERS
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabularies, Vocabulary
+from spacy_elmo.frozen.config import NO_CHARACTERS
+from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.bundle import ModelBundle

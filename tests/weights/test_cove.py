@@ -4,7 +4,7 @@ import spacy
 import torch
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.cove import WordVectors, new_cove, read_cove

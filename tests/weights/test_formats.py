@@ -9,8 +9,8 @@ import srsly
 import torch
 
 import spacy_elmo
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.weights import formats, read_weights
 from spacy_elmo.weights.bundle import ModelBundle

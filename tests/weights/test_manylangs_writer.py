@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabulary
+from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabulary
 from spacy_elmo.weights import manylangs, read_weights, safetensors_file
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import LossError, convert

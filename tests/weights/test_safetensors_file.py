@@ -4,9 +4,9 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.weights import read_weights, safetensors_file
 
 from models import tiny_bilm

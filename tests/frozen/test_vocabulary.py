@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_elmo.bilm.vocabulary import Vocabulary
+from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.text.corpus import read_corpus
 
 SPECIAL = ["<S>", "</S>", "<UNK>"]

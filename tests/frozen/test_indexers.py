@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.indexers import make_indexer
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.frozen.indexers import make_indexer
+from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 
 import reference_manylangs as reference
 

@@ -1,14 +1,16 @@
 """What a token encoder reads of a token string: ids of characters and words."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
 import numpy as np
-from torch import Tensor
 
 from .characters import CODE_POINT_MARKS, CODE_POINT_SPECIAL, character_ids, code_point_ids
 from .config import BiLMConfig
 from .vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN, InputVocabulary, Vocabularies
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class TokenIds(NamedTuple):
@@ -19,8 +21,8 @@ class TokenIds(NamedTuple):
         their own. *Shape:* `(n_tokens,)`
     """
 
-    characters: Union[np.ndarray, Tensor, None]
-    words: Union[np.ndarray, Tensor, None]
+    characters: Union[np.ndarray, "Tensor", None]
+    words: Union[np.ndarray, "Tensor", None]
 
 
 class TokenIndexer:

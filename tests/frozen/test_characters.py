@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.bilm.characters import character_ids
+from spacy_elmo.frozen.characters import character_ids
 
 import reference
 from models import SENTENCES

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.frozen.config import BiLMConfig
 
 from models import tiny_options
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.bilm.packing import pack, windows
+from spacy_elmo.frozen.packing import pack, windows
 
 
 @pytest.mark.parametrize("lengths", [[3], [1, 1], [2, 5, 3, 5, 1], [4, 2, 7]])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.cache import TokenVectorCache
+from spacy_elmo.frozen.cache import TokenVectorCache
 
 from models import tiny_bilm
 
