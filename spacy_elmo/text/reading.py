@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
 import srsly
 
-from ..bilm.config import shortened
 from ..files import user_path
 from ..files.errors import named_errors
 from ..files.lines import numbered_lines
+from ..frozen.config import shortened
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -5,11 +5,11 @@ from typing import Any, Optional
 
 import srsly
 
-from ..bilm.config import shortened
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
-from ..frozen.vocabulary import Vocabulary
 from ..files.errors import named_errors
+from ..frozen.config import shortened
+from ..frozen.vocabulary import Vocabulary
 
 Prediction = tuple[Softmax, Vocabulary]
 
