@@ -36,7 +36,7 @@ browser: $(STAMP)
 	$(BIN)/python -m pytest -m browser
 
 fuzz: $(STAMP)
-	$(BIN)/python tests/helpers/fuzz.py
+	cd tests && $(CURDIR)/$(BIN)/python -m helpers.fuzz
 
 # The bundled model, from english-open-train.txt.gz (CORPUS) and english-open-valid.txt (HELD_OUT);
 # stopped, it goes on. MINUTES is the whole time on this machine.

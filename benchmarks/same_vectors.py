@@ -31,11 +31,9 @@ from spacy_elmo.weights import read_weights
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "tests" / "fixtures"
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+sys.path.insert(0, str(ROOT / "tests"))
 
-import models  # noqa: E402
-import reference  # noqa: E402
-import reference_manylangs  # noqa: E402
+from helpers import models, reference, reference_manylangs  # noqa: E402
 
 BILM_TF: list[dict[str, Any]] = [
     {},

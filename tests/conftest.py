@@ -14,10 +14,9 @@ import spacy
 
 from spacy_elmo.weights import download
 
-import kinds
-import reference
-from file_server import FileServer
-from models import TINY_OPTIONS, tiny_options
+from helpers import kinds, reference
+from helpers.file_server import FileServer
+from helpers.models import TINY_OPTIONS, tiny_options
 
 SEED = 0
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"

@@ -6,7 +6,7 @@ import torch
 
 from spacy_elmo.bilm.precision import resolve_precision
 
-from models import SENTENCES, tiny_bilm
+from helpers.models import SENTENCES, tiny_bilm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU")
 

@@ -12,7 +12,7 @@ from spacy import util
 import spacy_elmo
 from spacy_elmo.weights import BUNDLED, locate, read_weights
 
-from commands import run_elmo, run_python
+from helpers.commands import run_elmo, run_python
 
 MAX_BYTES = 16_000_000
 ROOT = Path(__file__).parents[1]

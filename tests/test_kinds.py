@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-import kinds
-from commands import run_python
+from helpers import kinds
+from helpers.commands import run_python
 
 
 class Starter:

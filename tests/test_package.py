@@ -10,7 +10,7 @@ from spacy import registry
 
 import spacy_elmo
 
-from commands import run_python
+from helpers.commands import run_python
 
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMAND = re.compile(r"spacy elmo|torchrun|tensorboard|python -m")

@@ -17,8 +17,8 @@ from spacy_elmo.bilm import precision, prepacked
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 
-import reference
-from models import check_layers, check_state
+from helpers import reference
+from helpers.models import check_layers, check_state
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 # The name under which AllenNLP published a model: dim, projection_dim, n_highway, and the number

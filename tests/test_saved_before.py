@@ -11,7 +11,6 @@ import pytest
 import spacy
 import srsly
 import torch
-from prepared import sentences_of
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_config, load_model_from_config, registry
@@ -21,11 +20,12 @@ from spacy_elmo.export import load_docs
 from spacy_elmo.vectors import keep_vectors, restore_vectors
 from spacy_elmo.weights import read_weights
 
-import written_vectors
-from commands import run_elmo, run_python
-from components import examples
-from golden import SAVED
-from runs import arrays, assert_same_arrays
+from helpers import written_vectors
+from helpers.commands import run_elmo, run_python
+from helpers.components import examples
+from helpers.golden import SAVED
+from helpers.prepared import sentences_of
+from helpers.runs import arrays, assert_same_arrays
 
 pytestmark = pytest.mark.pipelines
 

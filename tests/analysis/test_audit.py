@@ -7,8 +7,8 @@ from spacy_elmo.frozen.characters import character_ids
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.weights import safetensors_file
 
-from commands import run_elmo
-from models import tiny_bilm
+from helpers.commands import run_elmo
+from helpers.models import tiny_bilm
 
 # 48 bytes are read: of é and 日, two and three bytes each, 24 and 16.
 TOKENS = ["a" * 48, "a" * 49, "é" * 24, "é" * 25, "日" * 16, "日" * 17, "日" * 17, "word"]

@@ -9,8 +9,8 @@ from spacy_elmo.analysis import corpora
 from spacy_elmo.analysis.corpora import sentence_doc
 from spacy_elmo.analysis.neighbors import find_neighbors
 
-import reference
-from models import TINY_OPTIONS
+from helpers import reference
+from helpers.models import TINY_OPTIONS
 
 DATA = reference.random_datasets(TINY_OPTIONS, seed=1)  # of `tiny_weights`
 SENTENCE = ["the", "play", "ends", "."]

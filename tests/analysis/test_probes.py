@@ -7,7 +7,7 @@ from spacy_elmo.analysis import classifier
 from spacy_elmo.analysis.probes import probe_labels
 from spacy_elmo.analysis.sample import Sample
 
-from commands import shown_by
+from helpers.commands import shown_by
 
 RNG = np.random.default_rng(0)
 DIRECTIONS = RNG.normal(size=(8, 3))

@@ -8,8 +8,8 @@ from spacy_elmo.analysis.substitutes import find_substitutes
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax
 from spacy_elmo.language_model.model import LanguageModel, read_language_model
 
-import reference
-from softmaxes import MODELS, WORDS, bytes_model, read_words, write_model
+from helpers import reference
+from helpers.softmaxes import MODELS, WORDS, bytes_model, read_words, write_model
 
 SENTENCE = ["The", "cat", "sat", "there", "."]
 REAL = WORDS[3:]  # no mark, and not <UNK>

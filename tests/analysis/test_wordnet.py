@@ -2,7 +2,7 @@ import pytest
 
 from spacy_elmo.analysis.wordnet import FirstSenses, word_of
 
-from wordnet_files import write_wordnet
+from helpers.wordnet_files import write_wordnet
 
 
 @pytest.fixture

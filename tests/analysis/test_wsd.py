@@ -8,8 +8,8 @@ from spacy.tokens import Doc
 
 from spacy_elmo.analysis.wsd import disambiguate
 
-from commands import run_elmo
-from wordnet_files import write_wordnet
+from helpers.commands import run_elmo
+from helpers.wordnet_files import write_wordnet
 
 RIVER, MONEY, SIT, EARTH = "bank%1:17:01::", "bank%1:14:00::", "sit%2:35:00::", "earth%1:17:00::"
 TRAIN = [

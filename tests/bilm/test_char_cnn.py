@@ -7,8 +7,8 @@ from spacy_elmo.bilm.char_cnn import CharacterCNN, Highway
 from spacy_elmo.frozen.characters import character_ids
 from spacy_elmo.frozen.config import BiLMConfig
 
-import reference
-from models import SENTENCES, make_bilm, tiny_options
+from helpers import reference
+from helpers.models import SENTENCES, make_bilm, tiny_options
 
 TOKENS = [token for sentence in SENTENCES for token in sentence]
 

@@ -11,8 +11,8 @@ from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes
 
-import reference
-from models import SENTENCES, check_layers, check_state, make_bilm, tiny_options
+from helpers import reference
+from helpers.models import SENTENCES, check_layers, check_state, make_bilm, tiny_options
 
 
 @pytest.mark.parametrize("n_layers", [1, 3])

@@ -14,9 +14,9 @@ from spacy_elmo.bilm import engine, precision, prepacked
 from spacy_elmo.bilm import model as module
 from spacy_elmo.weights import read_weights
 
-import reference
-from golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
-from models import (
+from helpers import reference
+from helpers.golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
+from helpers.models import (
     SENTENCES,
     check_layers,
     check_state,

@@ -7,7 +7,7 @@ import spacy_elmo
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights import read_weights
 
-from models import SENTENCES, tiny_bilm
+from helpers.models import SENTENCES, tiny_bilm
 
 
 def test_the_lower_layers_are_the_same():

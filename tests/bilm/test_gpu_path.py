@@ -13,8 +13,8 @@ from spacy_elmo.embedding.embed import _on_cpu
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.packing import pack
 
-from models import SENTENCES, tiny_bilm
-from plain_lstm import plain_loop
+from helpers.models import SENTENCES, tiny_bilm
+from helpers.plain_lstm import plain_loop
 
 CUDA = torch.device("cuda")
 CPU = torch.device("cpu")

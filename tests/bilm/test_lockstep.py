@@ -11,7 +11,7 @@ from spacy_elmo.bilm.lstm import ProjectedLSTM
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import BiLMConfig
 
-from plain_lstm import plain_loop
+from helpers.plain_lstm import plain_loop
 
 BATCH_SIZES = [11, 9, 9, 4, 4, 2, 1, 1, 1]
 VARIANTS = [

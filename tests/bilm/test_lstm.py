@@ -7,8 +7,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from spacy_elmo.bilm.lstm import ProjectedLSTM
 from spacy_elmo.frozen.config import BiLMConfig
 
-import reference
-from models import make_bilm, tiny_options
+from helpers import reference
+from helpers.models import make_bilm, tiny_options
 
 
 @pytest.mark.parametrize(("dim", "width"), [(7, 3), (5, 5)])

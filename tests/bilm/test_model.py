@@ -6,8 +6,8 @@ from spacy_elmo.bilm import embedder, engine, lockstep
 from spacy_elmo.bilm import model as module
 from spacy_elmo.bilm.state import BiLMState
 
-import reference
-from models import SENTENCES, check_layers, check_state, make_bilm, tiny_bilm, tiny_options
+from helpers import reference
+from helpers.models import SENTENCES, check_layers, check_state, make_bilm, tiny_bilm, tiny_options
 
 MODELS = {
     "usual": {},

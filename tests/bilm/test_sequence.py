@@ -8,7 +8,7 @@ from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.sequence import ProjectedLSTMSequence, SequenceOptions
 from spacy_elmo.frozen.config import BiLMConfig
 
-from plain_lstm import plain_loop
+from helpers.plain_lstm import plain_loop
 
 FALLING = [4, 4, 2, 1, 1]
 SIZES = [(6, 3), (4, 4)]  # with and without projection

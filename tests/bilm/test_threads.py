@@ -8,8 +8,8 @@ import torch
 from spacy_elmo.bilm import threads
 from spacy_elmo.bilm.threads import one_thread, own_setters, side_by_side
 
-from commands import run_python
-from models import SENTENCES, tiny_bilm
+from helpers.commands import run_python
+from helpers.models import SENTENCES, tiny_bilm
 
 needs_setters = pytest.mark.skipif(
     not own_setters(), reason="the libraries beneath this PyTorch set no number for one thread"

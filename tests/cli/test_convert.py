@@ -8,9 +8,9 @@ import torch
 
 from spacy_elmo.weights import read_weights, safetensors_file
 
-from commands import run_python, shown_by
-from golden import MANYLANGS
-from models import tiny_bilm
+from helpers.commands import run_python, shown_by
+from helpers.golden import MANYLANGS
+from helpers.models import tiny_bilm
 
 
 @pytest.fixture

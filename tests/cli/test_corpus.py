@@ -1,7 +1,7 @@
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import open_corpus
 
-from commands import shown_by
+from helpers.commands import shown_by
 
 
 def test_corpus(tmp_path):

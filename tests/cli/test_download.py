@@ -4,7 +4,7 @@ from spacy_elmo.weights import named
 from spacy_elmo.weights.named import NAMED, NamedModel
 from spacy_elmo.weights.remote_file import RemoteFile
 
-from commands import run_elmo, shown_by
+from helpers.commands import run_elmo, shown_by
 
 
 @pytest.fixture

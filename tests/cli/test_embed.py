@@ -5,7 +5,7 @@ import pytest
 
 import spacy_elmo.export.job as job
 
-from commands import shown_by
+from helpers.commands import shown_by
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import spacy_elmo.cli
 from spacy_elmo.cli.errors import command
 
-from commands import shown_by
-from components import listener
-from tasks import QA, question_examples
+from helpers.commands import shown_by
+from helpers.components import listener
+from helpers.tasks import QA, question_examples
 
 ALL = get_command(spacy_elmo.cli.elmo_cli).commands
 COMMANDS = sorted(name for name, command in ALL.items() if not command.hidden)

@@ -14,8 +14,8 @@ from spacy_elmo.bilm.softmax import LanguageModelSoftmax
 from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import LanguageModel, save_model
 
-from commands import run_elmo
-from models import tiny_bilm
+from helpers.commands import run_elmo
+from helpers.models import tiny_bilm
 
 # Clears the screen, sets its title, goes to the beginning of the line, turns the direction.
 NASTY = "x\x1b[2J\x1b]0;t\x07\x9b2J\u202ey"

@@ -10,8 +10,8 @@ from spacy_elmo.weights import safetensors_file
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.named import NAMED
 
-from commands import run_elmo
-from models import tiny_bilm
+from helpers.commands import run_elmo
+from helpers.models import tiny_bilm
 
 PROVENANCE = {"tokens": 12345, "perplexity": {"mean": 9.5}}
 

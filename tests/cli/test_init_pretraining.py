@@ -9,8 +9,8 @@ from spacy_elmo.pretraining import speed
 from spacy_elmo.pretraining.config import check_config, read_config
 from spacy_elmo.pretraining.trainer import Trainer
 
-from commands import run_elmo
-from models import pretraining_config
+from helpers.commands import run_elmo
+from helpers.models import pretraining_config
 
 LITTLE = "2 cores, 60 minutes"
 MEASURE = speed.measure_speed

@@ -7,7 +7,7 @@ from thinc.api import Config
 
 from spacy_elmo.pipeline.mixes import learned_mixes
 
-from commands import shown_by
+from helpers.commands import shown_by
 
 pytestmark = pytest.mark.pipelines
 

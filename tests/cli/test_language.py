@@ -14,9 +14,9 @@ from spacy_elmo.text.reading import find_files, read_sentences
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 
-import shown_pages
-from commands import run_elmo, shown_by
-from softmaxes import MODELS, write_model
+from helpers import shown_pages
+from helpers.commands import run_elmo, shown_by
+from helpers.softmaxes import MODELS, write_model
 
 TEXT = "Das Wasser ist z.B. kalt, d.h. unter 10 Grad.\n"
 ASKED = ("--sentence", "das Wasser", "--token", "Wasser")

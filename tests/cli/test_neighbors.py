@@ -9,7 +9,7 @@ from spacy_elmo.analysis import corpora
 from spacy_elmo.analysis.corpora import read_corpus_docs
 from spacy_elmo.cli.neighbors import marked
 
-from commands import run_elmo
+from helpers.commands import run_elmo
 
 TEXT = "the play ends .\n\nwe play\nthey play a play\na new book\n"
 ASKED = ("--sentence", "we Play well", "--token", "Play")

@@ -8,8 +8,8 @@ import pytest
 
 from spacy_elmo.language_model import perplexity as module
 
-from commands import run_elmo
-from softmaxes import MODELS, losses_of, write_model
+from helpers.commands import run_elmo
+from helpers.softmaxes import MODELS, losses_of, write_model
 
 TEXTS = {
     "one.txt": "the cat sat .\ndogs run\n",

@@ -13,9 +13,9 @@ from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import read_corpus
 from spacy_elmo.text.reading import find_files, read_sentences
 
-from commands import shown_by
-from models import pretraining_config
-from runs import arrays, assert_same_arrays, metrics
+from helpers.commands import shown_by
+from helpers.models import pretraining_config
+from helpers.runs import arrays, assert_same_arrays, metrics
 
 TEXT = "the cat sat on a mat .\ndogs run far !\n" * 12
 

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 
-from commands import run_elmo
+from helpers.commands import run_elmo
 
 TAGS = {"the": "DT", "a": "DT", "cat": "NN", "dog": "NN", "sat": "VB", "ran": "VB"}
 SENTENCES = [" ".join(words) for words in product(("the", "a"), ("cat", "dog"), ("sat", "ran"))]

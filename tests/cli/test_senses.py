@@ -10,8 +10,8 @@ from spacy.vocab import Vocab
 pytest.importorskip("sklearn")
 
 
-import shown_pages
-from commands import run_elmo, run_python, shown_by
+from helpers import shown_pages
+from helpers.commands import run_elmo, run_python, shown_by
 
 TEXT = "the river bank\nBank of mud\n\nthe bank lends money\na bank and a bank\nonce\n"
 

@@ -6,10 +6,10 @@ from spacy_elmo.analysis.substitutes import find_substitutes
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.weights import safetensors_file
 
-from commands import run_elmo
-from conversions import write_source
-from models import tiny_bilm
-from softmaxes import bytes_model, forward_model, write_model
+from helpers.commands import run_elmo
+from helpers.conversions import write_source
+from helpers.models import tiny_bilm
+from helpers.softmaxes import bytes_model, forward_model, write_model
 
 ASKED = ("--sentence", "the cat barks", "--token", "cat")
 

@@ -9,8 +9,8 @@ from thinc.api import Config
 
 from spacy_elmo.weights import safetensors_file
 
-from commands import shown_by
-from models import pretraining_config, tiny_bilm
+from helpers.commands import shown_by
+from helpers.models import pretraining_config, tiny_bilm
 
 NOBODY = 65534
 TEXTS = ("--corpus", "text.txt", "--dev", "text.txt", "--budget", "1 core, 1 minute")

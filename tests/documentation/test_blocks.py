@@ -3,7 +3,7 @@
 import pytest
 from sybil.example import SybilFailure
 
-from page_blocks import run_page
+from helpers.page_blocks import run_page
 
 
 @pytest.fixture

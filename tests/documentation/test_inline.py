@@ -9,7 +9,7 @@ from typer.main import get_command
 
 import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 
-from page_blocks import PAGES, ROOT
+from helpers.page_blocks import PAGES, ROOT
 
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SCRIPT = re.compile(r"python ((?:benchmarks|project|scripts)/\S+\.py)(.*)")

@@ -6,8 +6,8 @@ import shutil
 import pytest
 from thinc.api import get_current_ops, set_current_ops
 
-import page_inputs
-from page_blocks import PAGES, READ_BY_PEOPLE, RUN, run_page
+from helpers import page_inputs
+from helpers.page_blocks import PAGES, READ_BY_PEOPLE, RUN, run_page
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SLOW = re.compile(r"<!-- skip: next if\(not slow")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from page_blocks import ROOT
+from helpers.page_blocks import ROOT
 from scripts.figures.results import group, in_percent, load, summarize
 from scripts.figures.results_tables import MARK, fill, tables_of
 

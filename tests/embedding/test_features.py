@@ -16,8 +16,8 @@ from spacy.training import Example
 from spacy_elmo.embedding.features import cut_doc
 from spacy_elmo.embedding.segmenters import Segment
 
-from components import examples, listener, tagger
-from kept_features import components, disk, fresh, train
+from helpers.components import examples, listener, tagger
+from helpers.kept_features import components, disk, fresh, train
 
 MEMORY = {"@feature_caches": "spacy-elmo.memory.v1"}
 

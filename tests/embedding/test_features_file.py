@@ -13,9 +13,9 @@ from spacy_elmo.embedding import features_file
 from spacy_elmo.embedding.features import MemoryFeatures, make_memory
 from spacy_elmo.embedding.features_file import DiskFeatures, make_disk
 
-from components import examples
-from kept_features import components, disk, fresh
-from killed import in_child, killed_at_each_step
+from helpers.components import examples
+from helpers.kept_features import components, disk, fresh
+from helpers.killed import in_child, killed_at_each_step
 
 
 def shapes(layers):

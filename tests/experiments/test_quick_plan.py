@@ -11,7 +11,7 @@ import srsly
 
 from spacy_elmo.weights import BUNDLED, is_available, locate
 
-from project_scripts import PROJECT, command, environment
+from helpers.project_scripts import PROJECT, command, environment
 from scripts.experiments import trials
 from scripts.experiments.runs import read_runs
 

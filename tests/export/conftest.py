@@ -9,7 +9,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo.weights import read_weights
 
-from written_vectors import CONLLU, SENTENCES, TEXT
+from helpers.written_vectors import CONLLU, SENTENCES, TEXT
 
 
 @pytest.fixture

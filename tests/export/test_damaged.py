@@ -6,14 +6,14 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from prepared import content, random_text
 
 import spacy_elmo.export.embedder as embedder
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.sharding import embed_shards
 from spacy_elmo.export.workplace import Workplace
 
-from written_vectors import SENTENCES
+from helpers.prepared import content, random_text
+from helpers.written_vectors import SENTENCES
 
 NEST = '{"a": ' * 100_000
 

@@ -9,7 +9,7 @@ import pytest
 from spacy_elmo.export import Embedder
 from spacy_elmo.export.job import embed_files
 
-from written_vectors import SENTENCES, TEXT, read
+from helpers.written_vectors import SENTENCES, TEXT, read
 
 
 def vectors_of(table, name="vectors"):

@@ -4,10 +4,10 @@ import json
 import sys
 
 import pytest
-from prepared import random_text
 
-from commands import run_python
-from written_vectors import FORMATS, read
+from helpers.commands import run_python
+from helpers.prepared import random_text
+from helpers.written_vectors import FORMATS, read
 
 SCRIPT = """
 import json, resource, signal, sys

@@ -4,13 +4,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from prepared import random_text
 
 import spacy_elmo.export.embedder as embedder
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.workplace import Workplace
 from spacy_elmo.pipeline.load import elmo_pipe
+
+from helpers.prepared import random_text
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from spacy.tokens import DocBin
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.files import make_ours
 
-from written_vectors import SENTENCES, TEXT, index_of, read
+from helpers.written_vectors import SENTENCES, TEXT, index_of, read
 
 
 def texts(path):

@@ -6,7 +6,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from prepared import content
 
 import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
@@ -14,7 +13,8 @@ import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.sharding import embed_shards
 
-from killed import in_child, killed_at_each_step, left_in, stopped_at_each_step
+from helpers.killed import in_child, killed_at_each_step, left_in, stopped_at_each_step
+from helpers.prepared import content
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 ALONE, KILLED = Path("alone"), Path("killed")

@@ -7,8 +7,8 @@ from spacy_elmo.export import Embedder
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.layers.scalar_mix import mixes_of
 
-from components import concat_both, examples, listener, tagger
-from written_vectors import TEXT, read
+from helpers.components import concat_both, examples, listener, tagger
+from helpers.written_vectors import TEXT, read
 
 
 @pytest.fixture

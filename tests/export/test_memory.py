@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands import run_python
+from helpers.commands import run_python
 
 SCRIPT = """
 import json, sys

@@ -15,10 +15,10 @@ from spacy_elmo.export import load_docs
 from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.outputs import OUTPUTS
 
-from models import TINY_OPTIONS
-from reference import layers as reference_layers
-from reference import random_datasets
-from written_vectors import FORMATS, SENTENCES, index_of, read
+from helpers.models import TINY_OPTIONS
+from helpers.reference import layers as reference_layers
+from helpers.reference import random_datasets
+from helpers.written_vectors import FORMATS, SENTENCES, index_of, read
 
 
 def one_batch(bilm, sentences):

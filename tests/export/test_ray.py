@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from prepared import content, random_text
 
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export import Embedder
 from spacy_elmo.export.ray_workers import _Caller
 from spacy_elmo.export.sharding import embed_shards
 
-from killed_actor import killed_at_tenth
-from written_vectors import SENTENCES
+from helpers.killed_actor import killed_at_tenth
+from helpers.prepared import content, random_text
+from helpers.written_vectors import SENTENCES
 
-HELPERS = Path(__file__).resolve().parents[1] / "helpers"
+TESTS = Path(__file__).resolve().parents[1]
 
 
 def test_without_ray(folder, tiny_weights, monkeypatch):
@@ -43,7 +43,7 @@ def cluster():
     ray = pytest.importorskip("ray")
     pytest.importorskip("ray.data")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PYTHONPATH", str(HELPERS), prepend=os.pathsep)  # of the actors
+        patched.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)  # of the actors
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield ray
     ray.shutdown()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from prepared import content, random_text
 
 import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.job as job
@@ -16,7 +15,8 @@ from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.workplace import Workplace
 from spacy_elmo.files import lock
 
-from written_vectors import SENTENCES, read
+from helpers.prepared import content, random_text
+from helpers.written_vectors import SENTENCES, read
 
 
 class Stop(Exception):
@@ -101,7 +101,7 @@ def test_other_settings(embed, interrupted, settings, message):
 def test_another_model(embed, interrupted, folder, tiny_weights):
     from spacy_elmo.weights import safetensors_file
 
-    from models import tiny_bilm
+    from helpers.models import tiny_bilm
 
     safetensors_file.write(tiny_bilm(), folder / "x.safetensors")
     with pytest.raises(ValueError, match="model is"):

@@ -8,9 +8,9 @@ from spacy.tokens import DocBin
 
 from spacy_elmo.export.job import embed_files
 
-import reference
-from models import TINY_OPTIONS
-from written_vectors import SENTENCES, TEXT, read
+from helpers import reference
+from helpers.models import TINY_OPTIONS
+from helpers.written_vectors import SENTENCES, TEXT, read
 
 DATASETS = reference.random_datasets(TINY_OPTIONS, seed=1)  # of tiny_weights
 

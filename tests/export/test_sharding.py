@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from prepared import content, random_text
 
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
@@ -23,8 +22,9 @@ from spacy_elmo.export.pieces import Piece
 from spacy_elmo.export.plan import make_plan
 from spacy_elmo.export.sharding import embed_shards
 
-from models import tiny_bilm
-from written_vectors import CONLLU, TEXT
+from helpers.models import tiny_bilm
+from helpers.prepared import content, random_text
+from helpers.written_vectors import CONLLU, TEXT
 
 ATOL = 2e-5
 

@@ -22,7 +22,7 @@ from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 
-from commands import run_elmo, shown_by
+from helpers.commands import run_elmo, shown_by
 
 
 @pytest.fixture

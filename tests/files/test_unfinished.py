@@ -18,7 +18,7 @@ from spacy_elmo.files import (
     sweep,
 )
 
-from killed import child
+from helpers.killed import child
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
 

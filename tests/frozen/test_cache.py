@@ -4,7 +4,7 @@ import torch
 
 from spacy_elmo.frozen.cache import TokenVectorCache
 
-from models import tiny_bilm
+from helpers.models import tiny_bilm
 
 
 def vectors(tokens):

@@ -3,8 +3,8 @@ import pytest
 
 from spacy_elmo.frozen.characters import character_ids
 
-import reference
-from models import SENTENCES
+from helpers import reference
+from helpers.models import SENTENCES
 
 TOKENS = [token for sentence in SENTENCES for token in sentence] + ["é" * 40, "a" * 48, "a" * 49]
 

@@ -4,7 +4,7 @@ import pytest
 
 from spacy_elmo.frozen.config import BiLMConfig
 
-from models import tiny_options
+from helpers.models import tiny_options
 
 CHANGED = {
     "lstm_dim": 7,

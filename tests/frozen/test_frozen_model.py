@@ -14,9 +14,8 @@ from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.frozen.state import FrozenState
 from spacy_elmo.weights import read_weights
 
-import reference
-import reference_manylangs
-from models import SENTENCES, state_arrays, tiny_bilm, tiny_options
+from helpers import reference, reference_manylangs
+from helpers.models import SENTENCES, state_arrays, tiny_bilm, tiny_options
 
 MODELS = {
     "usual": {},

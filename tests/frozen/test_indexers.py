@@ -10,7 +10,7 @@ from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.indexers import make_indexer
 from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 
-import reference_manylangs as reference
+from helpers import reference_manylangs as reference
 
 CHARACTERS = InputVocabulary(["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>", "a", "é", "漢"])
 WORDS = InputVocabulary(["<oov>", "<bos>", "<eos>", "a", "漢é", "aaaa"])

@@ -10,7 +10,7 @@ from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import LanguageModel, save_model
 from spacy_elmo.weights import read_weights
 
-from models import SENTENCES, tiny_bilm
+from helpers.models import SENTENCES, tiny_bilm
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本"]
 PROVENANCE = {"tokens": 7, "corpus": {"sha256": "ab", "train": "/é"}, "perplexity": {"mean": 1.5}}

@@ -1,4 +1,4 @@
-"""Broken and hostile weight files, by the thousand: `make fuzz`, or python tests/helpers/fuzz.py.
+"""Broken and hostile weight files, by the thousand: `make fuzz`.
 
 They are read in a process that is watched. Reading gives a model or a ValueError that names
 the file, in under two seconds and 200 MB, imports nothing and does not take the process with
@@ -21,13 +21,13 @@ from random import Random
 from typing import Any, NamedTuple
 
 import torch
-from growths import grown
 from tqdm import tqdm
 
 from spacy_elmo.weights.formats import read_bundle
 
-from mutated_models import FORMATS
-from mutations import Mutation
+from helpers.growths import grown
+from helpers.mutated_models import FORMATS
+from helpers.mutations import Mutation
 
 MOST_SECONDS = 2.0  # of the processor's time: the machine may have other work
 MOST_MEGABYTES = 200

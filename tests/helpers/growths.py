@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import torch
 
-from mutations import Mutation
+from helpers.mutations import Mutation
 
 Growth = Callable[[Path], None]
 MILLION = 10**6

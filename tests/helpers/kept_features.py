@@ -3,7 +3,7 @@
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from components import concat_both, concat_input, examples, listener, ner, tagger, textcat
+from helpers.components import concat_both, concat_input, examples, listener, ner, tagger, textcat
 
 
 def disk(path, **settings):

@@ -16,7 +16,7 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
 
-import reference
+from helpers import reference
 
 ALLENNLP = Path(__file__).resolve().parents[2] / ".." / "shared" / "fixtures" / "allennlp"
 

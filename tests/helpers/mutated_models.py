@@ -9,7 +9,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import growths
 import h5py
 import numpy as np
 import torch
@@ -18,10 +17,9 @@ from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.formats import read_bundle
 from spacy_elmo.weights.pipeline_folder import PipelineFolder
 
-import reference
-import reference_manylangs
-from models import tiny_options
-from mutations import (
+from helpers import growths, reference, reference_manylangs
+from helpers.models import tiny_options
+from helpers.mutations import (
     ODD_VALUES,
     Mutation,
     change_arrays,

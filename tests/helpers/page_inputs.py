@@ -9,7 +9,7 @@ from spacy.cli._util import app
 from spacy.tokens import DocBin, Span
 from typer.testing import CliRunner
 
-from page_blocks import ROOT
+from helpers.page_blocks import ROOT
 
 WHO = ("Maria", "The bank", "My friend", "A dog", "The old river")
 DOES = ("lends", "likes", "sees", "has")

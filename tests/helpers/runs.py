@@ -11,10 +11,10 @@ from thinc.api import Config
 
 from spacy_elmo.pretraining.config import PretrainingConfig, check_config
 
-from models import pretraining_config
+from helpers.models import pretraining_config
 
 # Of several processes, which import these helpers.
-_PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]
+_PATHS = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]
 ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": "1",

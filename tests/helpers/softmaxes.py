@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-import reference
-from models import ONE_DIRECTION, renamed, tiny_options
+from helpers import reference
+from helpers.models import ONE_DIRECTION, renamed, tiny_options
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", "sat", "naïve", "."]
 

@@ -19,7 +19,7 @@ from spacy_elmo.tasks.pairs import QUESTION, copy_pair, make_pair
 from spacy_elmo.tasks.qa_corpus import make_question
 from spacy_elmo.tasks.srl_frames import read_frames
 
-from components import embed
+from helpers.components import embed
 
 LSTM = {"@architectures": "spacy-elmo.HighwayLSTM.v1", "width": 16, "depth": 1, "dropout": 0.0}
 RNN = {"@architectures": "spacy-elmo.BiRNN.v1", "width": 16}

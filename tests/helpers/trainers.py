@@ -6,7 +6,7 @@ from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import read_corpus
 
-from models import pretraining_config
+from helpers.models import pretraining_config
 
 TEXT = [["the", "cat", "sat", "on", "a", "mat", "."], ["dogs", "run", "far", "!"]] * 8
 CORPUS = read_corpus(TEXT)

@@ -14,7 +14,7 @@ from spacy_elmo.text.corpus import read_corpus
 from spacy_elmo.weights import pipeline_folder as model_folder
 from spacy_elmo.weights import read_weights
 
-from models import tiny_bilm
+from helpers.models import tiny_bilm
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
 SENTENCE = ["the", "naïve", "cat", "."]

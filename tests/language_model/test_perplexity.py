@@ -11,8 +11,8 @@ from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.text.corpus import read_corpus
 
-import reference
-from models import make_bilm, tiny_options
+from helpers import reference
+from helpers.models import make_bilm, tiny_options
 
 OPTIONS = tiny_options(dim=8)
 DATA = reference.random_datasets(OPTIONS, 4)

@@ -6,9 +6,9 @@ import pytest
 from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.language_model.sampling import sample_sentences
 
-import reference
-from commands import run_elmo
-from softmaxes import WORDS, bytes_model, forward_model, write_model
+from helpers import reference
+from helpers.commands import run_elmo
+from helpers.softmaxes import WORDS, bytes_model, forward_model, write_model
 
 
 @pytest.fixture

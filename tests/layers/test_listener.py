@@ -14,8 +14,8 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.layers.scalar_mix import mix_weights
 
-from components import concat_both, examples, listener, ner, tagger, textcat
-from models import OPTIONS
+from helpers.components import concat_both, examples, listener, ner, tagger, textcat
+from helpers.models import OPTIONS
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Span
 from spacy.training import Example
 
-from components import WIDTH, embed
+from helpers.components import WIDTH, embed
 
 CONCAT = {"@architectures": "spacy-elmo.OutputConcat.v1"}
 

@@ -11,8 +11,8 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.describe import describe
 
-from components import examples, listener, tagger
-from models import check_refused
+from helpers.components import examples, listener, tagger
+from helpers.models import check_refused
 
 WIDTH = 12
 TEXT = "Maria sat on the bank"

@@ -7,9 +7,9 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from components import concat_both, listener, ner, tagger, textcat
-from gradients import parameters
-from tasks import COREF, CRF, QA, SRL, TASKS, TEXTPAIR, without_elmo
+from helpers.components import concat_both, listener, ner, tagger, textcat
+from helpers.gradients import parameters
+from helpers.tasks import COREF, CRF, QA, SRL, TASKS, TEXTPAIR, without_elmo
 
 CNN = QA.tok2vec["encode"]
 PAIRS = {QA: ("question", "context"), TEXTPAIR: ("premise", "hypothesis")}

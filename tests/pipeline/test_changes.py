@@ -11,7 +11,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.registry import registry
 from spacy_elmo.weights import read_weights
 
-from components import examples, listener, tagger
+from helpers.components import examples, listener, tagger
 
 TEXT = "They sat on the bank of the river . Maria swims ."
 WINDOWS = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}

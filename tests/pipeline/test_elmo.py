@@ -13,11 +13,11 @@ from spacy.tokens import Doc
 import spacy_elmo
 from spacy_elmo.weights import read_weights
 
-from components import concat_both, examples, listener, tagger
-from golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
-from models import TINY_OPTIONS
-from reference import layers as reference_layers
-from reference import random_datasets
+from helpers.components import concat_both, examples, listener, tagger
+from helpers.golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
+from helpers.models import TINY_OPTIONS
+from helpers.reference import layers as reference_layers
+from helpers.reference import random_datasets
 
 VOCABULARY = ["the", "bank", "of", "a", "river", "lends", "money", "."]
 WEIRD = [

@@ -7,7 +7,7 @@ import torch
 from spacy import util
 from thinc.api import Optimizer, fix_random_seed
 
-from components import (
+from helpers.components import (
     concat_both,
     concat_input,
     examples,

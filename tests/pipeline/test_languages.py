@@ -17,11 +17,10 @@ import spacy_elmo
 import spacy_elmo.weights.readers
 from spacy_elmo.weights import read_weights
 
-import reference
-import reference_manylangs
-from components import ner, tagger
-from golden import MANYLANGS, read_manylangs
-from models import ONE_DIRECTION, renamed, tiny_bilm, tiny_options
+from helpers import reference, reference_manylangs
+from helpers.components import ner, tagger
+from helpers.golden import MANYLANGS, read_manylangs
+from helpers.models import ONE_DIRECTION, renamed, tiny_bilm, tiny_options
 
 WIDTH = 64
 LETTERS = "abcdefghijklmnopqrstuvwxyzäöüßABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜ."

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands import run_python
-from components import concat_both, examples, tagger
+from helpers.commands import run_python
+from helpers.components import concat_both, examples, tagger
 
 # New words in every zone: strings, lexemes and token vectors come and go.
 SCRIPT = """

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from commands import run_python
+from helpers.commands import run_python
 
 SCRIPT = """
 import multiprocessing, sys, warnings

@@ -15,9 +15,9 @@ from spacy_elmo.tasks.torch_module import ModuleShim
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.safetensors_file import to_bytes, write
 
-from components import embed, examples, listener, ner, tagger, textcat
-from models import tiny_bilm, write_allennlp
-from tasks import TASKS, without_elmo
+from helpers.components import embed, examples, listener, ner, tagger, textcat
+from helpers.models import tiny_bilm, write_allennlp
+from helpers.tasks import TASKS, without_elmo
 
 CNN = TASKS[3].tok2vec["encode"]
 PARSER = ner(listener())

@@ -11,7 +11,16 @@ from thinc.api import Config
 
 from spacy_elmo.pipeline.mixes import learned_mixes
 
-from components import concat_both, concat_input, embed, examples, listener, ner, tagger, textcat
+from helpers.components import (
+    concat_both,
+    concat_input,
+    embed,
+    examples,
+    listener,
+    ner,
+    tagger,
+    textcat,
+)
 
 SETUPS = {
     "tagger": (tagger(listener()), ["model.tok2vec"]),

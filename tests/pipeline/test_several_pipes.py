@@ -15,10 +15,10 @@ from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.vectors import get_layers, keep_vectors, restore_vectors
 from spacy_elmo.weights import read_weights
 
-import reference
-from commands import run_elmo, run_python
-from components import examples, listen_to_both, listener, tagger, textcat
-from models import TINY_OPTIONS
+from helpers import reference
+from helpers.commands import run_elmo, run_python
+from helpers.components import examples, listen_to_both, listener, tagger, textcat
+from helpers.models import TINY_OPTIONS
 
 TEXT = "Maria sat on the bank of the river"
 LISTENER = "spacy-elmo.ElmoListener.v1"

@@ -18,8 +18,8 @@ from thinc.api import Config
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining.config import read_config
 
-from commands import run_python
-from components import concat_input, examples, listener, ner, textcat
+from helpers.commands import run_python
+from helpers.components import concat_input, examples, listener, ner, textcat
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "project" / "configs" / "training"

@@ -22,8 +22,8 @@ from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import read_corpus
 
-from killed import child
-from models import pretraining_config
+from helpers.killed import child
+from helpers.models import pretraining_config
 
 CORPUS = read_corpus([["the", "cat", "sat", "."], ["dogs", "run", "far", "!"]] * 12)
 RANDOM = {"dropout": 0.3, "state_reset": 0.3, "max_steps": 8, "eval_frequency": 3}

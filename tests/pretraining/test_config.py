@@ -4,8 +4,8 @@ from thinc.api import Config
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining.config import check_config, read_config
 
-from models import pretraining_config
-from project_scripts import PROJECT
+from helpers.models import pretraining_config
+from helpers.project_scripts import PROJECT
 
 EXAMPLE = PROJECT / "configs" / "pretraining" / "litbank.cfg"
 

@@ -15,7 +15,7 @@ from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text
 
-from runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
+from helpers.runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
 
 # What each process does; `observe` is the one process's, too.
 SCRIPT = """
@@ -248,7 +248,7 @@ RESTARTED = """
 import os
 from pathlib import Path
 from spacy_elmo.pretraining.run import pretrain
-from runs import run_settings
+from helpers.runs import run_settings
 
 if os.environ["RANK"] == "1":
     os.environ["TORCHELASTIC_RESTART_COUNT"] = "1"

@@ -9,7 +9,7 @@ from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import checkpoints
 from spacy_elmo.pretraining.run import pretrain
 
-from runs import arrays, metrics, run_settings, write_texts
+from helpers.runs import arrays, metrics, run_settings, write_texts
 
 
 @pytest.fixture

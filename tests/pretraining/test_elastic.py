@@ -14,7 +14,7 @@ from torch.distributed import TCPStore
 
 from spacy_elmo.pretraining.run import pretrain
 
-from runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
+from helpers.runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
 
 # `pretrain`, slowed down, which writes down the windows that it reads: a file for each process.
 # With `WAIT`, a process that is alone waits at this step until it is asked to stop.

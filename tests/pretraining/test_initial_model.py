@@ -21,9 +21,9 @@ from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text, read_corpus
 from spacy_elmo.weights import read_weights, safetensors_file
 
-import reference
-from models import tiny_bilm, tiny_options
-from runs import arrays, metrics, run_config, run_settings, write_texts
+from helpers import reference
+from helpers.models import tiny_bilm, tiny_options
+from helpers.runs import arrays, metrics, run_config, run_settings, write_texts
 
 OTHER = read_corpus([["the", "a", "new", "b"], ["words", "the", "new", "the"]] * 20)
 DEV = read_corpus([["the", "a", "unseen", "b"]])

@@ -10,9 +10,9 @@ from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.prepare import prepare
 
-from killed import in_child, killed_at_each_step, left_in
-from runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
-from trainers import make
+from helpers.killed import in_child, killed_at_each_step, left_in
+from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
+from helpers.trainers import make
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 

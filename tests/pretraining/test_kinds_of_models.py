@@ -20,10 +20,10 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.hdf5_file import open_hdf5
 
-import reference
-from golden import MANYLANGS
-from models import ONE_DIRECTION, renamed
-from runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
+from helpers import reference
+from helpers.golden import MANYLANGS
+from helpers.models import ONE_DIRECTION, renamed
+from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
 
 WORDS = {
     "char_embed_dim": 0,

@@ -12,9 +12,9 @@ from spacy_elmo.pretraining.initial_model import initial_model
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.corpus import read_corpus
 
-from models import check_refused
-from runs import run_settings, write_texts
-from softmaxes import MODELS, WORDS, bytes_model, losses_of, write_model
+from helpers.models import check_refused
+from helpers.runs import run_settings, write_texts
+from helpers.softmaxes import MODELS, WORDS, bytes_model, losses_of, write_model
 
 SENTENCES = [["the", "cat", "sat"], ["naïve", "unreasonably", "."], ["the", "."]]
 OTHER = read_corpus([["the", "a", "new", "cat"], ["words", "the", "new", "the"]] * 20)

@@ -10,8 +10,8 @@ import torch
 from spacy_elmo.pretraining import launch as module
 from spacy_elmo.pretraining.launch import choose_gpus
 
-from commands import shown_by
-from runs import ENVIRONMENT, run_config, write_texts
+from helpers.commands import shown_by
+from helpers.runs import ENVIRONMENT, run_config, write_texts
 
 START = "import sys; from spacy_elmo.pretraining.launch import launch; "
 START += "sys.exit(launch(sys.argv[1:], 2))"

@@ -6,7 +6,7 @@ import numpy as np
 
 from spacy_elmo.pretraining import trainer as module
 
-from trainers import CORPUS, make, run
+from helpers.trainers import CORPUS, make, run
 
 
 def test_limits_of_steps_epochs_and_tokens():

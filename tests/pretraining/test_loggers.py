@@ -10,7 +10,7 @@ from thinc.api import Config
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.loggers import logged_pipeline, make_logger, step_info
 
-from models import pretraining_config
+from helpers.models import pretraining_config
 
 REPORT = {
     "step": 400,

@@ -5,7 +5,7 @@ import pytest
 
 from spacy_elmo.pretraining import memory
 
-from commands import run_python
+from helpers.commands import run_python
 
 TAKE_AND_FREE = """
 import resource

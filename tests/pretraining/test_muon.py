@@ -6,7 +6,7 @@ import torch
 
 from spacy_elmo.pretraining.muon import COEFFICIENTS, Muon, muon_groups, orthogonalized
 
-from models import tiny_bilm
+from helpers.models import tiny_bilm
 
 A, B, C = COEFFICIENTS
 

@@ -10,8 +10,8 @@ from spacy_elmo.pretraining.noise import misspell, misspell_inputs
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.corpus import read_corpus
 
-from models import pretraining_config
-from runs import RANDOM, arrays, assert_same_arrays, run_config, write_texts
+from helpers.models import pretraining_config
+from helpers.runs import RANDOM, arrays, assert_same_arrays, run_config, write_texts
 
 SENTENCES = [["Misspelled", "words", "of", "42", "texts", ",", "naïve", "<S>"]] * 60
 CORPUS = read_corpus(SENTENCES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from trainers import make
+from helpers.trainers import make
 
 LOGGER = {"@loggers": "spacy.ConsoleLogger.v3"}
 

@@ -11,7 +11,7 @@ from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.pretraining.config import TrainingSettings
 from spacy_elmo.pretraining.optimizers import Optimizers, learn_rate_factor
 
-from models import tiny_bilm
+from helpers.models import tiny_bilm
 
 N_WORDS, WIDTH = 30, 5
 WORDS = ["<S>", "</S>", "<UNK>", *(f"w{i}" for i in range(N_WORDS - 3))]

@@ -8,8 +8,8 @@ from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text import manifest as manifest_module
 from spacy_elmo.text.prepare import prepare
 
-from commands import shown_by
-from runs import arrays, assert_same_arrays, metrics, run_config, run_settings, write_texts
+from helpers.commands import shown_by
+from helpers.runs import arrays, assert_same_arrays, metrics, run_config, run_settings, write_texts
 
 SETTINGS = {"eval_frequency": 4, "dropout": 0.2, "decay": "none"}
 AT_URLS = ("--corpus.train", "memory://train", "--corpus.dev", "memory://dev")

@@ -9,7 +9,6 @@ import pytest
 import spacy
 import srsly
 import torch
-from prepared import content
 from spacy import registry
 
 from spacy_elmo.files import lock
@@ -21,7 +20,8 @@ from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.prepare import prepare
 
-from runs import (
+from helpers.prepared import content
+from helpers.runs import (
     RANDOM,
     arrays,
     assert_same_arrays,

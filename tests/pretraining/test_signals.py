@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from trainers import make, run
+from helpers.trainers import make, run
 
 HANG_UP = getattr(signal, "SIGHUP", None)  # not on Windows
 

@@ -12,9 +12,9 @@ from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import read_corpus
 
-from models import pretraining_config
-from plain_lstm import plain_loop
-from trainers import CORPUS, make, run
+from helpers.models import pretraining_config
+from helpers.plain_lstm import plain_loop
+from helpers.trainers import CORPUS, make, run
 
 KINDS = ["sampled", "full", "adaptive"]
 

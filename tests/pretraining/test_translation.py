@@ -20,7 +20,7 @@ from spacy_elmo.pretraining.translation_training import (
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.cove import WordVectors, new_cove
 
-from commands import run_elmo
+from helpers.commands import run_elmo
 
 WIDTH, N_WORDS = 12, 8
 

@@ -5,7 +5,7 @@ import pytest
 
 from spacy_elmo.tasks.coref_scorer import METRICS
 
-from project_scripts import call
+from helpers.project_scripts import call
 from scripts.experiments.bootstrap import interval
 from scripts.experiments.runs import Run, write_runs
 

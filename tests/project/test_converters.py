@@ -8,7 +8,7 @@ from spacy.cli.convert import convert
 
 from spacy_elmo.tasks.bio_corpus import make_bio_corpus
 
-from project_scripts import call, docs
+from helpers.project_scripts import call, docs
 
 
 def entities(path):

@@ -8,7 +8,7 @@ import srsly
 from thinc.api import Config
 from weasel.cli.run import project_run
 
-from project_scripts import PROJECT, call
+from helpers.project_scripts import PROJECT, call
 
 WORDS = ("bank", "river", "money", "boat", "sees", "takes", "under", "over", "near")
 

@@ -10,7 +10,7 @@ import pytest
 import srsly
 from matplotlib.figure import Figure
 
-from project_scripts import command, environment
+from helpers.project_scripts import command, environment
 from scripts.experiments.runs import Run, write_runs
 from scripts.figures import plot_results, plotting
 

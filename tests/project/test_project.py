@@ -8,7 +8,7 @@ import srsly
 from weasel.cli.document import project_document
 from weasel.util import get_checksum
 
-from project_scripts import PROJECT
+from helpers.project_scripts import PROJECT
 from scripts.experiments import trials
 
 TEXTS = ("lm_train", "lm_dev")

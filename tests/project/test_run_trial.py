@@ -18,7 +18,7 @@ from spacy_elmo.tasks.coref_clusters import write_clusters
 from spacy_elmo.tasks.srl_frames import write_frames
 from spacy_elmo.weights import read_weights
 
-from project_scripts import VOCAB, call, command, environment
+from helpers.project_scripts import VOCAB, call, command, environment
 from scripts.experiments import run_trial, trials
 from scripts.experiments.run_plan import leave_out
 from scripts.experiments.run_trial import Places

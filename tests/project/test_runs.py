@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from project_scripts import environment
+from helpers.project_scripts import environment
 from scripts.experiments.runs import Run, read_runs, write_runs
 
 NER = {"experiment": "ner", "data": "wnut17", "variant": "elmo"}

@@ -1,6 +1,6 @@
 """The project's scripts, on small inputs."""
 
-from project_scripts import call, docs, run
+from helpers.project_scripts import call, docs, run
 
 
 def test_prepare_text(tmp_path):

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from project_scripts import call
+from helpers.project_scripts import call
 
 TEXT = "".join(f"sentence {number} .\n" for number in range(10))
 

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 import spacy
 
-from tasks import make_trained
+from helpers.tasks import make_trained
 
 
 @pytest.fixture(scope="session")

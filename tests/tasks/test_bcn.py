@@ -14,9 +14,9 @@ from spacy_elmo.tasks.bcn_module import BiattentiveClassifier, biattention
 from spacy_elmo.tasks.recurrent import pad
 from spacy_elmo.tasks.torch_module import get_module_shim
 
-from components import embed, listener
-from gradients import softmax
-from recurrent import linear, run
+from helpers.components import embed, listener
+from helpers.gradients import softmax
+from helpers.recurrent import linear, run
 
 LENGTHS = (4, 0, 2)
 SMALL = {"hidden_width": 8, "maxout_widths": [12, 6], "dropout": 0.0}

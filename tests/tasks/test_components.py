@@ -12,10 +12,10 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 from thinc.api import Adam
 
-from commands import run_python
-from components import concat_input, listener
-from gradients import parameters
-from tasks import COREF, CRF, QA, RNN, SRL, TASKS, TEXTPAIR, without_elmo
+from helpers.commands import run_python
+from helpers.components import concat_input, listener
+from helpers.gradients import parameters
+from helpers.tasks import COREF, CRF, QA, RNN, SRL, TASKS, TEXTPAIR, without_elmo
 
 
 @pytest.fixture(params=TASKS, ids=lambda task: task.factory)

@@ -11,10 +11,10 @@ from spacy_elmo.tasks.coref_clusters import read_clusters, write_clusters
 from spacy_elmo.tasks.coref_corpus import make_doc
 from spacy_elmo.tasks.coref_model import DocRanker
 
-from commands import run_python
-from components import embed, listener
-from gradients import check_component
-from tasks import CLUSTERS, COREF, cluster_examples, coref
+from helpers.commands import run_python
+from helpers.components import embed, listener
+from helpers.gradients import check_component
+from helpers.tasks import CLUSTERS, COREF, cluster_examples, coref
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from spacy.training import Example
 from spacy_elmo.tasks.coref_clusters import gold_clusters, predicted_clusters, write_clusters
 from spacy_elmo.tasks.coref_corpus import make_doc
 
-from tasks import COREF, cluster_examples
+from helpers.tasks import COREF, cluster_examples
 
 
 @pytest.fixture

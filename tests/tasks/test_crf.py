@@ -7,8 +7,8 @@ from thinc.api import Model
 
 from spacy_elmo.tasks.crf_gold import gold_spans
 
-from gradients import check_component
-from tasks import CRF, ENTITIES, entity_examples, make_spans, spans_of
+from helpers.gradients import check_component
+from helpers.tasks import CRF, ENTITIES, entity_examples, make_spans, spans_of
 
 GOLD = [spans for _, spans in ENTITIES]
 

@@ -8,8 +8,8 @@ from spacy.tokens import DocBin
 
 from spacy_elmo.cli.evaluate import read_examples
 
-from commands import shown_by
-from tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples, pair_examples
+from helpers.commands import shown_by
+from helpers.tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples, pair_examples
 
 
 @pytest.fixture

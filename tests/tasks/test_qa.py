@@ -13,11 +13,11 @@ from spacy_elmo.tasks.bidaf_module import BiDAFSelfAttention
 from spacy_elmo.tasks.pairs import QUESTION, copy_pair, make_pair
 from spacy_elmo.tasks.qa import best_span
 
-from commands import run_elmo
-from components import listener
-from gradients import check_gradients, randomize, softmax
-from recurrent import linear, run
-from tasks import QA, QUESTIONS, gold_answers, question_examples
+from helpers.commands import run_elmo
+from helpers.components import listener
+from helpers.gradients import check_gradients, randomize, softmax
+from helpers.recurrent import linear, run
+from helpers.tasks import QA, QUESTIONS, gold_answers, question_examples
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from spacy.util import registry
 from spacy_elmo.tasks.srl_frames import gold_frames, read_frames, write_frames
 from spacy_elmo.tasks.srl_model import Instance, InstanceScorer
 
-from gradients import check_gradients, randomize
-from tasks import ROLES, SRL, role_examples
+from helpers.gradients import check_gradients, randomize
+from helpers.tasks import ROLES, SRL, role_examples
 
 LABELS = ("ARG0", "ARG1", "ARG2", "ARG4", "ARGM-TMP", "V")
 

@@ -7,7 +7,7 @@ import spacy
 from spacy_elmo.tasks.birnn import build_birnn
 from spacy_elmo.tasks.torch_module import get_module_shim
 
-from components import embed, listener
+from helpers.components import embed, listener
 
 TEXTS = ["They sat on the bank .", "", "Maria swims ."]
 TOP = {"initial": [0.0, 0.0, 1.0], "trainable": False}

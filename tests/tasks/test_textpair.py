@@ -10,10 +10,10 @@ from spacy_elmo.tasks.esim_module import ESIM, align, pool
 from spacy_elmo.tasks.pairs import make_pair
 from spacy_elmo.tasks.recurrent import BidirectionalRNN
 
-from components import listener
-from gradients import check_gradients, randomize, softmax
-from recurrent import linear, run
-from tasks import PAIR_LABELS, PAIRS, TEXTPAIR, pair_examples
+from helpers.components import listener
+from helpers.gradients import check_gradients, randomize, softmax
+from helpers.recurrent import linear, run
+from helpers.tasks import PAIR_LABELS, PAIRS, TEXTPAIR, pair_examples
 
 
 @pytest.fixture

@@ -7,11 +7,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from prepared import SMALL, assert_same_text, content, manifest_of, random_text, sentences_of
 
 from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import open_corpus, prepare
+
+from helpers.prepared import (
+    SMALL,
+    assert_same_text,
+    content,
+    manifest_of,
+    random_text,
+    sentences_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 

@@ -7,9 +7,10 @@ import zlib
 
 import numpy as np
 import pytest
-from prepared import SMALL, manifest_of, sentences_of
 
 from spacy_elmo.text.prepare import is_prepared, prepare
+
+from helpers.prepared import SMALL, manifest_of, sentences_of
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from prepared import SMALL, assert_same_text, content, random_text, sentences_of
 
 from spacy_elmo.files import lock, make_ours
 from spacy_elmo.text import parts as parts_module
 from spacy_elmo.text import prepare as prepare_module
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
+
+from helpers.prepared import SMALL, assert_same_text, content, random_text, sentences_of
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")

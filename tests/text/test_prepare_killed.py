@@ -4,11 +4,11 @@ import os
 import shutil
 
 import pytest
-from prepared import content, random_text
 
 from spacy_elmo.text.prepare import is_prepared, prepare
 
-from killed import in_child, killed_at_each_step
+from helpers.killed import in_child, killed_at_each_step
+from helpers.prepared import content, random_text
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 

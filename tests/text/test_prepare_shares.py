@@ -5,10 +5,11 @@ import subprocess
 import sys
 
 import pytest
-from prepared import SMALL, content, random_text
 
 from spacy_elmo.text import parts as parts_module
 from spacy_elmo.text.prepare import is_prepared, prepare
+
+from helpers.prepared import SMALL, content, random_text
 
 SCRIPT = """
 import sys

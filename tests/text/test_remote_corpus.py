@@ -9,12 +9,13 @@ import fsspec
 import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from prepared import SMALL, manifest_of, random_text
 
 from spacy_elmo.language_model.windows import Streams, TrainingBatches
 from spacy_elmo.text import manifest as manifest_module
 from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
 from spacy_elmo.text.size import estimate_tokens
+
+from helpers.prepared import SMALL, manifest_of, random_text
 
 URL = "memory://bucket/corpus"
 BLOCK = 50  # tokens

@@ -16,7 +16,7 @@ from spacy_elmo.viewer.page import in_frame, make_page
 from spacy_elmo.viewer.sections import heat_section
 from spacy_elmo.viewer.senses import senses_section
 
-import shown_pages
+from helpers import shown_pages
 
 pytestmark = pytest.mark.browser
 sync_api = pytest.importorskip(

@@ -5,7 +5,7 @@ from spacy_elmo.analysis.sample import unit_vectors
 from spacy_elmo.viewer.packing import pack_fractions, pack_numbers
 from spacy_elmo.viewer.projection import align, check_projection, nearest, pca, project
 
-import shown_pages
+from helpers import shown_pages
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ pytest.importorskip("sklearn")
 
 from spacy_elmo.viewer import render
 
-import shown_pages
+from helpers import shown_pages
 
 TEXTS = [
     "the river bank is green .",

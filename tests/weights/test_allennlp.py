@@ -8,8 +8,8 @@ import torch
 from spacy_elmo.weights import allennlp, read_weights
 from spacy_elmo.weights.formats import read_bundle
 
-import reference
-from models import check_layers, check_refused, tiny_bilm, tiny_options, write_allennlp
+from helpers import reference
+from helpers.models import check_layers, check_refused, tiny_bilm, tiny_options, write_allennlp
 
 VARIANTS = [
     {},

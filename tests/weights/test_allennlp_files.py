@@ -18,10 +18,10 @@ from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.describe import describe
 from spacy_elmo.weights.formats import read_bundle
 
-import reference
-from commands import run_elmo, shown_by
-from models import SENTENCES, check_layers, check_refused, tiny_options
-from softmaxes import MODELS, WORDS, losses_of, read_words
+from helpers import reference
+from helpers.commands import run_elmo, shown_by
+from helpers.models import SENTENCES, check_layers, check_refused, tiny_options
+from helpers.softmaxes import MODELS, WORDS, losses_of, read_words
 
 TEXT = ["the cat sat .", "dogs <UNK> naïve"]
 # Places of WORDS in a file: as bilm-tf's own vocabularies begin, and two others.

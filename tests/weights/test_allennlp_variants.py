@@ -12,8 +12,8 @@ import torch
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.readers import make_allennlp_reader
 
-import reference
-from models import (
+from helpers import reference
+from helpers.models import (
     ALLENNLP,
     ONE_DIRECTION,
     SENTENCES,

@@ -8,7 +8,7 @@ import pytest
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.archives import MAX_ENTRIES, opened_path, read_bytes
 
-from commands import run_python
+from helpers.commands import run_python
 
 
 def archive_of(path, names):

@@ -8,7 +8,7 @@ from spacy_elmo.weights import locate, read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import read_bundle
 
-from models import tiny_bilm
+from helpers.models import tiny_bilm
 
 TEXT = "The weights are made of Maria's letters, CC BY 4.0."
 BUNDLED = locate("en_small").with_name("en_small-ATTRIBUTION.md").read_text("utf8")

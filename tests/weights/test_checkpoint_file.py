@@ -17,10 +17,17 @@ from spacy_elmo.weights.checkpoint_file import hdf5_name
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.describe import describe
 
-import reference
-from conversions import assert_same_vectors
-from golden import BILM_TF
-from models import ONE_DIRECTION, SENTENCES, check_layers, check_refused, renamed, tiny_options
+from helpers import reference
+from helpers.conversions import assert_same_vectors
+from helpers.golden import BILM_TF
+from helpers.models import (
+    ONE_DIRECTION,
+    SENTENCES,
+    check_layers,
+    check_refused,
+    renamed,
+    tiny_options,
+)
 
 WORDS = ["<S>", "</S>", "<UNK>", "the"]
 # As TensorFlow 1.2 and bilm-tf's scopes give them: by their dumped names.

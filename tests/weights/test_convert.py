@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from prepared import content
 from safetensors.torch import load_file
 
 from spacy_elmo.frozen.vocabulary import Vocabulary
@@ -19,8 +18,16 @@ from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.safetensors_file import softmax_of
 
-from conversions import PROVENANCE, TARGETS, WORDS, assert_same_vectors, make_model, write_source
-from models import tiny_bilm, tiny_options
+from helpers.conversions import (
+    PROVENANCE,
+    TARGETS,
+    WORDS,
+    assert_same_vectors,
+    make_model,
+    write_source,
+)
+from helpers.models import tiny_bilm, tiny_options
+from helpers.prepared import content
 
 pytestmark = pytest.mark.pipelines
 

@@ -13,10 +13,9 @@ from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.describe import describe
 from spacy_elmo.weights.named import NAMED
 
-import reference
-import reference_manylangs
-from conversions import WORDS, assert_same_vectors, write_source
-from models import tiny_options
+from helpers import reference, reference_manylangs
+from helpers.conversions import WORDS, assert_same_vectors, write_source
+from helpers.models import tiny_options
 
 pytestmark = pytest.mark.pipelines
 

@@ -19,10 +19,10 @@ from spacy_elmo.weights.manylangs import ManyLangs
 from spacy_elmo.weights.named import NAMED, NamedModel
 from spacy_elmo.weights.remote_file import RemoteFile
 
-import reference
-from components import ner
-from conversions import assert_same_vectors, make_model, write_source
-from models import check_refused, tiny_bilm, tiny_options, write_allennlp
+from helpers import reference
+from helpers.components import ner
+from helpers.conversions import assert_same_vectors, make_model, write_source
+from helpers.models import check_refused, tiny_bilm, tiny_options, write_allennlp
 
 
 @pytest.fixture

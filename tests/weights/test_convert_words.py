@@ -15,8 +15,8 @@ from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.safetensors_file import SafetensorsFile
 
-from conversions import assert_same_vectors
-from models import check_refused, tiny_bilm
+from helpers.conversions import assert_same_vectors
+from helpers.models import check_refused, tiny_bilm
 
 MARKS = ["<S>", "</S>", "<UNK>"]
 WORDS = [*MARKS, "the", " ", "  ", "\u00a0", "!!!MAXTERMID", "a\rb", "in\u2028", " cat", "dog"]

@@ -16,10 +16,10 @@ from spacy_elmo.weights import download as module
 from spacy_elmo.weights.download import DownloadError, check, download
 from spacy_elmo.weights.remote_file import RemoteFile
 
-import reference
-from file_server import FileServer
-from killed import in_child, killed_at_each_step
-from models import tiny_options
+from helpers import reference
+from helpers.file_server import FileServer
+from helpers.killed import in_child, killed_at_each_step
+from helpers.models import tiny_options
 
 SIZE = 300_000
 BYTES = bytes(hashlib.shake_256(b"content").digest(SIZE))

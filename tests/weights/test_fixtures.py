@@ -9,8 +9,8 @@ import pytest
 
 from spacy_elmo.weights import read_weights
 
-from golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
-from models import ALLENNLP, check_layers, write_allennlp
+from helpers.golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
+from helpers.models import ALLENNLP, check_layers, write_allennlp
 
 needs_allennlp = pytest.mark.skipif(
     not ALLENNLP.is_dir(), reason="AllenNLP's fixtures are not beside this repository"

@@ -18,8 +18,8 @@ from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.describe import describe
 from spacy_elmo.weights.format import Format
 
-from conversions import PROVENANCE, assert_same_vectors, write_source
-from reference_manylangs import random_tensors, sizes_of, write_folder
+from helpers.conversions import PROVENANCE, assert_same_vectors, write_source
+from helpers.reference_manylangs import random_tensors, sizes_of, write_folder
 
 
 class NumpyFile(Format):

@@ -9,9 +9,8 @@ from multiprocessing.connection import Connection, wait
 
 import pytest
 
-import fuzz
-import mutated_models
-from mutations import Mutation
+from helpers import fuzz, mutated_models
+from helpers.mutations import Mutation
 
 
 def test_mutated_files():

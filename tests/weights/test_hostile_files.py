@@ -11,9 +11,8 @@ import torch
 
 from spacy_elmo.weights import read_weights
 
-import reference
-import reference_manylangs
-from models import check_refused, tiny_options
+from helpers import reference, reference_manylangs
+from helpers.models import check_refused, tiny_options
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.formats import read_bundle
 
-import reference
-import reference_manylangs
-from conversions import write_source
-from models import tiny_bilm, tiny_options
+from helpers import reference, reference_manylangs
+from helpers.conversions import write_source
+from helpers.models import tiny_bilm, tiny_options
 
 LONG = "long" * 250_000
 MOST = 1500  # characters of a message, the paths of this test included

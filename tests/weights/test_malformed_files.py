@@ -13,9 +13,8 @@ from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.weights import read_weights, safetensors_file
 
-import reference
-import reference_manylangs
-from models import check_refused, tiny_bilm, tiny_options
+from helpers import reference, reference_manylangs
+from helpers.models import check_refused, tiny_bilm, tiny_options
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", ".", "日本語", "x" * 60]
 DATA = reference.random_datasets(tiny_options())

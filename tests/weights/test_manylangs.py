@@ -10,9 +10,9 @@ import torch
 
 from spacy_elmo.weights import manylangs, read_weights
 
-import reference_manylangs as reference
-from golden import MANYLANGS, read_manylangs
-from models import check_layers, check_refused
+from helpers import reference_manylangs as reference
+from helpers.golden import MANYLANGS, read_manylangs
+from helpers.models import check_layers, check_refused
 
 SENTENCES = [
     ["The", "cat", "sat", "."],

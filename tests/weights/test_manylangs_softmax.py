@@ -10,9 +10,9 @@ from spacy_elmo.language_model.model import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.formats import read_bundle
 
-import reference_manylangs as reference
-from commands import run_elmo
-from models import check_refused
+from helpers import reference_manylangs as reference
+from helpers.commands import run_elmo
+from helpers.models import check_refused
 
 WIDTH, N_WORDS, CORRECTION = 6, len(reference.WORDS), 3
 SIZES = reference.sizes_of()

@@ -17,10 +17,10 @@ from spacy_elmo.weights.formats import read_bundle
 from spacy_elmo.weights.pipeline_folder import PipelineFolder
 from spacy_elmo.weights.vocabulary_files import dic_content, read_dic
 
-import reference_manylangs as reference
-from conversions import assert_same_vectors
-from golden import MANYLANGS
-from models import check_refused, tiny_bilm
+from helpers import reference_manylangs as reference
+from helpers.conversions import assert_same_vectors
+from helpers.golden import MANYLANGS
+from helpers.models import check_refused, tiny_bilm
 
 VARIANTS = [
     {},

@@ -11,8 +11,8 @@ from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED, NamedModel, cache_folder, get_named, obtain
 from spacy_elmo.weights.remote_file import RemoteFile
 
-import reference
-from models import check_refused, tiny_bilm, tiny_options
+from helpers import reference
+from helpers.models import check_refused, tiny_bilm, tiny_options
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import torch
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights import read_weights, safetensors_file
 
-import reference_manylangs
-from commands import run_python
-from models import SENTENCES, check_refused, tiny_bilm, write_allennlp
+from helpers import reference_manylangs
+from helpers.commands import run_python
+from helpers.models import SENTENCES, check_refused, tiny_bilm, write_allennlp
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "preadv"), reason="such files are read anew")
 TEXT = "The bank lends money . He swims by the bank ."

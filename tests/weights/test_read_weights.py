@@ -6,8 +6,8 @@ import torch
 from spacy_elmo.weights import is_available, named, read_weights, safetensors_file
 from spacy_elmo.weights.formats import read_bundle
 
-import reference
-from models import tiny_bilm, tiny_options
+from helpers import reference
+from helpers.models import tiny_bilm, tiny_options
 
 
 def write_hdf5(folder, seed=0):

@@ -9,7 +9,7 @@ from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.weights import read_weights, safetensors_file
 
-from models import tiny_bilm
+from helpers.models import tiny_bilm
 
 NAME = "stacks.1.0.bias"
 

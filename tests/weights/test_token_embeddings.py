@@ -5,9 +5,9 @@ import pytest
 from spacy_elmo.weights import read_weights, token_embeddings
 from spacy_elmo.weights.readers import make_allennlp_reader
 
-import reference
-from commands import shown_by
-from models import tiny_options
+from helpers import reference
+from helpers.commands import shown_by
+from helpers.models import tiny_options
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本", "the", "a"]
 

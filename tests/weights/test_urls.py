@@ -13,10 +13,10 @@ from spacy_elmo.weights import find_named, read_weights, safetensors_file
 from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED
 
-import reference_manylangs
-from commands import run_elmo
-from conversions import assert_same_vectors
-from models import check_refused, tiny_bilm, write_allennlp
+from helpers import reference_manylangs
+from helpers.commands import run_elmo
+from helpers.conversions import assert_same_vectors
+from helpers.models import check_refused, tiny_bilm, write_allennlp
 
 
 @pytest.fixture
