@@ -1,8 +1,8 @@
 """The character CNN with its highways, and the projection of the token encoder."""
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Optional
+from collections.abc import Iterable
+from typing import Optional, cast
 
 import torch
 import torch.nn.functional as F
@@ -108,7 +108,14 @@ class CharacterCNN(nn.Module):
         assert self.embedding is not None
         if character_ids.is_cpu:
             character_ids = _without_padding(character_ids, self.widest_filter)
-        return pool(character_ids, self.embedding, self.convolutions, ConvolutionMaximum.apply)
+        used, index = different(character_ids, self.embedding.num_embeddings)
+        characters = self.embedding(used)
+        convolutions = cast(Iterable[nn.Conv1d], self.convolutions)
+        pooled = [
+            ConvolutionMaximum.apply(characters, index, each.weight, each.bias)
+            for each in convolutions
+        ]
+        return torch.cat(pooled, dim=1)
 
     def project(self, vectors: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """
@@ -120,26 +127,6 @@ class CharacterCNN(nn.Module):
         if self.projection is None:
             return vectors
         return linear(vectors, self.projection, product_dtype)
-
-
-def pool(
-    character_ids: Tensor,
-    embedding: nn.Embedding,
-    convolutions: Iterable[nn.Module],
-    largest: Callable[..., Tensor],
-) -> Tensor:
-    """Find the largest value of every filter.
-
-    character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
-    embedding (nn.Embedding): Of the characters.
-    convolutions (Iterable[nn.Conv1d]): The filters.
-    largest (Callable[..., Tensor]): `ConvolutionMaximum.apply`, or the same without a gradient.
-    RETURNS (Tensor): *Shape:* `(n_tokens, F)`
-    """
-    used, index = different(character_ids, embedding.num_embeddings)
-    characters = embedding(used)
-    pooled = [largest(characters, index, each.weight, each.bias) for each in convolutions]
-    return torch.cat(pooled, dim=1)
 
 
 def _without_padding(character_ids: Tensor, widest: int) -> Tensor:

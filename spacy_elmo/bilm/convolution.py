@@ -71,11 +71,6 @@ def _values(table: Tensor, index: Tensor) -> Tensor:
     return sums.view(*windows.shape[:2], n_filters)
 
 
-def largest_of_windows(characters: Tensor, index: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The same where no gradient is asked for."""
-    return _values(torch.matmul(characters, _taps(weight)), index).amax(dim=1).add_(bias)
-
-
 def _taps(weight: Tensor) -> Tensor:
     """RETURNS (Tensor): *Shape:* `(width, E, F)`"""
     return weight.permute(2, 1, 0).contiguous()

@@ -1,26 +1,33 @@
 """The biLM of Peters et al. 2018: a token encoder and two stacks of LSTMs."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Optional, cast
+from typing import Any, Optional, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..frozen.config import BiLMConfig
-from ..frozen.packing import mirrored, windows
+from ..frozen.config import BiLMConfig, parameter_shapes
+from ..frozen.indexers import TokenIds
+from ..frozen.model import FrozenBiLM, Weights, not_finite
+from ..frozen.packing import lay_out, mirrored, windows, without_ends
 from ..frozen.vocabulary import Vocabularies
 from .connection import HighwayConnection
-from .embedder import Embedder
+from .finite import is_finite
 from .lstm import ProjectedLSTM
 from .meta_device import on_meta_device
-from .state import BiLMState
+from .precision import resolve_precision
+from .state import BiLMState, State
+from .token_encoder import TokenEncoder
 
-WINDOW_ITEMS = 2048  # packed items of a window: a bound of the working memory
+# Packed items of a window without a gradient: a bound of the working memory.
+WINDOW_ITEMS = 2048
+# Tokens of one call of the CNN without a gradient: a bound of the working memory.
+ENCODER_TOKENS = 256
 
 
-class BiLM(Embedder):
+class BiLM(nn.Module):
     """The bidirectional language model (Peters et al. 2018, section 3.1, with bilm-tf's
     arithmetic). Of the tokens t_1 .. t_N the forward stack predicts each from those before it,
     the backward stack from those after it:
@@ -33,27 +40,27 @@ class BiLM(Embedder):
     the layers R_k = {[x_k; x_k], [h_{k,j} forward; h_{k,j} backward] for j = 1 .. L}, whose
     weighted sum is ELMo (section 3.2, equation 1).
 
-    Deterministic: what a sequence gets depends on its tokens and its state alone.
+    A biLM trains, is fine-tuned, and runs on a GPU. `freeze` gives the object that computes on a
+    CPU, which is faster there.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points that the token encoder looks up.
-    cache (int): Token strings whose vectors are kept while no gradient is asked for.
-    precision (str): In which numbers matrix products are computed while no
-        gradient is asked for: "float32", "bfloat16", "int8", or "auto" for the
-        fastest whose vectors stay near those of float32. It may be set at any time.
-    RAISES (ValueError): There is no such precision, or the vocabularies do not fit
-        the sizes.
+    RAISES (ValueError): The vocabularies do not fit the sizes.
     """
 
-    def __init__(
-        self,
-        config: BiLMConfig,
-        vocabularies: Vocabularies = Vocabularies(),
-        *,
-        cache: int = 20_000,
-        precision: str = "float32",
-    ):
-        super().__init__(config, vocabularies, cache=cache, precision=precision)
+    def __init__(self, config: BiLMConfig, vocabularies: Vocabularies = Vocabularies()):
+        super().__init__()
+        self.config = config
+        self.encoder = TokenEncoder(config, vocabularies)
+        self.indexer = self.encoder.indexer
+        self.stacks = nn.ModuleList(
+            nn.ModuleList(ProjectedLSTM(config, layer) for layer in range(config.n_layers))
+            for _ in range(config.n_directions)
+        )
+        self.alignment: Optional[Tensor]
+        self.register_buffer("alignment", None)
+        self.provenance: dict[str, Any] = {}
+        self.precision = "float32"  # of products on a GPU while no gradient is wanted
         has_highways = config.connections == "highway"
         self.highways = nn.ModuleList(
             nn.ModuleList(
@@ -149,29 +156,163 @@ class BiLM(Embedder):
         hidden, cell = torch.stack(list(states)).unbind(1)
         return outputs, BiLMState(hidden, cell)
 
-    def first_layers(self, n_layers: int) -> "BiLM":
-        """The model without its higher LSTM layers, on the same weights: what the lower ones
-        give does not depend on them.
+    def embed(
+        self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
+    ) -> tuple[list[Tensor], BiLMState]:
+        """Compute the layers for tokenized sentences of any lengths, empty ones included, as
+        `FrozenBiLM.embed` does. They have a gradient if the weights want one.
 
-        n_layers (int): LSTM layers that stay.
-        RETURNS (BiLM): The model, frozen, in evaluation mode.
-        RAISES (ValueError): There are not so many.
+        sentences (Sequence[Sequence[str]]): The tokens.
+        state (Union[None, str, BiLMState]): None starts from zeros, "warm" from the state after
+            one empty sentence, a state (one row a sentence) from it.
+        keep_marks (bool): Keep the marks' vectors as first and last.
+        RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence,
+            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence. With marks
+            there are n_tokens + 2.
+        RAISES (ValueError): The state's shapes do not fit, or a layer is not finite.
         """
-        if not 1 <= n_layers <= self.config.n_layers:
-            raise ValueError(f"n_layers must be from 1 to {self.config.n_layers}, got {n_layers}")
-        with on_meta_device():
-            lower = BiLM(
-                replace(self.config, n_layers=n_layers),
-                self.indexer.vocabularies,
-                cache=self.cache.capacity,
-                precision=self.precision,
-            )
-        lower.alignment = self.alignment
-        weights = self.with_weights().state_dict()
-        lower.load_state_dict({name: weights[name] for name in lower.state_dict()}, assign=True)
-        lower.provenance = self.provenance
-        lower.eval().requires_grad_(False)
-        reader = self._reader
-        if reader is not None:
-            lower.offload(lambda: reader().first_layers(n_layers))
-        return lower
+        start, has_marks = self._initial_state(state, len(sentences)), self.config.sentence_marks
+        if not sentences or not (has_marks or any(sentences)):
+            return self.empty_layers(len(sentences)), start
+        marked = [self.indexer.marked(sentence) for sentence in sentences]
+        types, flat, packed = lay_out(marked)
+        product_dtype, n_directions = self._product_dtype(), self.config.n_directions
+        vectors = self.token_vectors(types, product_dtype)
+        rows = self._to_device(flat[packed.positions[:n_directions]])
+        outputs, after = self(
+            vectors,
+            rows,
+            packed.batch_sizes,
+            start.rows(packed.order),
+            product_dtype=product_dtype,
+        )
+        drops_marks = has_marks and not keep_marks
+        kept = without_ends(packed.lengths) if drops_marks else np.arange(packed.n_items)
+        back = self._to_device(packed.inverse()[:n_directions, kept])
+        token = vectors.index_select(0, self._to_device(flat[kept]))
+        layers = [torch.cat([token] * n_directions, dim=1)]
+        for of_layer in zip(*outputs):
+            parts = [output.index_select(0, back[d]) for d, output in enumerate(of_layer)]
+            layers.append(torch.cat(parts, dim=1))
+        stacked = torch.stack(layers)
+        if self.alignment is not None:
+            stacked = stacked @ self.alignment.T
+        if not is_finite(stacked):
+            raise not_finite(self.provenance)
+        lengths = list(map(len, sentences if drops_marks else marked))
+        return list(stacked.split(lengths, dim=1)), after.rows(np.argsort(packed.order))
+
+    def token_vectors(
+        self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None
+    ) -> Tensor:
+        """Compute context-free vectors, those of the token encoder.
+
+        tokens (Sequence[str]): Different token strings.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products, if not the weights'
+            own.
+        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
+        """
+        if not tokens:
+            return self.zero_state(0).hidden.new_zeros(0, self.config.projection_dim)
+        # Tokens of about the same length together: the CNN reads less padding.
+        order = np.argsort([len(token) for token in tokens], kind="stable")
+        # Autograd keeps what all tokens need, and on a CPU the encoder takes its own parts.
+        is_whole = self.wants_gradient() and self.device.type == "cpu"
+        size = len(tokens) if is_whole else ENCODER_TOKENS
+        parts = []
+        for start in range(0, len(tokens), size):
+            ids = self.indexer([tokens[i] for i in order[start : start + size]])
+            arrays = (each if each is None else self._to_device(np.asarray(each)) for each in ids)
+            parts.append(self.encoder(TokenIds(*arrays), product_dtype))
+        return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
+
+    def zero_state(self, n_sequences: int) -> BiLMState:
+        """RETURNS (BiLMState): Zeros, a row for each sequence."""
+        weight = cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
+        sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
+        return BiLMState(
+            weight.new_zeros(*sizes, self.config.projection_dim),
+            weight.new_zeros(*sizes, self.config.lstm_dim),
+        )
+
+    def warm_state(self) -> BiLMState:
+        """RETURNS (BiLMState): One row, the state after one empty sentence."""
+        return self.embed([[]])[1] if self.config.sentence_marks else self.zero_state(1)
+
+    def freeze(self) -> FrozenBiLM:
+        """RETURNS (FrozenBiLM): A model with a copy of the weights, which computes on a CPU."""
+        state = self.state_dict()
+        arrays = {
+            name: state[name].to("cpu", torch.float32, copy=True).numpy()
+            for name in parameter_shapes(self.config)
+        }
+        alignment = self.alignment
+        return FrozenBiLM(
+            self.config,
+            self.indexer.vocabularies,
+            Weights(arrays),
+            precision=self.precision,
+            alignment=None if alignment is None else alignment.float().cpu().numpy().copy(),
+            provenance=self.provenance,
+        )
+
+    def empty_layers(self, n_sentences: int) -> list[Tensor]:
+        """RETURNS (List[Tensor]): The layers of sentences without tokens.
+        *Shape:* `(L + 1, 0, width)`"""
+        shape = (self.config.n_layers + 1, 0, self.config.width)
+        return [self.zero_state(0).hidden.new_zeros(shape) for _ in range(n_sentences)]
+
+    def wants_gradient(self) -> bool:
+        """RETURNS (bool): Whether layers that are computed now are part of a graph."""
+        return torch.is_grad_enabled() and any(each.requires_grad for each in self.parameters())
+
+    @property
+    def device(self) -> torch.device:
+        """RETURNS (torch.device): Where the weights are."""
+        return self.zero_state(0).hidden.device
+
+    def _product_dtype(self) -> Optional[torch.dtype]:
+        """The type of the products on a GPU; None for that of the weights."""
+        if self.wants_gradient() or self.device.type == "cpu":
+            return None
+        precision = resolve_precision(self.precision, self.device)
+        return None if precision == "float32" else getattr(torch, precision)
+
+    def _initial_state(self, state: State, n_sequences: int) -> BiLMState:
+        if state is None:
+            return self.zero_state(n_sequences)
+        if isinstance(state, str):
+            if state != "warm":
+                raise ValueError(f"state must be None, 'warm' or a BiLMState, got {state!r}")
+            return self.warm_state().rows([0] * n_sequences)
+        expected = self.zero_state(n_sequences)
+        for name in ("hidden", "cell"):
+            got, want = getattr(state, name).shape, getattr(expected, name).shape
+            if got != want:
+                raise ValueError(
+                    f"the {name} state has shape {tuple(got)}, but {n_sequences} sentences "
+                    f"of this model need {tuple(want)}: one row a sentence"
+                )
+        return state
+
+    def _to_device(self, array: np.ndarray) -> Tensor:
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        if self.device.type != "cuda":
+            return tensor.to(self.device)
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+
+def thaw(frozen: FrozenBiLM) -> BiLM:
+    """Make a module of frozen weights.
+
+    frozen (FrozenBiLM): The model.
+    RETURNS (BiLM): A module with a copy of them, in evaluation mode.
+    """
+    with on_meta_device():
+        bilm = BiLM(frozen.config, frozen.vocabularies)
+        bilm.alignment = None if frozen.alignment is None else torch.empty(frozen.alignment.shape)
+    arrays = frozen.arrays().items()
+    copies = {name: torch.from_numpy(np.array(values, dtype="float32")) for name, values in arrays}
+    bilm.load_state_dict(copies, assign=True)
+    bilm.provenance, bilm.precision = frozen.provenance, frozen.precision
+    return bilm.eval()

@@ -3,10 +3,13 @@
 import math
 from typing import NamedTuple, Optional
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..frozen.softmax import FrozenSoftmax, adaptive_cutoffs
+from .meta_device import on_meta_device
 from .sampled_softmax import SampledSoftmaxLoss
 
 # Bound of the working memory: logits held at a time.
@@ -166,10 +169,8 @@ class AdaptiveSoftmax(nn.Module):
 
     def __init__(self, *, n_words: int, width: int):
         super().__init__()
-        cutoffs = [cutoff for cutoff in (2_000, 10_000, 60_000) if cutoff < n_words - 1]
-        # Its cutoffs must leave a cluster: the smallest vocabularies have two halves.
         self.layers = nn.AdaptiveLogSoftmaxWithLoss(
-            width, n_words, cutoffs or [max(1, n_words // 2)], div_value=2.0, head_bias=True
+            width, n_words, adaptive_cutoffs(n_words), div_value=2.0, head_bias=True
         )
 
     def loss(self, contexts: Tensor, targets: Tensor) -> Tensor:
@@ -211,3 +212,22 @@ def make_softmax(kind: str, *, n_words: int, width: int) -> Softmax:
         raise ValueError(f"the softmax must be one of {', '.join(KINDS)}, got {kind!r}")
     make = AdaptiveSoftmax if kind == "adaptive" else LanguageModelSoftmax
     return make(n_words=n_words, width=width)
+
+
+def freeze(softmax: Softmax) -> FrozenSoftmax:
+    """RETURNS (FrozenSoftmax): A softmax with a copy of the weights, which evaluates."""
+    state = softmax.state_dict().items()
+    return FrozenSoftmax(
+        {name: value.to("cpu", torch.float32, copy=True).numpy() for name, value in state}
+    )
+
+
+def thaw(frozen: FrozenSoftmax) -> Softmax:
+    """RETURNS (Softmax): A module with a copy of the weights."""
+    n_words, width = frozen.sizes
+    with on_meta_device():
+        softmax = make_softmax(frozen.kind, n_words=n_words, width=width)
+    arrays = frozen.arrays().items()
+    copies = {name: torch.from_numpy(np.array(values, dtype="float32")) for name, values in arrays}
+    softmax.load_state_dict(copies, assign=True)
+    return softmax

@@ -1,6 +1,5 @@
 """The token encoder: context-free vectors of token strings, from characters and words."""
 
-from collections.abc import Callable
 from typing import Optional, cast
 
 import torch
@@ -12,22 +11,25 @@ from ..frozen.vocabulary import Vocabularies
 from .char_cnn import CharacterCNN
 
 
-class TokenEncoding:
-    """How the parts of a token encoder are put together, two of which may be computed in
-    another way.
+class TokenEncoder(CharacterCNN):
+    """A character CNN, word embeddings, or both, as the config says: ready-made
+    vectors of known words in place of the CNN's (bilm-tf), or `[word ; characters]`,
+    projected (ELMoForManyLangs).
 
-    words (Optional[nn.Embedding]): Of words.
-    are_ready_made (bool): The vectors of words need no projection.
-    of_characters (Callable[..., Tensor]): As of `CharacterCNN`.
-    project (Callable[..., Tensor]): As of `CharacterCNN`.
+    config (BiLMConfig): The sizes.
+    vocabularies (Vocabularies): Its words and code points, if it has any.
+    RAISES (ValueError): The vocabularies do not fit the sizes.
     """
 
-    words: Optional[nn.Embedding]
-    are_ready_made: bool
-    of_characters: Callable[..., Tensor]
-    project: Callable[..., Tensor]
+    def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
+        super().__init__(config)
+        self.indexer = make_indexer(config, vocabularies)
+        self.are_ready_made = config.token_encoder == "bilm-tf"
+        self.words: Optional[nn.Embedding] = None
+        if config.n_words:
+            self.words = nn.Embedding(config.n_words, config.word_embed_dim)
 
-    def combine(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
+    def forward(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """
         ids (TokenIds): What the encoder's indexer gives, as tensors.
         product_dtype (Optional[torch.dtype]): Type of the products of highways and
@@ -49,26 +51,3 @@ class TokenEncoding:
             return vectors
         spelled = self.of_characters(characters.index_select(0, unknown), product_dtype)
         return vectors.index_copy(0, unknown, self.project(spelled, product_dtype))
-
-
-class TokenEncoder(CharacterCNN, TokenEncoding):
-    """A character CNN, word embeddings, or both, as the config says: ready-made
-    vectors of known words in place of the CNN's (bilm-tf), or `[word ; characters]`,
-    projected (ELMoForManyLangs).
-
-    config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): Its words and code points, if it has any.
-    RAISES (ValueError): The vocabularies do not fit the sizes.
-    """
-
-    def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
-        super().__init__(config)
-        self.indexer = make_indexer(config, vocabularies)
-        self.are_ready_made = config.token_encoder == "bilm-tf"
-        self.words: Optional[nn.Embedding] = None
-        if config.n_words:
-            self.words = nn.Embedding(config.n_words, config.word_embed_dim)
-
-    def forward(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """As `combine`."""
-        return self.combine(ids, product_dtype)

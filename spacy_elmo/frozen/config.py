@@ -325,6 +325,45 @@ def _check_token_encoder(config: BiLMConfig) -> None:
         )
 
 
+def parameter_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
+    """Name the weights of a biLM.
+
+    config (BiLMConfig): The sizes.
+    RETURNS (Dict[str, Tuple[int, ...]]): Shapes by the names in `BiLM.state_dict()`, in its order.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+
+    def add(name: str, n_outputs: int, *inputs: int) -> None:
+        shapes[f"{name}.weight"] = (n_outputs, *inputs)
+        shapes[f"{name}.bias"] = (n_outputs,)
+
+    width, n_filters, gates = config.projection_dim, config.n_filters, 4 * config.lstm_dim
+    if config.n_characters:
+        shapes["encoder.embedding.weight"] = (config.n_characters, config.char_embed_dim)
+    for i, (size, number) in enumerate(config.filters):
+        add(f"encoder.convolutions.{i}", number, config.char_embed_dim, size)
+    for i in range(config.n_highway):
+        add(f"encoder.highways.{i}.gate", n_filters, n_filters)
+        add(f"encoder.highways.{i}.nonlinear", n_filters, n_filters)
+    if config.projected_width:
+        add("encoder.projection", width, config.projected_width)
+    if config.n_words:
+        shapes["encoder.words.weight"] = (config.n_words, config.word_embed_dim)
+    for d in range(config.n_directions):
+        for i in range(config.n_layers):
+            name, joins = f"stacks.{d}.{i}", i > 0 and config.joined_directions
+            shapes[f"{name}.input_weight"] = (gates, config.width if joins else width)
+            shapes[f"{name}.state_weight"] = (gates, width)
+            shapes[f"{name}.bias"] = (gates,)
+            if width < config.lstm_dim or config.square_projection:
+                shapes[f"{name}.projection"] = (width, config.lstm_dim)
+    if config.connections == "highway":
+        for d in range(config.n_directions):
+            for i in range(config.n_layers - 1):
+                add(f"highways.{d}.{i}.gate", width, width)
+    return shapes
+
+
 def shortened(value: Any) -> str:
     """RETURNS (str): What stands in a message for a value from a file."""
     text = repr(value)

@@ -1,14 +1,17 @@
 """Token vectors of frozen weights, from characters and words."""
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Optional, cast
 
 import numpy as np
 
-from .config import BiLMConfig
+from .config import BiLMConfig, parameter_shapes
 from .indexers import TokenIndexer
 from .kernel import Kernel
 from .kernel.numpy_kernel import sigmoid
+from .threads import side_by_side
 
 Weights = Mapping[str, np.ndarray]
 # Tokens of about the same length that are read at a time: a bound of the working memory.
@@ -26,7 +29,7 @@ class FrozenEncoder:
     indexer (TokenIndexer): Ids of characters and words.
     weights (Mapping[str, numpy.ndarray]): By their names in `BiLM.state_dict()`.
     kernel (Kernel): Computes the products.
-    types (Callable[[numpy.ndarray], str]): The type that a weight is kept in.
+    precision (str): "float32", "bfloat16" or "int8".
     """
 
     def __init__(
@@ -35,9 +38,12 @@ class FrozenEncoder:
         indexer: TokenIndexer,
         weights: Weights,
         kernel: Kernel,
-        type_of: Any,
+        precision: str,
     ):
         self.config, self.indexer, self.kernel = config, indexer, kernel
+        shapes = parameter_shapes(config).items()
+        products = [math.prod(s) for name, s in shapes if name.startswith("encoder.h")]
+        self.n_weights = sum(products) // 2 + config.projected_width * config.projection_dim // 2
         self.are_ready_made = config.token_encoder == "bilm-tf"
         self.words = weights["encoder.words.weight"] if config.n_words else None
 
@@ -45,7 +51,7 @@ class FrozenEncoder:
             parts = [weights[f"encoder.{name}.weight"] for name in names]
             bias = np.concatenate([weights[f"encoder.{name}.bias"] for name in names])
             weight = np.concatenate(parts) if len(parts) > 1 else parts[0]
-            return kernel.make_linear(weight, bias, type_of(weight))
+            return kernel.make_linear(weight, bias, stored_type(weight, precision))
 
         # Gate and transform read the same vector: one product for both.
         self.highways = [
@@ -70,9 +76,14 @@ class FrozenEncoder:
         # Tokens of about the same length together: less padding is read.
         order = np.argsort([len(token) for token in tokens], kind="stable")
         vectors = np.empty((len(tokens), self.config.projection_dim), dtype="float32")
-        for start in range(0, len(tokens), ENCODER_TOKENS):
-            places = order[start : start + ENCODER_TOKENS]
-            vectors[places] = self._encode([tokens[i] for i in places])
+
+        def encode(order: np.ndarray) -> None:
+            for start in range(0, len(order), ENCODER_TOKENS):
+                places = order[start : start + ENCODER_TOKENS]
+                vectors[places] = self._encode([tokens[i] for i in places])
+
+        halves = [half for half in (order[::2], order[1::2]) if len(half)]
+        side_by_side([partial(encode, half) for half in halves], len(tokens) * self.n_weights)
         return vectors
 
     def _encode(self, tokens: list[str]) -> np.ndarray:
@@ -117,6 +128,13 @@ class FrozenEncoder:
         """What each character gives to each tap of each filter.
         *Shapes:* `(width, n_characters, n_filters)`"""
         return [np.matmul(characters, taps) for taps in self.taps]
+
+
+def stored_type(weight: np.ndarray, precision: str) -> str:
+    """RETURNS (str): The type to keep a weight in. float16 of a file stays: it is exact."""
+    if precision != "float32":
+        return precision
+    return "float16" if weight.dtype == "float16" else "float32"
 
 
 def _taps(weight: np.ndarray) -> np.ndarray:

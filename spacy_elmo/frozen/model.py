@@ -1,26 +1,79 @@
-"""Weights that do not change, and the vectors that they give."""
+"""Weights that do not change, and the vectors that they give.
 
+A model that learns and a model that computes are two objects. A `FrozenBiLM` holds arrays and a
+layout of them for the kernel, so nothing has to ask whether weights have changed, threads may share
+it, and PyTorch is not needed. The alternative, one PyTorch module that drops its caches when its
+weights change, asked 28 times a short Doc and could be deceived through `.data`.
+
+Arrays that came from a file are dropped as soon as the kernel has its layout, and read again for
+`arrays`, `thaw` and copies. So a model takes its size once in memory, and another time for a moment
+only.
+"""
+
+import hashlib
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Optional, Union
+from importlib import import_module
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
 from .cache import TokenVectorCache
-from .config import BiLMConfig
+from .config import BiLMConfig, check_precision, parameter_shapes
 from .encoder import FrozenEncoder
 from .indexers import make_indexer
 from .kernel import Kernel, find_kernel
-from .packing import pack, without_ends
+from .memory import return_freed_memory
+from .packing import lay_out, without_ends
+from .precision import resolve_precision
 from .recurrence import FrozenStacks
 from .state import FrozenState, State
 from .vocabulary import Vocabularies
 
 if TYPE_CHECKING:
-    pass
+    from ..bilm.model import BiLM
 
 Arrays = Mapping[str, np.ndarray]
+# An LSTM layer of so many weights needs working memory that is worth giving back.
+LARGE = 2**22
+# What somebody asks for who wants to change weights.
+_OF_MODULES = frozenset(
+    {"parameters", "named_parameters", "state_dict", "load_state_dict", "requires_grad_", "train"}
+    | {"to", "cuda", "cpu", "half", "float", "modules", "stacks", "encoder"}
+)
+
+
+class Weights:
+    """Arrays of a model, in memory or in the files that they were read from.
+
+    arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
+    read (Optional[Callable[[], Mapping[str, numpy.ndarray]]]): Reads the same arrays again.
+    """
+
+    def __init__(self, arrays: Arrays, read: Optional[Callable[[], Arrays]] = None):
+        self._arrays: Optional[Arrays] = arrays
+        self._read = read
+
+    def get(self) -> Arrays:
+        """RETURNS (Mapping[str, numpy.ndarray]): The arrays.
+        RAISES (ValueError): The file was written to."""
+        arrays = self._arrays
+        if arrays is None:
+            assert self._read is not None
+            return self._read()
+        return arrays
+
+    def drop(self) -> None:
+        """Free the arrays if they can be read again."""
+        if self._read is not None and self._arrays is not None:
+            self._arrays = None
+            return_freed_memory()
+
+    def __reduce__(self) -> tuple:
+        return Weights, (dict(self.get()),)
 
 
 class FrozenBiLM:
@@ -29,20 +82,21 @@ class FrozenBiLM:
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points that the token encoder looks up.
-    weights (Union[Mapping[str, numpy.ndarray], Callable]): Arrays by their names in
-        `BiLM.state_dict()`, or a function that reads them: then they are read when they are
-        needed, and not kept.
-    precision (str): "float32", "bfloat16", "int8" or "auto".
+    weights (Weights): The arrays.
+    precision (str): In which numbers products are computed: "float32", "bfloat16", "int8", or
+        "auto" for the fastest whose vectors stay near those of float32.
     cache (int): Token strings whose vectors are kept.
     alignment (Optional[numpy.ndarray]): W; a vector v becomes `W v`. *Shape:* `(width, width)`
+    provenance (Optional[dict]): How the model came about, as JSON.
     kernel (Optional[Kernel]): What computes; by default the fastest that this machine has.
+    RAISES (ValueError): There is no such precision, or the vocabularies do not fit the sizes.
     """
 
     def __init__(
         self,
         config: BiLMConfig,
         vocabularies: Vocabularies,
-        weights: Union[Arrays, Callable[[], Arrays]],
+        weights: Weights,
         *,
         precision: str = "float32",
         cache: int = 20_000,
@@ -50,22 +104,91 @@ class FrozenBiLM:
         provenance: Optional[dict[str, Any]] = None,
         kernel: Optional[Kernel] = None,
     ):
+        check_precision(precision)
         self.config = config
         self.indexer = make_indexer(config, vocabularies)
-        self._weights = weights
         self.precision = precision
         self.cache = TokenVectorCache(cache)
         self.alignment = alignment
         self.provenance = provenance or {}
         self.kernel = kernel or find_kernel()
-        self._lock = Lock()
+        self._weights = weights
+        self._lock = RLock()
         self._packed: Optional[tuple[FrozenEncoder, FrozenStacks]] = None
+        self._checksum: Optional[str] = None
         self._warm: Optional[FrozenState] = None
         self._opened: dict[Optional[str], FrozenState] = {}
 
-    def read_weights(self) -> Arrays:
-        """RETURNS (Mapping[str, numpy.ndarray]): Arrays by their names in `BiLM.state_dict()`."""
-        return self._weights() if callable(self._weights) else self._weights
+    @property
+    def vocabularies(self) -> Vocabularies:
+        """RETURNS (Vocabularies): Words and code points that the token encoder looks up."""
+        return self.indexer.vocabularies
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """RETURNS (Dict[str, numpy.ndarray]): The weights by their names in `BiLM.state_dict()`,
+        in float32 or float16, and `alignment` if there is one.
+        RAISES (ValueError): The file that they are in was written to."""
+        aligned = {} if self.alignment is None else {"alignment": self.alignment}
+        weights = self._weights.get()
+        return {**aligned, **{name: weights[name] for name in parameter_shapes(self.config)}}
+
+    def checksum(self) -> str:
+        """RETURNS (str): SHA-256 of sizes, weights and vocabularies, in hexadecimal: equal for
+        models that give the same vectors."""
+        if self._checksum is None:
+            sizes = json.dumps(self.config.to_dict(), sort_keys=True)
+            found = hashlib.sha256(sizes.encode())
+            for name, values in self.arrays().items():
+                # Type and shape as PyTorch writes them, for checksums outlive this code.
+                found.update(f"{name} torch.float32 {values.shape} ".encode())
+                found.update(np.ascontiguousarray(values, dtype="float32").data)
+            for name, vocabulary in self.vocabularies._asdict().items():
+                if vocabulary is not None:
+                    found.update(f"{name} ".encode() + vocabulary.to_bytes())
+            self._checksum = found.hexdigest()
+        return self._checksum
+
+    def thaw(self) -> "BiLM":
+        """RETURNS (BiLM): A PyTorch module with a copy of the weights, to train or to move to a
+        GPU.
+        RAISES (ImportError): PyTorch is not installed."""
+        # The one arrow up: who holds frozen weights should not have to know where modules are.
+        return import_module("..bilm.model", __package__).thaw(self)
+
+    def replace(self, **changes: Any) -> "FrozenBiLM":
+        """Return a model with the same weights and other settings. What is computed already is
+        kept where the settings allow it.
+
+        changes: `precision`, `cache`, `alignment`, `provenance` or `kernel`, as `__init__` takes
+            them.
+        RETURNS (FrozenBiLM): The model.
+        """
+        settings = {
+            "precision": self.precision,
+            "cache": self.cache.capacity,
+            "alignment": self.alignment,
+            "provenance": self.provenance,
+            "kernel": self.kernel,
+        }
+        other = FrozenBiLM(
+            self.config, self.vocabularies, self._weights, **{**settings, **changes}
+        )
+        if (other.precision, other.kernel) == (self.precision, self.kernel):
+            other._packed = self._packed
+            other._warm, other._opened = self._warm, self._opened
+            if other.cache.capacity == self.cache.capacity:
+                other.cache = self.cache
+        if other.alignment is self.alignment:
+            other._checksum = self._checksum
+        return other
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_MODULES:
+            raise AttributeError(
+                f"these weights are frozen and have no '{name}'. `bilm.thaw()` gives a PyTorch "
+                f"module to change or to move; a pipe takes it by `pipe.set_bilm(bilm)`"
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     @property
     def _parts(self) -> tuple[FrozenEncoder, FrozenStacks]:
@@ -73,18 +196,12 @@ class FrozenBiLM:
         if self._packed is None:
             with self._lock:
                 if self._packed is None:
-                    args = (self.read_weights(), self.kernel, self._type_of)
+                    precision = resolve_precision(self.precision, self.kernel)
+                    args = (self._weights.get(), self.kernel, precision)
                     encoder = FrozenEncoder(self.config, self.indexer, *args)
                     self._packed = encoder, FrozenStacks(self.config, *args)
+                    self._weights.drop()
         return self._packed
-
-    def _type_of(self, weight: np.ndarray) -> str:
-        """RETURNS (str): The type to keep a weight in. float16 of a file stays: it is exact."""
-        if self.precision in self.kernel.fast_types:
-            return self.precision
-        if self.precision == "auto" and "bfloat16" in self.kernel.fast_types:
-            return "bfloat16"
-        return "float16" if weight.dtype == "float16" else "float32"
 
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
@@ -100,29 +217,26 @@ class FrozenBiLM:
         RETURNS (Tuple[List[numpy.ndarray], FrozenState]): The layers of each sentence,
             *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence. With marks
             there are n_tokens + 2.
-        RAISES (ValueError): The state's shapes do not fit.
+        RAISES (ValueError): The state's shapes do not fit, or a layer is not finite.
         """
         has_marks = self.config.sentence_marks
         if not sentences or not (has_marks or any(sentences)):
-            return self._empty(sentences), self._initial_state(state, len(sentences))
+            return self.empty_layers(len(sentences)), self._initial_state(state, len(sentences))
         drops_marks = has_marks and not keep_marks
         # Where every sentence starts from the same state, so does what follows the first mark.
         is_opened = drops_marks and not isinstance(state, FrozenState)
+        marked = [self.indexer.marked(sentence) for sentence in sentences]
+        types, flat, packed = lay_out(marked, skip=int(is_opened))
         if is_opened:
-            start = self._opened_state(state).rows([0] * len(sentences))
+            after = self._opened_state(state).rows([0] * len(sentences))
         else:
-            start = self._initial_state(state, len(sentences))
-        types: dict[str, int] = {}
-        marked = [self._marked(sentence) for sentence in sentences]
-        lengths = [len(sentence) for sentence in marked]
-        flat = np.array([types.setdefault(token, len(types)) for s in marked for token in s])
-        vectors = self.token_vectors(list(types))
-        packed = pack(lengths, skip=int(is_opened))
+            after = self._initial_state(state, len(sentences)).rows(packed.order)
         n_directions, width = self.config.n_directions, self.config.projection_dim
+        vectors = self.token_vectors(types)
         rows = flat[packed.positions[:n_directions]]
-        after = start.rows(packed.order)
-        outputs = self._parts[1].run(vectors, rows, packed.batch_sizes, after.hidden, after.cell)
-        kept = without_ends(lengths) if drops_marks else np.arange(sum(lengths))
+        stacks = self._parts[1]
+        outputs = stacks.run(vectors, rows, packed.batch_sizes, after.hidden, after.cell)
+        kept = without_ends(packed.lengths) if drops_marks else np.arange(packed.n_items)
         back = packed.inverse()[:n_directions, kept]
         layers = np.empty((len(outputs) + 1, len(kept), n_directions, width), dtype="float32")
         layers[0] = vectors[flat[kept], None]
@@ -132,6 +246,13 @@ class FrozenBiLM:
         stacked = layers.reshape(len(layers), len(kept), self.config.width)
         if self.alignment is not None:
             stacked = stacked @ self.alignment.T
+        # The sum needs one pass and no memory, but that of large numbers may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_finite = math.isfinite(float(stacked.sum())) or np.isfinite(stacked).all()
+        if not is_finite:
+            raise not_finite(self.provenance)
+        if stacks.n_weights > LARGE:
+            return_freed_memory()
         ends = np.cumsum([len(sentence) for sentence in (sentences if drops_marks else marked)])
         each = [stacked[:, start:end] for start, end in zip([0, *ends], ends)]
         return each, after.rows(np.argsort(packed.order))
@@ -174,7 +295,7 @@ class FrozenBiLM:
             raise ValueError(f"n_layers must be from 1 to {self.config.n_layers}, got {n_layers}")
         return FrozenBiLM(
             replace(self.config, n_layers=n_layers),
-            self.indexer.vocabularies,
+            self.vocabularies,
             self._weights,
             precision=self.precision,
             cache=self.cache.capacity,
@@ -183,24 +304,21 @@ class FrozenBiLM:
             kernel=self.kernel,
         )
 
+    def empty_layers(self, n_sentences: int) -> list[np.ndarray]:
+        """RETURNS (List[numpy.ndarray]): The layers of sentences without tokens.
+        *Shape:* `(L + 1, 0, width)`"""
+        shape = (self.config.n_layers + 1, 0, self.config.width)
+        return [np.zeros(shape, dtype="float32") for _ in range(n_sentences)]
+
     def __getstate__(self) -> dict[str, Any]:
-        """RETURNS (dict): The weights themselves: another process finds its own kernel and lays
-        them out anew."""
-        own = {"_weights": dict(self.read_weights()), "_packed": None, "_lock": None}
-        return {**self.__dict__, **own, "kernel": None}
+        """RETURNS (dict): The model without its layout: another process may have another kernel."""
+        absent = ("_lock", "_packed", "kernel", "cache")
+        kept = {name: value for name, value in self.__dict__.items() if name not in absent}
+        return {**kept, "cache": self.cache.capacity}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=Lock(), kernel=find_kernel())
-
-    def _marked(self, sentence: Sequence[str]) -> list[str]:
-        if not self.config.sentence_marks:
-            return list(sentence)
-        start_mark, end_mark = self.indexer.marks
-        return [start_mark, *sentence, end_mark]
-
-    def _empty(self, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        shape = (self.config.n_layers + 1, 0, self.config.width)
-        return [np.zeros(shape, dtype="float32") for _ in sentences]
+        made = {"_lock": RLock(), "_packed": None, "kernel": find_kernel()}
+        self.__dict__.update(state, **made, cache=TokenVectorCache(state["cache"]))
 
     def _opened_state(self, state: Any) -> FrozenState:
         """One row, the state of either direction after its first mark."""
@@ -229,3 +347,13 @@ class FrozenBiLM:
                     f"model need {want}: one row a sentence"
                 )
         return state
+
+
+def not_finite(provenance: Mapping[str, Any]) -> ValueError:
+    """RETURNS (ValueError): The error for layers that hold NaN or infinity; the argument is the
+    model's provenance."""
+    return ValueError(
+        f"the language model '{provenance.get('source', '')}' gives vectors that are not finite "
+        f"(NaN or infinity): its weights are too large, or its training diverged. Use other "
+        f"weights, or train with a lower learn_rate."
+    )

@@ -15,13 +15,18 @@ class PackedOrder:
     batch_sizes (List[int]): Sequences that are running at each step.
     positions (numpy.ndarray): Index into the concatenated sequences for every
         packed item, forwards and backwards. *Shape:* `(2, n_packed)`
-    n_items (int): Items of the concatenated sequences, those that do not run as well.
+    lengths (List[int]): Items of each sequence, those that do not run as well.
     """
 
     order: np.ndarray
     batch_sizes: list[int]
     positions: np.ndarray
-    n_items: int
+    lengths: list[int]
+
+    @property
+    def n_items(self) -> int:
+        """RETURNS (int): Items of the concatenated sequences."""
+        return sum(self.lengths)
 
     def inverse(self) -> np.ndarray:
         """RETURNS (numpy.ndarray): Index into the packed items for every item of
@@ -50,7 +55,22 @@ def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
     steps = np.repeat(np.arange(n_steps), batch_sizes)
     rows = np.arange(len(steps)) - np.repeat(np.cumsum(batch_sizes) - batch_sizes, batch_sizes)
     positions = np.stack([first[rows] + steps, last[rows] - steps])
-    return PackedOrder(order, batch_sizes.tolist(), positions, sum(lengths))
+    return PackedOrder(order, batch_sizes.tolist(), positions, list(lengths))
+
+
+def lay_out(
+    sentences: Sequence[Sequence[str]], skip: int = 0
+) -> tuple[list[str], np.ndarray, PackedOrder]:
+    """Lay out sentences.
+
+    sentences (Sequence[Sequence[str]]): Tokens and marks, at least one a sentence.
+    skip (int): Items that each direction leaves out at its beginning.
+    RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens, the number of the
+        token for each item of the concatenated sentences, and the order to run them in.
+    """
+    types: dict[str, int] = {}
+    flat = np.array([types.setdefault(token, len(types)) for each in sentences for token in each])
+    return list(types), flat, pack([len(each) for each in sentences], skip)
 
 
 def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:

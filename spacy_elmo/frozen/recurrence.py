@@ -1,22 +1,24 @@
 """The two stacks of LSTMs of frozen weights, over packed sequences."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Optional
 
 import numpy as np
 
-from .config import BiLMConfig
-from .encoder import Weights
+from .config import BiLMConfig, parameter_shapes
+from .encoder import Weights, stored_type
 from .kernel import Kernel
 from .kernel.numpy_kernel import LSTMWeights, sigmoid
 from .packing import mirrored, windows
+from .threads import side_by_side
 
 FORGET_BIAS = 1.0  # Added when the model runs, never stored.
 # Rows whose input products are kept at a time: a bound of the working memory, and few enough to
 # stay in a processor's caches until the steps read them.
 TOKEN_TYPES = 2048
 LAYER_ITEMS = 256
-TypeOf = Callable[[np.ndarray], str]
 
 
 class FrozenStacks:
@@ -25,21 +27,23 @@ class FrozenStacks:
     config (BiLMConfig): The sizes.
     weights (Mapping[str, numpy.ndarray]): By their names in `BiLM.state_dict()`.
     kernel (Kernel): Computes products and steps.
-    type_of (Callable[[numpy.ndarray], str]): The type that a weight is kept in.
-    run_both (Callable): Runs the tasks of two directions, side by side where that pays off.
+    precision (str): "float32", "bfloat16" or "int8".
     """
 
-    def __init__(self, config: BiLMConfig, weights: Weights, kernel: Kernel, type_of: TypeOf):
+    def __init__(self, config: BiLMConfig, weights: Weights, kernel: Kernel, precision: str):
         self.config = config
+        shapes = parameter_shapes(config)
+        of_layer = [name for name in shapes if name.startswith("stacks.0.0.")]
+        self.n_weights = sum(math.prod(shapes[name]) for name in of_layer)
         directions = range(config.n_directions)
         self.layers = [
-            [_make_lstm(config, weights, f"stacks.{d}.{i}", kernel, type_of) for d in directions]
+            [_make_lstm(config, weights, f"stacks.{d}.{i}", kernel, precision) for d in directions]
             for i in range(config.n_layers)
         ]
         self.highways: list[list[Any]] = []
         if config.connections == "highway":
             self.highways = [
-                [_make_gate(weights, f"highways.{d}.{i}.gate", kernel, type_of) for d in directions]
+                [_make_gate(weights, f"highways.{d}.{i}.gate", kernel, precision) for d in directions]
                 for i in range(config.n_layers - 1)
             ]
 
@@ -50,7 +54,7 @@ class FrozenStacks:
         batch_sizes: Sequence[int],
         hidden: np.ndarray,
         cell: np.ndarray,
-    ) -> list[np.ndarray]:
+    ) -> np.ndarray:
         """Run over packed sequences. The state is changed in place: a row that has ended keeps
         what it had.
 
@@ -60,30 +64,40 @@ class FrozenStacks:
         batch_sizes (Sequence[int]): Sequences running at each step, never rising.
         hidden (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, P)`
         cell (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, D)`
-        RETURNS (List[numpy.ndarray]): The output of each layer, packed.
-            *Shape:* `(n_directions, n_items, P)`
+        RETURNS (numpy.ndarray): The output of each layer, packed.
+            *Shape:* `(L, n_directions, n_items, P)`
         """
-        outputs: list[np.ndarray] = []
+        shape = (self.config.n_layers, *rows.shape, vectors.shape[1])
+        outputs = np.empty(shape, dtype="float32")
         mirror = mirrored(batch_sizes) if self.config.joined_directions else None
-        for i, lstms in enumerate(self.layers):
-            output = np.empty((*rows.shape, vectors.shape[1]), dtype="float32")
-            for d, lstm in enumerate(lstms):
-                state = hidden[d, i], cell[d, i]
+
+        def run(d: int, layers: Iterable[int]) -> None:
+            for i in layers:
+                lstm, state = self.layers[i][d], (hidden[d, i], cell[d, i])
                 if not i:
-                    _run_tokens(lstm, vectors, rows[d], batch_sizes, *state, output[d])
+                    _run_tokens(lstm, vectors, rows[d], batch_sizes, *state, outputs[0, d])
                     continue
-                inputs = outputs[-1][d]
+                inputs = outputs[i - 1, d]
                 if mirror is not None:
-                    pair = [outputs[-1][d], outputs[-1][1 - d][mirror]]
+                    pair = [inputs, outputs[i - 1, 1 - d][mirror]]
                     inputs = np.concatenate(pair if d == 0 else pair[::-1], axis=1)
-                _run_layer(lstm, inputs, batch_sizes, *state, output[d])
-                if self.highways:
-                    gate = sigmoid(self.highways[i - 1][d](inputs))
-                    output[d] = inputs + gate * (output[d] - inputs)
-                elif self.config.use_skip_connections:
-                    output[d] += inputs
-            outputs.append(output)
+                _run_layer(lstm, inputs, batch_sizes, *state, outputs[i, d])
+                self._connect(i, d, inputs, outputs[i, d])
+
+        # Directions meet only where a layer reads both.
+        every = range(self.config.n_layers)
+        for layers in [[i] for i in every] if mirror is not None else [every]:
+            tasks = [partial(run, d, layers) for d in range(len(rows))]
+            side_by_side(tasks, rows.shape[1] * self.n_weights * len(layers))
         return outputs
+
+    def _connect(self, i: int, d: int, inputs: np.ndarray, output: np.ndarray) -> None:
+        """Join the input of a higher layer to its output, which is changed."""
+        if self.highways:
+            gate = sigmoid(self.highways[i - 1][d](inputs))
+            output[:] = inputs + gate * (output - inputs)
+        elif self.config.use_skip_connections:
+            output += inputs
 
 
 def _run_tokens(
@@ -121,7 +135,7 @@ def _run_layer(
 
 
 def _make_lstm(
-    config: BiLMConfig, weights: Weights, name: str, kernel: Kernel, type_of: TypeOf
+    config: BiLMConfig, weights: Weights, name: str, kernel: Kernel, precision: str
 ) -> Any:
     bias = np.array(weights[f"{name}.bias"], dtype="float32")
     bias[2 * config.lstm_dim : 3 * config.lstm_dim] += FORGET_BIAS
@@ -133,9 +147,9 @@ def _make_lstm(
         projection=weights.get(f"{name}.projection"),
     )
     clips = {"cell_clip": config.cell_clip or 0.0, "proj_clip": config.proj_clip or 0.0}
-    return kernel.make_lstm(parts, type_of(state_weight), **clips)
+    return kernel.make_lstm(parts, stored_type(state_weight, precision), **clips)
 
 
-def _make_gate(weights: Weights, name: str, kernel: Kernel, type_of: TypeOf) -> Optional[Any]:
+def _make_gate(weights: Weights, name: str, kernel: Kernel, precision: str) -> Optional[Any]:
     weight = weights[f"{name}.weight"]
-    return kernel.make_linear(weight, weights[f"{name}.bias"], type_of(weight))
+    return kernel.make_linear(weight, weights[f"{name}.bias"], stored_type(weight, precision))

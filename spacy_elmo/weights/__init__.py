@@ -1,6 +1,7 @@
 """Weights on disk: any readable format in, the biLM out.
 
-spaCy imports this room for the registered readers: PyTorch waits until something is read."""
+spaCy imports this room for the registered readers: what reads files waits until something is
+read."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
@@ -8,17 +9,17 @@ from typing import TYPE_CHECKING, Optional, Union
 from .named import BUNDLED, HOW_TO_GIVE_WEIGHTS, find_named, is_available, locate
 
 if TYPE_CHECKING:
-    from ..bilm.model import BiLM
+    from ..frozen.model import FrozenBiLM
 
 
-def read_weights(path: Union[str, Path]) -> "BiLM":
+def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
     """Read a biLM of any readable format: a `.safetensors` file, a spaCy pipeline
     with an `elmo` pipe, AllenNLP's and bilm-tf's HDF5 with its options (a folder,
     the `.hdf5` file, or the common beginning of both names), a folder of
     ELMoForManyLangs, or a zip archive with one of the last two.
 
     path (Union[str, Path]): Where it is, a model's name, or a URL, as `locate` says.
-    RETURNS (BiLM): The model, in evaluation mode, its weights frozen.
+    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): There is no such model, or its files are broken.
     RAISES (OSError): It cannot be downloaded.
     """

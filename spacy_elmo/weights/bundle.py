@@ -5,10 +5,10 @@ from typing import Any, Optional
 
 import srsly
 
-from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax
 from ..files.errors import named_errors
 from ..frozen.config import shortened
+from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import Vocabulary
 
 Prediction = tuple[Softmax, Vocabulary]
@@ -18,7 +18,7 @@ Prediction = tuple[Softmax, Vocabulary]
 class ModelBundle:
     """A model and all that stands with it: what a reader gives and a writer takes.
 
-    bilm (BiLM): The layers.
+    bilm (FrozenBiLM): The layers.
     prediction (Optional[Tuple[Softmax, Vocabulary]]): The softmax, and its words.
     lang (Optional[str]): The language, if it is known.
     provenance (dict): How the model came about, as JSON.
@@ -26,7 +26,7 @@ class ModelBundle:
     missing (str): What there is not of the softmax and its words: a file, or "softmax".
     """
 
-    bilm: BiLM
+    bilm: FrozenBiLM
     prediction: Optional[Prediction] = None
     lang: Optional[str] = None
     provenance: dict[str, Any] = field(default_factory=dict)

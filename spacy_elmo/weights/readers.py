@@ -9,15 +9,15 @@ from ..files import user_path
 from ..registry import registry
 
 if TYPE_CHECKING:
-    from ..bilm.model import BiLM
+    from ..frozen.model import FrozenBiLM
 
 
 @registry.weights_readers("spacy-elmo.safetensors.v1")
-def make_safetensors_reader(path: str) -> Callable[[], "BiLM"]:
+def make_safetensors_reader(path: str) -> Callable[[], "FrozenBiLM"]:
     """Read a `.safetensors` file of spacy-elmo.
 
     path (str): The file, whatever its name.
-    RETURNS (Callable[[], BiLM]): The reader.
+    RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_safetensors, path)
 
@@ -28,7 +28,7 @@ def make_allennlp_reader(
     options: Optional[str] = None,
     embeddings: Optional[str] = None,
     vocabulary: Optional[str] = None,
-) -> Callable[[], "BiLM"]:
+) -> Callable[[], "FrozenBiLM"]:
     """Read an AllenNLP or bilm-tf model.
 
     path (str): The HDF5 file; without `options` also a folder, a zip archive or a prefix.
@@ -37,22 +37,22 @@ def make_allennlp_reader(
         of its vocabulary get in place of the character CNN's.
     vocabulary (Optional[str]): Their words, or those of a model without characters,
         if they are not in a `vocab.txt` beside them.
-    RETURNS (Callable[[], BiLM]): The reader.
+    RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_allennlp, path, options, embeddings, vocabulary)
 
 
 @registry.weights_readers("spacy-elmo.manylangs.v1")
-def make_manylangs_reader(path: str) -> Callable[[], "BiLM"]:
+def make_manylangs_reader(path: str) -> Callable[[], "FrozenBiLM"]:
     """Read an ELMoForManyLangs model.
 
     path (str): Its folder, or its zip archive.
-    RETURNS (Callable[[], BiLM]): The reader.
+    RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_manylangs, path)
 
 
-def _read_safetensors(path: str) -> "BiLM":
+def _read_safetensors(path: str) -> "FrozenBiLM":
     from .safetensors_file import SafetensorsFile
 
     return SafetensorsFile(user_path(path)).read().bilm
@@ -60,7 +60,7 @@ def _read_safetensors(path: str) -> "BiLM":
 
 def _read_allennlp(
     path: str, options: Optional[str], embeddings: Optional[str], vocabulary: Optional[str]
-) -> "BiLM":
+) -> "FrozenBiLM":
     from .allennlp import AllenNLP
     from .archives import opened_path
 
@@ -74,7 +74,7 @@ def _read_allennlp(
         return model.read(weights_only=True).bilm
 
 
-def _read_manylangs(path: str) -> "BiLM":
+def _read_manylangs(path: str) -> "FrozenBiLM":
     from .archives import opened_path
     from .manylangs import ManyLangs
 

@@ -1,0 +1,33 @@
+"""In which numbers frozen weights are stored and multiplied."""
+
+import logging
+from functools import cache
+
+from .kernel import Kernel
+
+logger = logging.getLogger("spacy")
+
+
+def resolve_precision(precision: str, kernel: Kernel) -> str:
+    """Find what a precision means on this machine. If the kernel has no fast operation for it,
+    float32 takes its place; the log says so once.
+
+    precision (str): "float32", "bfloat16", "int8", or "auto": the fastest whose vectors stay near
+        those of float32 (cosine above 0.999).
+    kernel (Kernel): What computes.
+    RETURNS (str): "float32", "bfloat16" or "int8".
+    """
+    wanted = "bfloat16" if precision == "auto" else precision
+    if wanted == "float32" or wanted in kernel.fast_types:
+        return wanted
+    if precision != "auto":
+        _say_once(precision, kernel.name)
+    return "float32"
+
+
+@cache
+def _say_once(precision: str, kernel: str) -> None:
+    logger.warning(
+        "precision = '%s' has no fast operation on this machine (kernel '%s'): using 'float32'",
+        *(precision, kernel),
+    )
