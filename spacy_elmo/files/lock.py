@@ -9,10 +9,11 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @contextmanager
-def lock(path: Path) -> Iterator[None]:
+def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a lock. The system releases it when the process ends, however it ends.
 
-    path (Path): The file that stands for it.
+    path (Path): The lock file.
+    wait (bool): Whether to wait for another process that holds the lock.
     RAISES (BlockingIOError): Another process holds it.
     RAISES (OSError): The file system has no locks.
     """
@@ -20,7 +21,7 @@ def lock(path: Path) -> Iterator[None]:
 
     with ExitStack() as stack:
         try:
-            stack.enter_context(FileLock(path, timeout=0))
+            stack.enter_context(FileLock(path, timeout=-1 if wait else 0))
         except Timeout as error:
             raise BlockingIOError(
                 f"another process is writing to {path.parent.parent}: wait for it, or give "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Optional, cast
+from typing import BinaryIO, cast
 
 
 def is_url(given: object) -> bool:
@@ -73,15 +73,13 @@ class RemoteFile:
         with reading(self.url):
             return cast(BinaryIO, self._file_system.open(self._path, "rb"))
 
-    def read(self, start: int = 0, stop: Optional[int] = None) -> bytes:
-        """Read a stretch of it, in one request; where it has no end, its size is asked for before.
+    def read(self) -> bytes:
+        """Read the whole file, after a request for its size.
 
-        start (int): Where it begins, in bytes.
-        stop (Optional[int]): Where it ends; by default with the file.
-        RETURNS (bytes): The stretch.
+        RETURNS (bytes): The content.
         RAISES (ValueError): It cannot be read, or is too large.
         """
-        if stop is None and (size := self.size()) > LARGEST_WHOLE:
+        if (size := self.size()) > LARGEST_WHOLE:
             raise ValueError(f"{self.url} has {size:,} bytes, it may have {LARGEST_WHOLE:,}")
         with reading(self.url):
-            return bytes(self._file_system.cat_file(self._path, start=start, end=stop))
+            return bytes(self._file_system.cat_file(self._path))

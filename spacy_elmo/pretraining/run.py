@@ -149,7 +149,7 @@ def _earlier_run(output: Path) -> list[Path]:
 def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:
     """Training text from disk, prepared by the first process, or from a URL; held-out text in
     memory, if it is not prepared."""
-    settings, training = config.corpus, config.training
+    settings = config.corpus
     folder = _prepared(settings.train)
     if folder is None:
         folder = output / "corpus"
@@ -159,14 +159,12 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
         _compare_vocabulary(config, folder)
     dev = _prepared(settings.dev)
     for prepared in (folder, dev) if processes.is_first else ():
-        if prepared is not None and not is_url(prepared):
+        if prepared is not None:
             open_corpus(prepared, verify=True)
     processes.wait()
-    # With other text for the backward model a step reads at twice as many places.
-    n_streams = training.batch_size * (2 if training.directions == "different" else 1)
-    train = open_corpus(folder, n_streams=n_streams)
+    train = open_corpus(folder)
     if dev is not None:
-        return train, open_corpus(dev, n_streams=training.eval_streams)
+        return train, open_corpus(dev)
     return train, load_text(settings.dev, format=settings.format, lang=config.lang)
 
 

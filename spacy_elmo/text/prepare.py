@@ -28,9 +28,9 @@ from .manifest import (
     MANIFEST,
     TOKENS,
     check_files,
-    describe_blocks,
     describe_files,
     differences,
+    fetch_files,
     read_manifest,
     stamp,
     write_manifest,
@@ -38,7 +38,6 @@ from .manifest import (
 from .merge import ARRAYS, merge_parts, read_arrays
 from .parts import MAX_NAMED, Reading, Summary, make_part
 from .reading import NOT_UTF8, Inputs, check_format, find_files, is_jsonl
-from .remote_corpus import open_remote_corpus
 from .workers import map_in_order, n_processes, parse_worker
 
 CHUNK_SIZE = 1 << 22  # bytes of text that a process works on at a time
@@ -145,21 +144,17 @@ def is_foreign(folder: Path) -> bool:
     return False
 
 
-def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: int = 128) -> Corpus:
-    """Open a corpus that `prepare` wrote; it stays where it is.
+def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
+    """Open a corpus that `prepare` wrote. Its arrays are memory-mapped. A corpus at a URL is copied
+    into the cache folder first.
 
-    folder (Union[str, Path]): The corpus, or a URL of it as `fsspec` reads them.
-    verify (bool): Whether to compare the checksums of all its files, too; at a URL what is
-        fetched is compared anyway.
-    n_streams (int): At a URL, at how many places it is read side by side: up to a mebibyte of
-        memory each.
+    folder (Union[str, Path]): The corpus, or a URL that `fsspec` can read.
+    verify (bool): Whether to compare the checksums of all its files, too.
     RETURNS (Corpus): The corpus.
-    RAISES (ValueError): There is none, or a file of it is missing or another one.
+    RAISES (ValueError): There is none, or one of its files is missing or differs.
     """
     manifest = manifest_of(folder)
-    if is_url(folder):
-        return open_remote_corpus(str(folder), manifest, n_streams=n_streams)
-    folder = user_path(folder)
+    folder = fetch_files(str(folder), manifest) if is_url(folder) else user_path(folder)
     check_files(folder, manifest, verify=verify)
     return read_arrays(folder)
 
@@ -293,9 +288,7 @@ class _Run:
                 "types": len(corpus.types),
             },
             "skipped": self.skipped.describe(),
-            "digest": corpus.checksum(),
             "files": describe_files(self.output, [*names, VOCABULARY_FILE]),
-            "blocks": describe_blocks(self.output),
         }
         write_manifest(self.output, manifest)
 

@@ -2,19 +2,18 @@
 
 import difflib
 import hashlib
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Optional, Union
 from urllib.parse import urlsplit
 
 from ..files import user_path
+from ..files.paths import CACHE_VARIABLE, cache_folder
 from ..files.remote import is_url
 from .remote_file import RemoteFile
 
 BUNDLED = "en_small"
 _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
-CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 HOW_TO_GIVE_WEIGHTS = (
     "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
     "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is a "
@@ -133,15 +132,6 @@ NAMED = {
         *(_manylangs(lang, number) for lang, number in _MANYLANGS_NUMBERS.items()),
     )
 }
-
-
-def cache_folder() -> Path:
-    """RETURNS (Path): Where downloaded models are kept: SPACY_ELMO_CACHE, or the
-    folder `spacy-elmo` where other programs have their caches."""
-    own = os.environ.get(CACHE_VARIABLE)
-    if own:
-        return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "spacy-elmo"
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:
