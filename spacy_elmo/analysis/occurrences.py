@@ -13,7 +13,7 @@ from thinc.types import Floats3d
 from ..files import progress_bar
 from ..pipeline.elmo import Elmo
 from .corpora import with_layers
-from .items import Task, parse_task
+from .sample import Task, parse_task
 
 
 class Occurrence(NamedTuple):

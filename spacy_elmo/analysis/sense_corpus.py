@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 from xml.etree import ElementTree
 
 import srsly
@@ -11,7 +11,6 @@ import srsly
 from ..files import user_path
 from ..files.errors import named_errors
 from ..files.lines import numbered_lines
-from .wordnet import word_of
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = (".jsonl", ".jsonl.gz")
@@ -22,6 +21,9 @@ FAILURES = (
     TypeError,
     AttributeError,
 )
+PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+SYNSET_TYPES = "nvars"  # from 1; "s" is an adjective that is similar to another, its head
+SIMILAR = "&"
 
 
 class Occurrence(NamedTuple):
@@ -120,3 +122,69 @@ def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> S
         if keys and parts:
             occurrences.append(Occurrence(start, len(tokens), word_of(keys[0]), tuple(keys)))
     return Sentence(tokens, occurrences, source)
+
+
+def word_of(sense: str) -> str:
+    """RETURNS (str): Lemma and part of speech of a sense key: of "bank%1:17:01::" "bank%n"
+    RAISES (ValueError): It is no sense key."""
+    lemma, percent, rest = sense.rpartition("%")
+    number = rest.partition(":")[0]
+    if not percent or number not in ("1", "2", "3", "4", "5"):
+        raise ValueError(f"'{sense}' is no sense key of WordNet, as 'bank%1:17:01::' is")
+    return f"{lemma}%{SYNSET_TYPES[int(number) - 1].replace('s', 'a')}"
+
+
+class FirstSenses:
+    """The first sense of each word, which WordNet takes for the most frequent.
+
+    folder (Path): index.noun, data.noun and the same of the other parts of speech.
+    RAISES (ValueError): One of them is missing.
+    """
+
+    def __init__(self, folder: Path):
+        self._data: dict[str, bytes] = {}
+        self._offsets: dict[str, int] = {}
+        for pos, name in PARTS_OF_SPEECH.items():
+            data, index = folder / f"data.{name}", folder / f"index.{name}"
+            for path in (data, index):
+                if not path.is_file():
+                    raise ValueError(
+                        f"there is no {path}: give the folder of WordNet's database, "
+                        f"/usr/share/wordnet of Debian's package wordnet-base"
+                    )
+            self._data[pos] = data.read_bytes()
+            for line in index.read_text("utf8").splitlines():
+                if not line.startswith(" "):  # as lines of the license do
+                    fields = line.split()
+                    self._offsets[f"{fields[0]}%{pos}"] = int(fields[-int(fields[2])])
+
+    def find(self, word: str) -> Optional[str]:
+        """RETURNS (Optional[str]): The sense key of a word, "bank%n"; None of an unknown one."""
+        if word not in self._offsets:
+            return None
+        lemma, _, pos = word.rpartition("%")
+        synset = self._synset(pos, self._offsets[word])
+        words = _words(synset)
+        ids = dict(reversed(words))  # of "Earth" and "earth" the first
+        head = ":"
+        if synset[2] == "s":
+            offset = int(synset[synset.index(SIMILAR, 4 + 2 * len(words)) + 1])
+            head_word, head_id = _words(self._synset(pos, offset))[0]
+            head = f"{head_word}:{head_id:02d}"
+        number = SYNSET_TYPES.index(synset[2]) + 1
+        return f"{lemma}%{number}:{synset[1]}:{ids[lemma]:02d}:{head}"
+
+    def _synset(self, pos: str, offset: int) -> list[str]:
+        """RETURNS (List[str]): Offset, lexicographer's file, type, number of words, each word
+        and its id, number of pointers, and of each pointer symbol, offset and two more."""
+        data = self._data[pos]
+        return data[offset : data.index(b"|", offset)].decode("utf8").split()
+
+
+def _words(synset: list[str]) -> list[tuple[str, int]]:
+    """Words without the place that adjectives are marked with, "(a)", and their ids."""
+    end = 4 + 2 * int(synset[3], 16)
+    return [
+        (word.partition("(")[0].lower(), int(number, 16))
+        for word, number in zip(synset[4:end:2], synset[5:end:2])
+    ]

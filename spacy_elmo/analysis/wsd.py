@@ -13,11 +13,9 @@ from thinc.types import Floats2d, Floats3d
 from ..files import progress_bar, user_path
 from ..pipeline.load import elmo_pipe
 from .corpora import sentence_doc, with_layers
-from .probes import SAME, positions_by_word
-from .report import Report, Row
+from .probes import SAME, Report, Row, positions_by_word
 from .sample import check_inputs, describe_input, select_input, unit_vectors
-from .sense_corpus import Occurrence, Sentence, read_sense_corpus
-from .wordnet import FirstSenses
+from .sense_corpus import FirstSenses, Occurrence, Sentence, read_sense_corpus
 
 ALL = "all"
 FREQUENT = "frequent"

@@ -16,6 +16,7 @@ from ..files.docbin import BROKEN
 from ..files.errors import named_errors
 from ..files.terminal import msg
 from .errors import check_new
+from .options import FORCE, PIPELINE
 from .pipelines import load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
@@ -23,7 +24,7 @@ OF_TOKENS = "token_"
 
 
 def evaluate_cli(
-    pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
+    pipeline: str = PIPELINE,
     data: Path = typer.Argument(..., help="What its reader reads: .jsonl, .spacy", exists=True),
     reader: Optional[str] = typer.Option(
         None,
@@ -35,7 +36,7 @@ def evaluate_cli(
         None, "--code", "-c", help="Python file with functions that the pipeline needs"
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    force: bool = FORCE,
 ) -> None:
     """Score a pipeline on the files of its tasks: pairs, questions, roles and clusters, which
     `spacy evaluate` does not read, or of which it does not show the scores.

@@ -10,6 +10,7 @@ from ..files import atomic_write, check_regular
 from ..files.terminal import echo, msg
 from ..tasks.readers import READERS
 from .errors import check_new
+from .options import FORCE
 
 # In spaCy, `lemmatizer` is the one of rules and tables.
 TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
@@ -38,7 +39,7 @@ def init_training_cli(
         None, exists=True, help="Training data: .spacy, or .jsonl of elmo_srl and so on"
     ),
     dev: Optional[Path] = typer.Option(None, exists=True, help="Development data, likewise"),
-    force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
+    force: bool = FORCE,
 ) -> None:
     """Write a config for `spacy train`: components with ELMo beside their own embeddings,
     each with a mix of its own, and every setting visible.

@@ -11,9 +11,8 @@ from thinc.types import Floats3d
 
 from ..analysis.occurrences import draw_occurrences
 from ..pipeline.mixes import learned_mixes
-from .bars import mix_section
 from .page import in_frame, make_page
-from .sections import heat_section, layer_names
+from .sections import heat_section, layer_names, mix_section
 from .senses import senses_section
 
 Shown = Union[Doc, Sequence[Doc], Language]

@@ -4,12 +4,16 @@ parser reads, from which the script makes text nodes."""
 import html
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..files import atomic_write, user_path
 
+UNIT = 32_000  # the int16 of 1.0
 HERE = Path(__file__).parent
 # No request of any kind, whatever stands in the page.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
@@ -92,3 +96,30 @@ def in_frame(page: str, title: str) -> str:
         f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(title)}" '
         f'sandbox="allow-scripts" style="width: 100%; height: 60rem; border: 0"></iframe>'
     )
+
+
+def pack_fractions(values: np.ndarray) -> str:
+    """Pack numbers from -1 to 1 as int16, where 1 is 32,000: exact to 0.00002. Base64 takes an
+    eighth of the space of digits.
+
+    values (numpy.ndarray): The numbers.
+    RETURNS (str): Base64.
+    """
+    return _base64((np.clip(values, -1.0, 1.0) * UNIT).round().astype("<i2"))
+
+
+def pack_numbers(values: np.ndarray) -> str:
+    """Pack whole numbers from 0 to 65,535 as uint16.
+
+    values (numpy.ndarray): The numbers.
+    RETURNS (str): Base64.
+    RAISES (ValueError): One is larger or smaller.
+    """
+    values = np.asarray(values)
+    if values.size and not 0 <= values.min() <= values.max() < 2**16:
+        raise ValueError(f"numbers from {values.min()} to {values.max()} do not fit uint16")
+    return _base64(values.astype("<u2"))
+
+
+def _base64(values: np.ndarray) -> str:
+    return b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

@@ -9,7 +9,7 @@ from thinc.types import Floats2d, Floats3d, Ints1d
 from ..analysis.clusters import agreement, find_clusters, match_clusters, typical_words
 from ..analysis.occurrences import Drawn, Occurrence
 from ..analysis.sample import unit_vectors
-from .packing import pack_fractions, pack_numbers
+from .page import pack_fractions, pack_numbers
 from .projection import align, check_projection, nearest, project
 
 N_NEIGHBORS = 10

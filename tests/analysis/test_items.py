@@ -2,7 +2,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 
-from spacy_elmo.analysis.items import Item, parse_task
+from spacy_elmo.analysis.sample import Item, parse_task
 
 VOCAB = spacy.blank("en").vocab
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.analysis.sample import unit_vectors
-from spacy_elmo.viewer.packing import pack_fractions, pack_numbers
+from spacy_elmo.viewer.page import pack_fractions, pack_numbers
 from spacy_elmo.viewer.projection import align, check_projection, nearest, pca, project
 
 from helpers import shown_pages

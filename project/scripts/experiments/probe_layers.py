@@ -8,8 +8,7 @@ from typing import Optional
 import typer
 from wasabi import msg
 
-from spacy_elmo.analysis.probes import probe
-from spacy_elmo.analysis.report import Report
+from spacy_elmo.analysis.probes import Report, probe
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
 
