@@ -16,7 +16,7 @@ from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
 from ..weights.state_dict_file import without_advice
 from .config import InitSettings, PretrainingConfig, TrainingSettings, VocabularySettings
-from .divergence import LOWERED, find_not_finite
+from .stopping import LOWERED, find_not_finite
 from .trainer import Trainer
 
 VERSION = 1

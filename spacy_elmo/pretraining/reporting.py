@@ -225,7 +225,7 @@ class Reporter:
             if report is not None:
                 folder = str(self.output / "model-last")
                 earlier = self.info.get("checkpoints", ())
-                self.info = step_info(report, earlier, folder, self.trainer.norms)
+                self.info = step_info(report, earlier, folder)
             self.log_step(None if report is None else self.info)
         except Exception as error:  # loggers are anybody's code
             self.bar.write(f"the logger failed and is left out: {error!r}", file=sys.stderr)

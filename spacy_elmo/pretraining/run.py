@@ -1,28 +1,38 @@
 """A pretraining from text files to a model on disk."""
 
+import ctypes
 import os
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from typing import Optional, Union
+
+import torch
 
 from ..files import lock, user_path
 from ..files.remote import is_url
 from ..files.terminal import msg
 from ..files.unfinished import delete
 from ..language_model.processes import Processes
-from ..text.corpus import Corpus, load_text
+from ..text.corpus import Corpus, load_text, read_corpus
 from ..text.prepare import is_foreign, is_prepared, manifest_of, open_corpus, prepare
-from ..text.reading import Inputs, find_files
+from ..text.reading import Inputs, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
+from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
 from .config import CorpusSettings, PretrainingConfig
 from .initial_model import checksum_of
-from .memory import keep_freed_memory
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
 
 # Less text than this is read by one process: starting others takes longer.
 SMALL = 20_000_000  # bytes
+SPEED_STEPS = 10
+# glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_MOST = 2**31 - 1
 
 
 def pretrain(
@@ -199,3 +209,61 @@ def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> 
                 f"{folder} was prepared with {name} {prepared[name]}; the softmax has the words "
                 f"that the config asks for, [vocabulary] {name} = {wanted}"
             )
+
+
+def keep_freed_memory() -> bool:
+    """Keep freed memory in the process. glibc gives large blocks back to the system, and every
+    training step takes the same ones again, page by page, which cost up to a tenth of its time.
+    The process never holds more than at its peak.
+
+    RETURNS (bool): Whether it worked; without glibc it does not.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, _MOST))
+
+
+def is_this_machine(budget: Budget) -> bool:
+    """Return whether a run with this budget would be one process on this machine."""
+    n_gpus = torch.cuda.device_count()
+    if budget.n_gpus or n_gpus:
+        return budget.n_gpus == 1 <= n_gpus
+    return 0 < budget.n_cores <= (os.cpu_count() or 1)
+
+
+def measure_speed(config: PretrainingConfig) -> float:
+    """Measure the speed of a run: train for some steps on the beginning of its text.
+
+    config (PretrainingConfig): The settings of the run.
+    RETURNS (float): Tokens a second, the median of ten steps after a first one.
+    RAISES (ValueError): The text cannot be read.
+    """
+    settings = config.training
+    corpus = _beginning(config, (SPEED_STEPS + 1) * settings.batch_size * settings.unroll_steps)
+    trainer = Trainer(config, corpus, corpus, processes=Processes.join())
+    speeds = []
+    for _ in range(SPEED_STEPS + 1):
+        tokens, began = trainer.progress.tokens, time.perf_counter()
+        trainer.step()
+        speeds.append((trainer.progress.tokens - tokens) / (time.perf_counter() - began))
+    return median(speeds[1:])  # the first one makes room
+
+
+def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
+    given = config.corpus.train
+    inputs = [given] if isinstance(given, str) else given
+    if is_prepared(inputs[0]):
+        return open_corpus(inputs[0])
+    files = find_files(inputs)
+    sentences = read_sentences(files, format=config.corpus.format, lang=config.lang)
+    return read_corpus(_first(sentences, n_tokens), ", ".join(inputs))
+
+
+def _first(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[str]]:
+    for sentence in sentences:
+        if n_tokens <= 0:
+            return
+        n_tokens -= len(sentence)
+        yield sentence

@@ -21,12 +21,10 @@ from ..language_model.processes import Processes
 from ..language_model.windows import Streams, TrainingBatches, Window
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
-from .divergence import check_finite, diverged
 from .initial_model import initial_model, product_dtype, share_table
 from .noise import misspell_inputs
-from .norms import Norms, StepNorms
 from .optimizers import Optimizers, learn_rate_factor
-from .signals import stop_signals
+from .stopping import check_finite, diverged, stop_signals
 
 # Stream of the random numbers of misspelled words. A process has the stream `rank + 1`.
 NOISE = 1 << 20
@@ -119,7 +117,6 @@ class Trainer:
         self.optimizers = Optimizers(self.settings, self.model, common_dtype)
         self.progress = Progress()
         self.norm_sum = torch.zeros((), device=self.processes.device)
-        self.norms: Norms = {}
         self.stopped = False
 
     @property
@@ -210,11 +207,8 @@ class Trainer:
         value = float(loss)
         if not math.isfinite(value):
             raise diverged(f"the loss became {value}", step, settings)
-        measured = StepNorms(self.model.bilm) if self._is_measured else None
         self.norm_sum += self.optimizers.clip(rows)  # on the device: nothing waits for it
         self.optimizers.step(self.learn_rate, rows)
-        if measured is not None:
-            self.norms = measured.read()
         self.state = BiLMState.concatenate(states)
         self.progress.step += 1
         self.progress.tokens += window.inputs.shape[1]
@@ -376,12 +370,6 @@ class Trainer:
         if wanted and isinstance(self.contexts, DistributedDataParallel):
             return self.contexts.no_sync()
         return nullcontext()
-
-    @property
-    def _is_measured(self) -> bool:
-        """Whether a logger is to be told of the step's norms: before an evaluation alone."""
-        is_wanted = self.settings.logger is not None and self.processes.is_first
-        return is_wanted and (self.progress.step + 1) % self.settings.eval_frequency == 0
 
     @property
     def _is_before_due(self) -> bool:
