@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .errors import by_its_name
-from .full_disk import FULL
-from .streams import followed, is_stream, place_for_streams
+from .errors import FULL, by_its_name
+from .paths import followed, is_stream, place_for_streams
 
 try:
     import fcntl
