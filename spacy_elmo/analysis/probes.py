@@ -56,7 +56,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
+class ProbeReport:
     """All predictors of a probe on the same data.
 
     task (str): What was predicted, "tag".
@@ -88,7 +88,7 @@ def probe(
     limit: int = 50_000,
     seed: int = 0,
     neighbors: int = 1,
-) -> Report:
+) -> ProbeReport:
     """Train probes on the layers of a language model, and evaluate them.
 
     nlp (Language): A pipeline with a pipe `elmo`; `read_pipeline` makes one of weights.
@@ -100,7 +100,7 @@ def probe(
     limit (int): Most items (tokens, spans or Docs) of each corpus; 0 for all.
     seed (int): Seed by which Docs are drawn where there are more.
     neighbors (int): Neighbors that vote for a sense.
-    RETURNS (Report): The scores.
+    RETURNS (ProbeReport): The scores.
     RAISES (ValueError): Something of it does not fit or cannot be read.
     RAISES (ImportError): scikit-learn is not installed.
     """
@@ -119,7 +119,7 @@ def probe(
     with progress_bar(None, "probes", in_logs=False, iterable=rows) as bar:
         found = list(bar)
     labels = set(known.labels)
-    return Report(
+    return ProbeReport(
         task=task,
         n_labels=len(labels),
         n_train=len(known),

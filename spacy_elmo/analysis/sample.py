@@ -16,12 +16,12 @@ from thinc.types import Floats2d, Floats3d
 from ..embedding.vectors import mix_layers
 from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
-from .corpora import read_docs, with_layers
+from .corpora import read_annotated_docs, with_layers
 
 TASKS = "tag, pos, dep, ent, cats, spans:NAME or senses:NAME"
 
 
-class Item(NamedTuple):
+class LabeledItem(NamedTuple):
     """Something with a label.
 
     start (int): Its first token.
@@ -41,12 +41,12 @@ class Task(NamedTuple):
 
     name (str): As on the command line, "tag" or "senses:NAME".
     unit (str): What is labelled: "token", "span" or "Doc".
-    items (Callable[[Doc], List[Item]]): The labelled ones of a Doc.
+    items (Callable[[Doc], List[LabeledItem]]): The labelled ones of a Doc.
     """
 
     name: str
     unit: str
-    items: Callable[[Doc], list[Item]]
+    items: Callable[[Doc], list[LabeledItem]]
 
     @property
     def is_senses(self) -> bool:
@@ -86,20 +86,22 @@ _TOKEN_LABELS: dict[str, Callable[[Token], str]] = {
 }
 
 
-def _token_items(doc: Doc, label_of: Callable[[Token], str]) -> list[Item]:
+def _token_items(doc: Doc, label_of: Callable[[Token], str]) -> list[LabeledItem]:
     labelled = ((token, label_of(token)) for token in doc)
-    return [Item(token.i, token.i + 1, label, token.text) for token, label in labelled if label]
+    return [
+        LabeledItem(token.i, token.i + 1, label, token.text) for token, label in labelled if label
+    ]
 
 
-def _span_items(doc: Doc, group: str, *, lower: bool) -> list[Item]:
+def _span_items(doc: Doc, group: str, *, lower: bool) -> list[LabeledItem]:
     spans = [span for span in doc.spans.get(group, ()) if span.label_ and len(span)]
     return [
-        Item(span.start, span.end, span.label_, span.text.lower() if lower else span.text)
+        LabeledItem(span.start, span.end, span.label_, span.text.lower() if lower else span.text)
         for span in spans
     ]
 
 
-def _doc_items(doc: Doc) -> list[Item]:
+def _doc_items(doc: Doc) -> list[LabeledItem]:
     if not doc.cats or not len(doc):
         return []
     labels = [label for label, value in doc.cats.items() if value >= 0.5]
@@ -108,7 +110,7 @@ def _doc_items(doc: Doc) -> list[Item]:
             f"a Doc has the categories {labels}: a probe needs exactly one of them at 0.5 or "
             f"above. The Doc is {doc[:10].text!r} ..."
         )
-    return [Item(0, len(doc), labels[0], "")]
+    return [LabeledItem(0, len(doc), labels[0], "")]
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
         raise ValueError(f"the limit must be at least 0, got {limit}")
     pipe = elmo_pipe(nlp)
     n_items = _choose(nlp.vocab, path, task, limit, seed)
-    docs = (doc for doc, n in zip(read_docs(path, nlp.vocab), n_items) if n)
+    docs = (doc for doc, n in zip(read_annotated_docs(path, nlp.vocab), n_items) if n)
     counts = filter(None, n_items)
     config = pipe.bilm.config
     vectors = np.empty((config.n_layers + 1, sum(n_items), config.width), dtype="float32")
@@ -227,7 +229,7 @@ def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list
     """How many items to take from each Doc."""
     counts: list[int] = []
     groups: set[str] = set()
-    for doc in read_docs(path, vocab):
+    for doc in read_annotated_docs(path, vocab):
         try:
             counts.append(len(task.items(doc)))
         except ValueError as error:

@@ -26,7 +26,7 @@ SYNSET_TYPES = "nvars"  # from 1; "s" is an adjective that is similar to another
 SIMILAR = "&"
 
 
-class Occurrence(NamedTuple):
+class LabeledWord(NamedTuple):
     """A word with its senses.
 
     start (int): Its first token.
@@ -45,12 +45,12 @@ class Sentence(NamedTuple):
     """A sentence.
 
     tokens (List[str]): Its tokens; "New_York" is two.
-    occurrences (List[Occurrence]): The words with senses.
+    occurrences (List[LabeledWord]): The words with senses.
     source (str): What its document is a part of, "senseval2".
     """
 
     tokens: list[str]
-    occurrences: list[Occurrence]
+    occurrences: list[LabeledWord]
     source: str
 
 
@@ -120,7 +120,7 @@ def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> S
         start = len(tokens)
         tokens.extend(parts)
         if keys and parts:
-            occurrences.append(Occurrence(start, len(tokens), word_of(keys[0]), tuple(keys)))
+            occurrences.append(LabeledWord(start, len(tokens), word_of(keys[0]), tuple(keys)))
     return Sentence(tokens, occurrences, source)
 
 

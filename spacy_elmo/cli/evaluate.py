@@ -47,7 +47,7 @@ def evaluate_cli(
     import_code(code)
     setup_gpu(gpu_id, silent=True)
     nlp = load_pipeline(pipeline)
-    scores = nlp.evaluate(read_examples(nlp, data, reader))
+    scores = nlp.evaluate(read_gold_examples(nlp, data, reader))
     rows = [(name, f"{100 * scores[name]:.2f}") for name in main_scores(nlp, scores)]
     if not rows:
         raise ValueError(f"{data} has no annotation that {', '.join(nlp.pipe_names)} could score")
@@ -66,7 +66,7 @@ def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
     return weighted or others
 
 
-def read_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
+def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
     """Read examples as the pipeline's own config says: with the reader of its dev data and its
     settings. Of spaCy's reader `gold_preproc` alone counts, as in `spacy evaluate`.
 

@@ -44,11 +44,11 @@ def init_pretraining_cli(
     --budget "2 cores, 60 minutes"
     """
     from ..pretraining.run import is_this_machine, measure_speed
-    from ..text.reading import check_format
+    from ..text.reading import check_text_format
     from ..text.size import estimate_tokens
 
     check_new(output, force=force)
-    check_format(format, lang)
+    check_text_format(format, lang)
     parsed = parse_budget(budget)
     n_tokens = estimate_tokens(corpus, format=format)
     if not n_tokens or not estimate_tokens(dev, format=format):

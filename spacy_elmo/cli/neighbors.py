@@ -11,7 +11,7 @@ import typer
 from ..files.terminal import msg, one_line
 from .errors import check_new
 from .options import AS_JSON, FORCE, FORMAT, HTML, LANG, MODEL, SENTENCE, TOKEN
-from .output import Fit, print_table, shortened
+from .output import Fit, cut_text, print_table
 
 MAX_WORD = 20  # characters of a token
 
@@ -78,7 +78,7 @@ def neighbors_cli(
     rows: list[tuple[str, str, Fit]] = [("", "", partial(marked, tokens, position))]
     for one in found:
         fit = partial(marked, one.sentence, one.position)
-        rows.append((f"{one.similarity:.3f}", shortened(one_line(one.word), MAX_WORD), fit))
+        rows.append((f"{one.similarity:.3f}", cut_text(one_line(one.word), MAX_WORD), fit))
     print_table(rows, ("cosine", "token", "sentence"), ("r", "l", "l"))
 
 
@@ -98,4 +98,4 @@ def marked(tokens: Sequence[str], position: int, width: int) -> str:
         if len(wider) > width or wider == shown:
             break
         shown = wider
-    return shown or shortened(f"[{tokens[position]}]", width)
+    return shown or cut_text(f"[{tokens[position]}]", width)

@@ -13,7 +13,7 @@ from ..files import atomic_write
 from ..files.terminal import msg, one_line
 
 if TYPE_CHECKING:
-    from ..analysis.probes import Report
+    from ..analysis.probes import ProbeReport
 
 SPACING = 3
 MIN_ROOM = 20  # The last column has at least this width, even if the table is then too wide.
@@ -47,14 +47,14 @@ def print_table(
     msg.table(fitted, header=header, divider=True, aligns=aligns, max_col=max(room, *widths, 1))
 
 
-def shortened(text: str, width: int) -> str:
+def cut_text(text: str, width: int) -> str:
     """Cut a text to a number of characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def put_report(
-    report: "Report",
-    show: Callable[["Report"], None],
+    report: "ProbeReport",
+    show: Callable[["ProbeReport"], None],
     *,
     json: Optional[Path],
     html: Optional[Path],
@@ -64,7 +64,7 @@ def put_report(
 ) -> None:
     """Print a report, and write its files.
 
-    report (Report): The report.
+    report (ProbeReport): The report.
     show (Callable): Prints it as a table.
     json (Optional[Path]): JSON file to write; "-" prints it in place of the table.
     html (Optional[Path]): Page to write.

@@ -11,7 +11,7 @@ from .options import FORCE, HTML, JSON_FILE, LAYERS, MODEL
 from .output import print_table, put_report
 
 if TYPE_CHECKING:
-    from ..analysis.probes import Report
+    from ..analysis.probes import ProbeReport
 
 COLUMNS = {"accuracy": "accuracy", "macro_f": "macro F1", "word_accuracy": "mean of words"}
 
@@ -68,7 +68,7 @@ def probe_cli(
     )
 
 
-def _print(report: "Report") -> None:
+def _print(report: "ProbeReport") -> None:
     scores = list(report.rows[0].scores)
     table = [
         (

@@ -11,7 +11,7 @@ from .options import FORCE, HTML, JSON_FILE, LAYERS, MODEL
 from .output import put_report
 
 if TYPE_CHECKING:
-    from ..analysis.probes import Report
+    from ..analysis.probes import ProbeReport
 
 
 def wsd_cli(
@@ -60,7 +60,7 @@ def wsd_cli(
     )
 
 
-def _print(report: "Report") -> None:
+def _print(report: "ProbeReport") -> None:
     """A row a test set: of these there are more than fit side by side."""
     header = ("F1", *(row.input or row.method.removesuffix(" sense") for row in report.rows))
     names = report.rows[0].scores

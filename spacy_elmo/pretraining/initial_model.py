@@ -161,5 +161,5 @@ def product_dtype(precision: str, device: torch.device) -> Optional[torch.dtype]
     device (torch.device): Where the model is trained.
     RETURNS (Optional[torch.dtype]): The type; None for the weights' own.
     """
-    wanted = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
-    return torch.bfloat16 if wanted else None
+    enabled = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
+    return torch.bfloat16 if enabled else None

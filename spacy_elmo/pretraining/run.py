@@ -17,7 +17,7 @@ from ..files.terminal import msg
 from ..files.unfinished import delete
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text, read_corpus
-from ..text.prepare import is_foreign, is_prepared, manifest_of, open_corpus, prepare
+from ..text.prepare import is_foreign_corpus, is_prepared, manifest_of, open_corpus, prepare
 from ..text.reading import Inputs, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
@@ -127,7 +127,7 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
     found = _earlier_run(output)
     if overwrite:
         corpus = output / "corpus"
-        if corpus.exists() and is_foreign(corpus):
+        if corpus.exists() and is_foreign_corpus(corpus):
             raise ValueError(f"{corpus} is no prepared corpus: give another output folder")
         for path in [*found, corpus]:
             delete(path)

@@ -31,7 +31,7 @@ NOISE = 1 << 20
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """How far a run has come. Everything that is not in it, the model, the
     optimisers and the LSTM state, follows from the seed and the step.
 
@@ -115,7 +115,7 @@ class Trainer:
         is_common = self.processes.agree(int(self.product_dtype is not None))
         common_dtype = self.product_dtype if is_common else None
         self.optimizers = Optimizers(self.settings, self.model, common_dtype)
-        self.progress = Progress()
+        self.progress = RunProgress()
         self.norm_sum = torch.zeros((), device=self.processes.device)
         self.stopped = False
 
@@ -302,7 +302,7 @@ class Trainer:
             states[name][:, :, self._rows].to(self.processes.device) for name in ("hidden", "cell")
         )
         self.state = BiLMState(hidden, cell)
-        self.progress = Progress(**states["progress"])
+        self.progress = RunProgress(**states["progress"])
         unknown = torch.tensor(math.nan if self.progress.losses else 0.0)  # of early versions
         self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
         self.softmax_warmup = states["softmax_warmup"]
@@ -366,8 +366,8 @@ class Trainer:
         rows = len(self.state)
         return slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
 
-    def _without_exchange(self, wanted: bool) -> AbstractContextManager[Any]:
-        if wanted and isinstance(self.contexts, DistributedDataParallel):
+    def _without_exchange(self, enabled: bool) -> AbstractContextManager[Any]:
+        if enabled and isinstance(self.contexts, DistributedDataParallel):
             return self.contexts.no_sync()
         return nullcontext()
 

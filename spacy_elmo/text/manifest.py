@@ -78,7 +78,7 @@ def stamp(file: Path) -> dict[str, Any]:
     return {"path": str(file), "size": stat.st_size, "modified": stat.st_mtime_ns}
 
 
-def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def describe_corpus_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the size and the checksum of each file of a corpus, by name."""
     return {
         name: {"size": (folder / name).stat().st_size, "sha256": checksum(folder / name)}

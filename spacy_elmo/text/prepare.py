@@ -28,7 +28,7 @@ from .manifest import (
     MANIFEST,
     TOKENS,
     check_files,
-    describe_files,
+    describe_corpus_files,
     differences,
     fetch_files,
     read_manifest,
@@ -37,7 +37,7 @@ from .manifest import (
 )
 from .merge import ARRAYS, merge_parts, read_arrays
 from .parts import MAX_NAMED, Reading, Summary, make_part
-from .reading import NOT_UTF8, Inputs, check_format, find_files, is_jsonl
+from .reading import NOT_UTF8, Inputs, check_text_format, find_files, is_jsonl
 from .workers import map_in_order, n_processes, parse_worker
 
 CHUNK_SIZE = 1 << 22  # bytes of text that a process works on at a time
@@ -88,7 +88,7 @@ def prepare(
         sentence, or the folder holds something else.
     RAISES (OSError): The disk is full, or another process writes to the folder.
     """
-    check_format(format, lang)
+    check_text_format(format, lang)
     settings = {
         "format": format,
         "lang": lang,
@@ -132,7 +132,7 @@ def is_prepared(folder: Union[str, Path]) -> bool:
     return (user_path(folder) / MANIFEST).is_file()
 
 
-def is_foreign(folder: Path) -> bool:
+def is_foreign_corpus(folder: Path) -> bool:
     """RETURNS (bool): Whether something is no folder, or holds something that `prepare` does not
     write."""
     if not folder.is_dir():
@@ -288,7 +288,7 @@ class _Run:
                 "types": len(corpus.types),
             },
             "skipped": self.skipped.describe(),
-            "files": describe_files(self.output, [*names, VOCABULARY_FILE]),
+            "files": describe_corpus_files(self.output, [*names, VOCABULARY_FILE]),
         }
         write_manifest(self.output, manifest)
 

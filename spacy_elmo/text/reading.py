@@ -33,7 +33,7 @@ Refuse = Callable[[int, str], None]
 NumberedSentences = Iterator[tuple[int, list[str]]]
 
 
-def check_format(format: str, lang: Optional[str]) -> None:
+def check_text_format(format: str, lang: Optional[str]) -> None:
     """Check how text files are read.
 
     format (str): 'sentences' or 'text'.
@@ -112,7 +112,7 @@ def read_sentences(
     RAISES (ValueError): There is no such format, running text has no language, or a file cannot
         be read; the message names file and line.
     """
-    check_format(format, lang)
+    check_text_format(format, lang)
     splitter, is_text = splitter_of(lang), format == "text"
     for file in files:
         lines, callback = numbered_lines(file), partial(refuse, file)

@@ -66,7 +66,7 @@ def check_projection(method: str) -> None:
         raise ValueError(f"the projection must be 'pca' or 'tsne', got '{method}'")
 
 
-def align(places: Floats2d, others: Floats2d) -> Floats2d:
+def align_places(places: Floats2d, others: Floats2d) -> Floats2d:
     """Turn and mirror places so that they come as near to others as they can, in the
     least squares: orthogonal Procrustes (Schönemann 1966).
 

@@ -123,7 +123,7 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[str, Any]:
     """Make the part of a page that shows what probes found.
 
-    report (dict): A `Report`, as a dict.
+    report (dict): A `ProbeReport`, as a dict.
     score (Optional[str]): Which of its scores; None is the first.
     RETURNS (dict): The section, for `make_page`.
     """
@@ -158,7 +158,7 @@ def _bar(names: list[str], share: float, figure: str) -> dict[str, Any]:
     return {"names": names, "share": min(1.0, max(0.0, share)), "figure": figure}
 
 
-def layer_names(n: int) -> list[str]:
+def label_layers(n: int) -> list[str]:
     """RETURNS (List[str]): What n layers are called."""
     return [f"layer {number}" for number in range(n)]
 
@@ -166,7 +166,7 @@ def layer_names(n: int) -> list[str]:
 def _names(pipe: Elmo) -> list[str]:
     mix = pipe.settings.mix
     name = mix if isinstance(mix, str) else f"layer {mix}" if isinstance(mix, int) else None
-    return [*layer_names(pipe.bilm.config.n_layers + 1), f"mix ({name})" if name else "mix"]
+    return [*label_layers(pipe.bilm.config.n_layers + 1), f"mix ({name})" if name else "mix"]
 
 
 def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:

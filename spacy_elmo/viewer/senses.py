@@ -10,7 +10,7 @@ from ..analysis.clusters import agreement, find_clusters, match_clusters, typica
 from ..analysis.occurrences import Drawn, Occurrence
 from ..analysis.sample import unit_vectors
 from .page import pack_fractions, pack_numbers
-from .projection import align, check_projection, nearest, project
+from .projection import align_places, check_projection, nearest, project
 
 N_NEIGHBORS = 10
 CONTEXT = 50  # tokens of a sentence that are shown on either side
@@ -80,7 +80,7 @@ def _views(
         places, variance = project(units, projection, seed=seed)
         numbers, silhouette = find_clusters(units, seed=seed)
         if below is not None:
-            places, numbers = align(places, below[0]), match_clusters(numbers, below[1])
+            places, numbers = align_places(places, below[0]), match_clusters(numbers, below[1])
         below = places, numbers
         n_groups = len(np.unique(numbers))
         row = [name, _figure(variance, ".1%"), str(n_groups), _figure(silhouette, ".3f")]
