@@ -1,4 +1,4 @@
-"""The nearest tokens in context to a token in a sentence (Peters et al. 2018, table 4)."""
+"""Nearest tokens in context to a token in a sentence (Peters et al. 2018, table 4)."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
@@ -27,7 +27,7 @@ class Neighbor(NamedTuple):
 
     @property
     def word(self) -> str:
-        """RETURNS (str): The token."""
+        """Return the token."""
         return self.sentence[self.position]
 
 
@@ -86,7 +86,7 @@ def _best(
     n: int,
     itself: tuple[tuple[str, ...], int],
 ) -> list[Neighbor]:
-    """The best of those that are known and the tokens of a Doc."""
+    """Return the best of the known neighbors and the tokens of a Doc."""
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable"):
@@ -99,7 +99,7 @@ def _best(
 
 
 def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
-    """A token's sentence, and its position there."""
+    """Return a token's sentence, and its position there."""
     whole = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
     return tuple(token.text for token in whole), i - whole.start
 

@@ -1,4 +1,4 @@
-"""Probes: what is predicted from each layer, and without any: labels, and senses of words."""
+"""Probes: labels and word senses, predicted from each layer, and without layers."""
 
 import time
 import warnings
@@ -39,7 +39,7 @@ MAX_ITERATIONS = 1000  # 50,000 vectors of width 256 with 50 labels took 250 to 
 
 @dataclass(frozen=True)
 class Row:
-    """One predictor and its scores.
+    """Row of a report: a predictor and its scores.
 
     method (str): How it predicts, "logistic regression".
     input (str): What it reads, "layer 1"; "" of a baseline.
@@ -195,9 +195,10 @@ def probe_senses(
 def nearest_senses(
     known: Floats2d, senses: Sequence[str], asked: Floats2d, *, k: int = 1
 ) -> list[str]:
-    """The sense that most of the k nearest neighbors by cosine have. All that are
-    as near as the k-th vote too; the more frequent sense wins a draw. So equal vectors,
-    as a word's layer 0 is, fall back to the most frequent sense.
+    """Return the sense of most of the k nearest neighbors by cosine.
+
+    Neighbors that are as near as the k-th one vote, too, and the more frequent sense wins a draw.
+    So equal vectors, such as layer 0 of a word, give the most frequent sense.
 
     known (Floats2d): *Shape:* `(n_known, width)`
     senses (List[str]): Their senses.
@@ -237,7 +238,7 @@ def _by_word(
 
 
 def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
-    """RETURNS (Dict[str, List[int]]): Where each word stands."""
+    """Return the positions of each word."""
     places: dict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
         places[word].append(i)
@@ -245,7 +246,7 @@ def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
 
 
 def most_frequent(labels: Sequence[str]) -> str:
-    """RETURNS (str): The most frequent label; of several the first by name."""
+    """Return the most frequent label, or the first one by name if there are several."""
     counts = Counter(labels)
     return min(counts, key=lambda label: (-counts[label], label))
 

@@ -1,4 +1,4 @@
-"""Vectors and labels of a corpus, as many as fit."""
+"""Samples for probes: labeled tokens, spans or Docs of a corpus, and their layers."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ TASKS = "tag, pos, dep, ent, cats, spans:NAME or senses:NAME"
 
 
 class LabeledItem(NamedTuple):
-    """Something with a label.
+    """Token, span or Doc with a label.
 
     start (int): Its first token.
     end (int): The token after its last one.
@@ -37,7 +37,7 @@ class LabeledItem(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a probe predicts.
+    """Task of a probe.
 
     name (str): As on the command line, "tag" or "senses:NAME".
     unit (str): What is labelled: "token", "span" or "Doc".
@@ -50,7 +50,7 @@ class Task(NamedTuple):
 
     @property
     def is_senses(self) -> bool:
-        """RETURNS (bool): Whether each word has labels of its own."""
+        """Return whether each word has its own set of labels."""
         return self.name.startswith("senses:")
 
 
@@ -73,7 +73,7 @@ def parse_task(name: str) -> Task:
 
 
 def _entity(token: Token) -> str:
-    """IOB and type; "" where it is not known whether there is an entity."""
+    """Return IOB and type; "" if entities are not annotated."""
     iob: str = token.ent_iob_
     return f"{iob}-{token.ent_type_}" if iob in ("B", "I") else iob
 
@@ -166,13 +166,12 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
 
 
 def input_names(n_layers: int) -> list[str]:
-    """RETURNS (List[str]): What a probe reads by default: each of the
-    `n_layers + 1` layers and their average."""
+    """Return the default inputs of a probe: each layer, with the token layer, and the average."""
     return [*map(str, range(n_layers + 1)), "average"]
 
 
 def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]:
-    """Check what a probe is to read.
+    """Check the inputs of a probe.
 
     names (Optional[List[str]]): Layer numbers, "average" or "concat"; None for `input_names`.
     n_layers (int): LSTM layers of the language model.
@@ -195,7 +194,7 @@ def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]
 
 
 def select_input(layers: Floats3d, name: str) -> Floats2d:
-    """What a probe reads.
+    """Select the input of a probe.
 
     layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`
     name (str): Number of a layer, "average", or "concat" for all side by side.
@@ -221,12 +220,12 @@ def unit_vectors(vectors: Floats2d, dtype: str = "float64") -> Floats2d:
 
 
 def describe_input(name: str) -> str:
-    """RETURNS (str): What a probe reads, in words: "layer 1"."""
+    """Return the input of a probe in words, such as "layer 1"."""
     return f"layer {name}" if name.isdecimal() else name
 
 
 def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list[int]:
-    """How many items to take from each Doc."""
+    """Choose the number of items to take from each Doc."""
     counts: list[int] = []
     groups: set[str] = set()
     for doc in read_annotated_docs(path, vocab):

@@ -1,4 +1,8 @@
-"""Running text whose words are labeled with their senses in WordNet."""
+"""Text with WordNet senses of its words, and the first senses of WordNet's database.
+
+The database has the files of wndb(5WN), as Princeton, NLTK and Debian's package wordnet-base
+distribute them. NLTK's own reader does not open the last one, which lacks the file `lexnames`.
+"""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +31,7 @@ SIMILAR = "&"
 
 
 class LabeledWord(NamedTuple):
-    """A word with its senses.
+    """Word with its senses.
 
     start (int): Its first token.
     end (int): The token after its last one.
@@ -42,11 +46,11 @@ class LabeledWord(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence.
+    """Sentence with labeled words.
 
     tokens (List[str]): Its tokens; "New_York" is two.
     occurrences (List[LabeledWord]): The words with senses.
-    source (str): What its document is a part of, "senseval2".
+    source (str): The part of the corpus, such as "senseval2".
     """
 
     tokens: list[str]
@@ -125,8 +129,10 @@ def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> S
 
 
 def word_of(sense: str) -> str:
-    """RETURNS (str): Lemma and part of speech of a sense key: of "bank%1:17:01::" "bank%n"
-    RAISES (ValueError): It is no sense key."""
+    """Return lemma and part of speech of a sense key: "bank%n" of "bank%1:17:01::".
+
+    RAISES (ValueError): It is no sense key.
+    """
     lemma, percent, rest = sense.rpartition("%")
     number = rest.partition(":")[0]
     if not percent or number not in ("1", "2", "3", "4", "5"):
@@ -135,7 +141,7 @@ def word_of(sense: str) -> str:
 
 
 class FirstSenses:
-    """The first sense of each word, which WordNet takes for the most frequent.
+    """First senses of words, which are the most frequent ones according to WordNet.
 
     folder (Path): index.noun, data.noun and the same of the other parts of speech.
     RAISES (ValueError): One of them is missing.
@@ -159,7 +165,7 @@ class FirstSenses:
                     self._offsets[f"{fields[0]}%{pos}"] = int(fields[-int(fields[2])])
 
     def find(self, word: str) -> Optional[str]:
-        """RETURNS (Optional[str]): The sense key of a word, "bank%n"; None of an unknown one."""
+        """Return the sense key of a word such as "bank%n"; None if the word is unknown."""
         if word not in self._offsets:
             return None
         lemma, _, pos = word.rpartition("%")
@@ -175,14 +181,14 @@ class FirstSenses:
         return f"{lemma}%{number}:{synset[1]}:{ids[lemma]:02d}:{head}"
 
     def _synset(self, pos: str, offset: int) -> list[str]:
-        """RETURNS (List[str]): Offset, lexicographer's file, type, number of words, each word
-        and its id, number of pointers, and of each pointer symbol, offset and two more."""
+        """Return the fields of a synset: offset, lexicographer's file, type, number of words, each
+        word and its id, number of pointers, and the four fields of each pointer."""
         data = self._data[pos]
         return data[offset : data.index(b"|", offset)].decode("utf8").split()
 
 
 def _words(synset: list[str]) -> list[tuple[str, int]]:
-    """Words without the place that adjectives are marked with, "(a)", and their ids."""
+    """Return the words and their ids, without the mark of adjectives, "(a)"."""
     end = 4 + 2 * int(synset[3], 16)
     return [
         (word.partition("(")[0].lower(), int(number, 16))

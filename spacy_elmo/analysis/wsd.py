@@ -105,7 +105,7 @@ def _vectors(
 
 
 def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
-    """The mean of the vectors of each sense. *Shape:* `(L + 1, width)`"""
+    """Return the mean vector of each sense. *Shape:* `(L + 1, width)`"""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
     for occurrence, vector in _vectors(nlp, sentences):
@@ -138,7 +138,7 @@ def _nearest_senses(
 
 
 def _scores(answers: Answers, wanted: Sequence[tuple[str, LabeledWord]]) -> dict[str, float]:
-    """F1 by source, and of all: 2PR / (P + R), with P = right / answered and
+    """Return F1 by source, and over all: 2PR / (P + R), with P = right / answered and
     R = right / n, is 2 right / (answered + n)."""
     right: Counter[str] = Counter()
     both: Counter[str] = Counter()

@@ -57,8 +57,8 @@ def evaluate_cli(
 
 
 def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
-    """RETURNS (List[str]): The scores that have a weight in the pipeline's config; if none of
-    these is there, all that are numbers, but for those of the tokens."""
+    """Return the names of the scores to show: those with a weight in the pipeline's config; if
+    there are none, all numbers except token scores and speed."""
     numbers = [name for name, score in scores.items() if isinstance(score, float)]
     weights = nlp.config["training"]["score_weights"]
     weighted = [name for name, weight in weights.items() if weight is not None and name in numbers]
@@ -67,8 +67,8 @@ def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
 
 
 def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
-    """Read examples as the pipeline's own config says: with the reader of its dev data and its
-    settings. Of spaCy's reader `gold_preproc` alone counts, as in `spacy evaluate`.
+    """Read examples with the reader of the dev data and its settings, from the pipeline's config.
+    Of the settings of spaCy's reader only `gold_preproc` counts, as in `spacy evaluate`.
 
     nlp (Language): The pipeline.
     data (Path): The file.
@@ -98,7 +98,7 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
 
 
 def _block_of_dev(nlp: Language) -> dict[str, Any]:
-    """The reader of the dev data; spaCy's where all data have one reader, which is no file's."""
+    """Return the config block of the dev data's reader; spaCy's reader if there is no block."""
     config = nlp.config.interpolate()
     try:
         return dict(dot_to_object(config, config["training"]["dev_corpus"]))

@@ -11,7 +11,7 @@ from ..files.terminal import echo, one_line
 from .options import AS_JSON, FORMAT, LANG
 from .output import terminal_width
 
-# First, and what in a config needs it.
+# These come first. The texts name the settings that need them.
 NEEDED = {
     "width": "a listener's `width`: 2 * projection_dim",
     "layers": "a mix's `n_layers`: the LSTM layers and the token layer",
@@ -72,7 +72,7 @@ def _audit(
 def _rows(
     content: dict[str, Any], first: list[str], indent: int = 0
 ) -> Iterator[tuple[str, Optional[str]]]:
-    """A row an entry; those of inner objects below the name of theirs, which has no value."""
+    """Yield a row for each entry. Entries of inner objects follow the name of their object."""
     ordered = {name: content[name] for name in [*first, *content]}
     if "files" in ordered:
         ordered["files"] = {
@@ -87,7 +87,7 @@ def _rows(
 
 
 def _lines(key: str, value: str, column: int, width: int) -> list[str]:
-    """A row in so many columns; what is not to be broken, a checksum, below its name."""
+    """Wrap a row. A value with a word that does not fit, such as a checksum, goes below."""
     below = " " * (len(key) - len(key.lstrip()) + INDENT)
     first, others = key.ljust(column), " " * column
     if max(map(len, value.split()), default=0) > width - column:

@@ -142,8 +142,8 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 
 
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
-    """Put a tok2vec in the place of a component's, if it has one. spaCy's quick text
-    classification has none, its default has."""
+    """Replace the tok2vec of a component, if it has one. spaCy's fast text classifier has none,
+    its default one has."""
     models = (component.get("model", {}), default.get("model", {}))
     model = next((model for model in models if "tok2vec" in model), None)
     if model is not None:
@@ -152,8 +152,8 @@ def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str
 
 
 def _elmo(weights: str) -> dict[str, Any]:
-    """The pipe, with the sizes of the weights. Nothing is downloaded for them: default sizes
-    give way to those of the weights in training."""
+    """Return the config of the pipe, with the sizes of the weights. Nothing is downloaded: if the
+    weights are not here, training replaces the default sizes."""
     from .. import pretrained
     from ..weights import find_named
 
@@ -164,7 +164,7 @@ def _elmo(weights: str) -> dict[str, Any]:
 
 
 def _beside_elmo(component: dict[str, Any]) -> dict[str, Any]:
-    """The model of spaCy's component `tok2vec`, which reads `[x ; ELMo]` in place of x."""
+    """Return the model of spaCy's component `tok2vec`, changed to read `[x ; ELMo]`, not x."""
     model = component["model"]
     width = model["encode"]["width"]
     mix = {"@architectures": "spacy-elmo.ScalarMix.v1", "layer_norm": True, "l2": 0.001}

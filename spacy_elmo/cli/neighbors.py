@@ -83,7 +83,7 @@ def neighbors_cli(
 
 
 def marked(tokens: Sequence[str], position: int, width: int) -> str:
-    """RETURNS (str): The token in brackets, in as much of what stands around it as fits."""
+    """Return the token in brackets, with as much context as fits."""
     tokens, shown = [one_line(token) for token in tokens], ""
     for context in range(len(tokens) + 1):
         start, end = max(0, position - context), position + context + 1

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..language_model.model import LanguageModel
     from ..language_model.perplexity import Perplexity
 
-Evaluations = dict[str, tuple["Perplexity", int]]  # by file: the figures, the number of words
+# The figures and the number of words of each file.
+Evaluations = dict[str, tuple["Perplexity", int]]
 
 
 def perplexity_cli(
@@ -96,7 +97,7 @@ def _evaluate(
 
 
 def _total(evaluations: Evaluations) -> "Perplexity":
-    """The figures over all predictions of all files."""
+    """Combine the figures of all files."""
     from ..language_model.perplexity import Perplexity
 
     n_tokens = sum(one.n_tokens for one, _ in evaluations.values())

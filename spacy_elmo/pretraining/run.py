@@ -1,4 +1,4 @@
-"""A pretraining from text files to a model on disk."""
+"""Pretraining, from text files to a model on disk."""
 
 import ctypes
 import os
@@ -38,13 +38,13 @@ _MOST = 2**31 - 1
 def pretrain(
     config: PretrainingConfig, output: Path, *, resume: bool = False, overwrite: bool = False
 ) -> bool:
-    """Run a pretraining, or go on with one.
+    """Run a pretraining, or resume one.
 
     config (PretrainingConfig): The settings.
     output (Path): Folder for models, checkpoints, metrics and the prepared text.
-    resume (bool): Go on from the last checkpoint, if there is one.
+    resume (bool): Resume from the last checkpoint, if there is one.
     overwrite (bool): Delete what an earlier run wrote.
-    RETURNS (bool): Whether it came to its end; False if it was stopped.
+    RETURNS (bool): True if the run reached its end, False if it was stopped.
     RAISES (ValueError): The text cannot be read, there is another run in the
         folder, or it cannot be resumed with these settings.
     RAISES (OSError): The last checkpoint or model cannot be written.
@@ -100,9 +100,7 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
 
 
 def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) -> Optional[str]:
-    """Warn if another model stands where the run went on from one.
-
-    RETURNS (Optional[str]): The checksum of the one that the run went on from."""
+    """Warn if the initial model has changed, and return the checksum of the one that was used."""
     if None not in (now, then) and now != then:
         msg.warn(
             f"{name} is another model than the one that this run went on from; the run goes on "
@@ -112,8 +110,8 @@ def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) ->
 
 
 def _is_restarted(processes: Processes) -> bool:
-    """Whether `torchrun` has started the processes again after one of them failed: only on that
-    machine does it count so."""
+    """Return whether `torchrun` has restarted the processes after a failure. Only the machine with
+    the failure counts restarts."""
     return sum(processes.sum([float(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))])) > 0
 
 
@@ -140,8 +138,10 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
 
 
 def _earlier_run(output: Path) -> list[Path]:
-    """RETURNS (List[Path]): What an earlier run has written, but for the corpus.
-    RAISES (ValueError): Something else has the name of what a run writes."""
+    """Return the files and folders of an earlier run, except the corpus.
+
+    RAISES (ValueError): Something else has the name of one of them.
+    """
     models = [path for path in (output / "model-best", output / "model-last") if path.exists()]
     for model in models:
         if not model.is_dir() or PipelineFolder.is_foreign(model):
@@ -157,8 +157,8 @@ def _earlier_run(output: Path) -> list[Path]:
 
 
 def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:
-    """Training text from disk, prepared by the first process, or from a URL; held-out text in
-    memory, if it is not prepared."""
+    """Open the training text, which the first process prepares if necessary, and the held-out text,
+    which is read into memory if it is not prepared."""
     settings = config.corpus
     folder = _prepared(settings.train)
     if folder is None:
@@ -179,7 +179,7 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
 
 
 def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
-    """The folder, if it is one that `prepare` wrote, or its URL: text is read from disk alone."""
+    """Return the folder of a prepared corpus, or its URL; None if the inputs are text."""
     if not isinstance(inputs, (str, Path)):
         return None
     if is_url(inputs):

@@ -1,4 +1,4 @@
-"""The training loop."""
+"""Training loop."""
 
 import math
 import time
@@ -32,8 +32,7 @@ NOISE = 1 << 20
 
 @dataclass
 class RunProgress:
-    """How far a run has come. Everything that is not in it, the model, the
-    optimisers and the LSTM state, follows from the seed and the step.
+    """Progress of a run. All else in a checkpoint is the model, the optimizers and the LSTM state.
 
     step (int): Steps done.
     tokens (int): Items read, in one direction, by all processes.
@@ -62,12 +61,12 @@ class RunProgress:
 
     @property
     def tokens_per_second(self) -> float:
-        """RETURNS (float): Mean speed of the training steps."""
+        """Return the mean speed of the training steps."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
 
 class Trainer:
-    """Trains a language model on a corpus.
+    """Trainer of a language model.
 
     config (PretrainingConfig): The settings.
     train (Corpus): The text to train on.
@@ -121,7 +120,7 @@ class Trainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """RETURNS (Dict[str, float]): Part of the run that is over, by each limit."""
+        """Return the finished part of the run, by each limit."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
@@ -133,17 +132,17 @@ class Trainer:
 
     @property
     def fraction_done(self) -> float:
-        """RETURNS (float): Part of the run that is over, by the nearest limit, 0 to 1."""
+        """Return the finished part of the run by the nearest limit, 0 to 1."""
         return min(1.0, max(self.limits.values(), default=0.0))
 
     @property
     def is_softmax_alone(self) -> bool:
-        """RETURNS (bool): Whether the biLM is still that which the run went on from."""
+        """Return whether only the softmax has been trained so far."""
         return bool(self.softmax_warmup) and self.progress.step <= self.softmax_warmup
 
     @property
     def is_over(self) -> bool:
-        """RETURNS (bool): Whether a limit is reached, or patience has run out."""
+        """Return whether a limit is reached, or patience has run out."""
         patience = self.settings.patience
         return self.fraction_done >= 1.0 or bool(patience and self.progress.worse >= patience)
 
@@ -179,7 +178,7 @@ class Trainer:
                     return
 
     def step(self) -> float:
-        """One update.
+        """Make one update.
 
         RETURNS (float): The loss, in nats.
         RAISES (FloatingPointError): The loss is not finite.
@@ -217,15 +216,16 @@ class Trainer:
 
     @property
     def learn_rate(self) -> float:
-        """RETURNS (float): That of the next step."""
+        """Return the learning rate of the next step."""
         fraction, warmup = self.fraction_done, self.softmax_warmup
         factor = learn_rate_factor(self.settings, self.progress.step, fraction, warmup)
         return self.settings.learn_rate * factor
 
     def evaluate(self) -> tuple[Perplexity, bool]:
-        """RETURNS (Tuple[Perplexity, bool]): The held-out figures, and whether
-        they are the best so far.
-        RAISES (FloatingPointError): The perplexity or a weight is not finite."""
+        """Return the held-out figures, and whether they are the best so far.
+
+        RAISES (FloatingPointError): The perplexity or a weight is not finite.
+        """
         figures = self._perplexity()
         progress = self.progress
         if not math.isfinite(figures.mean):
@@ -244,7 +244,7 @@ class Trainer:
         return figures, is_best
 
     def report(self, figures: Perplexity) -> dict[str, Any]:
-        """RETURNS (dict): One line of `metrics.jsonl`."""
+        """Return one line of `metrics.jsonl`."""
         progress = self.progress
         return {
             "step": progress.step,
@@ -260,7 +260,7 @@ class Trainer:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a checkpoint must hold; every process must ask for it at once.
+        """Return the states for a checkpoint. Every process must call this at the same time.
 
         RETURNS (dict): Tensors, numbers, strings, lists and dicts of them.
         RAISES (FloatingPointError): A weight is not finite.
@@ -282,10 +282,10 @@ class Trainer:
         }
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Go on from where another trainer of the same settings and text was, on
-        any number of processes.
+        """Resume from another trainer with the same settings and text, which may have had another
+        number of processes.
 
-        states (dict): What its `state_dict` gave.
+        states (dict): The states of its `state_dict`.
         RAISES (ValueError): The streams of the text are others: it is too short for
             this number of processes, or of parts of a batch.
         """
@@ -338,7 +338,7 @@ class Trainer:
     def _candidates(
         self, window: Window, step: int
     ) -> tuple[Optional[Candidates], Optional[SoftmaxRows]]:
-        """The same for all processes: those of the whole batch."""
+        """Return candidates and rows for the whole batch, the same ones in all processes."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None, None
@@ -350,11 +350,11 @@ class Trainer:
         return candidates, softmax.rows(targets, candidates)
 
     def _targets(self, window: Window) -> np.ndarray:
-        """Of the directions that there are."""
+        """Return the targets of the model's directions."""
         return window.targets[: self.model.bilm.config.n_directions]
 
     def _reset(self, step: int) -> BiLMState:
-        """The carried state, some rows of it back to zeros."""
+        """Return the carried state, with some rows reset to zeros."""
         share = np.random.default_rng(self._seed(step, 0)).random(self.batches.batch_size)
         kept = share[self._rows] >= self.settings.state_reset
         mask = self._to_device(kept).to(self.state.hidden).unsqueeze(1)
@@ -362,7 +362,7 @@ class Trainer:
 
     @property
     def _rows(self) -> slice:
-        """This process's rows of the whole state."""
+        """Return this process's rows of the whole state."""
         rows = len(self.state)
         return slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
 
@@ -373,7 +373,7 @@ class Trainer:
 
     @property
     def _is_before_due(self) -> bool:
-        """Once the softmax fits the biLM that the run goes on from."""
+        """Return whether to evaluate the initial model now: when its softmax is trained."""
         is_wanted = bool(self.config.pretraining.init) and self.progress.before is None
         return is_wanted and self.progress.step == self.softmax_warmup
 

@@ -1,4 +1,4 @@
-"""Sentences as token ids."""
+"""Corpus: sentences as token ids."""
 
 import hashlib
 from array import array
@@ -26,7 +26,7 @@ class Corpus:
         words of the text, too. *Shape:* `(n,)`, int32
     starts (numpy.ndarray): Where each sentence starts in it. *Shape:* `(n_sentences,)`, int64
     documents (numpy.ndarray): The first sentence of each document, int64.
-    type_counts (Optional[numpy.ndarray]): How often each type occurs, where it is known.
+    type_counts (Optional[numpy.ndarray]): The count of each type, if it is known.
     """
 
     types: Sequence[str]
@@ -37,11 +37,11 @@ class Corpus:
 
     @property
     def n_words(self) -> int:
-        """RETURNS (int): Tokens, sentence marks not counted."""
+        """Return the number of tokens, without sentence marks."""
         return len(self.tokens) - len(self.starts)
 
     def counts(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): How often each type occurs."""
+        """Return the count of each type."""
         if self.type_counts is not None:
             return self.type_counts
         counts = np.zeros(len(self.types), "int64")
@@ -50,7 +50,7 @@ class Corpus:
         return counts
 
     def checksum(self) -> str:
-        """RETURNS (str): SHA-256 of types and tokens, in hexadecimal."""
+        """Return the SHA-256 of types and tokens, in hexadecimal."""
         digest = hashlib.sha256()
         for token in self.types:
             digest.update(token.encode("utf8", "surrogatepass") + b"\n")

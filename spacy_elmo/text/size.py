@@ -1,4 +1,4 @@
-"""About how much text there is, without reading it all."""
+"""Numbers of tokens: an estimate from parts of files, and tokens that a model cuts."""
 
 import codecs
 import zlib
@@ -48,8 +48,8 @@ def audit_tokens(
     format: str = "sentences",
     lang: Optional[str] = None,
 ) -> dict[str, Any]:
-    """Count the tokens of a text that are longer than a model reads: two tokens that begin
-    alike are one to it.
+    """Count the tokens of a text that are too long for a model: it does not tell apart two tokens
+    that differ only after that length.
 
     sizes (BiLMConfig): Of the model: bytes or code points, and how many.
     inputs (Sequence[str]): Files, folders or globs of text.
@@ -84,7 +84,7 @@ def audit_tokens(
 
 
 def _estimate(files: Sequence[Path], is_text: bool) -> float:
-    """The tokens of files of one kind: they have about as many a byte on disk."""
+    """Estimate the tokens of files of one kind, which have about equally many per byte."""
     chosen = files[:: -(-len(files) // MAX_FILES)]
     found = [_sample(file, is_text) for file in chosen]
     tokens, n_bytes = (sum(values) for values in zip(*found))
@@ -92,7 +92,7 @@ def _estimate(files: Sequence[Path], is_text: bool) -> float:
 
 
 def _sample(file: Path, is_text: bool) -> tuple[float, int]:
-    """The tokens at the beginning of a file, and its bytes on disk."""
+    """Count the tokens at the beginning of a file, and its bytes on disk."""
     try:
         with file.open("rb") as stream:
             block = stream.read(SAMPLE)
@@ -107,7 +107,7 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
 
 
 def _unzipped(block: bytes) -> bytes:
-    """The text at the beginning of a gzip file, which may have several parts."""
+    """Unpack the beginning of a gzip file, which may have several parts."""
     content = b""
     while block and len(content) < LARGEST_RATIO * SAMPLE:
         part = zlib.decompressobj(wbits=31)
@@ -117,7 +117,7 @@ def _unzipped(block: bytes) -> bytes:
 
 
 def _tokens_of_json(line: bytes) -> float:
-    """The tokens of a line; none where it is cut off, or no record."""
+    """Count the tokens of a line; 0 if it is cut off, or no record."""
     try:
         record = srsly.json_loads(line.decode("utf8"))
         if isinstance(record.get("tokens"), list):

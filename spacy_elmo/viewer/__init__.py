@@ -95,7 +95,7 @@ def _senses(
 
 
 def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
-    """The layers of a Doc, as far as it has them, and its vectors."""
+    """Return the layers of a Doc, if it has them, and its vectors; and their names."""
     layers = doc._.elmo if doc.has_extension("elmo") else None
     mix = doc.tensor if len(doc) and np.ndim(doc.tensor) == 2 else None
     if layers is None:

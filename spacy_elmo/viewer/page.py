@@ -1,5 +1,5 @@
-"""One HTML file that needs nothing else. What comes from corpora is data: JSON that no HTML
-parser reads, from which the script makes text nodes."""
+"""Page: one HTML file that needs nothing else. Text of corpora is in JSON, which no HTML parser
+reads; the script makes text nodes of it."""
 
 import html
 import json
@@ -45,7 +45,7 @@ def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
     """Make a page.
 
     title (str): Its title.
-    sections (Sequence[dict]): What the other modules of this package make.
+    sections (Sequence[dict]): Sections, from the other modules of this package.
     about (str): A line below the title: model, text.
     RETURNS (str): HTML.
     """
@@ -62,12 +62,12 @@ def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
 def write_page(
     path: Path, title: str, sections: Sequence[dict[str, Any]], *, read: Iterable[object]
 ) -> None:
-    """Write a page; the file is whole, or as it was.
+    """Write a page. If that fails, the file is as it was.
 
-    path (Path): The file; its folder is made if need be.
+    path (Path): The file; its folder is made if necessary.
     title (str): The page's title.
     sections (Sequence[dict]): As `make_page` takes them.
-    read (Iterable[object]): Names and paths that the page says it was made from.
+    read (Iterable[object]): Names and paths of the inputs, for a line below the title.
     """
     about = " · ".join(Path(str(name)).name for name in read)
     atomic_write(user_path(path), make_page(title, sections, about=about))
@@ -76,7 +76,7 @@ def write_page(
 def safe_json(data: Any) -> str:
     """Write JSON that can stand within `<script>`.
 
-    data (Any): What is to be written.
+    data (Any): The data.
     RETURNS (str): JSON without `<`, `>`, `&`, line separators and lone surrogates, which
         are escaped.
     """

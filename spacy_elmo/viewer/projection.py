@@ -1,4 +1,4 @@
-"""From vectors to places in a picture."""
+"""Projections of vectors to places in a picture."""
 
 from typing import Optional
 
@@ -61,7 +61,10 @@ def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d,
 
 
 def check_projection(method: str) -> None:
-    """RAISES (ValueError): There is no such projection."""
+    """Check the name of a projection.
+
+    RAISES (ValueError): There is no such projection.
+    """
     if method not in ("pca", "tsne"):
         raise ValueError(f"the projection must be 'pca' or 'tsne', got '{method}'")
 

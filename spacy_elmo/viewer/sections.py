@@ -159,7 +159,7 @@ def _bar(names: list[str], share: float, figure: str) -> dict[str, Any]:
 
 
 def label_layers(n: int) -> list[str]:
-    """RETURNS (List[str]): What n layers are called."""
+    """Return the labels of n layers."""
     return [f"layer {number}" for number in range(n)]
 
 
@@ -175,7 +175,7 @@ def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:
 
 
 def _parts(tokens: Sequence[str], position: int) -> dict[str, str]:
-    """What is shown of a sentence: what precedes, the token, and what follows."""
+    """Split a sentence for the page: the context before the token, the token, the context after."""
     start, end = max(0, position - CONTEXT), position + CONTEXT + 1
     return {
         "before": " ".join([*(["…"] if start else []), *tokens[start:position]]),
