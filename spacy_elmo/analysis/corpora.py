@@ -22,7 +22,7 @@ DOCS_AT_A_TIME = 128
 TOKENS_AT_A_TIME = 16_384
 
 
-def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
+def read_annotated_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     """Read annotated Docs.
 
     path (Path): A .spacy file, or a folder of them.
@@ -93,4 +93,4 @@ def _all_docs(
         if sentence:
             yield sentence_doc(vocab, sentence)
     for path in annotated:
-        yield from read_docs(path, Vocab())
+        yield from read_annotated_docs(path, Vocab())

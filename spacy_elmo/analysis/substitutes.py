@@ -1,4 +1,4 @@
-"""What a language model would put in a token's place."""
+"""Substitutes: the words that a language model expects in place of a token."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
@@ -66,7 +66,7 @@ def find_substitutes(
 
 
 def _contexts(model: LanguageModel, sentence: Sequence[str], position: int) -> Tensor:
-    """What predicts the token in each direction. *Shape:* `(n_directions, P)`"""
+    """Return the vectors that predict the token in each direction. *Shape:* `(n_directions, P)`"""
     corpus = read_corpus([list(sentence)])
     n_items = len(corpus.tokens)
     window = Streams(corpus).window(np.arange(n_items), [1] * n_items)

@@ -6,14 +6,13 @@ import typer
 
 from ..files.terminal import msg
 from .errors import CommandLineError, stopped
+from .options import FORMAT
 
 
 def corpus_cli(
     inputs: list[str] = typer.Argument(..., help="Text: files, folders or globs"),
     output: str = typer.Argument(..., help="Folder for the corpus"),
-    format: str = typer.Option(
-        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
-    ),
+    format: str = FORMAT,
     lang: Optional[str] = typer.Option(
         None, help="Language of spaCy's tokenizer; running text needs it"
     ),

@@ -6,7 +6,7 @@ import typer
 
 from ..files.terminal import msg
 from .errors import stopped
-from .tables import print_table
+from .output import print_table
 
 
 def download_cli(

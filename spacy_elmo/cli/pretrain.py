@@ -17,8 +17,10 @@ def pretrain_cli(
     ctx: typer.Context,
     config_path: Path = typer.Argument(..., help="Config file", exists=True, dir_okay=False),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for the models"),
-    resume: bool = typer.Option(False, "--resume", help="Go on from the last checkpoint, if any"),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Start anew, whatever is there"),
+    resume: bool = typer.Option(False, "--resume", help="Resume from the last checkpoint, if any"),
+    overwrite: bool = typer.Option(
+        False, "--overwrite", help="Delete an earlier run, and start again"
+    ),
     gpus: Optional[str] = typer.Option(
         None, help="Numbers of GPUs, such as 0,1,2,3: a process each, which train together"
     ),
@@ -27,7 +29,7 @@ def pretrain_cli(
     overridden: --training.max_minutes 30
 
     Writes model-best and model-last, spaCy pipelines with the pipe `elmo`, and
-    metrics.jsonl. Ctrl-C writes a checkpoint first; --resume goes on from it.
+    metrics.jsonl. Ctrl-C writes a checkpoint first; --resume resumes from it.
 
     Example: python -m spacy elmo pretrain pretrain.cfg --output models --paths.train corpus/
     --paths.dev dev.txt
@@ -55,7 +57,7 @@ def pretrain_cli(
 
 
 def _overrides(ctx: typer.Context) -> dict[str, Any]:
-    """The settings among the options: those with a dot in their name."""
+    """Return the options that are settings: those with a dot in their names."""
     for argument in ctx.args:
         name = argument.partition("=")[0]
         if name.startswith("--") and "." not in name:

@@ -53,7 +53,7 @@ class GuardedFile(io.FileIO):
         self._kept: list[tuple[int, bytes]] = []
 
     def check(self) -> None:
-        """RAISES (OSError): Something could not be written."""
+        """Raise the error of an earlier write, if there was one."""
         if self._error is not None:
             raise self._error
 

@@ -19,7 +19,7 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 
 
 class Schema:
-    """The keys and types of a JSON object. Other keys are ignored.
+    """Keys and types of a JSON object. Other keys are ignored.
 
     fields (Mapping[str, Any]): The type of each key, which may be `NotRequired`.
     example (str): An object of this kind, for errors; "" shows none.
@@ -74,12 +74,12 @@ class Schema:
 
 
 def record(fields: Mapping[str, Any]) -> Any:
-    """RETURNS (type): A dict with these keys."""
+    """Return the type of a dict with these keys."""
     return TypedDict("Object", dict(fields))  # type: ignore[operator]
 
 
 def records(fields: Mapping[str, Any]) -> Any:
-    """RETURNS (type): A list of dicts with these keys."""
+    """Return the type of a list of dicts with these keys."""
     return list[record(fields)]  # type: ignore[misc]
 
 

@@ -1,4 +1,8 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped."""
+"""Checkpoints of a pretraining run, from which it resumes bit for bit.
+
+A checkpoint has the weights, the optimizers' states, the carried LSTM states and the progress. All
+else, such as the order of the text and the random draws, follows from the seed and the step.
+"""
 
 import zipfile
 from pathlib import Path
@@ -16,12 +20,12 @@ from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
 from ..weights.state_dict_file import without_advice
 from .config import InitSettings, PretrainingConfig, TrainingSettings, VocabularySettings
-from .divergence import LOWERED, find_not_finite
+from .stopping import LOWERED, find_not_finite
 from .trainer import Trainer
 
 VERSION = 1
 PATTERN = f"checkpoint-{'[0-9]' * 10}.pt"  # other programs write checkpoint-500.pt
-# What may differ between a run and its continuation.
+# These settings may change when a run is resumed.
 FREE = (
     *("max_epochs", "max_steps", "max_tokens", "max_minutes", "patience", "eval_frequency"),
     *("eval_tokens", "eval_streams", "checkpoint_minutes", "keep", "logger"),
@@ -72,13 +76,13 @@ def save_checkpoint(
 
 
 def _read_strings(model: LanguageModel) -> dict[str, list[Optional[str]]]:
-    """What the token encoder looks up besides bytes."""
+    """Return the vocabularies of the token encoder, by name."""
     vocabularies = model.bilm.encoder.indexer.vocabularies._asdict()
     return {name: list(found.strings) for name, found in vocabularies.items() if found is not None}
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """RETURNS (List[Path]): The checkpoints of a folder, oldest first."""
+    """Return the checkpoints of a folder, oldest first."""
     return sorted(folder.glob(PATTERN))
 
 
@@ -141,7 +145,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: str) -> None:
-    """Whether a run can go on from a checkpoint.
+    """Check that a run can resume from a checkpoint.
 
     content (dict): What `read_checkpoint` gave.
     config (PretrainingConfig): The settings to go on with.
@@ -178,14 +182,13 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
 
 
 def _is_lowered(name: str, then: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether a setting is one that lets a run go on that diverged, and lower than before."""
+    """Return whether a setting of `LOWERED` is lower than before."""
     is_known = name.removeprefix("training.") in LOWERED and name in then
     return is_known and bool(now[name] < then[name])
 
 
 def restored_model(content: dict[str, Any]) -> LanguageModel:
-    """RETURNS (LanguageModel): A model of a checkpoint's sizes and vocabulary, for
-    `Trainer.load_state_dict` to fill."""
+    """Make a model with a checkpoint's sizes and vocabulary, for `Trainer.load_state_dict`."""
     # Early versions did not write these.
     read = {name: InputVocabulary(s) for name, s in content.get("vocabularies", {}).items()}
     bilm = BiLM(BiLMConfig.from_dict(content["sizes"]), Vocabularies(**read))
@@ -197,7 +200,7 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
 
 
 def comparable(config: PretrainingConfig) -> dict[str, Any]:
-    """RETURNS (dict): The settings that a continuation must share, by dotted name."""
+    """Return the settings that a resumed run must share, by dotted name."""
     values: dict[str, Any] = {"lang": config.lang, "seed": config.seed}
     values["corpus.noise"] = config.corpus.noise
     for section in ("pretraining", "vocabulary", "training"):

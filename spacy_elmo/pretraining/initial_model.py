@@ -1,4 +1,4 @@
-"""What a run starts from: random weights, or a model that exists."""
+"""Initial model of a run: random weights, or an existing model."""
 
 from dataclasses import replace
 from typing import Optional
@@ -60,8 +60,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
 
 
 def checksum_of(init: Optional[str]) -> Optional[str]:
-    """RETURNS (Optional[str]): Of the model that a run goes on from; None if there is none, or
-    none any more."""
+    """Return the checksum of the model in `init`; None if there is none, or it cannot be read."""
     try:
         return None if init is None else read_weights(init).checksum()
     except (ValueError, OSError):
@@ -89,7 +88,7 @@ def share_table(model: LanguageModel) -> None:
 
 
 def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
-    """That no table would be thrown away."""
+    """Check that the two tables of a model are equal, so that sharing them loses nothing."""
     words = bilm.encoder.words
     if words is None or not isinstance(softmax, LanguageModelSoftmax):
         return
@@ -101,7 +100,7 @@ def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
 
 
 def _check_readable(sizes: BiLMConfig) -> None:
-    """That all that the token encoder looks up can be made of a text."""
+    """Check that the vocabularies of a new model can be made from text."""
     reads_one = not (sizes.n_words and sizes.n_characters)
     if sizes.token_encoder != "bilm-tf" or not reads_one:
         raise ValueError(
@@ -112,7 +111,7 @@ def _check_readable(sizes: BiLMConfig) -> None:
 
 
 def _check_trainable(source: str, sizes: BiLMConfig) -> None:
-    """That training would change all that the model reads."""
+    """Check that training would change all vectors that the model reads."""
     if sizes.token_encoder == "bilm-tf" and sizes.n_words and sizes.n_characters:
         raise ValueError(
             f"{source}: a model with ready-made vectors of words beside its characters cannot be "
@@ -143,7 +142,7 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 
 @torch.no_grad()
 def _copy_known_words(known: Prediction, softmax: Softmax, vocabulary: Vocabulary) -> None:
-    """Words that the old softmax has start from its rows."""
+    """Copy the rows of the words that the old softmax has."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):
         return
@@ -154,12 +153,12 @@ def _copy_known_words(known: Prediction, softmax: Softmax, vocabulary: Vocabular
 
 
 def product_dtype(precision: str, device: torch.device) -> Optional[torch.dtype]:
-    """In which type matrix products of the training are computed.
+    """Choose the type of matrix products in training.
 
     precision (str): "float32", "bf16" or "auto": bfloat16 where the processor or
         GPU has instructions for it.
     device (torch.device): Where the model is trained.
     RETURNS (Optional[torch.dtype]): The type; None for the weights' own.
     """
-    wanted = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
-    return torch.bfloat16 if wanted else None
+    enabled = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
+    return torch.bfloat16 if enabled else None

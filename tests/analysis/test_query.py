@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_elmo.analysis.query import find_token
+from spacy_elmo.analysis.neighbors import find_token
 
 TOKENS = ["In", "2", "plays", ",", "3", "plays"]
 
