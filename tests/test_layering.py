@@ -102,5 +102,17 @@ def test_frozen_weights_need_no_pytorch():
     assert not found, "\n".join(found)
 
 
+def test_wings_of_tasks_import_no_other_wing():
+    """A wing imports `shared` and the core."""
+    found = [
+        f"{'/'.join(module)}.py, line {line}: imports {'.'.join(target)}"
+        for module in sorted(MODULES)
+        if module[0] == "tasks" and len(module) > 2
+        for target, line in targets(module)
+        if target[0] == "tasks" and target[1] not in (module[1], "shared")
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_the_top_floor_is_small():
     assert len([module for module in MODULES if len(module) == 1]) <= 6

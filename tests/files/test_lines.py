@@ -9,7 +9,7 @@ import pytest
 from spacy_elmo.analysis.sense_corpus import read_sense_corpus
 from spacy_elmo.files import lines
 from spacy_elmo.files.lines import numbered_lines
-from spacy_elmo.tasks.sentences import read_lines
+from spacy_elmo.tasks.shared.task_files import read_lines
 from spacy_elmo.text.reading import read_sentences
 
 READERS = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.tasks.coref_scorer import METRICS
+from spacy_elmo.tasks.coref.scorer import METRICS
 
 from helpers.project_scripts import call
 from scripts.experiments.bootstrap import interval

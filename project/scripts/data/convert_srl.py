@@ -8,8 +8,8 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 from wasabi import msg
 
-from spacy_elmo.tasks.srl_corpus import read_srl
-from spacy_elmo.tasks.srl_frames import PREDICATE, read_frames
+from spacy_elmo.tasks.srl.corpus import read_srl
+from spacy_elmo.tasks.srl.frames import PREDICATE, read_frames
 
 
 def main(

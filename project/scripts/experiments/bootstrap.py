@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from spacy_elmo.tasks.coref_scorer import Counts, total_scores
+from spacy_elmo.tasks.coref.scorer import Counts, total_scores
 
 from .runs import Run, folder_of, read_runs
 
