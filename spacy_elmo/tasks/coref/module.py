@@ -9,15 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad as pad_tensor
 
-from ...embedding.batches import by_padded
-from ..shared.recurrent import BidirectionalRNN, masked_softmax, pad
+from ..shared.recurrent import BidirectionalRNN, masked_softmax
 from .spans import Candidates, prune
 
 # The last distance of each bin but the last, counted in spans.
 BINS = (1, 2, 3, 4, 7, 15, 31, 63)
 N_BINS = len(BINS) + 1
 CHUNK = 512  # tokens whose spans are represented at a time
-MAX_TOKENS = 4096  # that the biLSTM reads at a time, padding included
 
 
 def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.Sequential:
@@ -91,7 +89,8 @@ class SpanRanker(nn.Module):
             places before, -inf where there is none.
         """
         tokens = self.input_dropout(tokens)
-        encoded = self.dropout(self.encode(tokens, lengths))
+        sentences = tokens.split(list(lengths))
+        encoded = self.dropout(torch.cat(self.encoder.run_in_groups(sentences)))
         chunks = self._represent_chunks(tokens, encoded, candidates)
         mention_scores = torch.cat([self.mention(spans).squeeze(1) for spans in chunks])
         n_kept = ceil(self.spans_per_word * len(np.unique(candidates.starts)))
@@ -100,20 +99,6 @@ class SpanRanker(nn.Module):
         spans = torch.cat(list(self._represent_chunks(tokens, encoded, best)))
         pair_scores = self.rank(spans, mention_scores[_index(kept, tokens)])
         return mention_scores, pair_scores, kept
-
-    def encode(self, tokens: Tensor, lengths: Sequence[int]) -> Tensor:
-        """Run the biLSTM over each segment; few tokens at a time, and segments of like length,
-        so that padding takes no more memory than the tokens do.
-
-        RETURNS (Tensor): *Shape:* `(n_tokens, encoder_width)`
-        """
-        segments = tokens.split(list(lengths))
-        outputs: list[Tensor] = [tokens] * len(segments)
-        for group in by_padded([[length] for length in lengths], MAX_TOKENS):
-            padded, mask = pad([segments[i] for i in group])
-            for i, row in zip(group, self.encoder(padded, mask)):
-                outputs[i] = row[: len(segments[i])]
-        return torch.cat(outputs)
 
     def _represent_chunks(
         self, tokens: Tensor, encoded: Tensor, spans: Candidates

@@ -9,7 +9,6 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d
 from thinc.util import get_width
 
-from ...embedding.batches import by_padded
 from ...layers.concat import ConcatTok2Vec
 from ...layers.scalar_mix import set_place
 from ...registry import registry
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 Vectors = list[Floats2d]
 Encoder: TypeAlias = Model[Vectors, Vectors]
 CELLS = ("lstm", "gru")
-MAX_TOKENS = 4096  # that are read at a time, padding included
 
 
 @registry.architectures("spacy-elmo.BiRNN.v1")
@@ -78,15 +76,9 @@ def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callab
 
 
 def compute(module: "ModuleList", vectors: "list[Tensor]") -> "list[Tensor]":
-    from .recurrent import pad
-
     dropout, rnn = module
-    outputs = list(vectors)
-    for group in by_padded([[len(values)] for values in vectors], MAX_TOKENS):
-        padded, mask = pad([vectors[i] for i in group])
-        for i, row in zip(group, rnn(dropout(padded), mask)):
-            outputs[i] = row[: len(vectors[i])]
-    return outputs
+    found: list[Tensor] = rnn.run_in_groups(vectors, dropout)  # type: ignore[operator]
+    return found
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:

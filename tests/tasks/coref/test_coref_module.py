@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import spacy_elmo.tasks.coref.module as coref_module
+import spacy_elmo.tasks.shared.recurrent as recurrent
 from spacy_elmo.embedding.segmenters import Segment
 from spacy_elmo.tasks.coref.module import SpanRanker
 from spacy_elmo.tasks.coref.spans import find_candidates
@@ -55,7 +56,7 @@ def represent(ranker, tokens, encoded, start, end):
 @pytest.mark.parametrize("chunk", [2, 512])
 def test_formulas(tokens, depth, chunk, monkeypatch):
     monkeypatch.setattr(coref_module, "CHUNK", chunk)
-    monkeypatch.setattr(coref_module, "MAX_TOKENS", chunk)
+    monkeypatch.setattr(recurrent, "MAX_TOKENS", chunk)
     ranker = make(depth)
     candidates = find_candidates(SEGMENTS, 3)
     mention_scores, pair_scores, kept = ranker(tokens, LENGTHS, candidates)
