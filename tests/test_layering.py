@@ -12,6 +12,7 @@ GROUND = {"files", "registry"}
 ARROWS = {
     "__init__": ["weights"],
     "architectures": ["layers"],
+    "factories": ["tasks"],
     "vectors": ["embedding"],
     "cli": ["export", "analysis", "viewer", "tasks", "pretraining"],
     "export": ["pipeline", "language_model"],

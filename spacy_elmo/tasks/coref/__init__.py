@@ -23,58 +23,6 @@ from .spans import Cluster, antecedent_loss, gold_pairs, make_clusters, mention_
 
 MAX_TRAINING_TOKENS = 4096  # a bound of memory where sentences are long
 
-DEFAULTS = {
-    "model": {
-        "@architectures": "spacy-elmo.Coref.v1",
-        "tok2vec": {"@architectures": "spacy-elmo.ElmoListener.v1"},
-    },
-    "span_cluster_prefix": PREFIX,
-    "singletons": False,
-    "mention_loss": 1.0,
-    "max_training_sentences": 50,
-    "segmenter": {"@segmenters": "spacy-elmo.sentences.v2"},
-    "scorer": {"@scorers": "spacy-elmo.coref_scorer.v1"},
-}
-SCORE_WEIGHTS = {
-    "coref_f": 1.0,
-    **{
-        f"coref_{metric}_{key}": None if metric in ("lea", "mentions") else 0.0
-        for metric in ("muc", "b3", "ceafe", "lea", "mentions")
-        for key in "prf"
-    },
-}
-
-
-@Language.factory(
-    "elmo_coref",
-    assigns=["doc.spans"],
-    default_config=DEFAULTS,
-    default_score_weights=SCORE_WEIGHTS,
-)
-def make_coref(
-    nlp: Language,
-    name: str,
-    model: Model[list[Doc], DocRanker],
-    span_cluster_prefix: str,
-    singletons: bool,
-    mention_loss: float,
-    max_training_sentences: int,
-    segmenter: Callable[[Doc], list],
-    scorer: Optional[Callable],
-) -> "CoreferenceResolver":
-    """Make an `elmo_coref` pipe. `CoreferenceResolver` says what the settings mean."""
-    return CoreferenceResolver(
-        nlp.vocab,
-        model,
-        name,
-        span_cluster_prefix=span_cluster_prefix,
-        singletons=singletons,
-        mention_loss=mention_loss,
-        max_training_sentences=max_training_sentences,
-        segmenter=segmenter,
-        scorer=scorer,
-    )
-
 
 class CoreferenceResolver(TaskPipe):
     """Finds what is one thing: the clusters of mentions, in `doc.spans["coref_clusters_1"]`,

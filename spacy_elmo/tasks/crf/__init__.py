@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, Optional
 
 import numpy as np
-from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -23,48 +22,6 @@ from .model import PARAMS, Chains, log_partition
 
 SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
 ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
-DEFAULTS = {
-    "model": {
-        "@architectures": "spacy-elmo.CRFTagger.v1",
-        "tok2vec": {
-            "@architectures": "spacy.Tok2Vec.v2",
-            "embed": {"@architectures": "spacy-elmo.ElmoListener.v1"},
-            "encode": {"@architectures": "spacy-elmo.BiRNN.v1", "width": 128},
-        },
-    },
-    "spans_key": None,
-    "scheme": "biluo",
-    "max_batch_tokens": 4096,
-    "scorer": {"@scorers": "spacy-elmo.crf_scorer.v1"},
-}
-SCORE_WEIGHTS = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
-
-
-@Language.factory(
-    "elmo_crf",
-    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
-    default_config=DEFAULTS,
-    default_score_weights=SCORE_WEIGHTS,
-)
-def make_crf(
-    nlp: Language,
-    name: str,
-    model: Model[list[Doc], Chains],
-    spans_key: Optional[str],
-    scheme: str,
-    max_batch_tokens: int,
-    scorer: Optional[Callable],
-) -> "CRFTagger":
-    """Make an `elmo_crf` pipe. `CRFTagger` says what the settings mean."""
-    return CRFTagger(
-        nlp.vocab,
-        model,
-        name,
-        spans_key=spans_key,
-        scheme=scheme,
-        max_batch_tokens=max_batch_tokens,
-        scorer=scorer,
-    )
 
 
 class CRFTagger(SpanPipe[BIOTags]):

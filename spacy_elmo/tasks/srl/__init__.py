@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
 import numpy as np
-from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -33,54 +32,6 @@ PREDICATES = ("model", "verbs", "gold")
 TINY = 1e-30
 VERBS = ("VERB", "AUX")
 FINDS_PREDICATES = "finds_predicates"  # key of cfg: whether that is learned; earlier none
-DEFAULTS = {
-    "model": {
-        "@architectures": "spacy-elmo.SRL.v1",
-        "flag_width": 100,
-        "tok2vec": {"@architectures": "spacy-elmo.ElmoListener.v1"},
-        "encode": {"@architectures": "spacy-elmo.HighwayLSTM.v1", "width": 128, "depth": 2},
-    },
-    "predicates": "model",
-    "segmenter": {"@segmenters": "spacy-elmo.sentences.v2"},
-    "max_batch_tokens": 4096,
-    "scorer": {"@scorers": "spacy-elmo.srl_scorer.v1"},
-}
-SCORE_WEIGHTS = {
-    "srl_f": 1.0,
-    "srl_p": 0.0,
-    "srl_r": 0.0,
-    "srl_per_type": None,
-    "srl_predicates_p": None,
-    "srl_predicates_r": None,
-    "srl_predicates_f": None,
-}
-
-
-@Language.factory(
-    "elmo_srl",
-    assigns=["doc.spans", "doc._.srl", "token._.srl"],
-    default_config=DEFAULTS,
-    default_score_weights=SCORE_WEIGHTS,
-)
-def make_srl(
-    nlp: Language,
-    name: str,
-    model: Model[list[Doc], InstanceScorer],
-    predicates: str,
-    segmenter: Callable[[Doc], list],
-    max_batch_tokens: int,
-    scorer: Optional[Callable],
-) -> "SemanticRoleLabeler":
-    """Make an `elmo_srl` pipe. `SemanticRoleLabeler` says what the settings mean."""
-    return SemanticRoleLabeler(
-        nlp.vocab,
-        model,
-        name,
-        predicates=predicates,
-        segmenter=segmenter,
-        max_batch_tokens=max_batch_tokens,
-        scorer=scorer,
-    )
 
 
 class SemanticRoleLabeler(SpanPipe[SRLTags]):

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Optional
 
 import numpy as np
-from spacy.tokens import Doc, Span, SpanGroup, Token
+from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from ...embedding.segmenters import Segment, Segmenter, segment_of
@@ -69,19 +69,6 @@ def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
     for span in _checked_spans(doc):
         roles.setdefault(span.id, {}).setdefault(span.label_, []).append(span)
     return dict(sorted(roles.items()))
-
-
-def roles_of(token: Token) -> dict[str, list[Span]]:
-    """RETURNS (Dict[str, List[Span]]): The spans by label, if the token is a predicate:
-    `token._.srl`. It reads those of the whole Doc.
-    RAISES (ValueError): As `read_frames`."""
-    return roles_by_predicate(token.doc).get(token.i, {})
-
-
-if not Token.has_extension("srl"):
-    Token.set_extension("srl", getter=roles_of)
-if not Doc.has_extension("srl"):
-    Doc.set_extension("srl", getter=roles_by_predicate)
 
 
 class SRLTags(BIOTags):

@@ -26,16 +26,6 @@ from .models import AnswerModel
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 MAX_DOCS = 256  # that are predicted at a time
-DEFAULTS = {
-    "model": {
-        "@architectures": "spacy-elmo.BiDAFSelfAttention.v1",
-        "tok2vec": {"@architectures": "spacy-elmo.ElmoListener.v1"},
-        "output_tok2vec": None,
-    },
-    "max_answer_tokens": 17,
-    "scorer": {"@scorers": "spacy-elmo.qa_scorer.v1"},
-}
-SCORE_WEIGHTS = {"qa_f1": 1.0, "qa_exact": 0.0}
 
 
 class Answer(NamedTuple):
@@ -45,25 +35,6 @@ class Answer(NamedTuple):
     start: int
     end: int
     score: float
-
-
-@Language.factory(
-    "elmo_qa",
-    assigns=["doc.spans"],
-    default_config=DEFAULTS,
-    default_score_weights=SCORE_WEIGHTS,
-)
-def make_qa(
-    nlp: Language,
-    name: str,
-    model: AnswerModel,
-    max_answer_tokens: int,
-    scorer: Optional[Callable],
-) -> "QuestionAnswerer":
-    """Make an `elmo_qa` pipe. `QuestionAnswerer` says what the settings mean."""
-    return QuestionAnswerer(
-        nlp.vocab, model, name, max_answer_tokens=max_answer_tokens, scorer=scorer
-    )
 
 
 class QuestionAnswerer(TaskPipe):

@@ -4,56 +4,15 @@ from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
 import numpy as np
-from spacy.language import Language
 from spacy.pipeline.textcat import TextCategorizer, textcat_score
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import Model
 from thinc.types import Floats2d
 
 from ...layers.finite import check_loss
 from ...registry import registry
 from ..shared.spans import name_of
 from ..shared.torch_module import check_initialized
-
-DEFAULTS = {
-    "model": {
-        "@architectures": "spacy-elmo.ESIM.v1",
-        "tok2vec": {"@architectures": "spacy-elmo.ElmoListener.v1"},
-        "output_tok2vec": None,
-    },
-    "scorer": {"@scorers": "spacy-elmo.textpair_scorer.v1"},
-}
-SCORE_WEIGHTS = {
-    "cats_acc": 1.0,
-    "cats_score": 0.0,
-    "cats_score_desc": None,
-    "cats_micro_p": None,
-    "cats_micro_r": None,
-    "cats_micro_f": None,
-    "cats_macro_p": None,
-    "cats_macro_r": None,
-    "cats_macro_f": 0.0,
-    "cats_macro_auc": None,
-    "cats_f_per_type": None,
-}
-
-
-@Language.factory(
-    "elmo_textpair",
-    assigns=["doc.cats"],
-    default_config=DEFAULTS,
-    default_score_weights=SCORE_WEIGHTS,
-)
-def make_textpair(
-    nlp: Language, name: str, model: Model[list[Doc], Floats2d], scorer: Optional[Callable]
-) -> "TextPairCategorizer":
-    """Make an `elmo_textpair` pipe.
-
-    model (Model[List[Doc], Floats2d]): From Docs of two texts to the probabilities of labels.
-    scorer (Optional[Callable]): The scorer.
-    """
-    return TextPairCategorizer(nlp.vocab, model, name, threshold=0.0, scorer=scorer)
 
 
 class TextPairCategorizer(TextCategorizer):
