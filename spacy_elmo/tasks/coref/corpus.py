@@ -1,23 +1,22 @@
-"""Documents with clusters of mentions, from `.jsonl` and `.spacy` files."""
+"""Documents with clusters of mentions from files."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example
 from spacy.vocab import Vocab
 from typing_extensions import NotRequired
 
 from ...files.schema import Integer, Schema
 from ...registry import registry
-from ..shared.task_files import Words, copy_tokens, read_docs
+from ..shared.task_files import Reader, Words, copy_tokens, gold_reader
 from .clusters import PREFIX, read_clusters, write_clusters
 from .spans import Cluster
 
-SCHEMA = Schema(
+COREF_SCHEMA = Schema(
     {
         "words": Words,
         "clusters": list[list[tuple[Integer, Integer]]],
@@ -28,45 +27,28 @@ SCHEMA = Schema(
 
 
 @registry.readers("spacy-elmo.CorefCorpus.v1")
-def make_coref_corpus(
-    path: Union[str, Path], span_cluster_prefix: str = PREFIX
-) -> Callable[[Language], Iterator[Example]]:
-    """Read examples for `elmo_coref`, whose predicted Docs have the words and the sentences of
-    the file: from a `.jsonl` file, which may be gzipped, a document a line with `"words"`,
-    `"clusters"`, each a list of mentions `[start, end]`, tokens from 0 with the end after the
-    last one, and, if the sentences are known, the first token of each as
-    `"sentence_starts"`; or from a `.spacy` file of Docs with `doc.spans["coref_clusters_1"]` and
-    so on.
+def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX) -> Reader:
+    """Make a reader of examples for `elmo_coref`, whose predicted Docs have the words and the
+    sentences of the file.
+
+    A `.jsonl` file, which may be gzipped, has a document in each line, with `"words"`,
+    `"clusters"` and, if the sentences are known, `"sentence_starts"`, the first token of each.
+    A cluster is a list of mentions `[start, end]`: tokens from 0, the end after the last one. A
+    `.spacy` file has Docs with `doc.spans["coref_clusters_1"]` and so on.
 
     path (Union[str, Path]): The file.
-    span_cluster_prefix (str): What the keys of `doc.spans` begin with, which the clusters of a
-        `.jsonl` file get.
+    span_cluster_prefix (str): What the keys of `doc.spans` begin with. The clusters of a
+        `.jsonl` file get such keys.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
-    def read(nlp: Language) -> Iterator[Example]:
-        for doc in read_coref(path, nlp.vocab, span_cluster_prefix):
-            yield Example(copy_tokens(doc), doc)
-
-    return read
-
-
-def read_coref(path: Union[str, Path], vocab: Vocab, prefix: str = PREFIX) -> Iterator[Doc]:
-    """Read Docs with clusters.
-
-    path (Union[str, Path]): A file as of `make_coref_corpus`.
-    vocab (Vocab): The vocab.
-    prefix (str): What the keys of `doc.spans` begin with.
-    YIELDS (Doc): A document.
-    RAISES (ValueError): A line is not as it must be.
-    """
-
-    def make(line: str) -> Doc:
-        entry = SCHEMA.parse(line)
+    def make(nlp: Language, entry: dict[str, Any]) -> Doc:
         starts = entry.get("sentence_starts")
-        return make_doc(vocab, entry["words"], entry["clusters"], starts, prefix)
+        clusters = entry["clusters"]
+        return make_doc(nlp.vocab, entry["words"], clusters, starts, span_cluster_prefix)
 
-    return read_docs(path, vocab, make, partial(read_clusters, prefix=prefix))
+    check = partial(read_clusters, prefix=span_cluster_prefix)
+    return gold_reader(path, COREF_SCHEMA, make, check, copy_tokens)
 
 
 def make_doc(

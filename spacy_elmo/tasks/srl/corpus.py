@@ -1,58 +1,42 @@
-"""Sentences with semantic roles from `.jsonl` files."""
+"""Sentences with semantic roles from files."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Union
 
-from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ...files.schema import Integer, Schema, String, records
 from ...registry import registry
 from ..shared.bio import parse_bio
-from ..shared.task_files import Words, copy_tokens, make_sentence, read_docs
+from ..shared.task_files import Reader, Words, copy_tokens, gold_reader, make_sentence
 from .frames import PREDICATE, Frames, read_frames, with_predicate, write_frames
 
-SCHEMA = Schema(
+SRL_SCHEMA = Schema(
     {"words": Words, "frames": records({"pred": Integer, "tags": list[String]})},
     '{"words": [...], "frames": [{"pred": 1, "tags": ["B-ARG0", "B-V", "O", ...]}, ...]}',
 )
 
 
 @registry.readers("spacy-elmo.SRLCorpus.v1")
-def make_srl_corpus(path: Union[str, Path]) -> Callable[[Language], Iterator[Example]]:
-    """Read examples for `elmo_srl`, which have the tokens of the file: from a `.jsonl` file, which
-    may be gzipped, a sentence a line, with `"words"` and `"frames"`, each with the token
-    `"pred"` of its predicate and BIO `"tags"`; or from a `.spacy` file of Docs with
-    `doc.spans["srl"]`.
+def make_srl_corpus(path: Union[str, Path]) -> Reader:
+    """Make a reader of examples for `elmo_srl`, which have the tokens of the file.
+
+    A `.jsonl` file, which may be gzipped, has a sentence in each line, with `"words"` and
+    `"frames"`. A frame has the token of its predicate, `"pred"`, and BIO `"tags"`. A `.spacy` file
+    has Docs with `doc.spans["srl"]`.
 
     path (Union[str, Path]): The file.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
-
-    def read(nlp: Language) -> Iterator[Example]:
-        for doc in read_srl(path, nlp.vocab):
-            yield Example(copy_tokens(doc), doc)
-
-    return read
-
-
-def read_srl(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
-    """Read Docs with `doc.spans["srl"]`.
-
-    path (Union[str, Path]): A file as of `make_srl_corpus`.
-    vocab (Vocab): The vocab.
-    YIELDS (Doc): A sentence; of a `.spacy` file what stands there.
-    RAISES (ValueError): A line is not as it must be.
-    """
-
-    def make(line: str) -> Doc:
-        entry = SCHEMA.parse(line)
-        return make_doc(vocab, entry["words"], entry["frames"])
-
-    return read_docs(path, vocab, make, read_frames)
+    return gold_reader(
+        path,
+        SRL_SCHEMA,
+        lambda nlp, entry: make_doc(nlp.vocab, entry["words"], entry["frames"]),
+        read_frames,
+        copy_tokens,
+    )
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:

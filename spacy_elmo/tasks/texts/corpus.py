@@ -2,7 +2,8 @@
 
 import codecs
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Union
 
@@ -11,95 +12,11 @@ from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
 from ...files import check_regular, user_path
-from ...files.docbin import read_docbin
 from ...files.schema import Integer, Schema, String, records
 from ...registry import registry
 from ..shared.spans import checked_spans, name_of
-from ..shared.task_files import Text, read_lines
+from ..shared.task_files import Reader, Text, gold_reader, make_examples
 from . import ANSWER, ANSWER_TEXTS, ENTAILMENT, QUESTION, copy_pair, make_pair, read_halves
-
-Reader = Callable[[Language], Iterator[Example]]
-
-
-@registry.readers("spacy-elmo.TextPairCorpus.v1")
-def make_textpair_corpus(
-    path: Union[str, Path],
-    groups: Sequence[str] = list(ENTAILMENT),
-) -> Reader:
-    """Read examples for `elmo_textpair` from a `.jsonl` file, which may be gzipped, a pair a
-    line: the two texts by the names of their groups, and a `"label"`. A text can be a list of
-    words, too. Or from a `.spacy` file of Docs with both groups and `doc.cats`.
-
-    path (Union[str, Path]): The file.
-    groups (Sequence[str]): The names of the two texts, and of their span groups.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
-    """
-
-    def parse(nlp: Language, entry: dict[str, Any]) -> Doc:
-        doc = make_pair(nlp, entry[groups[0]], entry[groups[1]], groups)
-        doc.cats = {entry["label"]: 1.0}
-        return doc
-
-    schema = Schema(
-        {**dict.fromkeys(groups, Text), "label": String},
-        json.dumps({**dict.fromkeys(groups, "..."), "label": "..."}),
-    )
-    return lambda nlp: read_examples(user_path(path), nlp, groups, schema, parse)
-
-
-def read_examples(
-    path: Path,
-    nlp: Language,
-    groups: Sequence[str],
-    schema: Schema,
-    parse: Callable[[Language, dict[str, Any]], Doc],
-) -> Iterator[Example]:
-    """Read Docs of two texts, each with a copy to predict from.
-
-    path (Path): A `.spacy`, `.jsonl` or `.jsonl.gz` file.
-    nlp (Language): The pipeline.
-    groups (Sequence[str]): The names of the span groups.
-    schema (Schema): What a line must be like.
-    parse (Callable[[Language, dict], Doc]): Makes a Doc of what stands there.
-    RETURNS (Iterator[Example]): The examples.
-    RAISES (ValueError): A line, or a Doc, is not as it must be.
-    """
-    if path.suffix == ".spacy":
-        return copy_examples(path, read_docbin(path, nlp.vocab), groups)
-
-    def make(line: str) -> Example:
-        return _make_example(parse(nlp, schema.parse(line)), groups)
-
-    return read_lines(path, make)
-
-
-def _make_example(doc: Doc, groups: Sequence[str]) -> Example:
-    """Of a gold Doc, with a copy to predict from."""
-    for group, half in zip(groups, read_halves(doc, groups)):
-        if half.start == half.stop:  # spaCy copies Docs, and cannot copy such a span
-            raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens: leave it out")
-    list(checked_spans(doc, ANSWER, labeled=False))
-    if any(not label.strip() for label in doc.cats):
-        raise ValueError(f"a label in doc.cats of the Doc {name_of(doc)} is empty: leave it out")
-    return Example(copy_pair(doc, groups), doc)
-
-
-def copy_examples(path: Path, docs: Iterable[Doc], groups: Sequence[str]) -> Iterator[Example]:
-    """Make examples of gold Docs.
-
-    path (Path): The file they are from.
-    docs (Iterable[Doc]): The Docs.
-    groups (Sequence[str]): The names of the span groups.
-    YIELDS (Example): A Doc with a copy to predict from.
-    RAISES (ValueError): A Doc has not both texts, or one is empty.
-    """
-    for doc in docs:
-        try:
-            example = _make_example(doc, groups)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-        yield example
-
 
 GOLD_ANSWER = {"text": String, "answer_start": Integer}
 SQUAD_QUESTION = {"id": Any, "question": String, "answers": records(GOLD_ANSWER)}
@@ -110,15 +27,57 @@ SQUAD = Schema(
 )
 
 
+@registry.readers("spacy-elmo.TextPairCorpus.v1")
+def make_textpair_corpus(
+    path: Union[str, Path], groups: Sequence[str] = list(ENTAILMENT)
+) -> Reader:
+    """Make a reader of examples for `elmo_textpair`.
+
+    A `.jsonl` file, which may be gzipped, has a pair in each line: the two texts by the names of
+    their groups, and a `"label"`. A text can be a list of words. A `.spacy` file has Docs with
+    both groups and `doc.cats`.
+
+    path (Union[str, Path]): The file.
+    groups (Sequence[str]): The names of the two texts, and of their span groups.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+
+    def make(nlp: Language, entry: dict[str, Any]) -> Doc:
+        doc = make_pair(nlp, entry[groups[0]], entry[groups[1]], groups)
+        doc.cats = {entry["label"]: 1.0}
+        return doc
+
+    schema = Schema(
+        {**dict.fromkeys(groups, Text), "label": String},
+        json.dumps({**dict.fromkeys(groups, "..."), "label": "..."}),
+    )
+    check, copy = partial(check_pair, groups=groups), partial(copy_pair, groups=groups)
+    return gold_reader(path, schema, make, check, copy)
+
+
+def check_pair(doc: Doc, groups: Sequence[str]) -> None:
+    """Check a gold Doc of two texts.
+
+    doc (Doc): The Doc.
+    groups (Sequence[str]): The names of the span groups.
+    RAISES (ValueError): A text is missing or empty, or an answer or label is.
+    """
+    for group, half in zip(groups, read_halves(doc, groups)):
+        if half.start == half.stop:  # spaCy copies Docs, and cannot copy such a span
+            raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens: leave it out")
+    list(checked_spans(doc, ANSWER, labeled=False))
+    if any(not label.strip() for label in doc.cats):
+        raise ValueError(f"a label in doc.cats of the Doc {name_of(doc)} is empty: leave it out")
+
+
 @registry.readers("spacy-elmo.QACorpus.v1")
-def make_qa_corpus(
-    path: Union[str, Path],
-    groups: Sequence[str] = list(QUESTION),
-) -> Callable[[Language], Iterator[Example]]:
-    """Read examples for `elmo_qa`: from a `.jsonl` file, which may be gzipped, a question a line,
-    the two texts by the names of their groups, and `"answers"`, each with its `"text"` and the
-    character of the context where it begins, `"answer_start"`; from a `.json` file of SQuAD 1.1;
-    or from a `.spacy` file of Docs with both groups and `doc.spans["answer"]`.
+def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION)) -> Reader:
+    """Make a reader of examples for `elmo_qa`.
+
+    A `.jsonl` file, which may be gzipped, has a question in each line: the two texts by the names
+    of their groups, and `"answers"`. An answer has its `"text"` and `"answer_start"`, the
+    character of the context where it begins. A `.json` file is one of SQuAD 1.1. A `.spacy` file
+    has Docs with both groups and `doc.spans["answer"]`.
 
     path (Union[str, Path]): The file.
     groups (Sequence[str]): The names of the span groups of question and context.
@@ -130,18 +89,16 @@ def make_qa_corpus(
         {groups[0]: Text, groups[1]: String, "answers": records(GOLD_ANSWER)},
         json.dumps({**dict.fromkeys(groups, "..."), "answers": [answer]}),
     )
+    check, copy = partial(check_pair, groups=groups), partial(copy_pair, groups=groups)
 
-    def parse(nlp: Language, entry: dict[str, Any]) -> Doc:
+    def make(nlp: Language, entry: dict[str, Any]) -> Doc:
         question, context = (entry[group] for group in groups)
         return make_question(nlp, question, context, entry["answers"], groups)
 
     def read(nlp: Language) -> Iterator[Example]:
-        if path.suffix == ".json":
-            docs = (doc for _, doc in read_squad(path, nlp, groups))
-            return copy_examples(path, docs, groups)
-        return read_examples(path, nlp, groups, schema, parse)
+        return make_examples((doc for _, doc in read_squad(path, nlp, groups)), copy)
 
-    return read
+    return read if path.suffix == ".json" else gold_reader(path, schema, make, check, copy)
 
 
 def make_question(
@@ -207,6 +164,8 @@ def read_squad(
                 for one in paragraph["qas"]:
                     name = f", question {one['id']}"
                     texts = (one["question"], paragraph["context"])
-                    yield number, make_question(nlp, *texts, one["answers"], groups)
+                    doc = make_question(nlp, *texts, one["answers"], groups)
+                    check_pair(doc, groups)
+                    yield number, doc
     except ValueError as error:
         raise ValueError(f"{path}{name}: {error}") from None
