@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 from spacy.tokens import Doc
@@ -12,23 +12,21 @@ from thinc.types import Floats1d, Floats2d
 
 from ...embedding.segmenters import Segment
 from ...registry import registry
+from ..shared import DocHead, Tok2Vec, forward_head
 from ..shared.torch_module import ModuleShim, get_module_shim, run_module
-from .spans import Candidates, find_candidates
+from .spans import CandidateSpans, find_candidate_spans
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from .module import SpanRanker
 
-Vectors = list[Floats2d]
-Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
-
 
 @dataclass(frozen=True)
 class Ranking:
     """What the model finds in a Doc.
 
-    candidates (Candidates): All spans.
+    candidates (CandidateSpans): All spans.
     mention_scores (Floats1d): How much each is a mention. *Shape:* `(n_spans,)`
     kept (numpy.ndarray): The numbers of those that are kept. *Shape:* `(n_kept,)`
     pair_scores (Floats2d): Scores of their antecedents: in column a that of the span a + 1 places
@@ -36,26 +34,14 @@ class Ranking:
         *Shape:* `(n_kept, n_antecedents)`
     """
 
-    candidates: Candidates
+    candidates: CandidateSpans
     mention_scores: Floats1d
     kept: np.ndarray
     pair_scores: Floats2d
 
 
-class DocRanker:
-    """What the model returns for Docs: a callable that ranks the spans of one of them. It adds up
-    the gradient of the Docs' vectors, which are computed once.
-
-    head (Model[Tuple[Floats2d, List[Segment]], Ranking]): From the vectors of segments.
-    vectors (List[Floats2d]): Of the Docs. *Shape:* `(n_tokens, width)` each
-    is_train (bool): Whether there will be a backward pass.
-    """
-
-    def __init__(self, head: Model, vectors: Vectors, *, is_train: bool):
-        self.head = head
-        self.vectors = vectors
-        self.is_train = is_train
-        self.d_vectors = [head.ops.xp.zeros_like(values) for values in vectors if is_train]
+class DocRanker(DocHead):
+    """Callable that ranks the spans of one of the Docs."""
 
     def __call__(self, doc: int, segments: Sequence[Segment]) -> tuple[Ranking, Callable]:
         """Rank the spans of segments.
@@ -129,7 +115,7 @@ def build_coref(
     head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(make)], attrs=attrs)
     return Model(
         "elmo_coref",
-        forward,
+        partial(forward_head, make=DocRanker),
         init=init,
         layers=[tok2vec, head],
         refs={"tok2vec": tok2vec, "head": head},
@@ -148,7 +134,7 @@ def rank(
 ) -> tuple[Ranking, Callable]:
     """The head's forward pass."""
     vectors, segments = X
-    candidates = find_candidates(segments, model.attrs["max_span_width"])
+    candidates = find_candidate_spans(segments, model.attrs["max_span_width"])
     lengths = [one.end - one.start for one in segments]
     found: list[np.ndarray] = []
 
@@ -160,23 +146,9 @@ def rank(
     (mention_scores, pair_scores), backprop_module = run_module(model, [vectors], is_train, compute)
 
     def backprop(d_scores: tuple[Floats1d, Floats2d]) -> Floats2d:
-        d_vectors: Floats2d = backprop_module(d_scores)[0]
-        return d_vectors
+        return backprop_module(d_scores)[0]
 
     return Ranking(candidates, mention_scores, found[0], pair_scores), backprop
-
-
-def forward(
-    model: Model[list[Doc], DocRanker], docs: list[Doc], is_train: bool
-) -> tuple[DocRanker, Callable]:
-    vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
-    ranker = DocRanker(model.get_ref("head"), vectors, is_train=is_train)
-
-    def backprop(finished: DocRanker) -> list[Doc]:
-        result: list[Doc] = backprop_tok2vec(finished.d_vectors)
-        return result
-
-    return ranker, backprop
 
 
 def init(model: Model[list[Doc], DocRanker], X: Optional[list[Doc]] = None, Y: Any = None) -> None:

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.nn.functional import pad as pad_tensor
 
 from ..shared.recurrent import BidirectionalRNN, masked_softmax
-from .spans import Candidates, prune
+from .spans import CandidateSpans, prune
 
 # The last distance of each bin but the last, counted in spans.
 BINS = (1, 2, 3, 4, 7, 15, 31, 63)
 N_BINS = len(BINS) + 1
-CHUNK = 512  # tokens whose spans are represented at a time
+SPAN_TOKENS = 512  # tokens whose spans are represented at a time
 
 
 def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.Sequential:
@@ -78,11 +78,11 @@ class SpanRanker(nn.Module):
         self.pair = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), *rest)
 
     def forward(
-        self, tokens: Tensor, lengths: Sequence[int], candidates: Candidates
+        self, tokens: Tensor, lengths: Sequence[int], candidates: CandidateSpans
     ) -> tuple[Tensor, Tensor, np.ndarray]:
         """tokens (Tensor): Vectors of the tokens of all segments. *Shape:* `(n_tokens, nI)`
         lengths (Sequence[int]): The tokens of each segment.
-        candidates (Candidates): The spans, one or more.
+        candidates (CandidateSpans): The spans, one or more.
         RETURNS (Tuple[Tensor, Tensor, numpy.ndarray]): The scores of all spans as mentions,
             `(n_spans,)`; the numbers of the spans that are kept, `(n_kept,)`; between them the
             scores of antecedents, `(n_kept, n_antecedents)`: in column a that of the span a + 1
@@ -101,21 +101,21 @@ class SpanRanker(nn.Module):
         return mention_scores, pair_scores, kept
 
     def _represent_chunks(
-        self, tokens: Tensor, encoded: Tensor, spans: Candidates
+        self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans
     ) -> Iterator[Tensor]:
         """Representations of some spans at a time."""
-        ends = np.searchsorted(spans.rows, np.arange(0, len(tokens), CHUNK)[1:])
+        ends = np.searchsorted(spans.rows, np.arange(0, len(tokens), SPAN_TOKENS)[1:])
         for numbers in np.split(np.arange(len(spans)), ends):
             if len(numbers):
                 yield self.represent(tokens, encoded, spans[numbers])
 
-    def represent(self, tokens: Tensor, encoded: Tensor, spans: Candidates) -> Tensor:
+    def represent(self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans) -> Tensor:
         """Represent spans by `[start ; end ; attention-weighted words ; width]` (Lee et al. 2017,
         section 4).
 
         tokens (Tensor): *Shape:* `(n_tokens, nI)`
         encoded (Tensor): What the biLSTM made of them. *Shape:* `(n_tokens, encoder_width)`
-        spans (Candidates): One or more, in order.
+        spans (CandidateSpans): One or more, in order.
         RETURNS (Tensor): *Shape:* `(n_spans, 2 * encoder_width + nI + feature_width)`
         """
         first, last = int(spans.rows[0]), int(spans.rows[-1])

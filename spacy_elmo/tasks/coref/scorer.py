@@ -11,11 +11,11 @@ from ...registry import registry
 from .clusters import PREFIX, predicted_clusters, read_clusters
 from .spans import Cluster, Mention
 
-METRICS = ("muc", "b3", "ceafe", "lea", "mentions")
+CLUSTER_METRICS = ("muc", "b3", "ceafe", "lea", "mentions")
 MEAN_OF = ("muc", "b3", "ceafe")
 
 
-class Counts(NamedTuple):
+class ClusterCounts(NamedTuple):
     """What is right of all there is, of the predicted and of the gold side: precision and recall
     are the quotients. Counts of several documents are added up."""
 
@@ -31,7 +31,7 @@ class Counts(NamedTuple):
         return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0}
 
 
-DocCounts = dict[str, Counts]  # by metric
+DocCounts = dict[str, ClusterCounts]  # by metric
 
 
 @registry.scorers("spacy-elmo.coref_scorer.v1")
@@ -76,7 +76,7 @@ def score_coref(
 def count_example(
     example: Example, *, span_cluster_prefix: str = PREFIX, singletons: bool = True
 ) -> DocCounts:
-    """RETURNS (Dict[str, Counts]): The counts of one example."""
+    """RETURNS (Dict[str, ClusterCounts]): The counts of one example."""
     found = predicted_clusters(example, span_cluster_prefix)
     gold = read_clusters(example.reference, span_cluster_prefix) or []
     least = 1 if singletons else 2
@@ -86,12 +86,12 @@ def count_example(
 def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
     """Add up counts.
 
-    counts (Sequence[Dict[str, Counts]]): Of documents.
+    counts (Sequence[Dict[str, ClusterCounts]]): Of documents.
     RETURNS (Dict[str, Any]): As `score_coref`, without `coref_counts`.
     """
     scores: dict[str, Any] = {"coref_f": None}
-    for metric in METRICS:
-        total = Counts(*(sum(column) for column in zip(*(doc[metric] for doc in counts))))
+    for metric in CLUSTER_METRICS:
+        total = ClusterCounts(*(sum(column) for column in zip(*(doc[metric] for doc in counts))))
         found = total.scores() if total.p_all or total.r_all else dict.fromkeys("prf")
         scores |= {f"coref_{metric}_{key}": value for key, value in found.items()}
     if scores["coref_mentions_f"] is not None:
@@ -104,17 +104,17 @@ def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCoun
 
     found (Sequence[List[Tuple[int, int]]]): The predicted ones.
     gold (Sequence[List[Tuple[int, int]]]): The gold ones.
-    RETURNS (Dict[str, Counts]): By metric.
+    RETURNS (Dict[str, ClusterCounts]): By metric.
     """
     mentions, gold_mentions = ({m for c in side for m in c} for side in (found, gold))
     both = len(mentions & gold_mentions)
     similarity = ceafe(found, gold)
     return {
-        "muc": Counts(*muc(found, gold), *muc(gold, found)),
-        "b3": Counts(*b_cubed(found, gold), *b_cubed(gold, found)),
-        "ceafe": Counts(similarity, len(found), similarity, len(gold)),
-        "lea": Counts(*lea(found, gold), *lea(gold, found)),
-        "mentions": Counts(both, len(mentions), both, len(gold_mentions)),
+        "muc": ClusterCounts(*muc(found, gold), *muc(gold, found)),
+        "b3": ClusterCounts(*b_cubed(found, gold), *b_cubed(gold, found)),
+        "ceafe": ClusterCounts(similarity, len(found), similarity, len(gold)),
+        "lea": ClusterCounts(*lea(found, gold), *lea(gold, found)),
+        "mentions": ClusterCounts(both, len(mentions), both, len(gold_mentions)),
     }
 
 

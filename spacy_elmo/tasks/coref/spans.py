@@ -16,7 +16,7 @@ Cluster = list[Mention]
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateSpans:
     """All spans of some segments of a Doc, up to a width, in order of their tokens.
 
     rows (numpy.ndarray): Where each begins among the tokens that are read, which are those of
@@ -37,8 +37,8 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, chosen: np.ndarray) -> "Candidates":
-        return Candidates(self.rows[chosen], self.widths[chosen], self.starts[chosen])
+    def __getitem__(self, chosen: np.ndarray) -> "CandidateSpans":
+        return CandidateSpans(self.rows[chosen], self.widths[chosen], self.starts[chosen])
 
     @property
     def mentions(self) -> list[Mention]:
@@ -46,13 +46,13 @@ class Candidates:
         return list(zip(self.starts.tolist(), self.ends.tolist()))
 
 
-def find_candidates(segments: Sequence[Segment], max_width: int) -> Candidates:
+def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
     """Find all spans within segments. Where segments overlap, a span is found in that one which
     keeps its first token.
 
     segments (Sequence[Segment]): The segments.
     max_width (int): Most tokens of a span.
-    RETURNS (Candidates): The spans.
+    RETURNS (CandidateSpans): The spans.
     """
     found = [np.zeros((0, 3), dtype="int64")]
     row = 0
@@ -64,14 +64,14 @@ def find_candidates(segments: Sequence[Segment], max_width: int) -> Candidates:
         found.append(spans[np.lexsort((spans[:, 1], spans[:, 0]))])
         row += end - start
     rows, widths, starts = np.concatenate(found).T
-    return Candidates(rows, widths, starts)
+    return CandidateSpans(rows, widths, starts)
 
 
-def prune(spans: Candidates, scores: np.ndarray, n_kept: int) -> np.ndarray:
+def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
     """Keep the best spans, from the best on; one that crosses another that is kept is left out
     (Lee et al. 2017, section 5). Spans within each other do not cross.
 
-    spans (Candidates): The spans.
+    spans (CandidateSpans): The spans.
     scores (numpy.ndarray): *Shape:* `(n_spans,)`
     n_kept (int): How many to keep at most.
     RETURNS (numpy.ndarray): The numbers of those that are kept, in order. *Shape:* `(n,)`

@@ -18,7 +18,7 @@ from ..shared.pipe import SpanPipe
 from ..shared.spans import name_of
 from ..shared.task_files import READERS
 from .gold import gold_spans, reference_spans
-from .model import PARAMS, Chains, log_partition
+from .model import CRF_PARAMS, Chains, log_partition
 
 SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
 ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
@@ -93,7 +93,7 @@ class CRFTagger(SpanPipe[BIOTags]):
     def _decode(self, docs: list[Doc], chains: Chains) -> Iterator[list[LabeledSpan]]:
         """The spans of the best valid tags, a Doc."""
         to_numpy = self.model.ops.to_numpy
-        params = {name: to_numpy(getattr(chains, name)) for name in PARAMS}
+        params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
         valid = replace(chains, **params).constrained(self._tags)
         for doc, scores in zip(docs, map(to_numpy, chains.scores)):
             free = self._without_entities(doc, scores)
@@ -169,7 +169,7 @@ class CRFTagger(SpanPipe[BIOTags]):
         d_scores = [xp.zeros_like(values) for values in chains.scores]
         for d, one, other in zip(d_scores, expected.scores, expected_of_gold.scores):
             d[: len(one)] = one - other
-        d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in PARAMS]
+        d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in CRF_PARAMS]
         return total - gold_total, Chains(d_scores, *d_params)
 
     def _allowed(self, example: Example) -> Optional[np.ndarray]:

@@ -11,11 +11,12 @@ from thinc.types import Floats1d, Floats2d
 
 from ...frozen.packing import pack
 from ...registry import registry
+from ..shared import Tok2Vec
 from ..shared.bio import BIOTags
 from ..shared.log_space import log_sum_exp
 
 SAFE = 600.0  # whose exponential, and that of its negative, is a number, and not 0
-PARAMS = ("transitions", "start", "end")
+CRF_PARAMS = ("transitions", "start", "end")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Chains:
 
     def constrained(self, tags: BIOTags, xp: Any = np) -> "Chains":
         """RETURNS (Chains): The same, minus infinity where the tags' order is not valid."""
-        found = {name: getattr(self, name) + xp.asarray(getattr(tags, name)) for name in PARAMS}
+        found = {name: getattr(self, name) + xp.asarray(getattr(tags, name)) for name in CRF_PARAMS}
         return replace(self, **found)
 
     def restricted(self, allowed: Sequence[np.ndarray], xp: Any = np) -> "Chains":
@@ -60,12 +61,12 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
     lengths = [len(values) for values in chains.scores]
     order = pack([n for n in lengths if n])
     if not order.n_items:
-        return 0.0, Chains(chains.scores, *(xp.zeros_like(getattr(chains, n)) for n in PARAMS))
+        return 0.0, Chains(chains.scores, *(xp.zeros_like(getattr(chains, n)) for n in CRF_PARAMS))
     rows = xp.asarray(order.positions[0])
     packed = xp.concatenate(chains.scores)[rows].astype("float64")
     sizes = order.batch_sizes
     steps = xp.split(packed, np.cumsum(sizes)[:-1].tolist())
-    transitions, start, end = (getattr(chains, name).astype("float64") for name in PARAMS)
+    transitions, start, end = (getattr(chains, name).astype("float64") for name in CRF_PARAMS)
     scaled = _Scaled(transitions, xp)
     with np.errstate(divide="ignore"):  # log(0) is minus infinity
         prefixes = _forward(steps, scaled, start, xp)
@@ -153,7 +154,6 @@ def _expected_transitions(
     return found
 
 
-Tok2Vec: TypeAlias = Model[list[Doc], list[Floats2d]]
 CRF: TypeAlias = Model[list[Doc], Chains]
 
 
@@ -176,7 +176,7 @@ def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
         forward,
         init=init,
         dims={"nO": nO},
-        params=dict.fromkeys(PARAMS),
+        params=dict.fromkeys(CRF_PARAMS),
         layers=[scores],
         refs={"tok2vec": tok2vec, "output": output},
     )
@@ -186,18 +186,17 @@ def forward(model: CRF, docs: list[Doc], is_train: bool) -> tuple[Chains, Callab
     scores, backprop_scores = model.layers[0](docs, is_train)
 
     def backprop(gradient: Chains) -> list[Doc]:
-        for name in PARAMS:
+        for name in CRF_PARAMS:
             model.inc_grad(name, model.ops.asarray(getattr(gradient, name), dtype="float32"))
         d_scores = [model.ops.asarray2f(values) for values in gradient.scores]
-        result: list[Doc] = backprop_scores(d_scores)
-        return result
+        return backprop_scores(d_scores)
 
-    return Chains(scores, *(model.get_param(name) for name in PARAMS)), backprop
+    return Chains(scores, *(model.get_param(name) for name in CRF_PARAMS)), backprop
 
 
 def init(model: CRF, X: Optional[list[Doc]] = None, Y: object = None) -> None:
     nO = model.get_dim("nO")
     model.get_ref("output").set_dim("nO", nO)
     model.layers[0].initialize(X=X)
-    for name in PARAMS:
+    for name in CRF_PARAMS:
         model.set_param(name, model.ops.alloc((nO, nO) if name == "transitions" else (nO,)))

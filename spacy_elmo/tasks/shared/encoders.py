@@ -2,25 +2,22 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Optional, TypeAlias
+from typing import TYPE_CHECKING, Optional
 
-from spacy.tokens import Doc
 from thinc.api import Model, chain
-from thinc.types import Floats2d
 from thinc.util import get_width
 
 from ...layers.concat import ConcatTok2Vec
 from ...layers.scalar_mix import set_place
 from ...registry import registry
+from . import Encoder, Tok2Vec, Vectors, check_even, check_rate, check_sizes
 from .torch_module import ModuleShim, get_module_shim, run_module
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import ModuleList
 
-Vectors = list[Floats2d]
-Encoder: TypeAlias = Model[Vectors, Vectors]
-CELLS = ("lstm", "gru")
+RNN_CELLS = ("lstm", "gru")
 
 
 @registry.architectures("spacy-elmo.BiRNN.v1")
@@ -36,15 +33,11 @@ def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float =
     RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
     RAISES (ValueError): A value is impossible.
     """
-    if cell not in CELLS:
-        raise ValueError(f"BiRNN: cell must be one of {CELLS}, got {cell!r}")
-    if width < 2 or width % 2 or depth < 1:
-        raise ValueError(
-            f"BiRNN: width must be even and depth at least 1, got width = {width} and depth = "
-            f"{depth}"
-        )
-    if not 0.0 <= dropout < 1.0:
-        raise ValueError(f"BiRNN: dropout must be at least 0 and below 1, got {dropout}")
+    if cell not in RNN_CELLS:
+        raise ValueError(f"BiRNN: cell must be one of {RNN_CELLS}, got {cell!r}")
+    check_even("BiRNN", width)
+    check_sizes("BiRNN", depth=depth)
+    check_rate("BiRNN", dropout)
     layers = [BiRNN(width, cell=cell, dropout=dropout) for _ in range(depth)]
     return layers[0] if depth == 1 else chain(*layers)
 
@@ -77,17 +70,13 @@ def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callab
 
 def compute(module: "ModuleList", vectors: "list[Tensor]") -> "list[Tensor]":
     dropout, rnn = module
-    found: list[Tensor] = rnn.run_in_groups(vectors, dropout)  # type: ignore[operator]
-    return found
+    return rnn.run_in_groups(vectors, dropout)  # type: ignore[operator]
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     get_module_shim(model).create(nI=model.get_dim("nI"), nO=model.get_dim("nO"))
-
-
-Tok2Vec: TypeAlias = Model[list[Doc], list[Floats2d]]
 
 
 @registry.architectures("spacy-elmo.TagLMEncoder.v1")

@@ -1,7 +1,7 @@
 """The LSTM with highway connections, an encoder for any tok2vec."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Optional, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 import numpy as np
 from thinc.api import Model, chain, torch2xp, xp2torch
@@ -11,17 +11,16 @@ from thinc.util import get_width
 from ...frozen.packing import pack
 from ...layers.bilm import limit_threads_after_fork
 from ...registry import registry
+from . import Encoder, Vectors, check_even, check_rate, check_sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Vectors = list[Floats2d]
-Encoder: TypeAlias = Model[Vectors, Vectors]
 
-DIRECTIONS = ("alternating", "bidirectional")
+READING_ORDERS = ("alternating", "bidirectional")
 # The blocks of the weights: i, f, o, r, the candidate; of the input's also W_h.
 N_STATE_BLOCKS, N_INPUT_BLOCKS = 5, 6
-PARAMS = ("W", "U", "b")  # one of each a direction
+LSTM_PARAMS = ("W", "U", "b")  # one of each a direction
 
 
 @registry.architectures("spacy-elmo.HighwayLSTM.v1")
@@ -40,16 +39,14 @@ def build_highway_lstm(
     RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
     RAISES (ValueError): A value is impossible.
     """
-    if directions not in DIRECTIONS:
-        raise ValueError(f"HighwayLSTM: directions must be one of {DIRECTIONS}, got {directions!r}")
+    if directions not in READING_ORDERS:
+        orders = " or ".join(map(repr, READING_ORDERS))
+        raise ValueError(f"HighwayLSTM: directions must be {orders}, got {directions!r}")
     both = directions == "bidirectional"
-    if width < 1 or depth < 1 or (both and width % 2):
-        raise ValueError(
-            f"HighwayLSTM: width and depth must be at least 1, and width even where directions "
-            f"are 'bidirectional', got width = {width} and depth = {depth}"
-        )
-    if not 0.0 <= dropout < 1.0:
-        raise ValueError(f"HighwayLSTM: dropout must be at least 0 and below 1, got {dropout}")
+    if both:
+        check_even("HighwayLSTM", width)
+    check_sizes("HighwayLSTM", width=width, depth=depth)
+    check_rate("HighwayLSTM", dropout)
     layers = [
         HighwayLSTM(width, directions=(0, 1) if both else (i % 2,), dropout=dropout)
         for i in range(depth)
@@ -76,7 +73,7 @@ def HighwayLSTM(
         forward,
         init=init,
         dims={"nO": nO, "nI": nI},
-        params=dict.fromkeys(PARAMS),
+        params=dict.fromkeys(LSTM_PARAMS),
         attrs={"directions": list(directions), "dropout": dropout},
     )
 
@@ -91,7 +88,7 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
         return [ops.alloc2f(0, model.get_dim("nO")) for _ in X], lambda dY: list(X)
     lengths = ops.asarray1i([len(x) for x in X])
     inputs = xp2torch(ops.xp.concatenate(X), requires_grad=is_train)
-    params = {name: xp2torch(model.get_param(name), requires_grad=is_train) for name in PARAMS}
+    params = {name: xp2torch(model.get_param(name), requires_grad=is_train) for name in LSTM_PARAMS}
     inverse = order.inverse()
     with torch.set_grad_enabled(is_train):
         found, traces = [], []
@@ -183,7 +180,7 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
     bias[:, 1] = 1.0  # the forget gates'
     W = [orthonormal_blocks(N_INPUT_BLOCKS, nO, nI) for _ in range(n_directions)]
     U = [orthonormal_blocks(N_STATE_BLOCKS, nO, nO) for _ in range(n_directions)]
-    for name, values in zip(PARAMS, (W, U, bias.reshape(n_directions, -1))):
+    for name, values in zip(LSTM_PARAMS, (W, U, bias.reshape(n_directions, -1))):
         model.set_param(name, model.ops.asarray(values, dtype="float32"))
 
 

@@ -15,8 +15,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from ...embedding.batches import by_padded
 
 RNNS = {"lstm": nn.LSTM, "gru": nn.GRU}
-DIRECTIONS = ("", "_reverse")  # the endings of PyTorch's parameters
-MAX_TOKENS = 4096  # that a layer reads at a time, padding included
+PARAM_ENDINGS = ("", "_reverse")  # the endings of PyTorch's parameters
+MAX_RNN_TOKENS = 4096  # that a layer reads at a time, padding included
 
 
 def pad(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -78,7 +78,7 @@ class BidirectionalRNN(nn.Module):
         RETURNS (List[Tensor]): `(n_tokens, nO)` each.
         """
         outputs = list(sequences)
-        for group in by_padded([[len(one)] for one in sequences], MAX_TOKENS):
+        for group in by_padded([[len(one)] for one in sequences], MAX_RNN_TOKENS):
             padded, mask = pad([sequences[i] for i in group])
             for i, row in zip(group, self(dropout(padded), mask)):
                 outputs[i] = row[: len(sequences[i])]
@@ -95,7 +95,7 @@ def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
     """
     n, longest, _ = x.shape
     input_weights, weights, input_biases, biases = (
-        torch.stack([getattr(rnn, f"{name}_l0{ending}") for ending in DIRECTIONS])
+        torch.stack([getattr(rnn, f"{name}_l0{ending}") for ending in PARAM_ENDINGS])
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
     # Rows of the sequences from their last token to the first; padding stays behind them.

@@ -3,7 +3,8 @@ predicates, with a flag at the predicate."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Optional, TypeAlias
+from functools import partial
+from typing import Optional
 
 import numpy as np
 from spacy.tokens import Doc
@@ -12,9 +13,8 @@ from thinc.types import Floats2d, Ints1d
 
 from ...embedding.segmenters import Segment, segment_of
 from ...registry import registry
+from ..shared import DocHead, Tok2Vec, Vectors, forward_head
 
-Vectors = list[Floats2d]
-Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
 Predicates = Optional[Collection[int]]  # tokens; None where nobody has given any
 
 # Rows of the flags' embedding: another token, the predicate, and every token where the
@@ -85,22 +85,8 @@ def segment_instances(segments: Sequence[list[Segment]]) -> list[Instance]:
     return [Instance(i, segment) for i, found in enumerate(segments) for segment in found]
 
 
-class InstanceScorer:
-    """What the model returns for Docs: a callable that scores instances, a batch at a time,
-    as spaCy's parser returns one that scores states. It adds up the gradient of the Docs'
-    vectors, which are computed once.
-
-    head (Model[Tuple[List[Floats2d], List[Ints1d]], List[Floats2d]]): From vectors and flags
-        to scores.
-    vectors (List[Floats2d]): Of the Docs. *Shape:* `(n_tokens, width)` each
-    is_train (bool): Whether there will be a backward pass.
-    """
-
-    def __init__(self, head: Model, vectors: Vectors, *, is_train: bool):
-        self.head = head
-        self.vectors = vectors
-        self.is_train = is_train
-        self.d_vectors = [head.ops.xp.zeros_like(values) for values in vectors if is_train]
+class InstanceScorer(DocHead):
+    """Callable that scores the tags of instances of Docs, a batch at a time."""
 
     def __call__(self, instances: Sequence[Instance]) -> tuple[Vectors, Callable]:
         """Score the tags of instances.
@@ -136,25 +122,12 @@ def build_srl(
     head: Model = chain(ConcatFlags(flag_width), encode, with_array(output))
     return Model(
         "elmo_srl",
-        forward,
+        partial(forward_head, make=InstanceScorer),
         init=init,
         dims={"nO": None},
         layers=[tok2vec, head],
         refs={"tok2vec": tok2vec, "head": head, "output": output},
     )
-
-
-def forward(
-    model: Model[list[Doc], InstanceScorer], docs: list[Doc], is_train: bool
-) -> tuple[InstanceScorer, Callable]:
-    vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
-    scorer = InstanceScorer(model.get_ref("head"), vectors, is_train=is_train)
-
-    def backprop(finished: InstanceScorer) -> list[Doc]:
-        result: list[Doc] = backprop_tok2vec(finished.d_vectors)
-        return result
-
-    return scorer, backprop
 
 
 def init(

@@ -10,7 +10,7 @@ from thinc.types import Floats2d
 
 from ...embedding.segmenters import Windows
 from ...registry import registry
-from ..shared import Tok2Vec, check_rate, check_sizes
+from ..shared import Tok2Vec, check_even, check_rate, check_sizes
 from ..shared.text_layer import TextLayer, classify, create_module, init_classifier, run_texts
 from . import ENTAILMENT, QUESTION, read_halves
 
@@ -113,8 +113,7 @@ def _check(
 ) -> None:
     if len(set(groups)) != 2 or len(groups) != 2:
         raise ValueError(f"{name}: groups must be two different names, got {list(groups)}")
-    if width < 2 or width % 2:
-        raise ValueError(f"{name}: width must be an even number from 2 on, got {width}")
+    check_even(name, width)
     check_rate(name, dropout)
     check_sizes(name, max_batch_tokens=max_batch_tokens)
 

@@ -41,7 +41,7 @@ class ESIM(nn.Module):
         beside = beside or ([], [])
         a, mask_a = self._encode(first, beside[0])
         b, mask_b = self._encode(second, beside[1])
-        for_a, for_b = align(a, b, mask_a, mask_b)
+        for_a, for_b = attend_both_ways(a, b, mask_a, mask_b)
         pooled = [self._compose(a, for_a, mask_a), self._compose(b, for_b, mask_b)]
         hidden = self.hidden(self.dropout(torch.cat(pooled, dim=1))).tanh()
         return list(self.output(self.dropout(hidden)))
@@ -58,10 +58,10 @@ class ESIM(nn.Module):
         """Texts beside what they found in the others, pooled."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
-        return pool(self.compose(self.token_dropout(projected), mask), mask)
+        return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)
 
 
-def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
+def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
     """What each token of a text finds in the other text, by dot products (equations 11 to 13).
 
     a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
@@ -75,7 +75,7 @@ def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor,
     return found_in_b, masked_softmax(scores.transpose(1, 2), mask_a[:, None]) @ a
 
 
-def pool(x: Tensor, mask: Tensor) -> Tensor:
+def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
     """The mean and the maximum of the tokens (equations 18 and 19); zeros where there are none.
 
     x (Tensor): *Shape:* `(n_texts, longest, width)`

@@ -8,7 +8,7 @@ import spacy_elmo.tasks.coref.module as coref_module
 import spacy_elmo.tasks.shared.recurrent as recurrent
 from spacy_elmo.embedding.segmenters import Segment
 from spacy_elmo.tasks.coref.module import SpanRanker
-from spacy_elmo.tasks.coref.spans import find_candidates
+from spacy_elmo.tasks.coref.spans import find_candidate_spans
 
 SEGMENTS = [Segment(0, 4, 0, 4), Segment(4, 9, 4, 9), Segment(9, 10, 9, 10)]
 LENGTHS = [4, 5, 1]
@@ -55,10 +55,10 @@ def represent(ranker, tokens, encoded, start, end):
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("chunk", [2, 512])
 def test_formulas(tokens, depth, chunk, monkeypatch):
-    monkeypatch.setattr(coref_module, "CHUNK", chunk)
-    monkeypatch.setattr(recurrent, "MAX_TOKENS", chunk)
+    monkeypatch.setattr(coref_module, "SPAN_TOKENS", chunk)
+    monkeypatch.setattr(recurrent, "MAX_RNN_TOKENS", chunk)
     ranker = make(depth)
-    candidates = find_candidates(SEGMENTS, 3)
+    candidates = find_candidate_spans(SEGMENTS, 3)
     mention_scores, pair_scores, kept = ranker(tokens, LENGTHS, candidates)
     encoded = np.concatenate(
         [ranker.encoder.rnn(part[None])[0][0].detach().numpy() for part in tokens.split(LENGTHS)]
@@ -100,7 +100,7 @@ def test_bins_of_distances():
 @pytest.mark.parametrize("n_tokens", [1, 2])
 def test_few_tokens(tokens, n_tokens):
     ranker = make(spans_per_word=0.1)
-    candidates = find_candidates([Segment(0, n_tokens, 0, n_tokens)], 3)
+    candidates = find_candidate_spans([Segment(0, n_tokens, 0, n_tokens)], 3)
     mention_scores, pair_scores, kept = ranker(tokens[:n_tokens], [n_tokens], candidates)
     assert len(mention_scores) == len(candidates)
     assert pair_scores.shape == (1, 0) and len(kept) == 1
@@ -109,7 +109,7 @@ def test_few_tokens(tokens, n_tokens):
 def test_gradients(tokens):
     """Of all weights and of the tokens by finite differences."""
     ranker = make()
-    candidates = find_candidates(SEGMENTS, 3)
+    candidates = find_candidate_spans(SEGMENTS, 3)
     rng = np.random.default_rng(0)
     c, d = (torch.from_numpy(rng.normal(size=shape)) for shape in (len(candidates), (7, 4)))
 
@@ -136,7 +136,7 @@ def test_gradients(tokens):
 
 
 def test_dropout_is_for_training_alone(tokens):
-    candidates = find_candidates(SEGMENTS, 3)
+    candidates = find_candidate_spans(SEGMENTS, 3)
     ranker = make(dropout=0.5, input_dropout=0.5)
     outputs = [
         ranker.train(is_train)(tokens, LENGTHS, candidates)[0]

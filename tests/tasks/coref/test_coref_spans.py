@@ -5,9 +5,9 @@ import pytest
 
 from spacy_elmo.embedding.segmenters import Segment
 from spacy_elmo.tasks.coref.spans import (
-    Candidates,
+    CandidateSpans,
     antecedent_loss,
-    find_candidates,
+    find_candidate_spans,
     gold_pairs,
     make_clusters,
     mention_loss,
@@ -19,7 +19,7 @@ from spacy_elmo.tasks.coref.spans import (
 def test_candidates(max_width):
     """All spans within a segment, those of overlapping ones once, in order."""
     segments = [Segment(0, 5, 0, 4), Segment(3, 8, 4, 8), Segment(8, 9, 8, 9)]
-    found = find_candidates(segments, max_width)
+    found = find_candidate_spans(segments, max_width)
     ends = {t: next(s.end for s in segments if s.keep_start <= t < s.keep_end) for t in range(9)}
     expected = [
         (start, end)
@@ -34,7 +34,7 @@ def test_candidates(max_width):
 
 
 def test_no_segments():
-    assert len(find_candidates([], 3)) == 0
+    assert len(find_candidate_spans([], 3)) == 0
 
 
 def brute_prune(spans, scores, n_kept):
@@ -51,14 +51,14 @@ def brute_prune(spans, scores, n_kept):
 def test_pruning(n_kept):
     rng = np.random.default_rng(n_kept)
     for _ in range(30):
-        spans = find_candidates([Segment(0, 12, 0, 12)], 6)
+        spans = find_candidate_spans([Segment(0, 12, 0, 12)], 6)
         scores = rng.normal(size=len(spans))
         kept = prune(spans, scores, n_kept)
         assert kept.tolist() == brute_prune(spans.mentions, scores, n_kept)
 
 
 def test_spans_within_each_other_do_not_cross():
-    spans = Candidates(*np.array([(0, 3, 0), (0, 2, 0), (1, 2, 1), (1, 3, 1)]).T)
+    spans = CandidateSpans(*np.array([(0, 3, 0), (0, 2, 0), (1, 2, 1), (1, 3, 1)]).T)
     assert prune(spans, np.array([4.0, 3.0, 2.0, 1.0]), 4).tolist() == [0, 1]
     assert prune(spans, np.array([1.0, 2.0, 3.0, 0.0]), 4).tolist() == [0, 2]
 

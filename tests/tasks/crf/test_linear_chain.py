@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from spacy_elmo.tasks.crf.model import PARAMS, Chains, log_partition
+from spacy_elmo.tasks.crf.model import CRF_PARAMS, Chains, log_partition
 from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags
 from spacy_elmo.tasks.shared.log_space import viterbi
 
@@ -68,7 +68,7 @@ def test_gradient_by_finite_differences():
     chains = random_chains(7)
     _, gradient = log_partition(chains)
     rng = np.random.default_rng(0)
-    for name in (*PARAMS, "scores"):
+    for name in (*CRF_PARAMS, "scores"):
         values = getattr(chains, name)
         many = name == "scores"
         steps = [1e-5 * rng.normal(size=v.shape) for v in (values if many else [values])]
@@ -169,7 +169,7 @@ def test_no_tokens():
     log_z, expected = log_partition(chains)
     assert log_z == 0.0
     assert [len(values) for values in expected.scores] == [0, 0]
-    assert not any(getattr(expected, name).any() for name in PARAMS)
+    assert not any(getattr(expected, name).any() for name in CRF_PARAMS)
 
 
 @pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])

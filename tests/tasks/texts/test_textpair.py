@@ -8,7 +8,7 @@ from spacy.training import Example
 
 from spacy_elmo.tasks.shared.recurrent import BidirectionalRNN
 from spacy_elmo.tasks.texts import make_pair
-from spacy_elmo.tasks.texts.modules import ESIM, align, pool
+from spacy_elmo.tasks.texts.modules import ESIM, attend_both_ways, mean_and_max
 
 from helpers.components import listener
 from helpers.gradients import check_gradients, randomize, softmax
@@ -43,7 +43,7 @@ def test_attention_and_pooling_are_the_formulas():
     a, b = rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 4))
     lengths = [(5, 3), (2, 0)]
     masks = [torch.tensor([[t < pair[i] for t in range(5)] for pair in lengths]) for i in (0, 1)]
-    found = [x.numpy() for x in align(torch.from_numpy(a), torch.from_numpy(b), *masks)]
+    found = [x.numpy() for x in attend_both_ways(torch.from_numpy(a), torch.from_numpy(b), *masks)]
     for n, (n_a, n_b) in enumerate(lengths):
         scores = a[n, :n_a] @ b[n, :n_b].T
         if n_b:
@@ -51,7 +51,7 @@ def test_attention_and_pooling_are_the_formulas():
             np.testing.assert_allclose(found[1][n, :n_b], softmax(scores.T) @ a[n, :n_a])
         else:
             assert not found[0][n].any()
-    pooled = pool(torch.from_numpy(b), masks[1]).numpy()
+    pooled = mean_and_max(torch.from_numpy(b), masks[1]).numpy()
     np.testing.assert_allclose(pooled[0], [*b[0, :3].mean(0), *b[0, :3].max(0)])
     assert not pooled[1].any()
 
