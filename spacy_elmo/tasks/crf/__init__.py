@@ -1,0 +1,200 @@
+"""The component `elmo_crf`: entities, or other spans that do not overlap, by a CRF."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Optional
+
+import numpy as np
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Model
+
+from ...embedding.batches import by_tokens
+from ...layers.finite import check_loss
+from ..shared.bio import BILUOTags, BIOTags, LabeledSpan
+from ..shared.log_space import viterbi
+from ..shared.pipe import SpanPipe
+from ..shared.spans import name_of
+from ..shared.task_files import READERS
+from .gold import gold_spans, reference_spans
+from .model import CRF_PARAMS, Chains, log_partition
+
+SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
+ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
+
+
+class CRFTagger(SpanPipe[BIOTags]):
+    """Finds labeled spans that do not overlap: the most probable tags of a linear-chain CRF,
+    among those in a valid order. A Doc is one chain.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], Chains]): The model.
+    name (str): Name of the pipe.
+    spans_key (Optional[str]): The key of `doc.spans` where the spans are; None for `doc.ents`.
+        Entities that stand there before are kept.
+    scheme (str): The tags: "biluo" or "bio".
+    max_batch_tokens (int): Most tokens that the model reads at a time in prediction, unless one
+        Doc has more.
+    scorer (Optional[Callable]): The scorer.
+    RAISES (ValueError): A value is impossible.
+    """
+
+    reader = READERS["elmo_crf"]
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], Chains],
+        name: str = "elmo_crf",
+        *,
+        spans_key: Optional[str] = None,
+        scheme: str = "biluo",
+        max_batch_tokens: int = 4096,
+        scorer: Optional[Callable] = None,
+    ):
+        if scheme not in SCHEMES:
+            raise ValueError(f"scheme must be one of {tuple(SCHEMES)}, got {scheme!r}")
+        if max_batch_tokens < 1:
+            raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}")
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.spans_key = spans_key
+        self.scheme = scheme
+        self.max_batch_tokens = max_batch_tokens
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {"labels": []}
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> list[list[LabeledSpan]]:
+        """Find the spans of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[List[Tuple[int, int, str]]]): First token, the token after the last one,
+            and label of each span, a Doc.
+        RAISES (ValueError): The pipe has no labels.
+        """
+        self._check_initialized()
+        docs = list(docs)
+        found: list[list[LabeledSpan]] = [[] for _ in docs]
+
+        def size(i: int) -> int:
+            return len(docs[i])
+
+        order = sorted(filter(size, range(len(docs))), key=size)
+        for group in by_tokens(order, self.max_batch_tokens, len(docs), size):
+            chains = self.model.predict([docs[i] for i in group])
+            for i, spans in zip(group, self._decode([docs[i] for i in group], chains)):
+                found[i] = spans
+        return found
+
+    def _decode(self, docs: list[Doc], chains: Chains) -> Iterator[list[LabeledSpan]]:
+        """The spans of the best valid tags, a Doc."""
+        to_numpy = self.model.ops.to_numpy
+        params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
+        valid = replace(chains, **params).constrained(self._tags)
+        for doc, scores in zip(docs, map(to_numpy, chains.scores)):
+            free = self._without_entities(doc, scores)
+            tags = viterbi(free, valid.transitions, valid.start, valid.end)
+            yield self._tags.spans(tags.tolist())
+
+    def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
+        """The scores, but tokens of entities that stand on the Doc already are O."""
+        taken = [token.i for token in doc if token.ent_iob in ENTITY]
+        if self.spans_key is not None or not taken:
+            return scores
+        scores = scores.copy()
+        scores[taken, 1:] = -np.inf
+        return scores
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
+        """Set `doc.ents`, or the span group.
+
+        docs (Iterable[Doc]): The Docs.
+        scores (List[List[Tuple[int, int, str]]]): What `predict` returned for them.
+        """
+        for doc, found in zip(docs, scores):
+            spans = [Span(doc, start, end, label=label) for start, end, label in found]
+            if self.spans_key is None:
+                blocked = [doc[i : i + 1] for i in _blocked(doc)]
+                doc.set_ents([*doc.ents, *spans], blocked=blocked)
+            else:
+                doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
+
+    # Training
+
+    @property
+    def _place(self) -> str:
+        return "doc.ents" if self.spans_key is None else f"doc.spans[{self.spans_key!r}]"
+
+    def _labels_in(self, doc: Doc) -> Iterable[str]:
+        return (span.label_ for span in reference_spans(doc, self.spans_key))
+
+    def _make_tags(self) -> BIOTags:
+        return SCHEMES[self.scheme](self.labels)
+
+    def _learn(self, examples: list[Example]) -> Optional[float]:
+        allowed = [self._allowed(example) for example in examples]
+        if all(tags is None for tags in allowed):
+            return None
+        chains, backprop = self.model.begin_update([example.predicted for example in examples])
+        loss, gradient = self._loss(allowed, chains)
+        backprop(gradient)
+        return loss
+
+    def get_loss(self, examples: Iterable[Example], scores: Chains) -> tuple[float, Chains]:
+        """Find the loss and its gradient.
+
+        examples (Iterable[Example]): The examples.
+        scores (Chains): What the model returned for them.
+        RETURNS (Tuple[float, Chains]): The negative log-likelihood of the batch, in nats, and its
+            gradient. Of tokens without annotation all tags are summed over.
+        RAISES (ValueError): Spans overlap, a label is not known, or the loss is not finite.
+        """
+        return self._loss([self._allowed(example) for example in examples], scores)
+
+    def _loss(self, allowed: list[Optional[np.ndarray]], chains: Chains) -> tuple[float, Chains]:
+        """`log Z - log Z_gold`, where Z sums over all valid tags, Z_gold over those that agree
+        with the annotation; the gradient is the difference of what they expect."""
+        xp = self.model.ops.xp
+        # Where nothing is annotated, the two would be equal.
+        scores = [s[: 0 if a is None else len(s)] for s, a in zip(chains.scores, allowed)]
+        tags = [np.ones((0, len(self._tags)), dtype=bool) if a is None else a for a in allowed]
+        valid = replace(chains, scores=scores).constrained(self._tags, xp)
+        total, expected = log_partition(valid, xp)
+        gold_total, expected_of_gold = log_partition(valid.restricted(tags, xp), xp)
+        check_loss(total - gold_total, self.name)
+        d_scores = [xp.zeros_like(values) for values in chains.scores]
+        for d, one, other in zip(d_scores, expected.scores, expected_of_gold.scores):
+            d[: len(one)] = one - other
+        d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in CRF_PARAMS]
+        return total - gold_total, Chains(d_scores, *d_params)
+
+    def _allowed(self, example: Example) -> Optional[np.ndarray]:
+        """The tags that agree with the annotation; None where there is none."""
+        gold = gold_spans(example, self.spans_key)
+        if gold is None:
+            return None
+        for start, end, label in gold.spans:
+            if label not in self.labels:
+                raise ValueError(
+                    f"the span {label} ({start}, {end}) of the Doc {name_of(example.predicted)} "
+                    f"has a label that is none of those '{self.name}' was initialized with"
+                )
+        return self._tags.allowed(gold.spans, gold.missing, len(example.predicted))
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the spans.
+
+        examples (Iterable[Example]): The examples.
+        RETURNS (Dict[str, Any]): The scores of the scorer.
+        """
+        scores: dict[str, Any] = super().score(examples, **{"spans_key": self.spans_key, **kwargs})
+        return scores
+
+
+def _blocked(doc: Doc) -> list[int]:
+    """Tokens that are to be no part of an entity, as `Doc.set_ents` marks them."""
+    return [token.i for token in doc if token.ent_iob_ == "B" and not token.ent_type]

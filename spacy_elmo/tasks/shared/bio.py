@@ -1,0 +1,165 @@
+"""Spans that do not overlap as BIO tags."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from .log_space import viterbi
+
+LabeledSpan = tuple[int, int, str]  # first token, the token after the last one, label
+
+
+class BIOTags:
+    """The tags of labels, as numbers: O is 0, then B and I of each label. I follows
+    B or I of its own label alone.
+
+    labels (Sequence[str]): The labels.
+    """
+
+    prefixes = "BI"
+
+    def __init__(self, labels: Sequence[str]):
+        self.labels = tuple(labels)
+        self._index = {label: i for i, label in enumerate(labels)}
+
+    def __len__(self) -> int:
+        return 1 + len(self.prefixes) * len(self.labels)
+
+    def begin(self, label: str) -> int:
+        """RETURNS (int): The tag B of a label; the next one is its I.
+        RAISES (KeyError): It is none of the labels."""
+        return 1 + len(self.prefixes) * self._index[label]
+
+    def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
+        """RETURNS (numpy.ndarray): The tags of tokens with these spans, which do not
+        overlap. *Shape:* `(n_tokens,)`, int64
+        RAISES (KeyError): A label is none of the labels."""
+        tags = np.zeros(n_tokens, dtype="int64")
+        for start, end, label in spans:
+            tags[start:end] = self.begin(label) + 1
+            tags[start] -= 1
+        return tags
+
+    def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
+        """RETURNS (List[Tuple[int, int, str]]): The spans of tags in a valid order."""
+        spans: list[LabeledSpan] = []
+        for i, tag in enumerate(tags):
+            label = self.labels[(tag - 1) // 2]
+            if tag and tag % 2:
+                spans.append((i, i + 1, label))
+            elif tag:
+                spans[-1] = (spans[-1][0], i + 1, label)
+        return spans
+
+    @cached_property
+    def transitions(self) -> np.ndarray:
+        """RETURNS (numpy.ndarray): From each tag to each: 0, or minus infinity where it may
+        not follow. *Shape:* `(n_tags, n_tags)`"""
+        allowed = np.zeros((len(self), len(self)))
+        for inside in range(2, len(self), 2):
+            allowed[:, inside] = -np.inf
+            allowed[inside - 1 : inside + 1, inside] = 0.0
+        return allowed
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """RETURNS (numpy.ndarray): The same of the first token. *Shape:* `(n_tags,)`"""
+        return self.transitions[0]
+
+    @cached_property
+    def end(self) -> np.ndarray:
+        """RETURNS (numpy.ndarray): The same of the last token. *Shape:* `(n_tags,)`"""
+        return self.transitions[:, 0]
+
+    def allowed(
+        self, spans: Sequence[LabeledSpan], missing: np.ndarray, n_tokens: int
+    ) -> np.ndarray:
+        """Tell which tags agree with an annotation.
+
+        spans (Sequence[Tuple[int, int, str]]): The spans, which do not overlap.
+        missing (numpy.ndarray): True at tokens of which nothing is known. *Shape:*
+            `(n_tokens,)`
+        n_tokens (int): Number of tokens.
+        RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`, bool
+        RAISES (KeyError): A label is none of the labels.
+        """
+        allowed = np.eye(len(self), dtype=bool)[self.of_spans(spans, n_tokens)]
+        allowed[missing] = True
+        for _, end, label in spans:
+            if end < n_tokens:  # where the span does not go on
+                allowed[end, self.begin(label) + 1] = False
+        return allowed
+
+    def decode(self, scores: np.ndarray) -> np.ndarray:
+        """RETURNS (numpy.ndarray): The best tags in a valid order. *Shape:* `(n_tokens,)`"""
+        best = scores.argmax(axis=1)
+        steps = self.transitions[best[:-1], best[1:]]
+        if len(best) and self.start[best[0]] == 0 and not steps.any():
+            return best  # nothing can be better, and most are valid
+        return viterbi(scores, self.transitions, self.start)
+
+
+class BILUOTags(BIOTags):
+    """The same with B, I, L and U of each label: a span is U, or B, any number of I, and L."""
+
+    prefixes = "BILU"
+
+    def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
+        tags = np.zeros(n_tokens, dtype="int64")
+        for start, end, label in spans:
+            begin = self.begin(label)
+            tags[start:end] = begin + 1
+            tags[start], tags[end - 1] = begin, begin + 2
+            if end - start == 1:
+                tags[start] = begin + 3
+        return tags
+
+    def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
+        spans: list[LabeledSpan] = []
+        start = 0
+        for i, tag in enumerate(tags):
+            label, prefix = divmod(tag - 1, len(self.prefixes))
+            if tag and self.prefixes[prefix] in "BU":
+                start = i
+            if tag and self.prefixes[prefix] in "LU":
+                spans.append((start, i + 1, self.labels[label]))
+        return spans
+
+    @cached_property
+    def transitions(self) -> np.ndarray:
+        begins = np.arange(1, len(self), 4)
+        starts = np.concatenate([[0], begins, begins + 3])
+        ends = np.concatenate([[0], begins + 2, begins + 3])
+        allowed = np.full((len(self), len(self)), -np.inf)
+        allowed[np.ix_(ends, starts)] = 0.0
+        for begin in begins:
+            allowed[begin : begin + 2, begin + 1 : begin + 3] = 0.0
+        return allowed
+
+
+class TagError(ValueError):
+    """A tag is none, or stands where it cannot; `token` is its place."""
+
+    def __init__(self, token: int, fault: str):
+        super().__init__(f"token {token}: {fault}")
+        self.token = token
+
+
+def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
+    """RETURNS (List[Tuple[int, int, str]]): The spans of BIO tags.
+    RAISES (TagError): A tag is none, or I follows neither B nor I of its label."""
+    spans: list[LabeledSpan] = []
+    previous = "O"
+    for i, tag in enumerate(tags):
+        prefix, _, label = tag.partition("-")
+        if tag != "O" and (prefix not in ("B", "I") or not label.strip()):
+            raise TagError(i, f"expected the tag O, B-... or I-..., found {tag!r}")
+        if prefix == "B":
+            spans.append((i, i + 1, label))
+        elif prefix == "I":
+            if previous not in (f"B-{label}", tag):
+                raise TagError(i, f"{tag} follows {previous}, no span of its label")
+            spans[-1] = (spans[-1][0], i + 1, label)
+        previous = tag
+    return spans

@@ -1,0 +1,175 @@
+"""Frames, a predicate with its roles, in a Doc: the span group `doc.spans["srl"]`."""
+
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+from typing import Optional
+
+import numpy as np
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+
+from ...embedding.segmenters import Segment, Segmenter, segment_of
+from ..shared.bio import BIOTags, LabeledSpan
+from ..shared.spans import Aligner, checked_spans, name_of, to_predicted, to_reference
+
+KEY = "srl"
+PREDICATE = "V"  # label of the predicate itself
+Frames = dict[int, list[LabeledSpan]]  # by the token of the predicate
+
+
+def read_frames(doc: Doc) -> Optional[Frames]:
+    """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles of each
+    predicate, V among them; None where the Doc has no such span group.
+    RAISES (ValueError): A span has no tokens or no label, its id is no token, or that of V is not
+    its first."""
+    if KEY not in doc.spans:
+        return None
+    frames: Frames = {}
+    for span in _checked_spans(doc):
+        frames.setdefault(span.id, []).append((span.start, span.end, span.label_))
+    return {predicate: sorted(frames[predicate]) for predicate in sorted(frames)}
+
+
+def _checked_spans(doc: Doc) -> Iterator[Span]:
+    for span in checked_spans(doc, KEY):
+        if not 0 <= span.id < len(doc):
+            raise ValueError(
+                f"the span {span.label_} ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{name_of(doc)} has the id {span.id}, which is none of its {len(doc)} tokens: "
+                f"the id is the token of the predicate"
+            )
+        if span.label_ == PREDICATE and span.start != span.id:
+            raise ValueError(
+                f"the span V ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{name_of(doc)} has the id {span.id}, but V begins at its predicate: make it with "
+                f"span_id={span.start}. (`Doc.from_docs` keeps ids of spans as they were.)"
+            )
+        yield span
+
+
+def write_frames(doc: Doc, frames: Frames) -> None:
+    """Set `doc.spans["srl"]`.
+
+    doc (Doc): The Doc.
+    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate.
+    """
+    spans = [
+        Span(doc, start, end, label=label, span_id=predicate)
+        for predicate, roles in frames.items()
+        for start, end, label in roles
+    ]
+    doc.spans[KEY] = SpanGroup(doc, name=KEY, spans=spans)
+
+
+def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
+    """RETURNS (Dict[int, Dict[str, List[Span]]]): Of each predicate, by its token, the spans by
+    label: `doc._.srl`.
+    RAISES (ValueError): As `read_frames`."""
+    roles: dict[int, dict[str, list[Span]]] = {}
+    for span in _checked_spans(doc):
+        roles.setdefault(span.id, {}).setdefault(span.label_, []).append(span)
+    return dict(sorted(roles.items()))
+
+
+class SRLTags(BIOTags):
+    """The BIO tags of roles. B-V stands at the predicate, and nowhere else."""
+
+    def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
+        """Find the best tags.
+
+        scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
+        predicate (int): Its token.
+        RETURNS (numpy.ndarray): Tags in a valid order. *Shape:* `(n_tokens,)`
+        """
+        fixed = np.array(scores)
+        fixed[:, self.begin(PREDICATE)] = -np.inf
+        fixed[predicate] = -np.inf
+        fixed[predicate, self.begin(PREDICATE)] = 0.0
+        return self.decode(fixed)
+
+
+def gold_frames(example: Example) -> Optional[Frames]:
+    """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The reference's frames, in
+    tokens of the predicted Doc; None where the reference has none."""
+    frames = read_frames(example.reference)
+    return frames and _align(frames, to_predicted(example))
+
+
+def predicted_frames(example: Example) -> Frames:
+    """RETURNS (Dict[int, List[Tuple[int, int, str]]]): The predicted frames, in tokens of
+    the reference."""
+    frames = read_frames(example.predicted) or {}
+    return _align(frames, to_reference(example))
+
+
+def _align(frames: Frames, aligner: Aligner) -> Frames:
+    """Frames in the tokens of another Doc of the same text. What has no tokens of its own there
+    is left out; of two predicates of one token the second is."""
+    aligned: Frames = {}
+    for predicate, roles in frames.items():
+        tokens = aligner.tokens(predicate, predicate + 1)
+        if not tokens or tokens[0] in aligned:
+            continue
+        found = [(aligner.span(start, end), label) for start, end, label in roles]
+        aligned[tokens[0]] = [(*span, label) for span, label in found if span is not None]
+    return aligned
+
+
+def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan]:
+    """RETURNS (List[Tuple[int, int, str]]): The roles of a predicate, V among them."""
+    if any(label == PREDICATE for _, _, label in roles):
+        return roles
+    return sorted([*roles, (predicate, predicate + 1, PREDICATE)])
+
+
+def checked_frames(
+    doc: Doc, frames: Frames, segmenter: Segmenter, labels: Collection[str]
+) -> Frames:
+    """Check gold frames.
+
+    doc (Doc): Whose tokens are meant.
+    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate; V may be
+        missing.
+    segmenter (Callable[[Doc], List[Segment]]): What cuts the Doc into the sentences that are
+        read.
+    labels (Collection[str]): The known labels.
+    RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
+    RAISES (ValueError): Two roles of a predicate overlap, one reaches out of its sentence or
+        has another label.
+    """
+    checked: Frames = {}
+    segments = segmenter(doc)
+    for predicate, roles in frames.items():
+        segment = segment_of(segments, predicate)
+        roles = with_predicate(predicate, roles)
+        fault = _fault(roles, segment, labels)
+        if fault:
+            raise ValueError(
+                f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc "
+                f"{name_of(doc)}: {fault}"
+            )
+        checked[predicate] = roles
+    return checked
+
+
+def _fault(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) -> str:
+    """What is wrong with the roles of a predicate, if anything."""
+    for one, other in pairwise(roles):
+        if other[0] < one[1]:
+            return f"{_show(one)} and {_show(other)} overlap, but a token has one role"
+    for role in roles:
+        start, end, label = role
+        if start < segment.start or end > segment.end:
+            return (
+                f"{_show(role)} reaches out of the sentence ({segment.start}, {segment.end}): "
+                f"correct one of them. A Doc without sentences is cut into some unless segmenter "
+                f"is spacy-elmo.sentences.v1"
+            )
+        if label not in labels:
+            return f"{_show(role)} has a label that is none of those the pipe was initialized with"
+    return ""
+
+
+def _show(role: LabeledSpan) -> str:
+    start, end, label = role
+    return f"the span {label} ({start}, {end})"
