@@ -59,7 +59,7 @@ lint: $(STAMP)
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
-$(STAMP): setup.cfg setup.py pyproject.toml constraints.txt
+$(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) ".[dev]"
 	$(BIN)/python -c "open('$(STAMP)', 'w')"
