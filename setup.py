@@ -46,11 +46,14 @@ setup(
             f"spacy_elmo.frozen.kernel._{name}",
             [f"{FOLDER}/kernel.cpp"],
             depends=[f"{FOLDER}/simd.h"],
-            extra_compile_args=["-O3", "-std=c++17", "-fvisibility=hidden", *flags],
+            extra_compile_args=["-O3", "-g0", "-std=c++17", "-fvisibility=hidden", *flags],
             language="c++",
             optional=True,
+            py_limited_api=True,
         )
         for name, flags in FLAGS.get(platform.machine().lower(), {}).items()
     ],
     cmdclass={"build_ext": BuildKernels, "sdist": SourceArchive},
+    # The kernels call nothing of Python: one wheel serves every version.
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )
