@@ -11,7 +11,7 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
-.PHONY: demo test check slow browser docs fuzz model lint clean
+.PHONY: demo test check slow browser docs fuzz model wheels bare lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
@@ -54,12 +54,22 @@ model: $(STAMP)
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
 
+# dist/: the package, the archive of its sources, and the model's own wheel.
+wheels: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python wheels/en_small.py dist
+
+# These wheels in a new environment, which runs README.md.
+bare: wheels
+	$(BIN)/python wheels/bare.py dist
+
 lint: $(STAMP)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
-$(STAMP): setup.cfg setup.py pyproject.toml constraints.txt
+$(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) ".[dev]"
 	$(BIN)/python -c "open('$(STAMP)', 'w')"

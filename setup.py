@@ -1,4 +1,4 @@
-"""The package's compiled kernels. All else stands in setup.cfg.
+"""The package's compiled kernels. Everything else is in pyproject.toml.
 
 Each instruction set is an extension of its own, and optional: without a compiler the install
 succeeds, and numpy computes.
@@ -8,6 +8,7 @@ import platform
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 FOLDER = "spacy_elmo/frozen/kernel"
 X86 = {
@@ -31,17 +32,28 @@ class BuildKernels(build_ext):
         super().build_extension(extension)
 
 
+class SourceArchive(sdist):
+    """Archive of the sources, with files that setuptools does not find by itself."""
+
+    def make_distribution(self):
+        self.filelist.extend(["CHANGELOG.md", "constraints.txt"])
+        super().make_distribution()
+
+
 setup(
     ext_modules=[
         Extension(
             f"spacy_elmo.frozen.kernel._{name}",
             [f"{FOLDER}/kernel.cpp"],
             depends=[f"{FOLDER}/simd.h"],
-            extra_compile_args=["-O3", "-std=c++17", "-fvisibility=hidden", *flags],
+            extra_compile_args=["-O3", "-g0", "-std=c++17", "-fvisibility=hidden", *flags],
             language="c++",
             optional=True,
+            py_limited_api=True,
         )
         for name, flags in FLAGS.get(platform.machine().lower(), {}).items()
     ],
-    cmdclass={"build_ext": BuildKernels},
+    cmdclass={"build_ext": BuildKernels, "sdist": SourceArchive},
+    # The kernels call nothing of Python: one wheel serves every version.
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

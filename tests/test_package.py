@@ -121,6 +121,10 @@ def test_importing_the_package_imports_nothing_else():
 def test_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", spacy_elmo.__version__)
     assert metadata.version("spacy-elmo") == spacy_elmo.__version__
+    root = Path(__file__).parents[1]
+    assert f"\nversion: {spacy_elmo.__version__}\n" in (root / "CITATION.cff").read_text("utf8")
+    bibtex = f"version = {{{spacy_elmo.__version__}}}"
+    assert bibtex in (root / "README.md").read_text("utf8")
 
 
 def test_registered_names_carry_our_prefix():

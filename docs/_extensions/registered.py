@@ -1,4 +1,4 @@
-"""What users know by a registered name, from what setup.cfg's entry points hold.
+"""Documentation of registered names, found by the entry points of the installed package.
 
 In a page's source
 
@@ -11,8 +11,7 @@ of a factory it becomes the docstring of the pipe and the default config.
 
 import importlib
 import re
-from configparser import ConfigParser
-from pathlib import Path
+from importlib import metadata
 from typing import Any
 
 import spacy
@@ -20,7 +19,6 @@ from spacy.language import Language
 from sphinx.application import Sphinx
 from thinc.api import Config
 
-SETUP = Path(__file__).parents[2] / "setup.cfg"
 BLOCK = re.compile(r"^```\{registered\} (\S+) (\S+)\n```$", re.MULTILINE)
 
 
@@ -30,7 +28,8 @@ def replace(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def _described(group: str, name: str) -> str:
-    place = _entry_points(group)[name].replace(":", ".")
+    (point,) = metadata.entry_points(group=group, name=name)
+    place = point.value.replace(":", ".")
     if group != "spacy_factories":
         made = _at(place)
         directive = "autofunction"
@@ -54,14 +53,6 @@ def _at(place: str) -> Any:
 
 def _rst(text: str) -> str:
     return f"```{{eval-rst}}\n{text}\n```"
-
-
-def _entry_points(group: str) -> dict[str, str]:
-    parser = ConfigParser(delimiters=("=",))
-    parser.optionxform = str  # type: ignore[assignment,method-assign]
-    parser.read(SETUP, "utf8")
-    lines = parser["options.entry_points"][group].strip().splitlines()
-    return dict(map(str.strip, line.split("=")) for line in lines)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

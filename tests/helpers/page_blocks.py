@@ -21,7 +21,6 @@ Comments in the page's source, each for the next block:
 * `<!-- invisible-code: python`: code up to `-->`, which readers do not see.
 """
 
-import configparser
 import contextlib
 import doctest
 import io
@@ -30,6 +29,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Optional
 from unittest import SkipTest
@@ -142,17 +142,14 @@ def _look_up_target(command: list[str]) -> tuple[int, str]:
 
 
 def _look_up_extras(words: list[str]) -> tuple[int, str]:
-    """setup.cfg has the extras, and the files are there."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
+    """The package has the extras, and the files are there."""
+    known = metadata.metadata("spacy-elmo").get_all("Provides-Extra", [])
     for word in words:
         extras = re.fullmatch(r"\.(?:\[(.*)\])?", word)
         if extras:
-            unknown = {name for name in (extras[1] or "").split(",") if name} - set(
-                setup["options.extras_require"]
-            )
+            unknown = {name for name in (extras[1] or "").split(",") if name} - set(known)
             if unknown:
-                return 1, f"setup.cfg has no extra {sorted(unknown)}"
+                return 1, f"the package has no extra {sorted(unknown)}"
         elif not word.startswith("-") and not (ROOT / word).exists():
             return 1, f"{word} is neither in the checkout nor a path to it"
     return 0, ""

@@ -15,7 +15,7 @@ WHO = ("Maria", "The bank", "My friend", "A dog", "The old river")
 DOES = ("lends", "likes", "sees", "has")
 WHAT = ("money", "the bank in Rome", "the river bank", "an account")
 SENTENCES = [f"{who} {does} {what}." for who, does, what in product(WHO, DOES, WHAT)]
-COPIED = ("benchmarks", "configs", "constraints.txt", "setup.cfg", "Makefile")
+COPIED = ("benchmarks", "configs", "constraints.txt", "Makefile")
 
 
 def make_workplace(folder: Path) -> None:

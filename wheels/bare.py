@@ -1,0 +1,66 @@
+"""Install the wheels of a folder into a new environment, and run two pages there.
+
+    python wheels/bare.py FOLDER
+
+The environment gets the wheels and what they depend on, nothing else. The blocks of README.md and
+of the model's card run without a network, with Sybil, which reads the pages, beside the
+environment.
+"""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[1]
+WHEELS = ("spacy-elmo", "spacy-elmo-en-small")
+EXAMPLES = """
+import os, socket, sys
+from pathlib import Path
+
+def refuse(*arguments, **options):
+    raise OSError("there is no network here")
+
+socket.socket.connect = refuse
+
+from helpers.page_blocks import run_page
+from helpers.page_inputs import make_workplace
+import spacy_elmo
+
+assert sys.prefix in spacy_elmo.__file__, spacy_elmo.__file__
+make_workplace(Path.cwd())
+for page in sys.argv[1:]:
+    print(page, *run_page(Path(page)), sep="\\n")
+"""
+
+
+def run(*command: object, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
+    """Run a command, and raise if it fails."""
+    subprocess.run([str(word) for word in command], check=True, cwd=cwd, env=env)
+
+
+def main(wheels: Path) -> None:
+    """Try the wheels.
+
+    wheels (Path): Their folder.
+    """
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "work").mkdir()
+        venv.create(place / "venv", with_pip=True)
+        python = place / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        install = (python, "-m", "pip", "install", "--quiet")
+        versions = ("--constraint", ROOT / "constraints.txt")
+        run(*install, "--no-index", "--no-deps", "--find-links", wheels, *WHEELS)
+        run(*install, *versions, *WHEELS)  # what they depend on
+        run(*install, *versions, "--target", place / "sybil", "sybil")
+        path = os.pathsep.join([str(place / "sybil"), str(ROOT / "tests")])
+        environment = {**os.environ, "PYTHONPATH": path}
+        pages = (ROOT / "README.md", ROOT / "wheels" / "en_small.md")
+        run(python, "-c", EXAMPLES, *pages, cwd=place / "work", env=environment)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
