@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ..frozen.vocabulary import SPECIAL
-from ..language_model.model import Contexts, LanguageModel
+from ..language_model.frozen import FrozenLanguageModel
 from ..language_model.windows import Streams
 from ..text.corpus import read_corpus
 
@@ -31,9 +29,8 @@ class Substitute(NamedTuple):
     backward: Optional[float]
 
 
-@torch.inference_mode()
 def find_substitutes(
-    model: LanguageModel, sentence: Sequence[str], position: int, *, n: int = 10
+    model: FrozenLanguageModel, sentence: Sequence[str], position: int, *, n: int = 10
 ) -> tuple[list[Substitute], Optional[Substitute]]:
     """Find the words that are most likely in a token's place, which the model does not
     see: forwards it reads `<S>` and what precedes, backwards `</S>` and what follows,
@@ -41,7 +38,7 @@ def find_substitutes(
     all words. `<UNK>` stands for thousands of words and the two marks for none: they
     are left out.
 
-    model (LanguageModel): The model.
+    model (FrozenLanguageModel): The model.
     sentence (Sequence[str]): Tokens.
     position (int): The one to replace, counted from 0.
     n (int): Most words.
@@ -50,12 +47,13 @@ def find_substitutes(
     """
     each = model.softmax.log_probabilities(_contexts(model, sentence, position))
     each, words = each[:, len(SPECIAL) :], model.vocabulary.words[len(SPECIAL) :]
-    both = each.sum(dim=0).log_softmax(dim=0)
-    order = both.argsort(descending=True, stable=True)
-    probabilities = torch.cat([both[None], each]).exp()
+    both = each.sum(axis=0)
+    both -= np.logaddexp.reduce(both)
+    order = np.argsort(-both, kind="stable")
+    probabilities = np.exp(np.concatenate([both[None], each]))
 
     def describe(word: int) -> Substitute:
-        rank = int((order == word).nonzero()) + 1
+        rank = int(np.flatnonzero(order == word)[0]) + 1
         of_both, forward, *backward = probabilities[:, word].tolist()
         return Substitute(words[word], rank, of_both, forward, *(backward or [None]))
 
@@ -65,12 +63,12 @@ def find_substitutes(
     )
 
 
-def _contexts(model: LanguageModel, sentence: Sequence[str], position: int) -> Tensor:
+def _contexts(model: FrozenLanguageModel, sentence: Sequence[str], position: int) -> np.ndarray:
     """Return the vectors that predict the token in each direction. *Shape:* `(n_directions, P)`"""
     corpus = read_corpus([list(sentence)])
     n_items = len(corpus.tokens)
     window = Streams(corpus).window(np.arange(n_items), [1] * n_items)
-    contexts, _ = Contexts(model.bilm)(window, corpus.types, model.bilm.zero_state(1))
+    contexts, _ = model.contexts(window, corpus.types, model.bilm.zero_state(1))
     # Item k predicts token k forwards, and token n - 1 - k backwards.
     items = [position, len(sentence) - 1 - position][: model.bilm.config.n_directions]
-    return torch.stack([part[i] for part, i in zip(contexts.split(n_items), items)])
+    return np.stack([part[i] for part, i in zip(contexts, items)])

@@ -1,17 +1,13 @@
 """The clipped LSTM with projection."""
 
-from typing import Optional, TypeVar
+from typing import Optional
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..frozen.config import BiLMConfig
+from ..frozen.gates import FORGET_BIAS, swapped_gates
 from .sequence import ProjectedLSTMSequence, SequenceOptions
-
-FORGET_BIAS = 1.0  # added when the model runs, never stored
-
-Values = TypeVar("Values", Tensor, np.ndarray)
 
 
 class ProjectedLSTM(nn.Module):
@@ -116,10 +112,3 @@ def fused_lstm(
     )
     outputs, hidden, cell = (result.to(inputs.dtype) for result in results)
     return outputs, hidden.squeeze(0), cell.squeeze(0)
-
-
-def swapped_gates(weight: Values) -> Values:
-    """RETURNS (Union[Tensor, numpy.ndarray]): From the gates' order i, j, f, o to that of PyTorch
-    and ELMoForManyLangs, i, f, j, o; or back."""
-    gates = weight.reshape(4, -1, *weight.shape[1:])
-    return gates[[0, 2, 1, 3]].reshape(weight.shape)

@@ -256,6 +256,10 @@ class BiLM(nn.Module):
             provenance=self.provenance,
         )
 
+    def checksum(self) -> str:
+        """RETURNS (str): That of the same weights frozen, which are copied for it."""
+        return self.freeze().checksum()
+
     def empty_layers(self, n_sentences: int) -> list[Tensor]:
         """RETURNS (List[Tensor]): The layers of sentences without tokens.
         *Shape:* `(L + 1, 0, width)`"""

@@ -21,6 +21,7 @@ LONG_PRODUCT = 2**26
 # With fewer rows the time goes into reading the weights.
 LEAST_ROWS = 8
 
+
 def is_long_product(n_rows: int, n_weights: int) -> bool:
     """RETURNS (bool): Whether such a product is worth sharing out."""
     return max(n_rows, LEAST_ROWS) * n_weights >= LONG_PRODUCT

@@ -14,7 +14,7 @@ from .errors import check_new
 from .options import AS_JSON, FORCE, FORMAT, LANG, LANGUAGE_MODEL
 
 if TYPE_CHECKING:
-    from ..language_model.model import LanguageModel
+    from ..language_model.frozen import FrozenLanguageModel
     from ..language_model.perplexity import Perplexity
 
 # The figures and the number of words of each file.
@@ -41,7 +41,7 @@ def perplexity_cli(
 
     Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
     """
-    from ..language_model.model import read_language_model
+    from ..language_model.frozen import read_language_model
     from ..text.reading import find_files
 
     check_new(output, force=force)
@@ -67,7 +67,7 @@ def perplexity_cli(
 
 
 def _evaluate(
-    model: "LanguageModel",
+    model: "FrozenLanguageModel",
     files: list[Path],
     format: str,
     lang: Optional[str],

@@ -20,7 +20,7 @@ def sample_cli(
 
     Example: python -m spacy elmo sample pretraining/model-best --start "The bank"
     """
-    from ..language_model.model import read_language_model
+    from ..language_model.frozen import read_language_model
     from ..language_model.sampling import sample_sentences
 
     sentences = sample_sentences(

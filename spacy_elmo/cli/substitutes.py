@@ -30,7 +30,7 @@ def substitutes_cli(
     """
     from ..analysis.neighbors import find_token
     from ..analysis.substitutes import find_substitutes
-    from ..language_model.model import read_language_model
+    from ..language_model.frozen import read_language_model
 
     tokens = sentence.split()
     position = find_token(tokens, token)

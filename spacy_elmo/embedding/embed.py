@@ -2,55 +2,64 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Union
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from ..bilm.model import BiLM
-from ..bilm.offload import return_freed_memory
-from ..bilm.state import BiLMState, State
+from ..frozen.memory import return_freed_memory
 from .batches import by_tokens
 from .segmenters import Segment
 from .settings import ElmoSettings
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..bilm.model import BiLM
+    from ..frozen.model import FrozenBiLM
+
 LARGE = 2**26  # bytes of layers: those of a long Doc
 
+AnyBiLM = Union["FrozenBiLM", "BiLM"]
+# Of the second kind are layers with a gradient.
+Layers = Union[np.ndarray, "Tensor"]
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments
 
 
 def embed_words(
-    bilm: BiLM,
+    bilm: AnyBiLM,
     words: Sequence[list[str]],
     segments: Sequence[list[Segment]],
     settings: ElmoSettings,
     *,
     keep_marks: bool = False,
-) -> list[Tensor]:
-    """Layers of every Doc, in order.
+) -> list[Layers]:
+    """Compute the layers of every Doc, in order.
 
-    bilm (BiLM): The language model.
+    bilm (Union[FrozenBiLM, BiLM]): The language model.
     words (Sequence[List[str]]): The tokens of each Doc.
     segments (Sequence[List[Segment]]): How each Doc is cut.
     settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
     keep_marks (bool): Whether to keep the sentence marks that `insert_marks` inserts.
-    RETURNS (List[Tensor]): *Shape:* `(L + 1, n_tokens, 2P)` each, on the CPU unless
-        they have a gradient.
+    RETURNS (List[Union[numpy.ndarray, Tensor]]): *Shape:* `(L + 1, n_tokens, 2P)` each; tensors
+        if they have a gradient.
     """
     computed = _computed(bilm, words, segments, settings, keep_marks)
-    join = _joined if keep_marks or bilm.wants_gradient() else _filled
-    return join(bilm, [len(of_doc) for of_doc in words], computed)
+    lengths = [len(of_doc) for of_doc in words]
+    if keep_marks or _wants_gradient(bilm):
+        return _joined(bilm, len(lengths), computed)
+    return _filled(bilm, lengths, computed)
 
 
 def _computed(
-    bilm: BiLM,
+    bilm: AnyBiLM,
     words: Sequence[list[str]],
     segments: Sequence[list[Segment]],
     settings: ElmoSettings,
     keep_marks: bool,
-) -> Iterator[tuple[Placed, Tensor]]:
+) -> Iterator[tuple[Placed, Any]]:
     """The layers of what each segment keeps, in some order. They are views of their batch's."""
     carry = settings.initial_state == "carry"
-    states: dict[int, BiLMState] = {}
+    states: dict[int, Any] = {}
     whole_ends = {}
     if keep_marks:
         whole_ends = {(i, s.keep_start): _whole_ends(s) for i, s in _all(segments)}
@@ -60,8 +69,9 @@ def _computed(
         for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
             state = _start(bilm, [i for i, _ in batch], settings.initial_state, states)
+            layers: Any
             layers, after = bilm.embed(tokens, state, keep_marks=keep_marks)
-            if bilm.device.type != "cpu" and not layers[0].requires_grad:
+            if not isinstance(layers[0], np.ndarray) and not _wants_gradient(bilm):
                 layers = _on_cpu(layers)
             if carry:
                 states.update((i, after.rows([row])) for row, (i, _) in enumerate(batch))
@@ -118,45 +128,54 @@ def _length(placed: Placed) -> int:
     return placed[1].end - placed[1].start
 
 
-def _start(bilm: BiLM, docs: list[int], initial_state: str, states: dict[int, BiLMState]) -> State:
+def _start(bilm: AnyBiLM, docs: list[int], initial_state: str, states: dict[int, Any]) -> Any:
     if initial_state == "warm":
         return "warm"
     if initial_state == "zeros" or not states:
         return None
     zeros = bilm.zero_state(1)
-    return BiLMState.concatenate([states.get(i, zeros) for i in docs])
+    return type(zeros).concatenate([states.get(i, zeros) for i in docs])
 
 
-def _on_cpu(layers: list[Tensor]) -> list[Tensor]:
+def _wants_gradient(bilm: Any) -> bool:
+    return hasattr(bilm, "wants_gradient") and bilm.wants_gradient()
+
+
+def _on_cpu(layers: "Sequence[Tensor]") -> list[np.ndarray]:
     """By one copy for all of them."""
-    lengths = [values.shape[1] for values in layers]
-    return list(torch.cat(layers, dim=1).cpu().split(lengths, dim=1))
+    import torch
+
+    ends = np.cumsum([values.shape[1] for values in layers])[:-1]
+    return np.split(torch.cat(list(layers), dim=1).float().cpu().numpy(), ends, axis=1)
 
 
 def _filled(
-    bilm: BiLM, lengths: list[int], computed: Iterable[tuple[Placed, Tensor]]
-) -> list[Tensor]:
+    bilm: AnyBiLM, lengths: list[int], computed: Iterable[tuple[Placed, np.ndarray]]
+) -> list[Layers]:
     """Every Doc's layers, once: a long Doc's are most of what the process takes."""
     n_layers, width = bilm.config.n_layers + 1, bilm.config.width
-    found = [torch.zeros(n_layers, length, width, dtype=bilm.dtype) for length in lengths]
+    found = [np.zeros((n_layers, length, width), dtype="float32") for length in lengths]
     for (i, segment), values in computed:
         found[i][:, segment.keep_start : segment.keep_end] = values
         del values  # the batch's, before the next is computed
     if sum(of_doc.nbytes for of_doc in found) > LARGE:
         return_freed_memory()  # before what is made of so many layers takes its own
-    return found
+    return list(found)
 
 
-def _joined(
-    bilm: BiLM, lengths: list[int], computed: Iterable[tuple[Placed, Tensor]]
-) -> list[Tensor]:
-    """The same, of the pieces' graphs."""
-    pieces: list[dict[int, Tensor]] = [{} for _ in lengths]
+def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[Layers]:
+    """The same of pieces whose lengths are not known, or that have a gradient."""
+    pieces: list[dict[int, Any]] = [{} for _ in range(n_docs)]
     for (i, segment), values in computed:
         pieces[i][segment.keep_start] = values
-    shape = (bilm.config.n_layers + 1, 0, bilm.config.width)
-    nothing = torch.zeros(shape, dtype=bilm.dtype, device=bilm.device)
-    return [
-        torch.cat([of_doc[start] for start in sorted(of_doc)], dim=1) if of_doc else nothing
-        for of_doc in pieces
-    ]
+    joined: list[Layers] = []
+    for of_doc in pieces:
+        parts: list[Any] = [of_doc[start] for start in sorted(of_doc)]
+        parts = parts or list(bilm.empty_layers(1))
+        if isinstance(parts[0], np.ndarray):
+            joined.append(np.concatenate(parts, axis=1))
+        else:
+            import torch
+
+            joined.append(torch.cat(parts, dim=1))
+    return joined

@@ -138,7 +138,7 @@ def features_of(
     docs: Sequence[Doc],
     segments: Sequence[Sequence[Segment]],
     *,
-    model: Callable[[bool], str],
+    model: str,
     sizes: tuple[int, int],
     compute: Callable[[list[tuple[Doc, Piece]]], Layers],
     carry: bool = False,
@@ -149,9 +149,7 @@ def features_of(
     cache (FeatureCache): Where they are kept.
     docs (Sequence[Doc]): The Docs.
     segments (Sequence[Sequence[Segment]]): How each is cut.
-    model (Callable[[bool], str]): What else the layers depend on: weights, precision,
-        initial state. Before layers are kept it is asked again, with True, to look for
-        changes of the weights that leave no trace.
+    model (str): What else the layers depend on: weights, precision, initial state.
     sizes (Tuple[int, int]): Layers of the model, and their width.
     compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Called at most once, with
         pieces that are not kept, each once; gives the layers of what it keeps of each.
@@ -160,22 +158,14 @@ def features_of(
         computed, and these pieces; without it these layers are kept at once.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
     """
-
-    def find(named: str) -> tuple[list[list[Piece]], dict[bytes, Floats3d]]:
-        cache.use_model(named)
-        pieces = [cut_doc(doc, cut, named, carry=carry) for doc, cut in zip(docs, segments)]
-        shapes = {
-            piece.key: (sizes[0], piece.length, sizes[1]) for of_doc in pieces for piece in of_doc
-        }
-        found = zip(shapes, cache.get(list(shapes), list(shapes.values())))
-        return pieces, {key: layers for key, layers in found if layers is not None}
-
-    seen = model(False)
-    pieces, known = find(seen)
+    cache.use_model(model)
+    pieces = [cut_doc(doc, cut, model, carry=carry) for doc, cut in zip(docs, segments)]
+    shapes = {
+        piece.key: (sizes[0], piece.length, sizes[1]) for of_doc in pieces for piece in of_doc
+    }
+    found = zip(shapes, cache.get(list(shapes), list(shapes.values())))
+    known = {key: layers for key, layers in found if layers is not None}
     missing = _missing(docs, pieces, known)
-    if missing and waiting is None and (found := model(True)) != seen:
-        pieces, known = find(found)
-        missing = _missing(docs, pieces, known)
     if missing:
         computed = dict(zip(missing, compute(list(missing.values()))))
         if waiting is None:

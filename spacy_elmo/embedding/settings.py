@@ -12,7 +12,7 @@ from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
 from .vectors import Mix, check_mix
 
 if TYPE_CHECKING:
-    from ..bilm.model import BiLM
+    from ..frozen.model import FrozenBiLM
 
 KINDS: dict[str, tuple[Any, str]] = {
     "weights": ((str, Path, Callable, type(None)), "a name, a path, a reader or None"),
@@ -26,14 +26,14 @@ KINDS: dict[str, tuple[Any, str]] = {
 }
 INITIAL_STATES = ("zeros", "warm", "carry")
 
-Weights = Union[None, str, Path, Callable[[], "BiLM"]]
+Weights = Union[None, str, Path, Callable[[], "FrozenBiLM"]]
 
 
 @dataclass(frozen=True)
 class ElmoSettings:
     """What is set of a language model, beside its sizes.
 
-    weights (Union[str, Path, Callable[[], BiLM], None]): Name, path or reader of
+    weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
         the weights, which are read when first needed; a saved pipeline holds its own.
     mix (Union[str, int, List[float]]): What goes into `doc.tensor`: "top", the
         last layer, "average" of the layers, the number of a layer, or a weight for each.

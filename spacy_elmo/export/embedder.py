@@ -12,9 +12,8 @@ import spacy
 from spacy.language import Language
 
 from .. import __version__
-from ..bilm.precision import resolve_precision
 from ..embedding.segmenters import segmenter_config
-from ..frozen.cache import TokenVectorCache
+from ..layers.bilm import precision_of
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..weights import language_of_weights
@@ -33,7 +32,6 @@ class _Loaded(NamedTuple):
     pipe: Elmo
     choose: Choose
     chosen: dict[str, Any]
-    cache: TokenVectorCache
     maker: DocMaker
 
 
@@ -118,7 +116,6 @@ class Embedder:
     def group_embedder(self) -> GroupEmbedder:
         """RETURNS (GroupEmbedder): The language model, with nothing in its cache."""
         loaded = self._loaded
-        loaded.pipe.bilm.cache = loaded.cache
         return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
 
     def maker(self, *, keep_docs: bool = False) -> DocMaker:
@@ -155,11 +152,11 @@ class Embedder:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        nlp, pipe, _, chosen, *_ = self._loaded
+        nlp, pipe, _, chosen, _ = self._loaded
         settings = {
             "spacy_elmo": __version__,
             "model": pipe.bilm.checksum(),
-            "precision": resolve_precision(pipe.bilm.precision, pipe.bilm.device),
+            "precision": precision_of(pipe.bilm),
             "initial_state": pipe.settings.initial_state,
             "batch_tokens": pipe.settings.max_batch_tokens,
             "segmenter": segmenter_config(pipe.settings.segmenter),
@@ -193,10 +190,10 @@ class Embedder:
         given = {name: value for name, value in wanted.items() if value is not None}
         pipe.settings = replace(pipe.settings, **given)
         if self.device is not None:
-            pipe.bilm.to(self.device)
+            pipe.move_to(self.device)
         chosen = choose_layers(self.layers, nlp)
         maker = DocMaker(nlp, pipe, self._keeper if self._is_kept else None)
-        return _Loaded(nlp, pipe, *chosen, pipe.bilm.cache, maker)
+        return _Loaded(nlp, pipe, *chosen, maker)
 
     def _lang_of_weights(self) -> str:
         lang = None if is_pipeline(self.model) else language_of_weights(self.model)

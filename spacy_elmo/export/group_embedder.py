@@ -5,11 +5,11 @@ from itertools import count
 from typing import Optional
 
 import numpy as np
-import torch
 
 from ..embedding.batches import by_tokens
 from ..embedding.embed import embed_words, insert_marks
 from ..frozen.cache import TokenVectorCache
+from ..frozen.model import FrozenBiLM
 from ..pipeline.elmo import Elmo
 from .entries import Embedded, Entry
 from .layers import Choose
@@ -30,16 +30,19 @@ class GroupEmbedder:
     sentence_marks (bool): Whether the marks around a sentence get vectors, too.
     """
 
-    @torch.no_grad()
     def __init__(self, pipe: Elmo, choose: Choose, dtype: str, sentence_marks: bool = False):
-        self.bilm = pipe.bilm.eval()
+        self.bilm = pipe.bilm
+        if isinstance(self.bilm, FrozenBiLM):
+            # A cache of its own: what others have embedded changes the last bits.
+            capacity = self.bilm.cache.capacity
+            self.bilm = self.bilm.replace()
+            self.bilm.cache = TokenVectorCache(capacity)
         self.settings = pipe.settings
         self.choose = choose
         self.dtype = dtype
         self.sentence_marks = sentence_marks
-        self.bilm.cache.clear()
         self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
-        self._known = self.bilm.cache
+        self._known = getattr(self.bilm, "cache", None)
 
     def embed_all(self, entries: Iterable[Entry], max_tokens: int) -> Iterator[Embedded]:
         """Embed entries, group by group.
@@ -52,21 +55,21 @@ class GroupEmbedder:
             self.encode(group)
             yield from self.embed(group)
 
-    @torch.no_grad()
     def encode(self, group: Sequence[Entry]) -> None:
         """Take the next group: `embed` it, or leave it out.
 
         group (Sequence[Entry]): The group.
         """
+        if not isinstance(self.bilm, FrozenBiLM) or self._known is None:
+            return
         words = (word for entry in group for word in entry.words)
         tokens = list(dict.fromkeys([*self.bilm.indexer.marks, *words]))
         self.bilm.cache = self._known
-        vectors = self.bilm.token_vectors(tokens).cpu().numpy()
+        vectors = self.bilm.token_vectors(tokens)
         # The batches of the group must not change what is known, and when it is forgotten.
         self.bilm.cache = TokenVectorCache(len(tokens))
         self.bilm.cache.lookup(tokens, lambda _: vectors)
 
-    @torch.no_grad()
     def embed(self, group: Sequence[Entry]) -> Iterator[Embedded]:
         """Embed a group.
 
@@ -83,7 +86,7 @@ class GroupEmbedder:
         )
         marks = self.bilm.indexer.marks if self.sentence_marks else None
         for entry, values in zip(group, layers):
-            vectors = self.choose(values.cpu().numpy())
+            vectors = self.choose(np.asarray(values))
             yield make_embedded(entry, vectors, self.dtype, marks)
 
 

@@ -1,5 +1,6 @@
 """The sizes of a biLM, and their form in bilm-tf's and AllenNLP's `options.json`."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal, Optional, cast
@@ -362,6 +363,11 @@ def parameter_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
             for i in range(config.n_layers - 1):
                 add(f"highways.{d}.{i}.gate", width, width)
     return shapes
+
+
+def count_parameters(config: BiLMConfig) -> int:
+    """RETURNS (int): Numbers in the weights of a biLM."""
+    return sum(math.prod(shape) for shape in parameter_shapes(config).values())
 
 
 def shortened(value: Any) -> str:

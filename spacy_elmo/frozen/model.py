@@ -170,9 +170,7 @@ class FrozenBiLM:
             "provenance": self.provenance,
             "kernel": self.kernel,
         }
-        other = FrozenBiLM(
-            self.config, self.vocabularies, self._weights, **{**settings, **changes}
-        )
+        other = FrozenBiLM(self.config, self.vocabularies, self._weights, **{**settings, **changes})
         if (other.precision, other.kernel) == (self.precision, self.kernel):
             other._packed = self._packed
             other._warm, other._opened = self._warm, self._opened
@@ -181,6 +179,15 @@ class FrozenBiLM:
         if other.alignment is self.alignment:
             other._checksum = self._checksum
         return other
+
+    def backed_by(self, read: Callable[[], Arrays]) -> "FrozenBiLM":
+        """Let the weights be read again when they are wanted.
+
+        read (Callable[[], Mapping[str, numpy.ndarray]]): Reads them.
+        RETURNS (FrozenBiLM): The model itself.
+        """
+        self._weights = Weights(self._weights.get(), read)
+        return self
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_MODULES:
@@ -234,8 +241,7 @@ class FrozenBiLM:
         n_directions, width = self.config.n_directions, self.config.projection_dim
         vectors = self.token_vectors(types)
         rows = flat[packed.positions[:n_directions]]
-        stacks = self._parts[1]
-        outputs = stacks.run(vectors, rows, packed.batch_sizes, after.hidden, after.cell)
+        outputs, after = self.run(vectors, rows, packed.batch_sizes, after)
         kept = without_ends(packed.lengths) if drops_marks else np.arange(packed.n_items)
         back = packed.inverse()[:n_directions, kept]
         layers = np.empty((len(outputs) + 1, len(kept), n_directions, width), dtype="float32")
@@ -251,11 +257,28 @@ class FrozenBiLM:
             is_finite = math.isfinite(float(stacked.sum())) or np.isfinite(stacked).all()
         if not is_finite:
             raise not_finite(self.provenance)
-        if stacks.n_weights > LARGE:
+        if self._parts[1].n_weights > LARGE:
             return_freed_memory()
         ends = np.cumsum([len(sentence) for sentence in (sentences if drops_marks else marked)])
         each = [stacked[:, start:end] for start, end in zip([0, *ends], ends)]
         return each, after.rows(np.argsort(packed.order))
+
+    def run(
+        self, vectors: np.ndarray, rows: np.ndarray, batch_sizes: list[int], state: FrozenState
+    ) -> tuple[np.ndarray, FrozenState]:
+        """Run the stacks over packed sequences.
+
+        vectors (numpy.ndarray): Token vectors, x. *Shape:* `(n_types, P)`
+        rows (numpy.ndarray): Row of `vectors` for every packed item, in the running order of each
+            direction. *Shape:* `(n_directions, n_items)`
+        batch_sizes (List[int]): Sequences running at each step, never rising.
+        state (FrozenState): State to start from, a row a sequence.
+        RETURNS (Tuple[numpy.ndarray, FrozenState]): The output of each LSTM layer, packed,
+            *Shape:* `(L, n_directions, n_items, P)`; the state after.
+        """
+        hidden, cell = state.hidden.copy(), state.cell.copy()
+        outputs = self._parts[1].run(vectors, rows, batch_sizes, hidden, cell)
+        return outputs, FrozenState(hidden, cell)
 
     def token_vectors(self, tokens: Sequence[str]) -> np.ndarray:
         """Compute context-free vectors, those of the token encoder.
@@ -324,10 +347,9 @@ class FrozenBiLM:
         """One row, the state of either direction after its first mark."""
         opened = self._opened.get(state)
         if opened is None:
-            opened = self._initial_state(state, 1).rows([0])
             vectors = self.token_vectors(self.indexer.marks)
             rows = np.arange(self.config.n_directions)[:, None]
-            self._parts[1].run(vectors, rows, [1], opened.hidden, opened.cell)
+            _, opened = self.run(vectors, rows, [1], self._initial_state(state, 1))
             self._opened[state] = opened
         return opened
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from .config import BiLMConfig, parameter_shapes
 from .encoder import Weights, stored_type
+from .gates import FORGET_BIAS
 from .kernel import Kernel
 from .kernel.numpy_kernel import LSTMWeights, sigmoid
 from .packing import mirrored, windows
 from .threads import side_by_side
 
-FORGET_BIAS = 1.0  # Added when the model runs, never stored.
 # Rows whose input products are kept at a time: a bound of the working memory, and few enough to
 # stay in a processor's caches until the steps read them.
 TOKEN_TYPES = 2048
@@ -43,7 +43,10 @@ class FrozenStacks:
         self.highways: list[list[Any]] = []
         if config.connections == "highway":
             self.highways = [
-                [_make_gate(weights, f"highways.{d}.{i}.gate", kernel, precision) for d in directions]
+                [
+                    _make_gate(weights, f"highways.{d}.{i}.gate", kernel, precision)
+                    for d in directions
+                ]
                 for i in range(config.n_layers - 1)
             ]
 

@@ -1,23 +1,21 @@
-"""The biLM with its softmax and vocabulary: what is trained and evaluated."""
+"""The biLM with its softmax and vocabulary, to train."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..bilm.model import BiLM
-from ..bilm.softmax import Softmax
+from ..bilm.softmax import Softmax, freeze
 from ..bilm.state import BiLMState
 from ..frozen.vocabulary import Vocabulary
-from ..text.corpus import END_ID, START_ID
 from ..weights.bundle import ModelBundle
-from ..weights.formats import read_model
 from ..weights.pipeline_folder import PipelineFolder
-from ..weights.softmax_file import SOFTMAX_FILE
-from ..weights.vocabulary_files import VOCABULARY_FILE
+from .frozen import check_predicts, types_of
 from .windows import Window
 
 
@@ -52,11 +50,9 @@ class Contexts(torch.nn.Module):
             the state after.
         """
         inputs = window.inputs[: self.bilm.config.n_directions]
-        used, inverse = np.unique(inputs, return_inverse=True)
-        marks = dict(zip((START_ID, END_ID), self.bilm.encoder.indexer.marks))
-        strings = [marks.get(i, types[i]) for i in used.tolist()]
+        strings, numbers = types_of(inputs, types, self.bilm.indexer.marks)
         vectors = self.bilm.token_vectors(strings, product_dtype=product_dtype)
-        rows = torch.from_numpy(inverse.reshape(inputs.shape)).to(self.bilm.device)
+        rows = torch.from_numpy(numbers).to(self.bilm.device)
         outputs, state = self.bilm(
             vectors, rows, window.batch_sizes, state, dropout=dropout, product_dtype=product_dtype
         )
@@ -74,11 +70,7 @@ class LanguageModel(torch.nn.Module):
 
     def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary):
         super().__init__()
-        if bilm.config.joined_directions or not bilm.config.sentence_marks:
-            raise ValueError(
-                "a language model needs joined_directions = false and sentence_marks = true: "
-                "each direction predicts words that the other has read"
-            )
+        check_predicts(bilm.config)
         self.bilm = bilm
         self.softmax = softmax
         self.vocabulary = vocabulary
@@ -88,24 +80,28 @@ class LanguageModel(torch.nn.Module):
         """RETURNS (torch.device): Where the weights are."""
         return self.bilm.device
 
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Be in evaluation mode, without gradients."""
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self.train(was_training)
 
-def read_language_model(path: Union[str, Path]) -> LanguageModel:
-    """Read a model that predicts words: what `pretrain` wrote, or AllenNLP's and
-    bilm-tf's weights with a softmax and a vocabulary.
+    def contexts(
+        self, window: Window, types: Sequence[str], state: BiLMState
+    ) -> tuple[Sequence[Tensor], BiLMState]:
+        """As `FrozenLanguageModel.contexts`, as tensors."""
+        found, state = Contexts(self.bilm)(window, types, state)
+        return found.chunk(self.bilm.config.n_directions), state
 
-    path (Union[str, Path]): The model, by name, path or URL.
-    RETURNS (LanguageModel): The model, in evaluation mode, its weights frozen.
-    RAISES (ValueError): There is no model, no softmax, or they do not fit.
-    """
-    stored, bundle = read_model(path)
-    if bundle.prediction is None:
-        raise ValueError(
-            f"{stored.path} holds no {bundle.missing}: without softmax and vocabulary a model "
-            f"predicts no words. Use the folder that `python -m spacy elmo pretrain` wrote, with "
-            f"{SOFTMAX_FILE} and {VOCABULARY_FILE}; or an .hdf5 file with softmax/W and "
-            f"softmax/b, and {VOCABULARY_FILE} beside it."
-        )
-    return LanguageModel(bundle.bilm, *bundle.prediction).eval().requires_grad_(False)
+    def negative_log_likelihood(self, contexts: Tensor, targets: np.ndarray) -> float:
+        """As `FrozenLanguageModel.negative_log_likelihood`."""
+        wanted = torch.from_numpy(targets).to(self.device)
+        return self.softmax.negative_log_likelihood(contexts, wanted)
 
 
 def save_model(
@@ -119,5 +115,5 @@ def save_model(
     lang (str): Language of the pipeline.
     provenance (dict): How the model came about, as JSON.
     """
-    prediction = (model.softmax, model.vocabulary)
-    PipelineFolder.write(ModelBundle(model.bilm, prediction, lang, provenance), folder)
+    prediction = (freeze(model.softmax), model.vocabulary)
+    PipelineFolder.write(ModelBundle(model.bilm.freeze(), prediction, lang, provenance), folder)

@@ -2,15 +2,16 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Optional
-
-import torch
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ..frozen.vocabulary import UNKNOWN_ID
 from ..text.corpus import END_ID, Corpus
-from .model import Contexts, LanguageModel
-from .processes import Processes
+from .frozen import FrozenLanguageModel
 from .windows import Streams, evaluation_windows
+
+if TYPE_CHECKING:
+    from .model import LanguageModel
+    from .processes import Processes
 
 MIN_ITEMS = 1000  # of a stream, whose first words stand in no context
 
@@ -42,20 +43,19 @@ class Perplexity:
         }
 
 
-@torch.inference_mode()
 def perplexity(
-    model: LanguageModel,
+    model: Union[FrozenLanguageModel, "LanguageModel"],
     corpus: Corpus,
     *,
     n_streams: int = 64,
     unroll_steps: int = 100,
     max_items: int = 0,
-    processes: Optional[Processes] = None,
+    processes: "Optional[Processes]" = None,
 ) -> Perplexity:
     """Evaluate a language model. Every stream starts from zeros and carries its
     state to its end.
 
-    model (LanguageModel): The model.
+    model (Union[FrozenLanguageModel, LanguageModel]): The model.
     corpus (Corpus): Held-out text.
     n_streams (int): Streams side by side; fewer for short text, so that each has
         at least 1,000 items.
@@ -64,9 +64,6 @@ def perplexity(
     processes (Optional[Processes]): Those that share the streams among them.
     RETURNS (Perplexity): The figures.
     """
-    was_training = model.training
-    model.eval()
-    processes = processes or Processes()
     words = model.vocabulary.ids_of(corpus.types)
     n_streams = max(1, min(n_streams, len(corpus.tokens) // MIN_ITEMS))
     n_streams, windows = evaluation_windows(
@@ -74,26 +71,25 @@ def perplexity(
         n_streams=n_streams,
         unroll_steps=unroll_steps,
         max_items=max_items,
-        part=processes.rank,
-        n_parts=processes.size,
+        part=processes.rank if processes else 0,
+        n_parts=processes.size if processes else 1,
     )
-    contexts_of = Contexts(model.bilm)
-    state = model.bilm.zero_state(n_streams)
     n_directions = model.bilm.config.n_directions
     sums = [0.0, 0.0, 0.0, 0.0, 0.0]  # both losses, predictions, words, unknown words
-    for window in windows:
-        running = state.rows(range(window.batch_sizes[0]))
-        contexts, state = contexts_of(window, corpus.types, running)
-        targets = words[window.targets]
-        for direction, part in enumerate(contexts.chunk(n_directions)):
-            wanted = torch.from_numpy(targets[direction]).to(model.device)
-            sums[direction] += model.softmax.negative_log_likelihood(part, wanted)
-        is_word = window.targets[0] != END_ID
-        sums[2] += len(is_word)
-        sums[3] += int(is_word.sum())
-        sums[4] += int((targets[0] == UNKNOWN_ID).sum())
-    model.train(was_training)
-    forward, backward, n_tokens, n_words, n_unknown = processes.sum(sums)
+    with model.evaluating():
+        state: Any = model.bilm.zero_state(n_streams)
+        for window in windows:
+            running = state.rows(range(window.batch_sizes[0]))
+            contexts, state = model.contexts(window, corpus.types, running)
+            targets = words[window.targets]
+            for direction, part in enumerate(contexts):
+                sums[direction] += model.negative_log_likelihood(part, targets[direction])
+            is_word = window.targets[0] != END_ID
+            sums[2] += len(is_word)
+            sums[3] += int(is_word.sum())
+            sums[4] += int((targets[0] == UNKNOWN_ID).sum())
+    sums = processes.sum(sums) if processes else sums
+    forward, backward, n_tokens, n_words, n_unknown = sums
     return Perplexity(
         forward=_exp(forward / n_tokens),
         backward=_exp(backward / n_tokens) if n_directions == 2 else math.nan,

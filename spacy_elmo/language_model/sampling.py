@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from ..bilm.state import BiLMState
+from ..frozen.state import FrozenState
 from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN
-from .model import LanguageModel
+from ..weights.state_dict_file import import_torch
+from .frozen import FrozenLanguageModel
 
 
-@torch.inference_mode()
 def sample_sentences(
-    model: LanguageModel,
+    model: FrozenLanguageModel,
     *,
     start: Sequence[str] = (),
     temperature: float = 1.0,
@@ -23,7 +22,7 @@ def sample_sentences(
     ^ (1 / temperature), normalized. `<UNK>` is no word and left out. As in training, the state
     goes on from sentence to sentence; the first starts from zeros.
 
-    model (LanguageModel): The model.
+    model (FrozenLanguageModel): The model.
     start (Sequence[str]): Tokens that every sentence starts with.
     temperature (float): Below 1 for likelier words, above 1 for others.
     max_tokens (int): Most tokens of a sentence.
@@ -36,20 +35,22 @@ def sample_sentences(
             f"temperature must be above 0, got {temperature}; max_tokens must be 1 or more, "
             f"got {max_tokens}"
         )
+    torch = import_torch("Drawing sentences")
     generator = torch.Generator().manual_seed(seed)
     words, end = model.vocabulary.words, model.vocabulary[SENTENCE_END]
     never = [model.vocabulary[mark] for mark in (SENTENCE_START, UNKNOWN)]
     state = model.bilm.zero_state(1)
     while True:
         sentence: list[str] = []
-        context, state = _read(model, model.bilm.encoder.indexer.marks[0], state)
+        context, state = _read(model, model.bilm.indexer.marks[0], state)
         for token in start:
             sentence.append(token)
             context, state = _read(model, token, state)
         while len(sentence) < max_tokens:
-            scores = model.softmax.log_probabilities(context)[0].cpu() / temperature
-            scores[never] = -torch.inf
-            word = int(torch.multinomial(scores.softmax(dim=0), 1, generator=generator))
+            scores = model.softmax.log_probabilities(context)[0] / temperature
+            scores[never] = -np.inf
+            probabilities = torch.from_numpy(scores).softmax(dim=0)
+            word = int(torch.multinomial(probabilities, 1, generator=generator))
             if word == end:
                 break
             sentence.append(words[word])
@@ -57,9 +58,11 @@ def sample_sentences(
         yield sentence
 
 
-def _read(model: LanguageModel, token: str, state: BiLMState) -> tuple[Tensor, BiLMState]:
+def _read(
+    model: FrozenLanguageModel, token: str, state: FrozenState
+) -> tuple[np.ndarray, FrozenState]:
     """What predicts the next word, *Shape:* `(1, P)`, and the state after the token."""
     bilm = model.bilm
-    rows = torch.zeros(bilm.config.n_directions, 1, dtype=torch.int64, device=bilm.device)
-    outputs, state = bilm(bilm.token_vectors([token]), rows, [1], state)
-    return outputs[0][-1], state
+    rows = np.zeros((bilm.config.n_directions, 1), dtype="int64")
+    outputs, state = bilm.run(bilm.token_vectors([token]), rows, [1], state)
+    return outputs[-1, 0], state

@@ -3,22 +3,28 @@
 import contextlib
 import copy
 import os
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Optional, TypeAlias, TypeVar, Union
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from spacy.tokens import Doc, Token
 from thinc.api import Model, Optimizer, Shim, chain, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 
+from ..embedding.embed import embed_words
 from ..embedding.features import Piece, features_of
 from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 from ..files import user_path
 from ..frozen.config import BiLMConfig
+from ..frozen.model import FrozenBiLM
+from ..frozen.precision import resolve_precision
+from ..weights.state_dict_file import import_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from ..bilm.model import BiLM
 
 Layers = list[Floats3d]
+AnyBiLM: TypeAlias = Union[FrozenBiLM, "BiLM"]
 BiLMModel: TypeAlias = Model[list[Doc], Layers]
 
 _process = os.getpid()
@@ -44,14 +51,15 @@ def copy_shim(shim: ShimType) -> ShimType:
 
 
 class BiLMShim(Shim):
-    """Holds the PyTorch module, which is read from its weights when it is first
-    needed: there is no module with random weights at any time.
+    """Holds the language model, which is read from its weights when it is first needed: a
+    `FrozenBiLM` that computes, or a PyTorch module where it is fine-tuned or runs on a GPU.
 
     config (BiLMConfig): The sizes.
     """
 
     def __init__(self, config: BiLMConfig):
         super().__init__(model=None)
+        self._model: Any = None
         self.config = config
         self.in_training = False
         self.sizes_may_follow = True  # whether default sizes give way to those of the weights
@@ -61,12 +69,8 @@ class BiLMShim(Shim):
 
     @property
     def settings(self) -> ElmoSettings:
-        """RETURNS (ElmoSettings): The settings. Once there is a module it alone holds its
-        precision and the capacity of its cache, for they may be changed there."""
-        if self._model is None:
-            return self._settings
-        bilm: BiLM = self._model
-        return replace(self._settings, precision=bilm.precision, cache=bilm.cache.capacity)
+        """RETURNS (ElmoSettings): The settings."""
+        return self._settings
 
     @settings.setter
     def settings(self, settings: ElmoSettings) -> None:
@@ -78,15 +82,27 @@ class BiLMShim(Shim):
                 )
         self._settings = settings
         if self._model is not None:
-            _apply(settings, self._model)
+            self._model = _fitting(self._model, settings)
 
     @property
     def identity(self) -> str:
         """RETURNS (str): Of the weights: their checksum where they stay, in any process;
         otherwise this object and the number of its steps."""
         if self.settings.frozen:
-            return self.bilm.checksum()
+            return self.checksum()
         return f"{_RUN}.{self.id}.{self._version}"
+
+    def checksum(self) -> str:
+        """RETURNS (str): That of the language model."""
+        bilm = self.bilm
+        if isinstance(bilm, FrozenBiLM):
+            return bilm.checksum()
+        # A module on a GPU that is frozen: its weights are copied once.
+        if self._checksum is None or self._checksum[0] is not bilm:
+            self._checksum = bilm, bilm.freeze().checksum()
+        return self._checksum[1]
+
+    _checksum: Optional[tuple[Any, str]] = None
 
     @property
     def is_loaded(self) -> bool:
@@ -94,8 +110,8 @@ class BiLMShim(Shim):
         return self._model is not None
 
     @property
-    def bilm(self) -> "BiLM":
-        """RETURNS (BiLM): The module.
+    def bilm(self) -> AnyBiLM:
+        """RETURNS (Union[FrozenBiLM, BiLM]): The language model.
         RAISES (ValueError): No weights were given, or they cannot be read, or
             they are of other sizes than the config says."""
         if self._model is None:
@@ -104,15 +120,15 @@ class BiLMShim(Shim):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """RETURNS (Tuple[int, int]): Layers of the module, L + 1, and their width, 2P.
+        """RETURNS (Tuple[int, int]): Layers of the model, L + 1, and their width, 2P.
         RAISES (ValueError): As `bilm`."""
         config = self.bilm.config
         return config.n_layers + 1, config.width
 
     def read(self, weights: Weights) -> None:
-        """Read the module from weights.
+        """Read the language model from weights.
 
-        weights (Union[str, Path, Callable[[], BiLM]]): Name, path or reader.
+        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name, path or reader.
         RAISES (ValueError): As `bilm`.
         """
         from ..weights import HOW_TO_GIVE_WEIGHTS, read_weights
@@ -126,7 +142,7 @@ class BiLMShim(Shim):
         n_layers = self.config.n_layers
         lower = replace(bilm.config, n_layers=n_layers)
         if n_layers < bilm.config.n_layers and self.config == lower:
-            bilm = bilm.first_layers(n_layers)
+            bilm = _frozen(bilm).first_layers(n_layers)
         if self.config != bilm.config and not follow:
             raise ValueError(
                 f"the weights {weights!r} do not have the sizes in the config: "
@@ -136,32 +152,27 @@ class BiLMShim(Shim):
         if self.settings.align is not None:
             from ..weights.alignment import read_alignment
 
-            bilm.align(read_alignment(user_path(self.settings.align), bilm.config.width))
+            matrix = read_alignment(user_path(self.settings.align), bilm.config.width)
+            bilm = _frozen(bilm).replace(alignment=matrix)
         self.set(bilm)
 
-    def set(self, bilm: "BiLM") -> None:
-        """Take over a module."""
+    def set(self, bilm: AnyBiLM) -> None:
+        """Take over a language model.
+
+        bilm (Union[FrozenBiLM, BiLM]): The model. What is frozen gets a copy of a module's
+            weights.
+        """
         check_bilm(bilm)
         self.config = bilm.config
-        _apply(self.settings, bilm)
-        device = get_torch_default_device()
-        self._model = bilm if device.type == bilm.device.type == "cpu" else bilm.to(device)
+        self._model = _fitting(bilm, self.settings)
         self._version += 1
 
-    def keep(
-        self, docs: Sequence[Doc], layers: Sequence[Optional[Floats3d]], *, check: bool = False
-    ) -> None:
-        """Keep the layers that Docs got in predictions, for the same text will come again;
-        unless the weights have changed without a trace, and with them some of the layers.
+    def keep(self, docs: Sequence[Doc], layers: Sequence[Optional[Floats3d]]) -> None:
+        """Keep the layers that Docs got in predictions, for the same text will come again.
 
         docs (Sequence[Doc]): The Docs.
         layers (Sequence[Optional[Floats3d]]): Their layers, as far as these weights made them.
-        check (bool): Look for such a change even if nothing is to be kept.
         """
-        if self.is_loaded and (check or any(doc in self.waiting for doc in docs)):
-            before = self.bilm.checksum()
-            if self.bilm.checksum(again=True) != before:
-                self.waiting.clear()
         features = self.settings.features
         found = [(self.waiting.pop(doc, []), values) for doc, values in zip(docs, layers)]
         rows = {
@@ -173,13 +184,9 @@ class BiLMShim(Shim):
         if features is not None and rows:
             features.add(list(rows), list(rows.values()))
 
-    def features_model(self, again: bool) -> str:
-        """RETURNS (str): What layers depend on beside the text; the argument is that of
-        `BiLM.checksum`."""
-        from ..bilm.precision import resolve_precision
-
-        precision = resolve_precision(self.settings.precision, self.bilm.device)
-        return f"{self.bilm.checksum(again=again)} {precision} {self.settings.initial_state}"
+    def features_model(self) -> str:
+        """RETURNS (str): What layers depend on beside the text."""
+        return f"{self.checksum()} {precision_of(self.bilm)} {self.settings.initial_state}"
 
     def copy(self) -> "BiLMShim":
         """RETURNS (BiLMShim): A copy with weights and an id of its own, by which
@@ -189,7 +196,7 @@ class BiLMShim(Shim):
     def finish_update(self, optimizer: Optimizer) -> None:
         if self._model is None or self.settings.frozen:
             return
-        import torch
+        torch = import_torch("Fine-tuning the language model")
 
         from ..bilm.finite import is_finite
 
@@ -215,7 +222,8 @@ class BiLMShim(Shim):
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        if self._model is None or not any(key[0] == self.id for key in params):
+        is_frozen = self._model is None or isinstance(self._model, FrozenBiLM)
+        if is_frozen or not any(key[0] == self.id for key in params):
             yield
             return
         parameters = self._model.named_parameters()
@@ -236,8 +244,9 @@ class BiLMShim(Shim):
             put(backup)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        if self._model is not None and (device_type, self._model.device.type) != ("cpu", "cpu"):
-            self._model.to("cpu" if device_type == "cpu" else f"cuda:{device_id}")
+        if self._model is not None:
+            device = "cpu" if device_type == "cpu" else f"cuda:{device_id}"
+            self._model = _fitting(self._model, self.settings, device)
 
     def to_bytes(self) -> bytes:
         """RETURNS (bytes): A `.safetensors` file's content; nothing if there are
@@ -247,7 +256,7 @@ class BiLMShim(Shim):
 
         if not self.is_loaded and not is_available(self.settings.weights):
             return b""
-        return to_bytes(self.bilm)
+        return to_bytes(_frozen(self.bilm))
 
     def from_bytes(self, data: bytes) -> "BiLMShim":
         from ..weights.safetensors_file import from_bytes
@@ -257,14 +266,14 @@ class BiLMShim(Shim):
         return self
 
     def from_file(self, file: Path) -> None:
-        """Read a module whose weights stay in the file, if there are any in it.
+        """Read a language model whose weights stay in the file, if there are any in it.
 
         file (Path): What `to_bytes` gave.
         """
-        from ..weights.safetensors_file import read_offloaded
+        from ..weights.safetensors_file import read
 
         if file.stat().st_size or not file.is_file():  # which is refused
-            self.set(read_offloaded(file))
+            self.set(read(file))
 
     def __getstate__(self) -> dict[str, Any]:
         model = self.to_bytes() if self.is_loaded else b""
@@ -280,22 +289,47 @@ class BiLMShim(Shim):
 def check_bilm(bilm: object) -> None:
     """Check what a reader of weights returned.
 
-    bilm (object): It should be a BiLM.
+    bilm (object): It should be a FrozenBiLM or a BiLM.
     RAISES (ValueError): It is something else.
     """
-    from ..bilm.model import BiLM
+    # Where nobody has imported the module, there is no object of it.
+    module = sys.modules.get("spacy_elmo.bilm.model")
+    if isinstance(bilm, FrozenBiLM) or (module is not None and isinstance(bilm, module.BiLM)):
+        return
+    raise ValueError(
+        f"a reader of weights must return a language model, as "
+        f"spacy_elmo.weights.read_weights does, got {type(bilm).__name__}"
+    )
 
-    if not isinstance(bilm, BiLM):
-        raise ValueError(
-            f"a reader of weights must return a language model, as "
-            f"spacy_elmo.weights.read_weights does, got {type(bilm).__name__}"
-        )
+
+def precision_of(bilm: AnyBiLM) -> str:
+    """RETURNS (str): In which numbers a language model computes: "float32", "bfloat16", "int8", or
+    "float16" on some GPUs."""
+    if isinstance(bilm, FrozenBiLM):
+        return resolve_precision(bilm.precision, bilm.kernel)
+    from ..bilm.precision import resolve_precision as resolve_on_gpu
+
+    return resolve_on_gpu(bilm.precision, bilm.device)
 
 
-def _apply(settings: ElmoSettings, bilm: "BiLM") -> None:
-    """Tell a module the settings that concern it."""
-    bilm.cache.capacity, bilm.precision = settings.cache, settings.precision
-    bilm.eval().requires_grad_(not settings.frozen)
+def _fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
+    """The language model as the settings want it: frozen on a CPU, or a module to train or on a
+    GPU. Without a device it is Thinc's."""
+    if device is None and not isinstance(bilm, FrozenBiLM) and bilm.device.type != "cpu":
+        device = str(bilm.device)
+    if device is None:
+        device = str(get_torch_default_device()) if "torch" in sys.modules else "cpu"
+    if settings.frozen and device == "cpu":
+        wanted = {"precision": settings.precision, "cache": settings.cache}
+        return _frozen(bilm).replace(**wanted)
+    import_torch("A language model that is fine-tuned or runs on a GPU")
+    module = bilm.thaw() if isinstance(bilm, FrozenBiLM) else bilm
+    module.precision = settings.precision
+    return module.eval().requires_grad_(not settings.frozen).to(device)
+
+
+def _frozen(bilm: AnyBiLM) -> FrozenBiLM:
+    return bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
 
 
 def BiLMLayer(config: BiLMConfig) -> BiLMModel:
@@ -326,10 +360,6 @@ def follow_weights(model: BiLMModel) -> None:
 
 
 def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Layers, Callable]:
-    import torch
-
-    from ..embedding.embed import embed_words
-
     limit_threads_after_fork()
     shim = get_shim(model)
     bilm = _loaded(model)
@@ -337,8 +367,12 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     settings = shim.settings
     segments = [settings.segmenter(doc) for doc in docs]
 
-    def compute(texts: Iterable[Iterable[Token]], cut: list[list[Segment]]) -> "list[Tensor]":
+    def compute(texts: Iterable[Iterable[Token]], cut: list[list[Segment]]) -> list[Any]:
         words = [[token.text for token in text] for text in texts]
+        if isinstance(bilm, FrozenBiLM):
+            return embed_words(bilm, words, cut, settings)
+        import torch
+
         with torch.set_grad_enabled(is_train and not settings.frozen):
             return embed_words(bilm, words, cut, settings)
 
@@ -346,7 +380,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
         pieces = [piece for _, piece in found]
         texts = (doc[piece.tokens] for doc, piece in found)
         layers = compute(texts, [piece.segments for piece in pieces])
-        return [values[:, one.kept].cpu().numpy() for values, one in zip(layers, pieces)]
+        return [values[:, one.kept] for values, one in zip(layers, pieces)]
 
     if settings.frozen and shim.in_training and settings.features is not None:
         for doc in docs:
@@ -355,7 +389,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
             settings.features,
             docs,
             segments,
-            model=shim.features_model,
+            model=shim.features_model(),
             sizes=shim.sizes,
             compute=compute_pieces,
             carry=settings.initial_state == "carry",
@@ -363,8 +397,12 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
         )
         return kept, lambda d_layers: []
     layers = compute(docs, segments)
+    if all(isinstance(values, np.ndarray) for values in layers):
+        return layers, lambda d_layers: []
 
     def backprop(d_layers: Layers) -> list[Doc]:
+        import torch
+
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
         if trained:
             torch.autograd.backward(
@@ -380,7 +418,7 @@ def init(model: BiLMModel, X: object = None, Y: object = None) -> None:
     _loaded(model)
 
 
-def _loaded(model: BiLMModel) -> "BiLM":
+def _loaded(model: BiLMModel) -> AnyBiLM:
     bilm = get_shim(model).bilm
     follow_weights(model)
     return bilm
@@ -390,9 +428,8 @@ def limit_threads_after_fork() -> None:
     """A forked process inherits PyTorch's thread pool without its threads and
     would wait for them for ever."""
     global _process
-    if os.getpid() != _process:
-        import torch
-
+    torch = sys.modules.get("torch")
+    if torch is not None and os.getpid() != _process:
         torch.set_num_threads(1)
         _process = os.getpid()
 

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Any, Optional, Union
 
 import srsly
 from spacy import util
@@ -19,14 +19,11 @@ from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
 from ..files import atomic_write
-from ..layers.bilm import BiLMModel, Layers, follow_weights
+from ..layers.bilm import AnyBiLM, BiLMModel, Layers, follow_weights
 from ..weights.attribution import write_in_pipeline
 from .changes import apply_changes, changed_config, write_changes
 from .replacing import enable_replacing
 from .training import Training
-
-if TYPE_CHECKING:
-    from ..bilm.model import BiLM
 
 MODEL_FILE = "model.safetensors"
 PIPE_BATCHES = 8  # batches whose layers `pipe` holds at a time
@@ -91,18 +88,28 @@ class Elmo(Training, TrainablePipe):
         enable_replacing(self)
 
     @property
-    def bilm(self) -> "BiLM":
-        """RETURNS (BiLM): The language model, a torch.nn.Module.
+    def bilm(self) -> AnyBiLM:
+        """RETURNS (Union[FrozenBiLM, BiLM]): The language model: a torch.nn.Module if it is
+        fine-tuned or on a GPU.
         RAISES (ValueError): It has no weights, or they cannot be read."""
         return self._shim.bilm
 
-    def set_bilm(self, bilm: "BiLM") -> None:
+    def set_bilm(self, bilm: AnyBiLM) -> None:
         """Take over a language model.
 
-        bilm (BiLM): The model; the pipe decides whether it is frozen.
+        bilm (Union[FrozenBiLM, BiLM]): The model. A frozen pipe on a CPU copies the weights of a
+            module; later changes of the module are not seen.
         """
         self._shim.set(bilm)
         follow_weights(self.model)
+
+    def move_to(self, device: str) -> None:
+        """Move the language model.
+
+        device (str): As PyTorch names it, as "cpu" or "cuda:1".
+        """
+        kind, _, number = device.partition(":")
+        self._shim.to_device(kind, int(number or 0))
 
     @property
     def width(self) -> int:
@@ -174,7 +181,7 @@ class Elmo(Training, TrainablePipe):
 
         get_examples (Callable[[], Iterable[Example]]): Examples.
         nlp (Optional[Language]): The pipeline.
-        weights (Union[str, Path, Callable[[], BiLM], None]): Weights to read in
+        weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Weights to read in
             place of those that there are or that the config names.
         RAISES (ValueError): There are no weights, or they cannot be read.
         """

@@ -79,7 +79,7 @@ class Training(Listening):
         RETURNS (Dict[str, Any]): Nothing.
         """
         docs = [example.predicted for example in examples]
-        self._shim.keep(docs, self._known_layers(docs), check=self.settings.frozen)
+        self._shim.keep(docs, self._known_layers(docs))
         return {}
 
     def annotate(self, docs: Sequence[Doc]) -> Layers:

@@ -14,7 +14,6 @@ from ..frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
 from ..text.corpus import Corpus
 from ..weights import read_weights
-from ..weights.bundle import Prediction
 from ..weights.formats import read_bundle
 from ..weights.vocabulary_files import VOCABULARY_FILE
 from .config import PretrainingConfig
@@ -42,14 +41,17 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
         bilm = BiLM(sizes, vocabularies)
         return LanguageModel(bilm, _new_softmax(config, bilm, vocabulary), vocabulary), 0
     bundle = read_bundle(init)
-    bilm, known = bundle.bilm.requires_grad_(True), bundle.prediction
-    bilm.align(None)  # the vectors of further training are others
+    # The vectors of further training are others than those that were aligned.
+    bilm = bundle.bilm.replace(alignment=None).thaw().train()
+    known = None
+    if bundle.prediction is not None:
+        known = bundle.prediction[0].thaw(), bundle.prediction[1]
     _check_trainable(init, bilm.config)
     if known is not None and settings.vocabulary == "keep":
         _check_kind(init, known[0], config.training.softmax)
         if config.training.share_embedding_softmax:
             _check_shared(init, bilm, known[0])
-        return LanguageModel(bilm, known[0].requires_grad_(True), known[1]), 0
+        return LanguageModel(bilm, *known), 0
     if bundle.missing == VOCABULARY_FILE:
         msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new one takes its place")
     vocabulary = _new_vocabulary(config, train)
@@ -141,7 +143,9 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 
 
 @torch.no_grad()
-def _copy_known_words(known: Prediction, softmax: Softmax, vocabulary: Vocabulary) -> None:
+def _copy_known_words(
+    known: tuple[Softmax, Vocabulary], softmax: Softmax, vocabulary: Vocabulary
+) -> None:
     """Copy the rows of the words that the old softmax has."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):

@@ -4,19 +4,18 @@ and Schuster et al. (2019) for ELMo's."""
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from ..files.errors import named_errors
 
 _PYTORCH = (".pth", ".pt")
 
 
-def read_alignment(path: Path, width: int) -> torch.Tensor:
+def read_alignment(path: Path, width: int) -> np.ndarray:
     """Read a matrix W, by which `W v` is the aligned vector of v.
 
     path (Path): A `.npy` file, or text: a row a line, numbers separated by spaces.
     width (int): Width of the vectors, 2P.
-    RETURNS (Tensor): *Shape:* `(2P, 2P)`
+    RETURNS (numpy.ndarray): *Shape:* `(2P, 2P)`
     RAISES (ValueError): There is no such matrix of finite numbers in it.
     """
     if path.suffix in _PYTORCH:
@@ -34,7 +33,7 @@ def read_alignment(path: Path, width: int) -> torch.Tensor:
             f"align: the matrix in {path} has shape {found.shape}, but the vectors are {width} "
             f"wide: it has to be {(width, width)}"
         )
-    matrix = torch.from_numpy(np.array(found, dtype="float32"))
-    if not matrix.isfinite().all():
+    matrix = np.array(found, dtype="float32")
+    if not np.isfinite(matrix).all():
         raise ValueError(f"align: the matrix in {path} holds numbers that are not finite")
     return matrix

@@ -7,14 +7,12 @@ from typing import Any, ClassVar, Optional
 
 import numpy as np
 import srsly
-import torch
 
-from ..bilm.model import BiLM
-from ..bilm.softmax import LanguageModelSoftmax, Softmax
 from ..files import OpenedFile, publish, temporary_folder
 from ..files.errors import named_errors
 from ..files.hdf5 import guarded_hdf5
 from ..frozen.config import BiLMConfig, listed
+from ..frozen.softmax import FrozenSoftmax
 from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .allennlp_files import (
     OPTIONS_FILE,
@@ -30,8 +28,16 @@ from .archives import File, read_json, suffix
 from .bundle import ModelBundle, Prediction
 from .format import Format
 from .hdf5_file import HDF5Arrays, open_hdf5
-from .layout import Entry, build, plain, read_parameters, stored_arrays, transposed
-from .offloading import offload, open_files
+from .layout import (
+    Entry,
+    build,
+    open_files,
+    plain,
+    read_parameters,
+    reread,
+    stored_arrays,
+    transposed,
+)
 from .softmax_file import make_prediction
 from .vocabulary_files import VOCABULARY_FILE, read_vocab, vocab_content
 
@@ -98,13 +104,14 @@ class AllenNLP(Format):
             words = self._read_words(stored[-1]) if has_words else None
             config = self._config(options, stored[0], 0 if words is None else len(words))
 
-            def read_again(*files: OpenedFile) -> BiLM:
+            def read_again(*files: OpenedFile) -> dict[str, np.ndarray]:
                 with ExitStack() as stack:
                     again = [stack.enter_context(open_hdf5(file)) for file in files]
-                    return self._build(config, words, again)
+                    return self._parameters(config, words, again)[0]
 
-            bilm = self._build(config, words, stored)
-            offload(bilm, files, read_again)
+            parameters, ordered = self._parameters(config, words, stored)
+            vocabularies, read = Vocabularies(words=ordered), reread(files, read_again)
+            bilm = build(config, vocabularies, parameters, source=self.weights, read=read)
             bundle = ModelBundle(bilm, provenance=bilm.provenance)
             text = stored[0].attribute(PROVENANCE)
             with named_errors(f"{self.weights}: its provenance is not JSON"):
@@ -136,14 +143,14 @@ class AllenNLP(Format):
         _words_content(bundle)
 
     @classmethod
-    def has_room(cls, softmax: Softmax) -> bool:
-        return isinstance(softmax, LanguageModelSoftmax)
+    def has_room(cls, softmax: FrozenSoftmax) -> bool:
+        return softmax.kind == "full"
 
     @classmethod
-    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+    def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         bilm = bundle.bilm
         options, words = bilm.config.to_options(), _words_content(bundle)
-        parameters = {name: value.cpu().numpy() for name, value in bilm.state_dict().items()}
+        parameters = bilm.arrays()
         weights, *others = cls.targets(target)
         # The weights get their name last.
         with temporary_folder(target) as folder:
@@ -153,8 +160,9 @@ class AllenNLP(Format):
                     file[dataset] = values
                     check()
                 if bundle.prediction is not None:
-                    softmax = bundle.prediction[0].state_dict()
-                    file[WEIGHT], file[BIAS] = softmax["weight"].numpy(), softmax["bias"].numpy()
+                    softmax = bundle.prediction[0].arrays()
+                    for dataset, name in ((WEIGHT, "weight"), (BIAS, "bias")):
+                        file[dataset] = np.asarray(softmax[name], dtype="float32")
                     check()
                 file.attrs[PROVENANCE] = srsly.json_dumps(bundle.provenance)
             srsly.write_json(unfinished[1], options)
@@ -172,10 +180,11 @@ class AllenNLP(Format):
         with named_errors(self.options):
             return BiLMConfig.from_options(options, n_words=n_words, bidirectional=bidirectional)
 
-    def _build(
+    def _parameters(
         self, config: BiLMConfig, words: Optional[InputVocabulary], stored: list[HDF5Arrays]
-    ) -> BiLM:
-        """The model; the last file has the vectors of its words, if it has any."""
+    ) -> tuple[dict[str, np.ndarray], Optional[InputVocabulary]]:
+        """Read the weights, and put the words in the order of their rows. The last file has the
+        vectors of the words, if there are any."""
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
         parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
         if words is not None:
@@ -184,7 +193,7 @@ class AllenNLP(Format):
             parameters.update(read_parameters([table], stored[-1], self.options.name, ()))
             if not config.n_characters:
                 words = _marks_first(words, parameters, "encoder.words.weight")
-        return build(config, Vocabularies(words=words), parameters, source=self.weights)
+        return parameters, words
 
     def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
         """The words that a file has embeddings of."""
@@ -235,7 +244,7 @@ class AllenNLP(Format):
 
 def _words_content(bundle: ModelBundle) -> Optional[str]:
     """Return the content of the file of words that are read, predicted, or both."""
-    read, prediction = bundle.bilm.indexer.vocabularies.words, bundle.prediction
+    read, prediction = bundle.bilm.vocabularies.words, bundle.prediction
     if prediction is None or not AllenNLP.has_room(prediction[0]):
         return None if read is None else vocab_content(read)
     predicted = prediction[1]
@@ -270,14 +279,14 @@ def _vocabulary_of(
 
 def _marks_first(
     words: InputVocabulary,
-    parameters: dict[str, torch.Tensor],
+    parameters: dict[str, np.ndarray],
     *tables: str,
     keep_unused: bool = True,
 ) -> InputVocabulary:
     """Put the rows of the marks in our order; bilm-tf takes them anywhere in a vocabulary.
 
     words (InputVocabulary): The words of the rows.
-    parameters (Dict[str, Tensor]): Has tables with these rows, which are changed.
+    parameters (Dict[str, numpy.ndarray]): Has tables with these rows, which are changed.
     tables (str): Their names.
     keep_unused (bool): Whether rows stay whose word has a later one, which is used in their place.
     RETURNS (InputVocabulary): The words of the changed tables.

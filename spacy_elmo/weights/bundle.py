@@ -5,13 +5,13 @@ from typing import Any, Optional
 
 import srsly
 
-from ..bilm.softmax import Softmax
 from ..files.errors import named_errors
 from ..frozen.config import shortened
 from ..frozen.model import FrozenBiLM
+from ..frozen.softmax import FrozenSoftmax
 from ..frozen.vocabulary import Vocabulary
 
-Prediction = tuple[Softmax, Vocabulary]
+Prediction = tuple[FrozenSoftmax, Vocabulary]
 
 
 @dataclass
@@ -19,7 +19,7 @@ class ModelBundle:
     """A model and all that stands with it: what a reader gives and a writer takes.
 
     bilm (FrozenBiLM): The layers.
-    prediction (Optional[Tuple[Softmax, Vocabulary]]): The softmax, and its words.
+    prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax, and its words.
     lang (Optional[str]): The language, if it is known.
     provenance (dict): How the model came about, as JSON.
     extras (List[str]): What no other place has room for, in words.

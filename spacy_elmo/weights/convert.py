@@ -7,8 +7,9 @@ from ..files import is_stream, user_path
 from .attribution import beside, write_attribution
 from .bundle import ModelBundle, checked_provenance
 from .cove import WordVectors, read_cove
-from .format import DTYPES, Format
+from .format import Format
 from .formats import FORMATS, read_bundle
+from .tensor_file import DTYPES
 
 
 class LossError(ValueError):
@@ -74,7 +75,7 @@ def convert(
     if bundle.prediction is not None and not chosen.has_room(bundle.prediction[0]):
         bundle.prediction = None
     target.parent.mkdir(parents=True, exist_ok=True)
-    chosen.write(bundle, target, DTYPES[dtype])
+    chosen.write(bundle, target, dtype)
     write_attribution(bundle.provenance, beside(target))
     return bundle, lost
 

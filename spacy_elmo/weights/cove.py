@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
-from ..bilm.lstm import FORGET_BIAS, swapped_gates
-from ..bilm.model import BiLM
 from ..frozen.config import NO_CHARACTERS, BiLMConfig
+from ..frozen.gates import FORGET_BIAS, swapped_gates
+from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters
 from .state_dict_file import StateDict, read_state_dict
@@ -29,14 +28,14 @@ class WordVectors(NamedTuple):
     table: np.ndarray
 
 
-def read_cove(file: Path, vectors: WordVectors) -> BiLM:
+def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
     """Read the encoder of a translation model: two layers of a bidirectional LSTM, as
     PyTorch names its parameters (`weight_ih_l0`, `weight_ih_l0_reverse`, ...), with
     or without a name before them. Layer 0 are the word vectors; other words get zeros.
 
     file (Path): The state dict.
     vectors (WordVectors): The vectors that it was trained on.
-    RETURNS (BiLM): The model, frozen, in evaluation mode.
+    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The file is no such state dict, or the vectors are of another width.
     """
     stored = _without_prefix(read_state_dict(file))
@@ -93,10 +92,10 @@ def _vocabularies(words: Sequence[str]) -> Vocabularies:
     return Vocabularies(words=InputVocabulary([*SPECIAL, *words]))
 
 
-def _table(table: np.ndarray) -> torch.Tensor:
+def _table(table: np.ndarray) -> np.ndarray:
     """With zeros for what is no word, and for words that are not known."""
     zeros = np.zeros((len(SPECIAL), table.shape[1]), dtype="float32")
-    return torch.from_numpy(np.concatenate([zeros, table.astype("float32")]))
+    return np.concatenate([zeros, table.astype("float32")])
 
 
 def _without_prefix(stored: StateDict) -> StateDict:
@@ -123,12 +122,12 @@ def _layout(config: BiLMConfig) -> Iterator[Entry]:
             yield plain(f"{part}_{name}", shape, f"{part}_{name}")
 
 
-def _parameters(config: BiLMConfig, arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _parameters(config: BiLMConfig, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     found = {}
     for name, ours, _ in _directions(config):
         input_weight, state_weight, *biases = (arrays[f"{part}_{name}"] for part in PARTS)
-        i, j, f, o = swapped_gates(biases[0] + biases[1]).chunk(4)
+        i, j, f, o = np.split(swapped_gates(biases[0] + biases[1]), 4)
         found[f"{ours}.input_weight"] = swapped_gates(input_weight)
         found[f"{ours}.state_weight"] = swapped_gates(state_weight)
-        found[f"{ours}.bias"] = torch.cat([i, j, f - FORGET_BIAS, o])
+        found[f"{ours}.bias"] = np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])
     return found

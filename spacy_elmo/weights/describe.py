@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, Union
 
-from ..bilm.softmax import LanguageModelSoftmax
 from ..files import checksum
+from ..frozen.config import count_parameters
 from . import archives
 from .formats import read_model
 from .named import find_named
@@ -30,16 +30,15 @@ def describe(source: Union[str, Path]) -> dict[str, Any]:
     files = [stored.path] if is_archive else stored.files()
     softmax = None
     if bundle.prediction is not None:
-        is_full = isinstance(bundle.prediction[0], LanguageModelSoftmax)
-        words = len(bundle.prediction[1])
-        softmax = {"kind": "full" if is_full else "adaptive", "words": words}
+        found, words = bundle.prediction
+        softmax = {"kind": found.kind, "words": len(words)}
     return {
         **known,
         "path": str(stored.path),
         "format": stored.name,
         "languages": [bundle.lang] if bundle.lang else [],
         "dtype": None if is_archive else stored.dtype(),
-        "parameters": sum(weight.numel() for weight in bundle.bilm.parameters()),
+        "parameters": count_parameters(config),
         "layers": config.n_layers + 1,
         "width": config.width,
         "sizes": config.to_dict(),

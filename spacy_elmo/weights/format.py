@@ -5,14 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Optional
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from ..bilm.softmax import LanguageModelSoftmax, Softmax
+from ..frozen.softmax import FrozenSoftmax
 from .archives import File
 from .bundle import ModelBundle
-
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+from .tensor_file import rounded
 
 
 class Format(ABC):
@@ -54,7 +52,7 @@ class Format(ABC):
 
         weights_only (bool): Read the biLM, and nothing that stands with it.
         softmax (bool): Whether to read the softmax and its words, too.
-        RETURNS (ModelBundle): The model, in evaluation mode and in float32, its weights frozen.
+        RETURNS (ModelBundle): The model.
         RAISES (ValueError): A file is broken, or they do not fit one another.
         """
 
@@ -68,12 +66,12 @@ class Format(ABC):
 
     @classmethod
     @abstractmethod
-    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+    def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         """Write a model, whole or not at all.
 
         bundle (ModelBundle): The model; what the format has no room for is left out.
         target (Path): The file or folder; its own folder exists.
-        dtype (torch.dtype): Type of the biLM's weights on disk.
+        dtype (str): Type of the biLM's weights on disk, one of `DTYPES`.
         RAISES (ValueError): The format has no place for such a model.
         """
 
@@ -94,7 +92,7 @@ class Format(ABC):
         something else."""
 
     @classmethod
-    def has_room(cls, softmax: Softmax) -> bool:
+    def has_room(cls, softmax: FrozenSoftmax) -> bool:
         """RETURNS (bool): Whether the format has room for a softmax and its vocabulary."""
         return False
 
@@ -109,15 +107,15 @@ class Format(ABC):
         lost = list(bundle.extras)
         if bundle.prediction is not None and not cls.has_room(bundle.prediction[0]):
             softmax, vocabulary = bundle.prediction
-            kind = "" if isinstance(softmax, LanguageModelSoftmax) else "adaptive "
+            kind = "adaptive " if softmax.kind == "adaptive" else ""
             lost.append(
                 f"the {kind}softmax and its vocabulary of {len(vocabulary):,} words "
                 f"(`keep_softmax=False` if they are not wanted)"
             )
         if bundle.bilm.alignment is not None and not cls.keeps_alignment:
             lost.append("the matrix that aligns its layers with another model's")
-        weights = bundle.bilm.state_dict().values()
-        n_changed, largest = rounding((weight, weight.to(DTYPES[dtype])) for weight in weights)
+        weights = bundle.bilm.arrays().values()
+        n_changed, largest = rounding((weight, rounded(weight, dtype)) for weight in weights)
         if n_changed:
             lost.append(
                 f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})"
@@ -125,15 +123,15 @@ class Format(ABC):
         return lost
 
 
-def rounding(stored: Iterable[tuple[Tensor, Tensor]]) -> tuple[int, float]:
+def rounding(stored: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[int, float]:
     """Count the weights that are stored as something else.
 
-    stored (Iterable[Tuple[Tensor, Tensor]]): Weights, and what is stored of them.
+    stored (Iterable[Tuple[numpy.ndarray, numpy.ndarray]]): Weights, and what is stored of them.
     RETURNS (Tuple[int, float]): How many weights change, and by how much at most.
     """
     n_changed, largest = 0, 0.0
-    for weight, rounded in stored:
-        errors = (rounded.to(weight.dtype) - weight).abs()
-        n_changed += int(errors.count_nonzero())
-        largest = max(largest, float(errors.max()))
+    for weight, again in stored:
+        errors = np.abs(again - weight)
+        n_changed += int(np.count_nonzero(errors))
+        largest = max(largest, float(errors.max(initial=0.0)))
     return n_changed, largest

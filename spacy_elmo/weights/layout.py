@@ -1,16 +1,17 @@
 """What a file of weights should hold, and how it becomes parameters."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Optional, Protocol
 
 import numpy as np
-import torch
 
-from ..bilm.meta_device import on_meta_device
-from ..bilm.model import BiLM
+from ..files import OpenedFile
 from ..files.errors import named_errors
 from ..frozen.config import BiLMConfig, shortened
+from ..frozen.model import FrozenBiLM, Weights
 from ..frozen.vocabulary import Vocabularies
 from .archives import File
 
@@ -54,7 +55,7 @@ class StoredArrays(Protocol):
         RAISES (ValueError): It is none of floating point numbers, or not all there."""
 
     def read(self, name: str) -> np.ndarray:
-        """RETURNS (numpy.ndarray): An array, as float32."""
+        """RETURNS (numpy.ndarray): An array of floats."""
 
 
 def read_parameters(
@@ -62,7 +63,7 @@ def read_parameters(
     stored: StoredArrays,
     sizes_from: str,
     accounted: tuple[str, ...] = ("",),
-) -> dict[str, torch.Tensor]:
+) -> dict[str, np.ndarray]:
     """Read every array of a layout. A layer more than the sizes say is a mismatch as
     much as one less.
 
@@ -71,7 +72,7 @@ def read_parameters(
     sizes_from (str): Name of what says the sizes, for messages.
     accounted (Tuple[str, ...]): Beginnings of the names that all need a place in
         the layout; others are no matter.
-    RETURNS (Dict[str, Tensor]): The parameters, in float32.
+    RETURNS (Dict[str, numpy.ndarray]): The parameters, in float32, or as they are in float16.
     RAISES (ValueError): An array is missing or has no place, is of another shape or
         not finite.
     """
@@ -99,7 +100,8 @@ def read_parameters(
         if not np.isfinite(values).all():
             raise ValueError(f"{what} holds values that are not finite: the file is broken")
         for name, array in zip(entry.parameters, entry.to_parameters(values)):
-            parameters[name] = torch.from_numpy(np.ascontiguousarray(array, dtype="float32"))
+            dtype = "float16" if array.dtype == "float16" else "float32"
+            parameters[name] = np.ascontiguousarray(array, dtype=dtype)
     return parameters
 
 
@@ -130,21 +132,59 @@ def transposed(name: str, shape: Shape, parameter: str) -> Entry:
 def build(
     config: BiLMConfig,
     vocabularies: Vocabularies,
-    parameters: dict[str, torch.Tensor],
+    parameters: dict[str, np.ndarray],
     *,
     source: File,
-) -> BiLM:
+    read: Optional[Callable[[], dict[str, np.ndarray]]] = None,
+) -> FrozenBiLM:
     """Make a model of its parts.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): What the token encoder looks up.
-    parameters (Dict[str, Tensor]): All parameters, of the right shapes.
+    parameters (Dict[str, numpy.ndarray]): All parameters, of the right shapes.
     source (Union[Path, zipfile.Path]): What they were read from.
-    RETURNS (BiLM): The model, frozen, in evaluation mode.
+    read (Optional[Callable]): Reads them again.
+    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The vocabularies do not fit.
     """
-    with named_errors(source), on_meta_device():
-        bilm = BiLM(config, vocabularies)
-    bilm.load_state_dict(parameters, assign=True)
-    bilm.provenance = {"source": source.name}
-    return bilm.eval().requires_grad_(False)
+    provenance = {"source": source.name}
+    with named_errors(source):
+        return FrozenBiLM(config, vocabularies, Weights(parameters, read), provenance=provenance)
+
+
+def open_files(*files: File) -> list[OpenedFile]:
+    """Open the files of a model, before they are read.
+
+    files (Union[Path, zipfile.Path]): The files.
+    RETURNS (List[OpenedFile]): The same; none if one is in an archive, cannot be opened, or the
+        system cannot read one as `OpenedFile` does (Windows).
+    """
+    paths = [file for file in files if isinstance(file, Path) and file.is_file()]
+    if len(paths) < len(files) or not hasattr(os, "preadv"):
+        return []
+    try:
+        return [OpenedFile(path) for path in paths]
+    except OSError:
+        return []
+
+
+def reread(
+    files: list[OpenedFile], read: Callable[..., dict[str, np.ndarray]]
+) -> Optional[Callable[[], dict[str, np.ndarray]]]:
+    """Make the function that reads parameters again.
+
+    files (List[OpenedFile]): What `open_files` gave before they were read.
+    read (Callable): Reads the parameters of the opened files.
+    RETURNS (Optional[Callable]): The function; None if the files cannot be read again, or were
+        replaced meanwhile.
+    """
+    if not files or not all(file.is_at_its_path() for file in files):
+        return None
+
+    def read_again() -> dict[str, np.ndarray]:
+        again = read(*files)
+        for file in files:
+            file.check()
+        return again
+
+    return read_again

@@ -8,22 +8,29 @@ from typing import Any, Optional
 
 import numpy as np
 import srsly
-import torch
 
-from ..bilm.lstm import FORGET_BIAS, swapped_gates
-from ..bilm.model import BiLM
 from ..files import atomic_folder
 from ..files.errors import named_errors
 from ..frozen.config import BiLMConfig, shortened
+from ..frozen.gates import FORGET_BIAS, swapped_gates
+from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, read_object
 from .attribution import LICENSES_FILE
 from .bundle import ModelBundle
 from .format import Format, rounding
-from .layout import Arrays, Entry, build, plain, read_parameters, stored_arrays
+from .layout import (
+    Arrays,
+    Entry,
+    build,
+    open_files,
+    plain,
+    read_parameters,
+    reread,
+    stored_arrays,
+)
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
-from .offloading import offload, open_files
-from .state_dict_file import StateDict, read_state_dict
+from .state_dict_file import StateDict, import_torch, read_state_dict
 from .vocabulary_files import dic_content, read_dic
 
 ENCODER_FILE = "encoder.pkl"
@@ -95,18 +102,19 @@ class ManyLangs(Format):
             config = _config(sizes, token_encoder, encoder)
         layouts = [*_token_encoder_layout(config)], [*_encoder_layout(config)]
 
-        def make(*parts: StateDict) -> BiLM:
+        def parameters_of(*parts: StateDict) -> dict[str, np.ndarray]:
             parameters = {}
             for tensors, layout in zip(parts, layouts):
                 parameters.update(read_parameters(layout, tensors, sizes_from))
-            return build(config, vocabularies, parameters, source=folder)
+            return parameters
 
         vocabularies = Vocabularies(
             _read_dic(folder / "char.dic", config.n_characters, CHARACTERS),
             _read_dic(folder / "word.dic", config.n_words, WORDS),
         )
-        bilm = make(token_encoder, encoder)
-        offload(bilm, files, lambda *again: make(*map(read_state_dict, again)))
+        parameters = parameters_of(token_encoder, encoder)
+        read = reread(files, lambda *again: parameters_of(*map(read_state_dict, again)))
+        bilm = build(config, vocabularies, parameters, source=folder, read=read)
         bundle = ModelBundle(bilm, provenance=bilm.provenance)
         bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
         bundle.missing = CLASSIFIER_FILE
@@ -135,11 +143,11 @@ class ManyLangs(Format):
         return lost
 
     @classmethod
-    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+    def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         config = bundle.bilm.config
         sizes, dictionaries = to_sizes(config), _dictionaries(bundle.bilm)
-        state = bundle.bilm.state_dict()
-        parameters = {name: value.cpu().numpy() for name, value in state.items()}
+        parameters = bundle.bilm.arrays()
+        torch = import_torch("The format of ELMoForManyLangs")
         with atomic_folder(target) as folder:
             folder.mkdir()
             for file, layout in (
@@ -192,19 +200,20 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     }
 
 
-def _dictionaries(bilm: BiLM) -> dict[str, str]:
+def _dictionaries(bilm: FrozenBiLM) -> dict[str, str]:
     """Return the content of each `.dic` by its name."""
-    named = zip(("char.dic", "word.dic"), bilm.indexer.vocabularies)
+    named = zip(("char.dic", "word.dic"), bilm.vocabularies)
     return {name: dic_content(words, name) for name, words in named if words is not None}
 
 
-def _stored_biases(bilm: BiLM) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def _stored_biases(bilm: FrozenBiLM) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The LSTMs' biases, and what is left of them in a format that holds them with the 1 that
     ours do not. Those that were read from such a file do not change."""
-    for name, bias in bilm.state_dict().items():
+    for name, bias in bilm.arrays().items():
         if name.startswith("stacks.") and name.endswith(".bias"):
-            (again,) = _without_forget_bias(_with_forget_bias([bias.cpu().numpy()]))
-            yield bias, torch.from_numpy(again)
+            exact = np.asarray(bias, dtype="float32")
+            (again,) = _without_forget_bias(_with_forget_bias([exact]))
+            yield exact, again
 
 
 def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]:

@@ -3,9 +3,9 @@
 
 from collections.abc import Mapping
 
-import torch
+import numpy as np
 
-from ..bilm.model import BiLM
+from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import SPECIAL, InputVocabulary
 from .archives import File
 from .bundle import Prediction
@@ -26,14 +26,14 @@ KINDS = {
 }
 
 
-def read_classifier(folder: File, bilm: BiLM) -> Prediction:
+def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
     """Read a `classifier.pkl`. A CNN softmax (Jozefowicz et al. 2016, section 3.2) has a word's
     vector from its characters and a correction: `e_w = CNN(w) + M corr_w`, without a bias;
     the unknown word's is a column of its own in place of `CNN(w)`.
 
     folder (Union[Path, zipfile.Path]): The model's folder, with `word.dic`.
-    bilm (BiLM): The model.
-    RETURNS (Tuple[LanguageModelSoftmax, Vocabulary]): The softmax, and its words.
+    bilm (FrozenBiLM): The model.
+    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax, and its words.
     RAISES (ValueError): It is no such file, or does not go with the model.
     """
     file, words_of = folder / CLASSIFIER_FILE, folder / "word.dic"
@@ -57,8 +57,8 @@ def read_classifier(folder: File, bilm: BiLM) -> Prediction:
 
 
 def _rows(
-    stored: StateDict, kind: str, bilm: BiLM, words: InputVocabulary
-) -> tuple[torch.Tensor, torch.Tensor]:
+    stored: StateDict, kind: str, bilm: FrozenBiLM, words: InputVocabulary
+) -> tuple[np.ndarray, np.ndarray]:
     """Weight and bias, a row an id of `word.dic`."""
     n_words, width = len(words), bilm.config.projection_dim
     if kind != "cnn_softmax":
@@ -69,13 +69,12 @@ def _rows(
     dim = shape[1] if len(shape) == 2 else 0
     sizes = {"M": (width, dim), "corr.weight": (n_words, dim), "oov_column": (width, 1)}
     to_width, correction, unknown = _read(stored, sizes)
-    with torch.no_grad():
-        weight = bilm.token_vectors([word or "" for word in words.strings]).clone()
-    bilm.cache.clear()
+    # Without the cache, which whole vocabularies would only fill.
+    weight = bilm.replace(cache=0).token_vectors([word or "" for word in words.strings])
     weight[words[THEIR_SPECIAL[2]]] = unknown[:, 0]
-    return weight + correction @ to_width.T, torch.zeros(n_words)
+    return weight + correction @ to_width.T, np.zeros(n_words, dtype="float32")
 
 
-def _read(stored: StateDict, sizes: Mapping[str, tuple[int, ...]]) -> list[torch.Tensor]:
+def _read(stored: StateDict, sizes: Mapping[str, tuple[int, ...]]) -> list[np.ndarray]:
     layout = [plain(name, shape, name) for name, shape in sizes.items()]
     return list(read_parameters(layout, stored, "word.dic and the model", ()).values())

@@ -1,11 +1,8 @@
 """Models as spaCy pipelines on disk, the softmax and its words beside the pipe `elmo`."""
 
-import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
-
-import torch
 
 from ..files import atomic_folder
 from ..files.errors import named_errors
@@ -84,14 +81,14 @@ class PipelineFolder(SafetensorsFile):
             )
 
     @classmethod
-    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+    def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         cls.check(bundle)
         with atomic_folder(target) as folder:
             _pipeline(bundle).to_disk(folder)
             if bundle.prediction is not None:
                 write_softmax(bundle.prediction, folder / SOFTMAX_FILE, words=False)
                 bundle.prediction[1].to_disk(folder / VOCABULARY_FILE)
-            if dtype != torch.float32:
+            if dtype != "float32":
                 super().write(replace(bundle, prediction=None), folder / PIPE / MODEL_FILE, dtype)
 
     @classmethod
@@ -115,9 +112,8 @@ def _pipeline(bundle: ModelBundle) -> "Language":
         nlp = spacy.blank(bundle.lang)
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bundle.bilm.config.to_dict()}
     pipe = nlp.add_pipe("elmo", name=PIPE, config={"model": sizes, "weights": None})
-    snapshot = copy.deepcopy(bundle.bilm)  # the pipe freezes what it holds
-    snapshot.provenance = bundle.provenance
-    pipe.set_bilm(snapshot)  # type: ignore[attr-defined]
+    bilm = bundle.bilm.replace(provenance=bundle.provenance)
+    pipe.set_bilm(bilm)  # type: ignore[attr-defined]
     nlp.meta["description"] = DESCRIPTION
     nlp.meta["performance"] = bundle.provenance.get("perplexity", {})
     return nlp

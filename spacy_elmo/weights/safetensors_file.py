@@ -5,28 +5,24 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Optional
 
+import numpy as np
 import srsly
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save
 
-from ..bilm.meta_device import on_meta_device
-from ..bilm.model import BiLM
-from ..bilm.softmax import Softmax
 from ..files import atomic_stream, atomic_write
 from ..files.errors import bounded, named_errors
-from ..frozen.config import BiLMConfig
+from ..frozen.config import BiLMConfig, parameter_shapes
+from ..frozen.model import FrozenBiLM, Weights
+from ..frozen.softmax import FrozenSoftmax
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File
 from .attribution import take_attribution
 from .bundle import ModelBundle, checked_provenance
 from .format import Format
-from .layout import plain, read_parameters
-from .offloading import offload, open_files
+from .layout import open_files, plain, read_parameters, reread
 from .softmax_file import SOFTMAX_FILE, read_softmax
 from .softmax_file import to_bytes as softmax_to_bytes
-from .state_dict_file import StateDict
-from .tensor_file import N_SIZE, cast, header_size, read_file
+from .tensor_file import N_SIZE, StoredTensors, header_size, load, read_file, save
 from .vocabulary_files import largest_text
 
 FORMAT = "spacy-elmo"
@@ -57,7 +53,7 @@ class SafetensorsFile(Format):
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
-        bilm = read_offloaded(self.file)
+        bilm = read(self.file)
         take_attribution(bilm.provenance, self.file)
         bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"), provenance=bilm.provenance)
         file = softmax_of(self.file)
@@ -74,7 +70,7 @@ class SafetensorsFile(Format):
         return ", ".join(sorted(_DTYPES[kind] for kind in kinds if kind in _DTYPES)) or None
 
     @classmethod
-    def write(cls, bundle: ModelBundle, target: Path, dtype: torch.dtype = torch.float32) -> None:
+    def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         content, softmax = to_bytes(bundle.bilm, dtype, bundle.provenance), softmax_of(target)
         with ExitStack() as later:
             if bundle.prediction is not None:
@@ -91,7 +87,7 @@ class SafetensorsFile(Format):
         return [target, softmax_of(target)]
 
     @classmethod
-    def has_room(cls, softmax: Softmax) -> bool:
+    def has_room(cls, softmax: FrozenSoftmax) -> bool:
         return True
 
 
@@ -100,17 +96,17 @@ def softmax_of(file: Path) -> Path:
     return file.with_name(f"{file.stem}.{SOFTMAX_FILE}")
 
 
-def read_offloaded(file: Path) -> BiLM:
-    """Read a model whose weights stay in its file.
+def read(file: Path) -> FrozenBiLM:
+    """Read a model, whose weights can be read again.
 
     file (Path): The file.
-    RETURNS (BiLM): The model, frozen, in float32.
+    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The file is broken.
     """
-    files = open_files(file)
-    bilm = from_bytes(read_file(file), str(file))
-    offload(bilm, files, lambda again: from_bytes(read_file(again), str(file)))
-    return bilm
+    files, source = open_files(file), str(file)
+    bilm = from_bytes(read_file(file), source)
+    again = reread(files, lambda opened: _parameters(read_file(opened), source)[1])
+    return bilm if again is None else bilm.backed_by(again)
 
 
 def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
@@ -130,19 +126,19 @@ def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
     return found[0] if found else None
 
 
-def write(bilm: BiLM, path: Path, dtype: torch.dtype = torch.float32) -> None:
+def write(bilm: FrozenBiLM, path: Path, dtype: str = "float32") -> None:
     """Write a file, whole or not at all.
 
-    bilm (BiLM): The model.
+    bilm (FrozenBiLM): The model.
     path (Path): The file to write.
-    dtype (torch.dtype): Type of the weights on disk; they are read as float32.
+    dtype (str): Type of the weights on disk, one of `DTYPES`.
     RAISES (ValueError): A weight is too large for the type.
     """
     atomic_write(path, to_bytes(bilm, dtype))
 
 
 def to_bytes(
-    bilm: BiLM, dtype: torch.dtype = torch.float32, provenance: Optional[dict[str, Any]] = None
+    bilm: FrozenBiLM, dtype: str = "float32", provenance: Optional[dict[str, Any]] = None
 ) -> bytes:
     """RETURNS (bytes): The content of a file; the arguments are those of `write`, and a
     provenance in place of the model's own."""
@@ -151,23 +147,38 @@ def to_bytes(
         "config": srsly.json_dumps(bilm.config.to_dict()),
         "provenance": srsly.json_dumps(bilm.provenance if provenance is None else provenance),
     }
-    weights = bilm.with_weights().state_dict()
-    state = {name: cast(name, value, dtype) for name, value in weights.items()}
-    for name, vocabulary in bilm.indexer.vocabularies._asdict().items():
+    tensors = bilm.arrays()
+    for name, vocabulary in bilm.vocabularies._asdict().items():
         if vocabulary is not None:
-            content = bytearray(vocabulary.to_bytes())
-            state[VOCABULARY + name] = torch.frombuffer(content, dtype=torch.uint8)
-    return save(state, metadata=metadata)
+            tensors[VOCABULARY + name] = np.frombuffer(vocabulary.to_bytes(), dtype="uint8")
+    return save(tensors, dtype, metadata)
 
 
-def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
+def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
     """Read the content of a file.
 
     data (bytes): The content.
     source (str): Its name in error messages.
-    RETURNS (BiLM): The model, frozen, in float32.
+    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The content is not such a file's, or broken.
     """
+    (config, vocabularies, provenance), parameters = _parameters(data, source)
+    alignment = parameters.pop(ALIGNMENT, None)
+    with named_errors(source):
+        return FrozenBiLM(
+            config,
+            vocabularies,
+            Weights(parameters),
+            alignment=None if alignment is None else alignment.astype("float32"),
+            provenance=checked_provenance(provenance, source),
+        )
+
+
+def _parameters(
+    data: bytes, source: str
+) -> tuple[tuple[BiLMConfig, Vocabularies, Any], dict[str, np.ndarray]]:
+    """Read sizes, vocabularies and provenance; and the weights, with the alignment if there is
+    one."""
     try:
         tensors = load(data)
         metadata = _metadata(data)
@@ -181,30 +192,29 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> BiLM:
         ) from None
     except (SafetensorError, ValueError, TypeError) as error:
         raise ValueError(f"{source}: not a readable .safetensors file: {bounded(error)}") from error
-    with named_errors(source), on_meta_device():
-        bilm = BiLM(config, _take_vocabularies(tensors, config))
-        if ALIGNMENT in tensors:
-            bilm.alignment = torch.empty(config.width, config.width)
-    layout = [plain(name, tuple(value.shape), name) for name, value in bilm.state_dict().items()]
-    parameters = read_parameters(layout, StateDict(tensors, source), "its own config")
-    bilm.load_state_dict(parameters, assign=True)
-    bilm.provenance = checked_provenance(provenance, source)
-    return bilm.eval().requires_grad_(False)
+    with named_errors(source):
+        vocabularies = _take_vocabularies(tensors, config)
+    shapes = parameter_shapes(config)
+    if ALIGNMENT in tensors:
+        shapes[ALIGNMENT] = (config.width, config.width)
+    layout = [plain(name, shape, name) for name, shape in shapes.items()]
+    parameters = read_parameters(layout, StoredTensors(tensors, source), "its own config")
+    return (config, vocabularies, provenance), parameters
 
 
-def _take_vocabularies(tensors: dict[str, torch.Tensor], config: BiLMConfig) -> Vocabularies:
+def _take_vocabularies(tensors: dict[str, np.ndarray], config: BiLMConfig) -> Vocabularies:
     found: dict[str, InputVocabulary] = {}
     sizes = {"characters": config.n_characters, "words": config.n_words}
     for name in Vocabularies._fields:
         tensor = tensors.pop(VOCABULARY + name, None)
         if tensor is None:
             continue
-        if tensor.dtype != torch.uint8:
+        if tensor.dtype != np.uint8:
             raise ValueError(f"tensor '{VOCABULARY}{name}' holds {tensor.dtype}, not bytes")
         with named_errors(f"tensor '{VOCABULARY}{name}'"):
-            if tensor.numel() > largest_text(sizes[name]):
-                raise ValueError(f"{tensor.numel():,} bytes for {sizes[name]:,} embeddings")
-            found[name] = InputVocabulary.from_bytes(tensor.numpy().tobytes(), sizes[name])
+            if tensor.size > largest_text(sizes[name]):
+                raise ValueError(f"{tensor.size:,} bytes for {sizes[name]:,} embeddings")
+            found[name] = InputVocabulary.from_bytes(tensor.tobytes(), sizes[name])
     return Vocabularies(**found)
 
 

@@ -3,26 +3,24 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
+import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
 
-from ..bilm.meta_device import on_meta_device
-from ..bilm.softmax import make_softmax
 from ..files import atomic_write
-from ..files.errors import bounded, named_errors
+from ..files.errors import named_errors
+from ..frozen.softmax import FrozenSoftmax, softmax_shapes
 from ..frozen.vocabulary import Vocabulary
 from .archives import File
 from .bundle import Prediction
-from .tensor_file import cast, read_file
+from .layout import plain, read_parameters
+from .tensor_file import StoredTensors, load, read_file, save
 
 SOFTMAX_FILE = "softmax.safetensors"
 WORDS = "words"
 
 
 def write_softmax(
-    prediction: Prediction, path: Path, dtype: torch.dtype = torch.float32, *, words: bool = True
+    prediction: Prediction, path: Path, dtype: str = "float32", *, words: bool = True
 ) -> None:
     """Write a softmax, whole or not at all.
 
@@ -32,29 +30,25 @@ def write_softmax(
     atomic_write(path, to_bytes(prediction, dtype, words=words))
 
 
-def to_bytes(
-    prediction: Prediction, dtype: torch.dtype = torch.float32, *, words: bool = True
-) -> bytes:
+def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = True) -> bytes:
     """Make the content of a file.
 
-    prediction (Tuple[Softmax, Vocabulary]): The softmax, and its words.
-    dtype (torch.dtype): Type of the weights on disk; they are read as float32.
+    prediction (Tuple[FrozenSoftmax, Vocabulary]): The softmax, and its words.
+    dtype (str): Type of the weights on disk.
     words (bool): Whether the words stand in the file, too.
     RETURNS (bytes): The content.
     RAISES (ValueError): A weight is too large for the type.
     """
     softmax, vocabulary = prediction
-    tensors = {name: cast(name, value, dtype) for name, value in softmax.state_dict().items()}
+    tensors = softmax.arrays()
     if words:
-        text = bytearray("\n".join(vocabulary.words).encode())
-        tensors[WORDS] = torch.frombuffer(text, dtype=torch.uint8)
-    # Not by `save_file`: its errors are no OSError, and others may not read its file.
-    content: bytes = save(tensors)
-    return content
+        text = "\n".join(vocabulary.words).encode()
+        tensors[WORDS] = np.frombuffer(text, dtype="uint8")
+    return save(tensors, dtype)
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """RETURNS (Dict[str, Tensor]): The tensors of a file.
+def read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """RETURNS (Dict[str, numpy.ndarray]): The tensors of a file.
     RAISES (ValueError): It is broken."""
     with named_errors(path, SafetensorError):
         return load(read_file(path))
@@ -65,42 +59,36 @@ def read_softmax(path: Path, width: int) -> Prediction:
 
     path (Path): The file.
     width (int): `projection_dim` of the model that it belongs to.
-    RETURNS (Tuple[Softmax, Vocabulary]): The softmax in float32, and its words.
+    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax, and its words.
     RAISES (ValueError): The file is broken, or they do not fit one another.
     """
     tensors = read_tensors(path)
     text = tensors.pop(WORDS, None)
-    if text is None or text.dtype != torch.uint8:
+    if text is None or text.dtype != np.uint8:
         raise ValueError(f"{path}: there is no tensor '{WORDS}' of bytes in it")
     with named_errors(f"{path}: its words are no UTF-8"):
-        words = text.numpy().tobytes().decode().split("\n")
+        words = text.tobytes().decode().split("\n")
     return make_prediction(tensors, words, width, path, path)
 
 
 def make_prediction(
-    tensors: Mapping[str, Tensor], words: list[str], width: int, path: File, words_of: File
+    tensors: Mapping[str, np.ndarray], words: list[str], width: int, path: File, words_of: File
 ) -> Prediction:
     """Put a softmax and its words together.
 
-    tensors (Mapping[str, Tensor]): The softmax's weights, of any floating-point type.
+    tensors (Mapping[str, numpy.ndarray]): The softmax's weights.
     words (List[str]): The words.
     width (int): `projection_dim` of the model that they belong to.
     path (Union[Path, zipfile.Path]): The file of the weights, for the message.
     words_of (Union[Path, zipfile.Path]): That of the words.
-    RETURNS (Tuple[Softmax, Vocabulary]): The softmax in float32, frozen, and its words.
+    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax, and its words.
     RAISES (ValueError): They do not fit one another.
     """
     with named_errors(words_of):
         vocabulary = Vocabulary(words)
-    try:
-        kind = "full" if "weight" in tensors else "adaptive"
-        with on_meta_device():
-            softmax = make_softmax(kind, n_words=len(vocabulary), width=width)
-        exact = {name: value.to(torch.float32) for name, value in tensors.items()}
-        softmax.load_state_dict(exact, assign=True)
-    except RuntimeError as error:
-        raise ValueError(
-            f"{path}: does not fit the {len(vocabulary)} words of {words_of.name} and "
-            f"projection_dim {width}: {bounded(' '.join(str(error).split()))}"
-        ) from error
-    return softmax.eval().requires_grad_(False), vocabulary
+    kind = "full" if "weight" in tensors else "adaptive"
+    shapes = softmax_shapes(kind, n_words=len(vocabulary), width=width)
+    layout = [plain(name, shape, name) for name, shape in shapes.items()]
+    stored = StoredTensors(tensors, str(path))
+    sizes_from = f"the {len(vocabulary)} words of {words_of.name} and projection_dim {width}"
+    return FrozenSoftmax(read_parameters(layout, stored, sizes_from)), vocabulary

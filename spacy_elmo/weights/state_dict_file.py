@@ -12,15 +12,17 @@ import warnings
 import zipfile
 from collections.abc import Mapping
 from io import BytesIO
-from typing import BinaryIO, Optional
+from typing import TYPE_CHECKING, Any, BinaryIO, Optional
 
 import numpy as np
-import torch
 
 from ..files.errors import bounded
 from ..frozen.config import shortened
 from .archives import Readable, check_directory, opened
 from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
+
+if TYPE_CHECKING:
+    import torch
 
 # A state dict of floating point tensors needs no other names.
 _ALLOWED = {
@@ -41,7 +43,7 @@ class Refused(Exception):
     """Error of a file that holds what no state dict has; the message says what."""
 
 
-class StateDict(dict[str, torch.Tensor]):
+class StateDict(dict[str, "torch.Tensor"]):
     """Tensors of a state dict by name, as `StoredArrays`.
 
     tensors (Mapping[str, Tensor]): The tensors.
@@ -50,7 +52,7 @@ class StateDict(dict[str, torch.Tensor]):
 
     kind = "tensor"
 
-    def __init__(self, tensors: Mapping[str, torch.Tensor], source: str):
+    def __init__(self, tensors: "Mapping[str, torch.Tensor]", source: str):
         super().__init__(tensors)
         self.source = source
 
@@ -62,14 +64,14 @@ class StateDict(dict[str, torch.Tensor]):
         what = f"{self.source}: tensor {shortened(name)}"
         if not tensor.is_floating_point():
             raise ValueError(f"{what} holds {tensor.dtype}, not floats")
-        is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu"
+        is_dense = str(tensor.layout) == "torch.strided" and tensor.device.type == "cpu"
         if not is_dense or tensor.untyped_storage().nbytes() < tensor.nbytes:
             raise ValueError(f"{what} claims to hold {tensor.nbytes:,} bytes, which are not there")
         return tuple(tensor.shape)
 
     def read(self, name: str) -> np.ndarray:
         """As `StoredArrays` says."""
-        return self[name].detach().to(torch.float32).numpy()
+        return np.asarray(self[name].detach().float().numpy())
 
 
 def read_state_dict(file: Readable) -> StateDict:
@@ -77,8 +79,10 @@ def read_state_dict(file: Readable) -> StateDict:
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     RETURNS (StateDict): Its tensors.
-    RAISES (ValueError): It is no state dict, holds something else, or is broken.
+    RAISES (ValueError): It is no state dict, holds something else, or is broken; or PyTorch is
+        not installed.
     """
+    torch = import_torch(f"{file} is a state dict of PyTorch")
     with opened(file) as stream:
         try:
             check_pickles(stream)
@@ -97,6 +101,20 @@ def read_state_dict(file: Readable) -> StateDict:
     ):
         raise ValueError(f"{file}: not a state dict, which holds tensors by name")
     return StateDict(tensors, str(file))
+
+
+def import_torch(reason: str) -> Any:
+    """Import PyTorch, without which frozen models of the other formats work.
+
+    reason (str): What needs it.
+    RETURNS (ModuleType): PyTorch.
+    RAISES (ValueError): It is not installed.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise ValueError(f"{reason}, which needs PyTorch: pip install torch") from None
+    return torch
 
 
 def check_pickles(stream: BinaryIO) -> None:

@@ -1,16 +1,52 @@
-"""The bytes of `.safetensors` files."""
+"""The bytes of `.safetensors` files, read and written without PyTorch."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Union
+from typing import Any, Optional, Union
 
-import torch
+import numpy as np
+from safetensors import deserialize, serialize
 
-from ..bilm.finite import is_finite
 from ..files import OpenedFile
+from ..frozen.config import shortened
+from ..frozen.kernel.rounding import bfloat16_bits, to_bfloat16
 from .archives import opened
 from .limits import LARGEST_JSON
 
 N_SIZE = 8  # bytes that say how long the header is
+DTYPES = ("float32", "float16", "bfloat16")
+# Types of numpy by their names in a file; bfloat16 is widened.
+_READ = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1"}
+
+
+class StoredTensors(dict[str, np.ndarray]):
+    """The tensors of a file by name, `StoredArrays`.
+
+    tensors (Mapping[str, numpy.ndarray]): The tensors.
+    source (str): Name of the file in messages.
+    """
+
+    kind = "tensor"
+
+    def __init__(self, tensors: Mapping[str, np.ndarray], source: str):
+        super().__init__(tensors)
+        self.source = source
+
+    def shape(self, name: str) -> Optional[tuple[int, ...]]:
+        """As `StoredArrays` says."""
+        values = self.get(name)
+        if values is None:
+            return None
+        if values.dtype.kind != "f":
+            what = f"{self.source}: tensor {shortened(name)}"
+            raise ValueError(f"{what} holds {values.dtype}, not floats")
+        return values.shape
+
+    def read(self, name: str) -> np.ndarray:
+        """As `StoredArrays` says."""
+        values = self[name]
+        with np.errstate(over="ignore"):
+            return values.astype("float32") if values.dtype == "float64" else values
 
 
 def read_file(file: Union[Path, OpenedFile]) -> bytes:
@@ -36,18 +72,71 @@ def header_size(data: bytes) -> int:
     return int.from_bytes(data[:N_SIZE], "little")
 
 
-def cast(name: str, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """RETURNS (torch.Tensor): A weight in the type that it has on disk.
-    RAISES (ValueError): It is too large for the type, or not finite."""
-    if not is_finite(value):
+def load(data: bytes) -> dict[str, np.ndarray]:
+    """Read the tensors of a file's content.
+
+    data (bytes): The content.
+    RETURNS (Dict[str, numpy.ndarray]): The tensors by name. Those in bfloat16 are widened to
+        float32, which is exact.
+    RAISES (SafetensorError): The content is broken.
+    """
+    tensors = {}
+    for name, tensor in deserialize(data):
+        kind, content = tensor["dtype"], tensor["data"]
+        if kind == "BF16":
+            bits = np.frombuffer(content, dtype="<u2").astype("uint32") << 16
+            values = bits.view("float32")
+        else:
+            # What we do not know is no float, and refused where it is looked at.
+            values = np.frombuffer(content, dtype=_READ.get(kind, "u1"))
+        is_known = kind == "BF16" or kind in _READ
+        tensors[name] = values.reshape(tensor["shape"]) if is_known else values
+    return tensors
+
+
+def save(
+    tensors: Mapping[str, np.ndarray], dtype: str, metadata: Optional[dict[str, str]] = None
+) -> bytes:
+    """Make the content of a file.
+
+    tensors (Mapping[str, numpy.ndarray]): The tensors by name.
+    dtype (str): Type of those in floats on disk, one of `DTYPES`.
+    metadata (Optional[Dict[str, str]]): Texts of the header.
+    RETURNS (bytes): The content.
+    RAISES (ValueError): A weight is too large for the type, or not finite.
+    """
+    content: dict[str, Any] = {}
+    for name, values in tensors.items():
+        kind = "uint8"
+        if values.dtype.kind == "f":
+            kind, values = dtype, _cast(name, values, dtype)
+        content[name] = {"dtype": kind, "shape": values.shape, "data": values.tobytes()}
+    written: bytes = serialize(content, metadata=metadata)
+    return written
+
+
+def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+    """RETURNS (numpy.ndarray): What is read again of a weight that is stored in a type, in
+    float32."""
+    exact = np.asarray(values, dtype="float32")
+    if dtype == "bfloat16":
+        return to_bfloat16(exact)
+    with np.errstate(over="ignore"):
+        return exact.astype(dtype).astype("float32")
+
+
+def _cast(name: str, values: np.ndarray, dtype: str) -> np.ndarray:
+    """A weight in the type that it has on disk; of bfloat16 the bits."""
+    if not np.isfinite(values).all():
         raise ValueError(
             f"'{name}' holds NaN or infinity, and no such model is written: train again with a "
             f"lower learn_rate"
         )
-    stored = value.to(dtype).contiguous()
-    if dtype != value.dtype and stored.isinf().any():
+    if not np.isfinite(rounded(values, dtype)).all():
         raise ValueError(
-            f"'{name}' holds {value.abs().max():.3g}, which is too large for {dtype}: "
+            f"'{name}' holds {np.abs(values).max():.3g}, which is too large for {dtype}: "
             f"use bfloat16 or float32"
         )
-    return stored
+    if dtype == "bfloat16":
+        return bfloat16_bits(np.asarray(values, dtype="float32"))
+    return np.ascontiguousarray(values, dtype=dtype)

@@ -2,25 +2,22 @@
 
 from pathlib import Path
 
-import torch
-
-from ..bilm.model import BiLM
 from ..files import WHOLE, progress_bar, publish, temporary_folder, user_path
 from ..files.hdf5 import guarded_hdf5
+from ..frozen.model import FrozenBiLM
 from .allennlp import EMBEDDING
 from .vocabulary_files import read_words
 
 WORDS_AT_A_TIME = 4096
 
 
-@torch.inference_mode()
 def dump_token_embeddings(
-    bilm: BiLM, vocabulary: Path, path: Path, *, progress: bool = False
+    bilm: FrozenBiLM, vocabulary: Path, path: Path, *, progress: bool = False
 ) -> int:
     """Write the vectors of the token encoder, layer 0, of the words of a vocabulary: dataset
     `embedding`, a row a word, for bilm-tf's `TokenBatcher` and `spacy-elmo.allennlp.v1`.
 
-    bilm (BiLM): The model.
+    bilm (FrozenBiLM): The model.
     vocabulary (Path): `vocab.txt`, a word a line.
     path (Path): The HDF5 file, which appears when it is whole.
     progress (bool): Whether to show a progress bar.
@@ -44,7 +41,7 @@ def dump_token_embeddings(
             for start in range(0, len(words), WORDS_AT_A_TIME):
                 part = words[start : start + WORDS_AT_A_TIME]
                 places = {word: i for i, word in enumerate(dict.fromkeys(part))}
-                vectors = bilm.token_vectors(list(places)).cpu().numpy()
+                vectors = bilm.token_vectors(list(places))
                 rows[start : start + len(part)] = vectors[[places[word] for word in part]]
                 check()
                 bar.update(len(part))

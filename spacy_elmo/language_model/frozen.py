@@ -1,0 +1,106 @@
+"""A frozen biLM with its softmax: it evaluates and predicts words, without PyTorch."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Union
+
+import numpy as np
+
+from ..frozen.config import BiLMConfig
+from ..frozen.model import FrozenBiLM
+from ..frozen.softmax import FrozenSoftmax
+from ..frozen.state import FrozenState
+from ..frozen.vocabulary import Vocabulary
+from ..text.corpus import END_ID, START_ID
+from ..weights.formats import read_model
+from ..weights.softmax_file import SOFTMAX_FILE
+from ..weights.vocabulary_files import VOCABULARY_FILE
+from .windows import Window
+
+
+class FrozenLanguageModel:
+    """A frozen biLM that predicts words.
+
+    bilm (FrozenBiLM): The layers.
+    softmax (FrozenSoftmax): The prediction, one for both directions.
+    vocabulary (Vocabulary): Its words.
+    RAISES (ValueError): The layers see the words that they would have to predict.
+    """
+
+    def __init__(self, bilm: FrozenBiLM, softmax: FrozenSoftmax, vocabulary: Vocabulary):
+        check_predicts(bilm.config)
+        self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        """RETURNS (ContextManager[None]): Nothing to do; modules leave training mode."""
+        return nullcontext()
+
+    def contexts(
+        self, window: Window, types: Sequence[str], state: FrozenState
+    ) -> tuple[np.ndarray, FrozenState]:
+        """Run a window; the character CNN reads each of its types once.
+
+        window (Window): The token types.
+        types (Sequence[str]): Their strings.
+        state (FrozenState): State to start from, a row a stream.
+        RETURNS (Tuple[numpy.ndarray, FrozenState]): The top layer of each direction, packed,
+            *Shape:* `(n_directions, n_items, P)`, and the state after.
+        """
+        inputs = window.inputs[: self.bilm.config.n_directions]
+        strings, rows = types_of(inputs, types, self.bilm.indexer.marks)
+        vectors = self.bilm.token_vectors(strings)
+        outputs, state = self.bilm.run(vectors, rows, window.batch_sizes, state)
+        return outputs[-1], state
+
+    def negative_log_likelihood(self, contexts: np.ndarray, targets: np.ndarray) -> float:
+        """As `FrozenSoftmax.negative_log_likelihood`."""
+        return self.softmax.negative_log_likelihood(contexts, targets)
+
+
+def types_of(
+    inputs: np.ndarray, types: Sequence[str], marks: tuple[str, str]
+) -> tuple[list[str], np.ndarray]:
+    """Find the different tokens of a window.
+
+    inputs (numpy.ndarray): Token types. *Shape:* `(n_directions, n_items)`
+    types (Sequence[str]): The strings of all types.
+    marks (Tuple[str, str]): The model's sentence marks.
+    RETURNS (Tuple[List[str], numpy.ndarray]): Those that occur, and the number among them of each
+        item. *Shape:* `(n_directions, n_items)`
+    """
+    used, inverse = np.unique(inputs, return_inverse=True)
+    named = dict(zip((START_ID, END_ID), marks))
+    return [named.get(i, types[i]) for i in used.tolist()], inverse.reshape(inputs.shape)
+
+
+def check_predicts(config: BiLMConfig) -> None:
+    """Check that layers can predict words.
+
+    config (BiLMConfig): The sizes.
+    RAISES (ValueError): They see the words that they would have to predict.
+    """
+    if config.joined_directions or not config.sentence_marks:
+        raise ValueError(
+            "a language model needs joined_directions = false and sentence_marks = true: "
+            "each direction predicts words that the other has read"
+        )
+
+
+def read_language_model(path: Union[str, Path]) -> FrozenLanguageModel:
+    """Read a model that predicts words: what `pretrain` wrote, or AllenNLP's and
+    bilm-tf's weights with a softmax and a vocabulary.
+
+    path (Union[str, Path]): The model, by name, path or URL.
+    RETURNS (FrozenLanguageModel): The model.
+    RAISES (ValueError): There is no model, no softmax, or they do not fit.
+    """
+    stored, bundle = read_model(path)
+    if bundle.prediction is None:
+        raise ValueError(
+            f"{stored.path} holds no {bundle.missing}: without softmax and vocabulary a model "
+            f"predicts no words. Use the folder that `python -m spacy elmo pretrain` wrote, with "
+            f"{SOFTMAX_FILE} and {VOCABULARY_FILE}; or an .hdf5 file with softmax/W and "
+            f"softmax/b, and {VOCABULARY_FILE} beside it."
+        )
+    return FrozenLanguageModel(bundle.bilm, *bundle.prediction)
