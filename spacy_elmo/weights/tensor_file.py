@@ -1,11 +1,13 @@
 """The bytes of `.safetensors` files, read and written without PyTorch."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 import numpy as np
-from safetensors import deserialize, serialize
+from safetensors import deserialize
+from safetensors.numpy import save as write_tensors
 
 from ..files import OpenedFile
 from ..frozen.config import shortened
@@ -105,14 +107,26 @@ def save(
     RETURNS (bytes): The content.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
-    content: dict[str, Any] = {}
-    for name, values in tensors.items():
-        kind = "uint8"
-        if values.dtype.kind == "f":
-            kind, values = dtype, _cast(name, values, dtype)
-        content[name] = {"dtype": kind, "shape": values.shape, "data": values.tobytes()}
-    written: bytes = serialize(content, metadata=metadata)
-    return written
+    floats = {name for name, values in tensors.items() if values.dtype.kind == "f"}
+    content: bytes = write_tensors(
+        {
+            name: _cast(name, values, dtype) if name in floats else values
+            for name, values in tensors.items()
+        },
+        metadata=metadata,
+    )
+    return _named_bfloat16(content, floats) if dtype == "bfloat16" else content
+
+
+def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
+    """Name the type of tensors whose bits were written as integers, for numpy has no bfloat16."""
+    end = N_SIZE + header_size(content)
+    header = json.loads(content[N_SIZE:end])
+    for name in names:
+        header[name]["dtype"] = "BF16"
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % N_SIZE)  # The tensors begin at a multiple of 8.
+    return len(text).to_bytes(N_SIZE, "little") + text + content[end:]
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:

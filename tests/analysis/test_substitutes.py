@@ -6,7 +6,8 @@ import torch
 
 from spacy_elmo.analysis.substitutes import find_substitutes
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax
-from spacy_elmo.language_model.model import LanguageModel, read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
+from spacy_elmo.language_model.model import LanguageModel
 
 from helpers import reference
 from helpers.softmaxes import MODELS, WORDS, bytes_model, read_words, write_model

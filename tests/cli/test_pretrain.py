@@ -6,7 +6,7 @@ import pytest
 import spacy
 from thinc.api import Config
 
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining.checkpoint import checkpoints
 from spacy_elmo.pretraining.trainer import Trainer

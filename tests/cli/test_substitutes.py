@@ -3,7 +3,7 @@ import json
 import pytest
 
 from spacy_elmo.analysis.substitutes import find_substitutes
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import safetensors_file
 
 from helpers.commands import run_elmo

@@ -51,17 +51,9 @@ def kernel(request):
 
 
 def freeze(bilm, kernel=None, **settings):
-    """The same weights, without PyTorch."""
-    weights = {name: value.numpy() for name, value in bilm.with_weights().state_dict().items()}
-    alignment = weights.pop("alignment", None)
-    return FrozenBiLM(
-        bilm.config,
-        bilm.indexer.vocabularies,
-        weights,
-        alignment=alignment,
-        kernel=kernel,
-        **settings,
-    )
+    """The same weights on a kernel."""
+    frozen = bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
+    return frozen.replace(kernel=kernel or find_kernel(), **settings)
 
 
 def check(found, expected, atol=1e-5):
@@ -92,7 +84,7 @@ def test_other_kinds_are_the_torch_module(kernel, name):
         for weight in bilm.parameters():
             weight.normal_(std=0.2)
     bilm.requires_grad_(False).eval()
-    bilm.align(torch.randn(bilm.config.width, bilm.config.width) / bilm.config.width)
+    bilm.alignment = torch.randn(bilm.config.width, bilm.config.width) / bilm.config.width
     frozen = freeze(bilm, kernel)
     for state in (None, "warm"):
         for keep_marks in (False, True):

@@ -8,7 +8,8 @@ from spacy.tokens import Doc
 
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax
 from spacy_elmo.frozen.vocabulary import Vocabulary
-from spacy_elmo.language_model.model import LanguageModel, read_language_model, save_model
+from spacy_elmo.language_model.frozen import read_language_model
+from spacy_elmo.language_model.model import LanguageModel, save_model
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.text.corpus import read_corpus
 from spacy_elmo.weights import pipeline_folder as model_folder

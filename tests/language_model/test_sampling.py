@@ -3,7 +3,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.sampling import sample_sentences
 
 from helpers import reference

@@ -11,7 +11,7 @@ import torch
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax
 from spacy_elmo.frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining import initial_model as module
 from spacy_elmo.pretraining.config import check_config

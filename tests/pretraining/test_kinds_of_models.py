@@ -9,7 +9,7 @@ import spacy
 import torch
 
 from spacy_elmo.bilm.softmax import Candidates
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining.checkpoint import read_checkpoint
 from spacy_elmo.pretraining.config import check_config

@@ -12,7 +12,7 @@ import torch
 from spacy import registry
 
 from spacy_elmo.files import lock
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import Perplexity, perplexity
 from spacy_elmo.pretraining import reporting
 from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.language_model import perplexity as module
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.pretraining.initial_model import share_table
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.checkpoint_file import hdf5_name
 from spacy_elmo.weights.convert import convert

@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file
 
 from spacy_elmo.frozen.vocabulary import Vocabulary
-from spacy_elmo.language_model.model import read_language_model, save_model
+from spacy_elmo.language_model.frozen import read_language_model
+from spacy_elmo.language_model.model import save_model
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.safetensors_file import softmax_of

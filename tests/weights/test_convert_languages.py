@@ -7,7 +7,7 @@ import h5py
 import pytest
 import spacy
 
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.describe import describe

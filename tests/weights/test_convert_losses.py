@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load, save
 
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax
-from spacy_elmo.language_model.model import read_language_model, save_model
+from spacy_elmo.language_model.frozen import read_language_model
+from spacy_elmo.language_model.model import save_model
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.formats import read_bundle

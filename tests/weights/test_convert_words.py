@@ -9,7 +9,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
 from spacy_elmo.frozen.config import NO_CHARACTERS
 from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import convert

@@ -11,7 +11,7 @@ import torch
 import spacy_elmo
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import formats, read_weights
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import LossError, convert

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.language_model.model import read_language_model
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.formats import read_bundle
 
