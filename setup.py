@@ -5,19 +5,20 @@ succeeds, and numpy computes.
 """
 
 import platform
+import sys
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
 FOLDER = "spacy_elmo/frozen/kernel"
-X86 = {
-    "avx2": ["-mavx2", "-mfma", "-mf16c"],
-    "avx512": [
-        *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
-        *("-mavx512vnni", "-mavx512bf16", "-mfma", "-mf16c"),
-    ],
-}
+AVX512 = [
+    *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
+    *("-mavx512vnni", "-mavx512bf16", "-mfma", "-mf16c"),
+]
+X86 = {"avx2": ["-mavx2", "-mfma", "-mf16c"], "avx512": AVX512}
+if sys.platform == "linux":  # Elsewhere nobody knows how a process asks for the tiles.
+    X86["amx"] = [*AVX512, "-mamx-tile", "-mamx-bf16", "-mamx-int8"]
 FLAGS = {"x86_64": X86, "amd64": X86, "arm64": {"neon": []}, "aarch64": {"neon": []}}
 MSVC = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 
@@ -45,7 +46,7 @@ setup(
         Extension(
             f"spacy_elmo.frozen.kernel._{name}",
             [f"{FOLDER}/kernel.cpp"],
-            depends=[f"{FOLDER}/simd.h"],
+            depends=[f"{FOLDER}/simd.h", f"{FOLDER}/tiles.h"],
             extra_compile_args=["-O3", "-g0", "-std=c++17", "-fvisibility=hidden", *flags],
             language="c++",
             optional=True,

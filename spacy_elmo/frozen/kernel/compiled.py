@@ -11,11 +11,11 @@ import numpy as np
 from .numpy_kernel import LSTMWeights
 from .rounding import bfloat16_bits, quantize_rows
 
-KERNELS = ("neon", "avx2", "avx512")  # slowest first
+KERNELS = ("neon", "avx2", "avx512", "amx")  # slowest first
 PANEL = 16
 CHUNK = 96  # as in kernel.cpp
 # Least level of the processor for each kernel, as `elmo_level` gives it.
-LEVELS = {"neon": 0, "avx2": 1, "avx512": 3}
+LEVELS = {"neon": 0, "avx2": 1, "avx512": 3, "amx": 4}
 TYPES = ("float32", "float16", "bfloat16", "int8")
 # Inputs that stand in one group of a panel, by type.
 GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
@@ -185,7 +185,9 @@ class CompiledKernel:
 
     def __init__(self, name: str, library: ctypes.CDLL):
         self.name, self.library = name, library
-        self.fast_types: tuple[str, ...] = ("bfloat16", "int8") if name == "avx512" else ("int8",)
+        self.fast_types: tuple[str, ...] = ("int8",)
+        if name in ("avx512", "amx"):
+            self.fast_types = ("bfloat16", "int8")
 
     def make_linear(
         self, weight: np.ndarray, bias: Optional[np.ndarray], type: str

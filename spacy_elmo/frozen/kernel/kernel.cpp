@@ -115,6 +115,12 @@ inline void multiply(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[
     }
 }
 
+}  // namespace
+
+#include "tiles.h"
+
+namespace {
+
 // As many panels at a time as the registers hold, a divisor of 4.
 constexpr int panels_of(int rows) { return PANELS / rows >= 4 ? 4 : (PANELS / rows >= 2 ? 2 : 1); }
 
@@ -136,6 +142,19 @@ void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, co
     if (N > 1 && panel < end) product_tile<ROWS, 1>(w, panel, end, x, bias, y + (panel - first) * 16, stride);
 }
 
+// The cell of 16 units and what their output gate lets through, from the gates of some rows, (n, 64).
+inline void finish_step(const float* gates, int n_rows, int64_t block, int64_t dim, float cell_clip, float* cell,
+                        float* gated) {
+    for (int r = 0; r < n_rows; r++) {
+        const float* of_row = gates + r * 64;
+        const P16 added = gated_tanh16(load16<FLOAT32>(of_row + 16), load16<FLOAT32>(of_row + 48));
+        P16 state = fma16(sigmoid16(load16<FLOAT32>(of_row + 32)), load16<FLOAT32>(cell + r * 16), added);
+        if (cell_clip > 0) state = clip16(state, cell_clip);
+        store16(cell + r * 16, state);
+        store16(gated + r * dim + block * 16, gated_tanh16(load16<FLOAT32>(of_row), state));
+    }
+}
+
 // One block of 16 units for one tile of rows: gates = gates of the inputs + W h, then the cell, of which
 // a row's 16 units follow those of the row before.
 template <int ROWS>
@@ -143,23 +162,16 @@ void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const
                float* cell, float* gated) {
     constexpr int N = panels_of(ROWS);
     const int64_t dim = w.n_outputs / 4;
-    float sums_of_gates[ROWS][64];
+    float sums_of_gates[ROWS * 64];
     for (int first = 0; first < 4; first += N) {
         P16 sums[ROWS][N];
         for (int r = 0; r < ROWS; r++)
             for (int n = 0; n < N; n++) sums[r][n] = load16<FLOAT32>(gates[r] + (first + n) * 16);
         multiply<ROWS, N>(w, block * 4 + first, h, sums);
         for (int r = 0; r < ROWS; r++)
-            for (int n = 0; n < N; n++) store16(sums_of_gates[r] + (first + n) * 16, sums[r][n]);
+            for (int n = 0; n < N; n++) store16(sums_of_gates + r * 64 + (first + n) * 16, sums[r][n]);
     }
-    for (int r = 0; r < ROWS; r++) {
-        const float* of_row = sums_of_gates[r];
-        const P16 added = gated_tanh16(load16<FLOAT32>(of_row + 16), load16<FLOAT32>(of_row + 48));
-        P16 state = fma16(sigmoid16(load16<FLOAT32>(of_row + 32)), load16<FLOAT32>(cell + r * 16), added);
-        if (cell_clip > 0) state = clip16(state, cell_clip);
-        store16(cell + r * 16, state);
-        store16(gated + r * dim + block * 16, gated_tanh16(load16<FLOAT32>(of_row), state));
-    }
+    finish_step(sums_of_gates, ROWS, block, dim, cell_clip, cell, gated);
 }
 
 template <class F>
@@ -190,6 +202,24 @@ EXPORT void elmo_product(const Matrix* w, const float* x, const float* bias, int
         const int64_t size = n - start < CHUNK ? n - start : CHUNK;
         Rows rows{x + start * width, reinterpret_cast<uint8_t*>(space + CHUNK), space, width};
         rows.round(*w, size);
+#if defined(__AMX_TILE__)
+        if (fit_tiles(*w, size)) {
+            float sums[TILE_ROWS * 64];
+            for (int64_t panel = 0; panel < n_panels; panel += 4)
+                for (int64_t row = 0; row < size; row += TILE_ROWS) {
+                    const int n_rows = size - row < TILE_ROWS ? size - row : TILE_ROWS;
+                    const int of_block = n_panels - panel < 4 ? n_panels - panel : 4;
+                    const auto before = [&](int) { return bias ? bias + panel * 16 : nullptr; };
+                    configure_tiles(n_rows);
+                    multiply_tiles(*w, panel, of_block, rows.from(row), n_rows, sums, before);
+                    float* to = y + (start + row) * stride + panel * 16 * (blocked ? n : 1);
+                    for (int r = 0; r < n_rows; r++)
+                        std::memcpy(to + r * stride, sums + r * 64, of_block * 16 * sizeof(float));
+                }
+            _tile_release();
+            continue;
+        }
+#endif
         // A block's weights stay in the cache while all rows of the chunk are multiplied with them.
         for (int64_t panel = 0; panel < n_panels; panel += 4)
             for_tiles(size, [&](int64_t row, int n_rows) {
@@ -220,13 +250,28 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
         const int64_t n = batch_sizes[step];
         Rows h{hidden, reinterpret_cast<uint8_t*>(rest + n), rest, width};
         h.round(*state, n);
+        const auto gates_of = [&](int64_t block, int64_t row) {
+            return gates + (block * n_gates + (rows ? rows[item + row] : item + row)) * 64;
+        };
+#if defined(__AMX_TILE__)
+        if (fit_tiles(*state, n)) {
+            float sums[TILE_ROWS * 64];
+            for (int64_t block = 0; block < n_blocks; block++)
+                for (int64_t row = 0; row < n; row += TILE_ROWS) {
+                    const int n_rows = n - row < TILE_ROWS ? n - row : TILE_ROWS;
+                    const auto before = [&](int r) { return gates_of(block, row + r); };
+                    configure_tiles(n_rows);
+                    multiply_tiles(*state, block * 4, 4, h.from(row), n_rows, sums, before);
+                    float *to = gated + row * dim, *now = cells + (block * all + row) * 16;
+                    finish_step(sums, n_rows, block, dim, cell_clip, now, to);
+                }
+            _tile_release();
+        } else
+#endif
         for (int64_t block = 0; block < n_blocks; block++)
             for_tiles(n, [&](int64_t row, int n_rows) {
                 const float* of_inputs[MAX_ROWS];
-                for (int r = 0; r < n_rows; r++) {
-                    const int64_t at = item + row + r;
-                    of_inputs[r] = gates + (block * n_gates + (rows ? rows[at] : at)) * 64;
-                }
+                for (int r = 0; r < n_rows; r++) of_inputs[r] = gates_of(block, row + r);
                 float *to = gated + row * dim, *now = cells + (block * all + row) * 16;
 #define CALL(ROWS) step_tile<ROWS>(*state, block, h.from(row), of_inputs, cell_clip, now, to)
                 BY_ROWS(n_rows, CALL)
@@ -266,8 +311,15 @@ EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, i
         }
 }
 
-// Which of the compiled instruction sets the processor has: 0 none, 1 AVX2, 2 AVX-512, 3 with BF16, VNNI.
-EXPORT int elmo_level() { return level_of_processor(); }
+// Which of the compiled instruction sets the processor has: 0 none, 1 AVX2, 2 AVX-512, 3 with BF16
+// and VNNI, 4 with AMX.
+EXPORT int elmo_level() {
+#if defined(__AMX_TILE__)
+    return level_of_processor() >= 3 && has_tiles() ? 4 : 0;
+#else
+    return level_of_processor();
+#endif
+}
 
 // Python imports the file only to find it.
 EXPORT void* KERNEL_INIT() { return nullptr; }

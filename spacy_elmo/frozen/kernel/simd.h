@@ -7,7 +7,11 @@
 #include <initializer_list>
 
 #if defined(__AVX512F__)
+#if defined(__AMX_TILE__)
+#define KERNEL_INIT PyInit__amx
+#else
 #define KERNEL_INIT PyInit__avx512
+#endif
 constexpr int MAX_ROWS = 6, PANELS = 24;
 #elif defined(__AVX2__)
 #define KERNEL_INIT PyInit__avx2
