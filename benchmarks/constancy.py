@@ -37,7 +37,7 @@ from language_models import SIZES, add_elmo, make_model, memory, read_sentences
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.model import FrozenBiLM
 
 SENTENCE = 10  # tokens of a sentence in the part `docs`
 DOC_SIZES = (10, 100, 1_000, 10_000)
@@ -202,13 +202,12 @@ def print_memory(bench: Bench) -> None:
 
 def characters(bench: Bench) -> None:
     """Milliseconds for strings that the model has seen, and for new ones."""
-    bilm = bench.bilm
-    bilm.precision = bench.args.precision
+    bilm = bench.bilm.replace(precision=bench.args.precision)
     words = list(chain.from_iterable(bench.sentences(3_000)))
     running, types = words[:1000], list(dict.fromkeys(words))[:1000]
     bilm.token_vectors(types)
 
-    def encode(bilm: BiLM = bilm) -> None:
+    def encode(bilm: FrozenBiLM = bilm) -> None:
         bilm.cache.clear()
         bilm.token_vectors(types)
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import torch
 from language_models import SIZES, make_model, read_sentences
 
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.embedding.batches import by_tokens
 from spacy_elmo.export.embedder import CHUNK_BATCHES
 from spacy_elmo.export.job import embed_files
+from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.weights import safetensors_file
 
 BATCH_TOKENS = 4096
@@ -36,8 +36,7 @@ def timed(function: Callable[[], None]) -> float:
     return time.process_time() - started
 
 
-@torch.no_grad()
-def model_alone(bilm: BiLM, sentences: list[list[str]]) -> None:
+def model_alone(bilm: FrozenBiLM, sentences: list[list[str]]) -> None:
     """Groups and batches as those of the command."""
     bilm.cache.clear()
     size = CHUNK_BATCHES * BATCH_TOKENS

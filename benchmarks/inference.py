@@ -32,7 +32,7 @@ from language_models import SIZES, make_model, memory, read_sentences
 from plain_inference import PlainForward
 from torch import Tensor
 
-from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.model import FrozenBiLM
 
 PLAIN = "plain loop"
 VARIANTS = (PLAIN, "float32", "bfloat16", "int8")
@@ -51,20 +51,16 @@ def make_batches(path: Path, batch_size: int, *, paragraphs: bool = False) -> li
     return [chosen[start : start + batch_size] for start in range(0, len(chosen), batch_size)]
 
 
-def make_forward(bilm: BiLM, variant: str) -> Forward:
+def make_forward(bilm: FrozenBiLM, variant: str) -> Forward:
     """One of the variants."""
     if variant == PLAIN:
-        return PlainForward(bilm)
-
-    def embed(batch: Batch) -> list[Tensor]:
-        with torch.no_grad():
-            return bilm.embed(batch)[0]
-
-    bilm.precision = variant
-    return embed
+        return PlainForward(bilm.thaw())
+    return lambda batch: [torch.from_numpy(layers) for layers in bilm.embed(batch)[0]]
 
 
-def run(bilm: BiLM, forward: Forward, batches: list[Batch], known: bool = False) -> list[Tensor]:
+def run(
+    bilm: FrozenBiLM, forward: Forward, batches: list[Batch], known: bool = False
+) -> list[Tensor]:
     """One turn."""
     if not known:
         bilm.cache.clear()
@@ -84,7 +80,7 @@ def busy_cores(number: int) -> Iterator[None]:
 
 
 def measure(
-    models: dict[str, BiLM], batches: list[Batch], n_rounds: int, known: bool
+    models: dict[str, FrozenBiLM], batches: list[Batch], n_rounds: int, known: bool
 ) -> dict[str, list[float]]:
     """Tokens a second of every variant in every round."""
     n_tokens = sum(len(sentence) for batch in batches for sentence in batch)
@@ -124,6 +120,8 @@ def peak_memory(args: argparse.Namespace, size: str, batch_size: int, variant: s
 def print_memory(args: argparse.Namespace) -> None:
     """What `peak_memory` asks for. Two turns, but of the plain loop, which keeps nothing."""
     bilm = make_model(args.size[0], args.weights)
+    if args.memory != PLAIN:
+        bilm = bilm.replace(precision=args.memory)
     forward = make_forward(bilm, args.memory)
     batches = make_batches(args.text, args.batch[0], paragraphs=args.paragraphs)[:2]
     before = memory()
@@ -134,7 +132,11 @@ def print_memory(args: argparse.Namespace) -> None:
 
 def print_rows(args: argparse.Namespace, size: str) -> None:
     """All batches and variants of one size."""
-    models = {variant: make_model(size, args.weights) for variant in args.variants}
+    model = make_model(size, args.weights)
+    models = {
+        variant: model if variant == PLAIN else model.replace(precision=variant)
+        for variant in args.variants
+    }
     for batch_size in args.batch:
         batches = make_batches(args.text, batch_size, paragraphs=args.paragraphs)
         with busy_cores(args.busy):

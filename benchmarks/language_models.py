@@ -11,6 +11,7 @@ from spacy.language import Language
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.weights import read_weights
 
@@ -25,15 +26,15 @@ SIZES = {
 }
 
 
-def make_model(size: str, weights: Optional[str] = None) -> BiLM:
+def make_model(size: str, weights: Optional[str] = None) -> FrozenBiLM:
     """Random weights of a size, or those of a file."""
     if weights:
         return read_weights(weights)
     torch.manual_seed(0)
-    return BiLM(SIZES[size]).requires_grad_(False).eval()
+    return BiLM(SIZES[size]).freeze()
 
 
-def add_elmo(nlp: Language, bilm: BiLM, **settings: Any) -> Elmo:
+def add_elmo(nlp: Language, bilm: FrozenBiLM, **settings: Any) -> Elmo:
     """Add an `elmo` pipe with a language model."""
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()}
     pipe = nlp.add_pipe("elmo", config={"model": sizes, "weights": None, **settings})

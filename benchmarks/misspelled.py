@@ -54,7 +54,7 @@ def main() -> None:
         clean, damaged = (bilm.embed([each[i] for each in found])[0] for i in (0, 1))
         cosines = []
         for one, other, (_, _, place) in zip(clean, damaged, found):
-            a, b = one[:, place].numpy(), other[:, place].numpy()
+            a, b = one[:, place], other[:, place]
             norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
             cosines.append((a * b).sum(axis=1) / norms)
         shown = ", ".join(f"{value:.3f}" for value in np.mean(cosines, axis=0))

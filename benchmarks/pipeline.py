@@ -32,13 +32,13 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.model import FrozenBiLM
 
 BASELINE = "tok2vec"
 MEAN = re.compile(r"Mean: ([\d.]+) words/s")
 
 
-def make_pipelines(bilm: BiLM, precisions: list[str]) -> dict[str, Language]:
+def make_pipelines(bilm: FrozenBiLM, precisions: list[str]) -> dict[str, Language]:
     """The pipelines, ready to predict."""
     pipelines = {
         BASELINE: make_tok2vec(with_ner=False),
@@ -57,7 +57,7 @@ def make_tok2vec(*, with_ner: bool) -> Language:
     return finish(nlp, listener if with_ner else None)
 
 
-def make_elmo(bilm: BiLM, precision: str, *, with_ner: bool) -> Language:
+def make_elmo(bilm: FrozenBiLM, precision: str, *, with_ner: bool) -> Language:
     nlp = spacy.blank("en")
     add_elmo(nlp, bilm, precision=precision)
     n_layers = bilm.config.n_layers + 1

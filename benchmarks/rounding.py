@@ -3,9 +3,8 @@
     python benchmarks/rounding.py TEXT --weights en_small --scales 1 2 4
     python benchmarks/rounding.py TEXT --size original --tokens 2000
 
-The products of integers are computed exactly, in float64, in place of the operation that only
-some processors have; those of bfloat16 by PyTorch, fast or not. The scales multiply all matrices
-of the LSTMs, for weights larger than those of the model. The cosines are of a token's average of
+The kernel in numpy rounds weights and inputs as the compiled ones do, on any processor. The scales
+multiply all matrices of the LSTMs, for weights larger than those of the model. The cosines are of a token's average of
 layers, and of the layer that changes most; neighbors are the nearest other token among the first
 1,500, by that average. TEXT is as for inference.py; its sentences run 32 at a time.
 """
@@ -13,39 +12,31 @@ layers, and of the layer that changes most; neighbors are the nearest other toke
 import argparse
 from pathlib import Path
 
+import numpy as np
 import torch
 from language_models import SIZES, make_model, read_sentences
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from spacy_elmo.bilm import precision, prepacked
-from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.kernel.numpy_kernel import NumpyKernel
+from spacy_elmo.frozen.model import FrozenBiLM
 
 LOWER = ("bfloat16", "int8")
 BATCH = 32
 NEIGHBORS = 1500
 
 
-class ExactInt8Product(prepacked._Int8Product):
-    """The same rounding of weights and inputs, and sums without any."""
+class AnyPrecision(NumpyKernel):
+    """The kernel in numpy, which rounds as the others do, on any processor."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None):
-        self.scales = weight.abs().amax(dim=1).clamp(min=1e-30) / prepacked._LARGEST
-        self.integers = (weight / self.scales.unsqueeze(1)).round().double()
-        self.bias = bias
-
-    def _multiply(self, integers: Tensor) -> Tensor:
-        signed = integers.double() - prepacked._ZERO_POINT
-        return (signed @ self.integers.t() * self.scales).float()
+    fast_types = LOWER
 
 
-def average_and_layers(bilm: BiLM, sentences: list[list[str]], name: str) -> Tensor:
+def average_and_layers(bilm: FrozenBiLM, sentences: list[list[str]], name: str) -> Tensor:
     """RETURNS (Tensor): *Shape:* `(1 + n_layers + 1, n_tokens, width)`"""
-    bilm.precision = name
-    bilm.cache.clear()
+    rounded = bilm.replace(precision=name, kernel=AnyPrecision())
     batches = [sentences[i : i + BATCH] for i in range(0, len(sentences), BATCH)]
-    with torch.no_grad():
-        parts = [torch.cat(bilm.embed(batch)[0], dim=1) for batch in batches]
+    parts = [torch.from_numpy(np.concatenate(rounded.embed(b)[0], axis=1)) for b in batches]
     layers = torch.cat(parts, dim=1).double()
     return torch.cat([layers.mean(dim=0, keepdim=True), layers])
 
@@ -64,8 +55,6 @@ def main() -> None:
     parser.add_argument("--scales", type=float, nargs="+", default=[1.0])
     parser.add_argument("--tokens", type=int, default=8000)
     args = parser.parse_args()
-    precision._is_available = lambda name, device: name in ("float32", *LOWER)
-    prepacked._Int8Product = ExactInt8Product
     sentences, n_tokens = [], 0
     for sentence in read_sentences(args.text):
         sentences.append(sentence)
@@ -76,11 +65,12 @@ def main() -> None:
     print(f"{args.weights or args.size}, {n_tokens:,} tokens")
     print("scale  precision  largest number  min cosine  of a layer  same neighbor")
     for scale in args.scales:
-        bilm = make_model(args.size, args.weights)
+        module = make_model(args.size, args.weights).thaw()
         with torch.no_grad():
-            for name, weight in bilm.named_parameters():
+            for name, weight in module.named_parameters():
                 if name.startswith("stacks.") and weight.dim() == 2:
                     weight.mul_(scale)
+        bilm = module.freeze()
         expected = average_and_layers(bilm, sentences, "float32")
         neighbors = nearest(expected[0])
         for name in LOWER:

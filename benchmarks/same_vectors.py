@@ -26,7 +26,8 @@ import torch
 from torch import Tensor
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.precision import resolve_precision
+from spacy_elmo.frozen.model import FrozenBiLM
+from spacy_elmo.frozen.precision import resolve_precision
 from spacy_elmo.weights import read_weights
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,18 +98,18 @@ def read_streams() -> list[list[list[str]]]:
     return batches
 
 
-def arrays_of(bilm: BiLM, batches: list[list[list[str]]]) -> Iterator[tuple[str, Tensor]]:
+def arrays_of(bilm: FrozenBiLM, batches: list[list[list[str]]]) -> Iterator[tuple[str, np.ndarray]]:
     """Layers of all sentences at once but the long ones, from zeros and warm; of every batch,
     the state carried; and the last states."""
     together = [sentence for batch in batches[:-1] for sentence in batch]
     for kind in (None, "warm"):
         layers, state = bilm.embed(together, kind)
-        yield f"{kind or 'zeros'}", torch.cat(layers, dim=1)
+        yield f"{kind or 'zeros'}", np.concatenate(layers, axis=1)
         yield f"{kind or 'zeros'} hidden", state.hidden
     carried = None
     for i, batch in enumerate(batches):
         layers, carried = bilm.embed(batch, carried)
-        yield f"carried {i}", torch.cat(layers, dim=1)
+        yield f"carried {i}", np.concatenate(layers, axis=1)
     assert carried is not None
     yield "carried hidden", carried.hidden
     yield "carried cell", carried.cell
@@ -146,13 +147,12 @@ def collect(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
     batches = read_streams()
     for name, weights in read_models(folder):
         for precision in PRECISIONS:
-            bilm = read_weights(weights).requires_grad_(False)
-            if resolve_precision(precision, bilm.device) != precision:
+            bilm = read_weights(weights).replace(precision=precision)
+            if resolve_precision(precision, bilm.kernel) != precision:
                 continue  # this machine has no such products
-            bilm.precision = precision
-            for what, tensor in arrays_of(bilm, batches):
-                yield f"{name}, {precision}: {what}", tensor.numpy()
-        bilm = read_weights(weights)
+            for what, array in arrays_of(bilm, batches):
+                yield f"{name}, {precision}: {what}", array
+        bilm = read_weights(weights).thaw()
         if name != "en_small":  # its gradients would be 40 MB
             for what, tensor in gradients_of(bilm, batches[-2]):
                 yield f"{name}, {what}", tensor.numpy()

@@ -22,7 +22,7 @@ def evaluate(nlp: spacy.Language, path: Path, precision: str) -> dict[str, Any]:
     """Scores with a precision."""
     for _, pipe in nlp.pipeline:
         if isinstance(pipe, Elmo):
-            pipe.bilm.precision = precision
+            pipe.precision = precision
     return nlp.evaluate(list(Corpus(path)(nlp)))
 
 

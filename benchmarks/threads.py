@@ -1,10 +1,10 @@
-"""What threads do to prediction: the two directions side by side (as the package computes
-long products), every operation shared out by PyTorch, and one thread.
+"""What threads do to prediction: the two directions side by side, as the package computes long
+products, and one thread.
 
     python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 0
     python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 1
 
-The three take turns on the same sentences (TEXT has one a line), whose words are known. With
+The two take turns on the same sentences (TEXT has one a line), whose words are known. With
 `--busy 1` another program that never rests holds a core. The weights are random, unless
 `--weights` names some.
 """
@@ -19,24 +19,15 @@ import torch
 from inference import N_SENTENCES, busy_cores, make_batches, make_forward, run
 from language_models import SIZES, make_model
 
-from spacy_elmo.bilm import engine, threads
+from spacy_elmo.frozen import recurrence, threads
 
 
-def shared(tasks: list[Callable], *, wanted: bool = True) -> list:
-    """As `side_by_side`: one task after another, their operations shared out."""
-    torch.set_num_threads(getattr(threads._local, "n_threads", 1))
-    try:
-        return [task() for task in tasks]
-    finally:
-        torch.set_num_threads(1)
-
-
-def one_thread(tasks: list[Callable], *, wanted: bool = True) -> list:
+def one_thread(tasks: list[Callable], n_products: int) -> list:
     """As `side_by_side`: one task after another, on one thread."""
     return [task() for task in tasks]
 
 
-WAYS = {"side by side": threads.side_by_side, "shared": shared, "one thread": one_thread}
+WAYS = {"side by side": threads.side_by_side, "one thread": one_thread}
 
 
 def main() -> None:
@@ -60,7 +51,7 @@ def main() -> None:
         with busy_cores(args.busy):
             for number in range(args.rounds + 1):
                 for way, function in WAYS.items():
-                    engine.side_by_side = function
+                    recurrence.side_by_side = function
                     started = time.perf_counter()
                     for _ in range(3):
                         run(bilm, forward, batches, known=True)

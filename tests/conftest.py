@@ -120,13 +120,17 @@ def make_nlp(tiny_weights):
 def computed(monkeypatch):
     """The tokens of every sequence that the language model runs over."""
     from spacy_elmo.bilm.model import BiLM
+    from spacy_elmo.frozen.model import FrozenBiLM
 
     sequences = []
-    embed = BiLM.embed
 
-    def count(self, sentences, state=None, **how):
-        sequences.extend(tuple(sentence) for sentence in sentences if sentence)
-        return embed(self, sentences, state, **how)
+    def counting(embed):
+        def count(self, sentences, state=None, **how):
+            sequences.extend(tuple(sentence) for sentence in sentences if sentence)
+            return embed(self, sentences, state, **how)
 
-    monkeypatch.setattr(BiLM, "embed", count)
+        return count
+
+    for kind in (BiLM, FrozenBiLM):
+        monkeypatch.setattr(kind, "embed", counting(kind.embed))
     return sequences

@@ -1,10 +1,14 @@
 """The arrows of the house: which room of the package may import which."""
 
 import ast
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from torch import nn
+
+from spacy_elmo.bilm.model import BiLM
 
 PACKAGE = Path(__file__).parents[1] / "spacy_elmo"
 GROUND = {"files", "registry"}
@@ -33,10 +37,14 @@ ARROWS = {
 MODULES = {file.relative_to(PACKAGE).with_suffix("").parts for file in PACKAGE.rglob("*.py")}
 
 
+def tree_of(module):
+    return ast.parse(PACKAGE.joinpath(*module).with_suffix(".py").read_text("utf8"))
+
+
 def imports(module):
     """What a module imports, anywhere in it: names in parts, the number of the line, and
     whether importing the module imports it at once."""
-    tree = ast.parse(PACKAGE.joinpath(*module).with_suffix(".py").read_text("utf8"))
+    tree = tree_of(module)
     for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
@@ -54,8 +62,12 @@ def targets(module):
     for (package, *name), line, _ in imports(module):
         possible = [name, [*name, "__init__"], name[:-1], [*name[:-1], "__init__"]]
         found = [tuple(path) for path in possible if tuple(path) in MODULES - {("__init__",)}]
-        if package == "spacy_elmo" and found:
+        if package == "spacy_elmo" and found and found[0] != THAWED.get(module):
             yield found[0], line
+
+
+# What a frozen model thaws to, for annotations and within a function.
+THAWED = {("frozen", name): ("bilm", name) for name in ("model", "softmax")}
 
 
 def below(room):
@@ -93,14 +105,47 @@ def test_what_stands_without_spacy(room):
     assert not found, "\n".join(found)
 
 
-def test_frozen_weights_need_no_pytorch():
+def test_who_imports_pytorch():
+    """Serving needs none: only what trains imports it at once, the rest within functions."""
+    found = {
+        module
+        for module in MODULES
+        for name, _, at_once in imports(module)
+        if name[0] == "torch" and at_once
+    }
+    trains = {("language_model", "model"), ("language_model", "processes")}
+    others = {
+        module for module in found - trains if module[0] not in ("bilm", "pretraining", "tasks")
+    }
+    assert not others
+
+
+def test_frozen_weights_import_nothing_else():
+    """Themselves, files, numpy, pydantic and the standard library."""
     found = [
-        f"{'/'.join(module)}.py, line {line}"
+        f"{'/'.join(module)}.py, line {line}: imports {'.'.join(name)}"
         for module in sorted(MODULES)
+        if module[0] == "frozen"
         for name, line, at_once in imports(module)
-        if module[0] in ("frozen", "files") and name[0] == "torch" and at_once
+        if at_once
+        and name[:2] not in (["spacy_elmo", "frozen"], ["spacy_elmo", "files"])
+        and name[0] not in {"numpy", "pydantic", *sys.stdlib_module_names}
     ]
     assert not found, "\n".join(found)
+
+
+def test_nobody_watches_weights():
+    """Frozen weights cannot change, so nothing looks into PyTorch for what they were."""
+    watching = {"_modules", "_buffers", "_version", "data_ptr", "register_at_fork"}
+    found = [
+        f"{'/'.join(module)}.py, line {node.lineno}: {node.attr}"
+        for module in sorted(MODULES)
+        if module[0] != "files"
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Attribute) and node.attr in watching
+    ]
+    assert not found, "\n".join(found)
+    assert BiLM.__mro__[1] is nn.Module
 
 
 def test_wings_of_tasks_import_no_other_wing():

@@ -277,7 +277,7 @@ class BiLM(nn.Module):
 
     def _product_dtype(self) -> Optional[torch.dtype]:
         """The type of the products on a GPU; None for that of the weights."""
-        if self.wants_gradient() or self.device.type == "cpu":
+        if self.wants_gradient():
             return None
         precision = resolve_precision(self.precision, self.device)
         return None if precision == "float32" else getattr(torch, precision)

@@ -4,14 +4,14 @@ import torch
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """Find what a precision means on a GPU.
+    """Find what a precision means for a module; on a CPU it computes in float32.
 
     precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest good one.
-    device (torch.device): The GPU.
+    device (torch.device): Where the module is.
     RETURNS (str): "float32", "bfloat16", or "float16" if the GPU has no bfloat16.
     """
-    if precision == "float32":
-        return precision
+    if precision == "float32" or device.type == "cpu":
+        return "float32"
     return "bfloat16" if has_bfloat16(device) else "float16"
 
 

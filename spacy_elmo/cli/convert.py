@@ -46,6 +46,7 @@ def convert_cli(
 
     Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
     """
+    from ..frozen.config import count_parameters
     from ..weights.archives import read_object
     from ..weights.convert import convert
     from .pipelines import read_word_vectors
@@ -65,5 +66,5 @@ def convert_cli(
         )
     for what in lost:
         msg.warn(f"Lost: {what}")
-    n_weights = sum(weight.numel() for weight in bundle.bilm.parameters())
+    n_weights = count_parameters(bundle.bilm.config)
     msg.good(f"Wrote {target}", f"{n_weights:,} parameters in {dtype}")

@@ -6,10 +6,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Optional, Union
 
-import torch
-
 from ..files import full_disk, progress_bar, user_path
 from ..files.remote import is_url
+from ..frozen.threads import limit_threads
 from ..text.reading import Inputs
 from ..text.workers import map_in_order, parse_worker
 from .embedder import Embedder
@@ -175,7 +174,7 @@ def _make_shard(
     """Make a shard, in any process; what was embedded, or why it cannot be made."""
     embedder = job.embedder
     if job.n_threads is not None:
-        torch.set_num_threads(job.n_threads)
+        limit_threads(job.n_threads)
         embedder = _loaded_once(embedder)
     settings, counts = job.settings, Counts()
     try:

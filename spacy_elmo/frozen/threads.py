@@ -31,6 +31,17 @@ def n_threads() -> int:
     return os.cpu_count() or 1
 
 
+def limit_threads(number: int) -> None:
+    """Let so many threads compute in this process, whether PyTorch is loaded or not.
+
+    number (int): The threads.
+    """
+    os.environ["OMP_NUM_THREADS"] = str(number)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(number)
+
+
 def side_by_side(tasks: Sequence[Callable[[], Any]], n_products: int) -> list[Any]:
     """Run one task or two, at the same time if they are long and a thread is free.
 

@@ -63,7 +63,7 @@ class BiLMShim(Shim):
         self.config = config
         self.in_training = False
         self.sizes_may_follow = True  # whether default sizes give way to those of the weights
-        self._version = 0
+        self._n_changes = 0
         self.waiting: WeakKeyDictionary[Doc, list[Piece]] = WeakKeyDictionary()
         self._settings = ElmoSettings()
 
@@ -90,7 +90,7 @@ class BiLMShim(Shim):
         otherwise this object and the number of its steps."""
         if self.settings.frozen:
             return self.checksum()
-        return f"{_RUN}.{self.id}.{self._version}"
+        return f"{_RUN}.{self.id}.{self._n_changes}"
 
     def checksum(self) -> str:
         """RETURNS (str): That of the language model."""
@@ -165,7 +165,7 @@ class BiLMShim(Shim):
         check_bilm(bilm)
         self.config = bilm.config
         self._model = _fitting(bilm, self.settings)
-        self._version += 1
+        self._n_changes += 1
 
     def keep(self, docs: Sequence[Doc], layers: Sequence[Optional[Floats3d]]) -> None:
         """Keep the layers that Docs got in predictions, for the same text will come again.
@@ -218,7 +218,7 @@ class BiLMShim(Shim):
                 value, _ = optimizer((self.id, name), *arrays, lr_scale=factor)
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None
-        self._version += 1
+        self._n_changes += 1
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
@@ -235,7 +235,7 @@ class BiLMShim(Shim):
             with torch.no_grad():
                 for name, weight in swapped.items():
                     weight.copy_(values[name])
-            self._version += 1
+            self._n_changes += 1
 
         put({name: xp2torch(params[self.id, name]) for name in swapped})
         try:
@@ -318,7 +318,8 @@ def _fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None
     if device is None and not isinstance(bilm, FrozenBiLM) and bilm.device.type != "cpu":
         device = str(bilm.device)
     if device is None:
-        device = str(get_torch_default_device()) if "torch" in sys.modules else "cpu"
+        has_torch = sys.modules.get("torch") is not None
+        device = str(get_torch_default_device()) if has_torch else "cpu"
     if settings.frozen and device == "cpu":
         wanted = {"precision": settings.precision, "cache": settings.cache}
         return _frozen(bilm).replace(**wanted)

@@ -18,7 +18,11 @@ from .limits import LARGEST_JSON
 N_SIZE = 8  # bytes that say how long the header is
 DTYPES = ("float32", "float16", "bfloat16")
 # Types of numpy by their names in a file; bfloat16 is widened.
-_READ = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1"}
+_READ = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "C64": "<c8", "BOOL": "?",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1",
+}
 
 
 class StoredTensors(dict[str, np.ndarray]):
@@ -89,8 +93,8 @@ def load(data: bytes) -> dict[str, np.ndarray]:
             bits = np.frombuffer(content, dtype="<u2").astype("uint32") << 16
             values = bits.view("float32")
         else:
-            # What we do not know is no float, and refused where it is looked at.
-            values = np.frombuffer(content, dtype=_READ.get(kind, "u1"))
+            # An unknown type is neither floats nor bytes, so whoever takes the tensor refuses it.
+            values = np.frombuffer(content, dtype=_READ.get(kind, "V1"))
         is_known = kind == "BF16" or kind in _READ
         tensors[name] = values.reshape(tensor["shape"]) if is_known else values
     return tensors

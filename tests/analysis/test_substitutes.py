@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from spacy_elmo.analysis.substitutes import find_substitutes
-from spacy_elmo.bilm.softmax import AdaptiveSoftmax
-from spacy_elmo.language_model.frozen import read_language_model
-from spacy_elmo.language_model.model import LanguageModel
+from spacy_elmo.bilm.softmax import AdaptiveSoftmax, freeze
+from spacy_elmo.language_model.frozen import FrozenLanguageModel, read_language_model
 
 from helpers import reference
 from helpers.softmaxes import MODELS, WORDS, bytes_model, read_words, write_model
@@ -64,7 +63,7 @@ def test_adaptive_softmax(tmp_path):
     options, datasets = bytes_model()
     full = read_language_model(write_model(tmp_path, options, datasets))
     softmax = AdaptiveSoftmax(n_words=len(WORDS), width=5)
-    model = LanguageModel(full.bilm, softmax, full.vocabulary).eval().requires_grad_(False)
+    model = FrozenLanguageModel(full.bilm, freeze(softmax), full.vocabulary)
     found, _ = find_substitutes(model, SENTENCE, 1, n=100)
     tail = [softmax.layers(torch.zeros(1, 5), torch.tensor([i])).output for i in range(8)]
     assert torch.stack(tail).exp().sum() == pytest.approx(1, abs=1e-5)

@@ -25,7 +25,7 @@ TOKENS = [token for sentence in SENTENCES for token in sentence]
 def test_token_vectors(changes):
     options = tiny_options(**changes)
     data = reference.random_datasets(options, 3)
-    encoder = make_bilm(options, data).encoder
+    encoder = make_bilm(options, data).thaw().requires_grad_(False).encoder
     ids = character_ids(TOKENS, max_characters=options["char_cnn"]["max_characters_per_token"])
     expected = [reference.token_vector(options, data, token) for token in TOKENS]
     vectors = encoder.project(encoder.of_characters(torch.from_numpy(ids)))

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from spacy_elmo.bilm import threads
-from spacy_elmo.bilm.threads import one_thread, own_setters, side_by_side
+from spacy_elmo.bilm.threads import one_thread, own_setters
 
 from helpers.commands import run_python
-from helpers.models import SENTENCES, tiny_bilm
+from helpers.models import SENTENCES, tiny_module
 
 needs_setters = pytest.mark.skipif(
     not own_setters(), reason="the libraries beneath this PyTorch set no number for one thread"
@@ -22,10 +22,6 @@ def two_threads():
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(before)
-
-
-def here():
-    return threading.get_ident(), torch.get_num_threads(), torch.is_grad_enabled()
 
 
 def test_one_thread_and_as_many_as_before():
@@ -77,8 +73,7 @@ def test_threads_that_start_meanwhile_have_the_number_of_the_process():
 
     assert nested(4) == [2] * 10
     with one_thread():
-        started = [lambda: in_a_new_thread(torch.get_num_threads)] * 2
-        assert side_by_side(started) == [2, 2]
+        assert in_a_new_thread(torch.get_num_threads) == 2
     assert in_a_new_thread(torch.get_num_threads) == 2
 
 
@@ -103,59 +98,6 @@ def test_no_library_uses_a_second_thread():
     assert run_python("-c", script).split() == ["0", "True"]
 
 
-def test_two_tasks_in_two_threads_of_one_each():
-    with one_thread():
-        (mine, *first), (other, *second) = side_by_side([here, here])
-        assert torch.get_num_threads() == 1
-    assert mine == threading.get_ident() != other
-    assert first == second == [1, False]
-
-
-def test_one_after_another():
-    assert [ident for ident, *_ in side_by_side([here, here])] == [threading.get_ident()] * 2
-    with one_thread():
-        for tasks, wanted in (([here], True), ([here, here], False)):
-            found = side_by_side(tasks, wanted=wanted)
-            assert {ident for ident, *_ in found} == {threading.get_ident()}
-        # Within a task, or while another thread of Python has the helper.
-        inner = side_by_side([lambda: side_by_side([here, here])] * 2)
-        assert all(one[0] == two[0] for one, two in inner)
-
-
-def test_an_error_waits_for_the_other_task():
-    done = []
-
-    def fail():
-        raise KeyError("mine")
-
-    with one_thread():
-        for tasks in ([fail, lambda: done.append(1)], [lambda: done.append(1), fail]):
-            with pytest.raises(KeyError, match="mine"):
-                side_by_side(tasks)
-        assert done == [1, 1]
-        side_by_side([here, here])
-    assert torch.get_num_threads() == 2
-
-
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_long_products_give_the_same_vectors(monkeypatch, mode):
-    expected = tiny_bilm().embed(SENTENCES, "warm")[0]
-    monkeypatch.setattr(threads, "LONG_TASK", 1)
-    with mode():
-        found = tiny_bilm().embed(SENTENCES, "warm")[0]
-    for ours, theirs in zip(found, expected):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-5)
-    assert torch.get_num_threads() == 2
-
-
-def test_one_new_word_is_never_shared(monkeypatch):
-    expected = [tiny_bilm().embed([[word]])[0][0] for word in ("one", "two")]
-    monkeypatch.setattr(threads, "LONG_TASK", 1)
-    bilm = tiny_bilm()
-    found = [bilm.embed([[word]])[0][0] for word in ("one", "two")]  # the marks are known by then
-    torch.testing.assert_close(found, expected, rtol=0, atol=2e-5)
-
-
 def test_short_steps_of_training_run_on_one_thread(monkeypatch):
     from spacy_elmo.bilm import sequence
 
@@ -163,7 +105,7 @@ def test_short_steps_of_training_run_on_one_thread(monkeypatch):
     monkeypatch.setattr(
         sequence, "lstm_step", lambda *args: (seen.append(torch.get_num_threads()), original(*args))
     )
-    bilm = tiny_bilm().requires_grad_(True)
+    bilm = tiny_module().requires_grad_(True)
     bilm.embed(SENTENCES)[0][0].sum().backward()
     assert set(seen) == {1} and torch.get_num_threads() == 2
     seen.clear()

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-import torch
 
 from spacy_elmo.frozen.cache import TokenVectorCache
+from spacy_elmo.frozen.encoder import FrozenEncoder
 
 from helpers.models import tiny_bilm
 
@@ -53,8 +53,7 @@ def test_impossible_capacity():
 
 
 def test_model_keeps_a_bounded_number_of_strings():
-    bilm = tiny_bilm()
-    bilm.cache = TokenVectorCache(4)
+    bilm = tiny_bilm().replace(cache=4)
     for i in range(20):
         bilm.embed([[f"word{i}", f"other{i}"]])
         assert len(bilm.cache) <= 4
@@ -64,60 +63,6 @@ def test_model_keeps_a_bounded_number_of_strings():
 def test_known_strings_are_not_computed_again(monkeypatch):
     bilm = tiny_bilm()
     before, _ = bilm.embed([["a", "b"]])
-    monkeypatch.setattr(bilm, "_encode", None)  # to call it is an error
+    monkeypatch.setattr(FrozenEncoder, "__call__", None)  # to call it is an error
     after, _ = bilm.embed([["b", "a"]])
-    torch.testing.assert_close(after[0][0], before[0][0].flip(0), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("name", ["encoder.embedding.weight", "stacks.1.0.bias"])
-@pytest.mark.parametrize("state", [None, "warm"])
-def test_dropped_when_weights_change_in_place(name, state):
-    sentence = [["some", "words"]]
-    bilm = tiny_bilm()
-    bilm.embed(sentence, state)
-    weight = bilm.get_parameter(name)
-    with torch.no_grad():
-        weight.mul_(-1.5)
-    fresh = tiny_bilm()
-    fresh.load_state_dict(bilm.state_dict())
-    torch.testing.assert_close(bilm.embed(sentence, state)[0], fresh.embed(sentence, state)[0])
-
-
-@pytest.mark.parametrize("fused", [False, True])  # fused ones leave the version counters alone
-def test_dropped_after_loading_and_after_a_step_of_an_optimizer(fused):
-    bilm, other = tiny_bilm(), tiny_bilm(seed=5)
-    bilm.embed([["a"]], "warm")
-    bilm.load_state_dict(other.state_dict())
-    torch.testing.assert_close(bilm.embed([["a"]], "warm")[0], other.embed([["a"]], "warm")[0])
-    bilm.embed([["a"]], "warm")
-    bilm.requires_grad_(True)
-    optimizer = torch.optim.Adam(bilm.parameters(), lr=0.1, fused=fused)
-    bilm.embed([["a"]])[0][0].sum().backward()
-    optimizer.step()
-    bilm.requires_grad_(False)
-    other.load_state_dict(bilm.state_dict())
-    torch.testing.assert_close(bilm.embed([["a"]], "warm")[0], other.embed([["a"]], "warm")[0])
-
-
-def test_dropped_when_the_weights_are_converted():
-    bilm = tiny_bilm()
-    before, _ = bilm.embed([["a"]], "warm")
-    after, _ = bilm.double().embed([["a"]], "warm")
-    assert after[0].dtype == torch.float64
-    torch.testing.assert_close(after[0].float(), before[0])
-
-
-def test_dropped_when_the_data_of_weights_is_replaced():
-    bilm, other = tiny_bilm(), tiny_bilm(seed=5)
-    bilm.embed([["a"]], "warm")
-    vector = torch.nn.utils.parameters_to_vector(other.parameters())
-    torch.nn.utils.vector_to_parameters(vector, bilm.parameters())
-    torch.testing.assert_close(bilm.embed([["a"]], "warm")[0], other.embed([["a"]], "warm")[0])
-
-
-def test_no_memory_while_gradients_are_asked_for():
-    bilm = tiny_bilm().requires_grad_(True)
-    layers, _ = bilm.embed([["a"]])
-    layers[0].sum().backward()
-    assert len(bilm.cache) == 0
-    assert bilm.encoder.convolutions[0].weight.grad.abs().sum() > 0
+    np.testing.assert_array_equal(after[0][0], before[0][0][::-1])

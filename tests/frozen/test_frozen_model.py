@@ -1,5 +1,7 @@
 """`FrozenBiLM` on each kernel, against the loops in float64 and the PyTorch module."""
 
+import hashlib
+import json
 import pickle
 import threading
 
@@ -8,9 +10,11 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen import encoder, recurrence
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
-from spacy_elmo.frozen.model import FrozenBiLM
+from spacy_elmo.frozen.model import FrozenBiLM, Weights
+from spacy_elmo.frozen.packing import windows
 from spacy_elmo.frozen.state import FrozenState
 from spacy_elmo.weights import read_weights
 
@@ -180,3 +184,151 @@ def test_pickled():
     expected = frozen.embed(SENTENCES)[0]
     again = pickle.loads(pickle.dumps(frozen))
     check(again.embed(SENTENCES)[0], expected, 0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_windows_change_nothing(kernel, monkeypatch, size):
+    options = tiny_options()
+    data = reference.random_datasets(options)
+    _, start = reference.layers(options, data, SENTENCES)
+    expected, after = reference.layers(options, data, SENTENCES, start)
+    for module, name in (
+        (recurrence, "TOKEN_TYPES"),
+        (recurrence, "LAYER_ITEMS"),
+        (encoder, "ENCODER_TOKENS"),
+    ):
+        monkeypatch.setattr(module, name, size)
+    calls = []
+    monkeypatch.setattr(
+        recurrence,
+        "windows",
+        lambda *args: (calls.append(window) or window for window in windows(*args)),
+    )
+    frozen = freeze(tiny_bilm(), kernel)
+    _, state = frozen.embed(SENTENCES)
+    layers, state = frozen.embed(SENTENCES, state)
+    check(layers, expected)
+    check([state.hidden, state.cell], state_arrays(after))
+    assert len(calls) > 8  # one for each direction, layer and call is without windows
+
+
+def test_the_first_marks_run_once(monkeypatch):
+    """From zeros or warm, every sentence is in the same state after its first mark."""
+    frozen, sizes = freeze(tiny_bilm()), []
+    original = recurrence.FrozenStacks.run
+    monkeypatch.setattr(
+        recurrence.FrozenStacks, "run", lambda *args: sizes.append(args[3]) or original(*args)
+    )
+    for state in (None, "warm"):
+        for _ in range(3):
+            frozen.embed([["a", "b"], []], state)
+    # Zeros: a mark, then without it; warm: an empty sentence, a mark, then without it.
+    assert sizes == [[1], *[[2, 1, 1]] * 3, [1], [1], *[[2, 1, 1]] * 3]
+    check(frozen.embed([["a"]], frozen.zero_state(1))[0], frozen.embed([["a"]])[0], 1e-6)
+
+
+def test_no_result_depends_on_its_companions(kernel):
+    rng = np.random.default_rng(0)
+    words = [token for sentence in SENTENCES for token in sentence]
+    sentences = [list(rng.choice(words, size=n)) for n in (3, 25, 1, 0, 8, 8, 14)]
+    frozen = freeze(tiny_bilm(), kernel)
+    _, state = frozen.embed([["x"] * n for n in range(7)])
+    together, after = frozen.embed(sentences, state)
+    for i, sentence in enumerate(sentences):
+        alone, alone_after = frozen.embed([sentence], state.rows([i]))
+        check(alone, [together[i]])
+        check([alone_after.cell], [after.rows([i]).cell])
+
+
+def test_thawed_and_frozen_again():
+    """Bit for bit; each has its own copy of the weights."""
+    aligned = np.eye(10, dtype="float32")[::-1].copy()
+    frozen = freeze(tiny_bilm(), alignment=aligned, provenance={"tokens": 3})
+    module = frozen.thaw()
+    assert not module.training
+    assert all(weight.requires_grad for weight in module.parameters())
+    again = module.freeze()
+    for model in (again, again.thaw().freeze()):
+        assert model.checksum() == frozen.checksum() == module.checksum()
+        assert model.provenance == {"tokens": 3}
+        assert model.config == frozen.config
+        check(
+            model.replace(kernel=frozen.kernel).embed(SENTENCES)[0], frozen.embed(SENTENCES)[0], 0
+        )
+    check([x.detach() for x in module.embed(SENTENCES)[0]], frozen.embed(SENTENCES)[0])
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.zero_()
+    for model in (frozen, again):
+        assert all(values.any() for values in model.arrays().values())
+    assert module.freeze().checksum() != frozen.checksum()
+
+
+def test_checksum_by_its_definition(tmp_path):
+    sizes = reference_manylangs.sizes_of()
+    tensors = reference_manylangs.random_tensors(sizes)
+    folder = reference_manylangs.write_folder(tmp_path, sizes, tensors)
+    for model in (tiny_bilm(), halved(tiny_bilm()), read_weights(folder)):
+        found = hashlib.sha256(json.dumps(model.config.to_dict(), sort_keys=True).encode())
+        for name, values in model.arrays().items():
+            shape = ", ".join(map(str, values.shape)) + ("," if values.ndim == 1 else "")
+            found.update(f"{name} torch.float32 ({shape}) ".encode())
+            found.update(values.astype("<f4").tobytes())
+        for name, vocabulary in model.vocabularies._asdict().items():
+            if vocabulary is not None:
+                found.update(name.encode() + b" " + vocabulary.to_bytes())
+        assert model.checksum() == found.hexdigest()
+    other = tiny_bilm(seed=1)
+    assert len({tiny_bilm().checksum(), other.checksum(), halved(other).checksum()}) == 3
+
+
+def halved(bilm):
+    """The weights rounded to float16, and stored so."""
+    arrays = {name: values.astype("float16") for name, values in bilm.arrays().items()}
+    return FrozenBiLM(bilm.config, bilm.vocabularies, Weights(arrays))
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_highway": 2, "activation": "tanh"}])
+def test_float16_is_float32_bit_for_bit(kernel, changes):
+    short = halved(tiny_bilm(**changes))
+    arrays = {name: values.astype("float32") for name, values in short.arrays().items()}
+    wide = FrozenBiLM(short.config, short.vocabularies, Weights(arrays), kernel=kernel)
+    short = short.replace(kernel=kernel)
+    assert short.checksum() == wide.checksum()
+    for state in (None, "warm"):
+        check(short.embed(SENTENCES, state)[0], wide.embed(SENTENCES, state)[0], 0)
+        check(short.embed(SENTENCES * 9, state)[0], wide.embed(SENTENCES * 9, state)[0], 0)
+
+
+def test_replaced_settings():
+    frozen = freeze(tiny_bilm(), cache=7)
+    before = frozen.embed(SENTENCES)[0]
+    same = frozen.replace(provenance={"tokens": 3})
+    assert same.cache is frozen.cache  # known vectors stay known
+    assert (same.provenance, frozen.provenance["source"]) == ({"tokens": 3}, "weights.hdf5")
+    check(same.embed(SENTENCES)[0], before, 0)
+    small = frozen.replace(cache=2)
+    small.embed(SENTENCES)
+    assert len(small.cache) == 2 and len(frozen.cache) == 7
+    matrix = np.random.default_rng(0).standard_normal((10, 10)).astype("float32")
+    aligned = frozen.replace(alignment=matrix)
+    check(aligned.embed(SENTENCES)[0], [layers @ matrix.T for layers in before])
+    assert aligned.checksum() != frozen.checksum()
+    check(aligned.replace(alignment=None).embed(SENTENCES)[0], before, 0)
+    assert aligned.replace(alignment=None).checksum() == frozen.checksum()
+    numpy = frozen.replace(kernel=find_kernel("numpy"))
+    check(numpy.embed(SENTENCES)[0], before)
+    with pytest.raises(ValueError, match="precision"):
+        frozen.replace(precision="float8")
+    with pytest.raises(TypeError, match="n_layers"):
+        frozen.replace(n_layers=1)
+    check(frozen.embed(SENTENCES)[0], before, 0)
+
+
+def test_what_modules_have_is_explained():
+    frozen = freeze(tiny_bilm())
+    for name in ("parameters", "state_dict", "requires_grad_", "to", "train"):
+        with pytest.raises(AttributeError, match=rf"no '{name}'.*thaw.*set_bilm"):
+            getattr(frozen, name)
+    with pytest.raises(AttributeError, match="no attribute 'parts'"):
+        _ = frozen.parts

@@ -9,6 +9,8 @@ import numpy as np
 from safetensors.numpy import load_file
 from thinc.api import Config
 
+from spacy_elmo.language_model.frozen import FrozenLanguageModel
+from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.pretraining.config import PretrainingConfig, check_config
 
 from helpers.models import pretraining_config
@@ -69,3 +71,10 @@ def assert_same_arrays(found, expected) -> None:
     assert found.keys() == expected.keys()
     for name, values in expected.items():
         assert values.tobytes() == found[name].tobytes(), name
+
+
+def assert_same_weights(model: LanguageModel, frozen: FrozenLanguageModel) -> None:
+    """Bit by bit, and under the same names."""
+    for ours, theirs in ((model.bilm, frozen.bilm), (model.softmax, frozen.softmax)):
+        state = {name: value.detach().numpy() for name, value in ours.state_dict().items()}
+        assert_same_arrays(theirs.arrays(), state)

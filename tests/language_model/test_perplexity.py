@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.softmax import LanguageModelSoftmax
+from spacy_elmo.bilm.softmax import LanguageModelSoftmax, freeze
 from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model import perplexity as module
+from spacy_elmo.language_model.frozen import FrozenLanguageModel
 from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.text.corpus import read_corpus
@@ -30,8 +31,12 @@ def model():
     torch.manual_seed(0)
     softmax = LanguageModelSoftmax(n_words=len(WORDS), width=5)
     softmax.bias.data.normal_()
-    made = LanguageModel(make_bilm(OPTIONS, DATA), softmax, Vocabulary(WORDS))
+    made = LanguageModel(make_bilm(OPTIONS, DATA).thaw(), softmax, Vocabulary(WORDS))
     return made.requires_grad_(False)
+
+
+def frozen(model):
+    return FrozenLanguageModel(model.bilm.freeze(), freeze(model.softmax), model.vocabulary)
 
 
 def brute_force(model, sentences):
@@ -54,10 +59,12 @@ def brute_force(model, sentences):
     return losses
 
 
+@pytest.mark.parametrize("as_run", [lambda model: model, frozen], ids=["module", "frozen"])
 @pytest.mark.parametrize("unroll_steps", [1, 4, 100])
-def test_one_stream(model, unroll_steps):
+def test_one_stream(model, unroll_steps, as_run):
     forward, backward = (np.mean(x) for x in brute_force(model, SENTENCES))
-    figures = perplexity(model, read_corpus(SENTENCES), n_streams=1, unroll_steps=unroll_steps)
+    corpus = read_corpus(SENTENCES)
+    figures = perplexity(as_run(model), corpus, n_streams=1, unroll_steps=unroll_steps)
     assert figures.forward == pytest.approx(math.exp(forward), rel=1e-5)
     assert figures.backward == pytest.approx(math.exp(backward), rel=1e-5)
     assert figures.mean == pytest.approx(math.exp((forward + backward) / 2), rel=1e-5)
@@ -91,6 +98,7 @@ def test_training_mode_is_put_back(model):
 
 def test_hopeless_model_has_infinite_perplexity(model):
     model.softmax.bias.mul_(1e6)
-    figures = perplexity(model, read_corpus(SENTENCES))
-    assert figures.mean == math.inf
-    assert figures.to_dict()["mean"] is None  # JSON has no infinity
+    for each in (model, frozen(model)):
+        figures = perplexity(each, read_corpus(SENTENCES))
+        assert figures.mean == math.inf
+        assert figures.to_dict()["mean"] is None  # JSON has no infinity

@@ -12,6 +12,7 @@ import pytest
 
 from spacy_elmo.language_model import perplexity as module
 from spacy_elmo.language_model.frozen import read_language_model
+from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.pretraining.initial_model import share_table
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
@@ -62,8 +63,8 @@ def check_softmax(prediction):
     softmax, vocabulary = prediction
     _, datasets = MODELS["bytes"]()
     assert vocabulary.words == WORDS
-    np.testing.assert_array_equal(softmax.weight, datasets["softmax/W"])
-    np.testing.assert_array_equal(softmax.bias, datasets["softmax/b"])
+    np.testing.assert_array_equal(softmax.arrays()["weight"], datasets["softmax/W"])
+    np.testing.assert_array_equal(softmax.arrays()["bias"], datasets["softmax/b"])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -100,7 +101,9 @@ def test_every_command_takes_such_a_model(tmp_path):
 
 
 def test_shared_table_of_a_vocabulary_in_another_order(tmp_path):
-    model = read_language_model(write(tmp_path, "words"))
+    bundle = read_bundle(write(tmp_path, "words"))
+    softmax, vocabulary = bundle.prediction
+    model = LanguageModel(bundle.bilm.thaw(), softmax.thaw(), vocabulary)
     share_table(model)
     assert model.bilm.encoder.words.weight is model.softmax.weight
 
@@ -113,8 +116,8 @@ def test_rows_that_no_word_reaches(tmp_path):
     softmax, vocabulary = read_bundle(path).prediction
     assert vocabulary.words == ["<S>", "</S>", "<UNK>", "sat", "cat", "the"]
     rows = [3, 1, 4, 5, 6, 7]
-    np.testing.assert_array_equal(softmax.weight, datasets["softmax/W"][rows])
-    np.testing.assert_array_equal(softmax.bias, datasets["softmax/b"][rows])
+    np.testing.assert_array_equal(softmax.arrays()["weight"], datasets["softmax/W"][rows])
+    np.testing.assert_array_equal(softmax.arrays()["bias"], datasets["softmax/b"][rows])
 
 
 @pytest.mark.parametrize("mark", ["<S>", "</S>", "<UNK>"])
@@ -256,7 +259,7 @@ def test_module_of_tensorflow_hub(tmp_path):
 def test_hidden_files_of_macos(tmp_path):
     folder = tmp_path / "model"
     path = publish(folder)
-    expected = [layers.numpy() for layers in read_bundle(path).bilm.embed(SENTENCES)[0]]
+    expected = read_bundle(path).bilm.embed(SENTENCES)[0]
     for file in [*folder.iterdir()]:
         (folder / f"._{file.name}").write_bytes(b"\0")
     packed = tmp_path / "model.zip"

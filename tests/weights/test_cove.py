@@ -5,7 +5,7 @@ import torch
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.language_model.model import LanguageModel
+from spacy_elmo.language_model.frozen import FrozenLanguageModel
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.cove import WordVectors, read_cove
 from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes, write
@@ -53,7 +53,7 @@ def test_layers_are_those_of_pytorch(file, lstm, vectors):
         if not sentence:
             assert got.shape == (3, 0, 2 * WIDTH)
             continue
-        torch.testing.assert_close(got, by_pytorch(lstm, vectors, sentence), atol=2e-6, rtol=0)
+        np.testing.assert_allclose(got, by_pytorch(lstm, vectors, sentence), atol=2e-6, rtol=0)
 
 
 def test_a_state_is_carried(file, lstm, vectors):
@@ -65,13 +65,12 @@ def test_a_state_is_carried(file, lstm, vectors):
     # PyTorch's order is layer, then direction.
     for got, wanted in ((after.hidden, hidden), (after.cell, cell)):
         wanted = wanted.reshape(2, 2, WIDTH).transpose(0, 1)
-        torch.testing.assert_close(got[:, :, 0], wanted, atol=2e-6, rtol=0)
+        np.testing.assert_allclose(got[:, :, 0], wanted, atol=2e-6, rtol=0)
     assert not bilm.embed([[], []])[1].hidden.any()
 
 
 def test_gradients_are_those_of_pytorch(lstm, file, vectors):
-    bilm = read_cove(file, vectors)
-    bilm.requires_grad_(True)
+    bilm = read_cove(file, vectors).thaw()
     rng = torch.Generator().manual_seed(1)
     chosen = [sentence for sentence in SENTENCES if sentence and "dog" not in sentence]
     layers, _ = bilm.embed(chosen)
@@ -98,7 +97,7 @@ def test_saved_and_read_again(file, vectors, tmp_path):
     write(bilm, tmp_path / "cove.safetensors")
     read = read_weights(tmp_path / "cove.safetensors")
     for got, wanted in zip(read.embed(SENTENCES)[0], bilm.embed(SENTENCES)[0]):
-        torch.testing.assert_close(got, wanted, atol=0, rtol=0)
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
@@ -117,7 +116,7 @@ def test_names_with_a_prefix(lstm, vectors, tmp_path):
     torch.save({f"rnn.{name}": value for name, value in lstm.state_dict().items()}, path)
     layers, _ = read_cove(path, vectors).embed([["the", "cat"]])
     wanted = by_pytorch(lstm, vectors, ["the", "cat"])
-    torch.testing.assert_close(layers[0], wanted, atol=2e-6, rtol=0)
+    np.testing.assert_allclose(layers[0], wanted, atol=2e-6, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -159,4 +158,4 @@ def test_what_joined_directions_need(sizes, lacking):
 
 def test_it_is_no_language_model(file, vectors):
     with pytest.raises(ValueError, match="joined_directions = false"):
-        LanguageModel(read_cove(file, vectors), None, None)
+        FrozenLanguageModel(read_cove(file, vectors), None, None)

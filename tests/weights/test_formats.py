@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import srsly
-import torch
 
 import spacy_elmo
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.frozen.model import FrozenBiLM, Weights
+from spacy_elmo.frozen.vocabulary import Vocabularies
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import formats, read_weights
 from spacy_elmo.weights.bundle import ModelBundle
@@ -39,20 +39,17 @@ class NumpyFile(Format):
         with np.load(self.file) as stored:
             arrays = dict(stored)
         about = srsly.json_loads(arrays.pop("about").item())
-        bilm = BiLM(BiLMConfig.from_dict(about["config"]))
-        bilm.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
-        bilm.eval().requires_grad_(False)
+        bilm = FrozenBiLM(BiLMConfig.from_dict(about["config"]), Vocabularies(), Weights(arrays))
         return ModelBundle(bilm, lang=about["lang"], provenance=about["provenance"])
 
     def files(self):
         return [self.file]
 
     @classmethod
-    def write(cls, bundle, target, dtype=torch.float32):
+    def write(cls, bundle, target, dtype="float32"):
         config, provenance = bundle.bilm.config.to_dict(), bundle.provenance
         about = srsly.json_dumps({"config": config, "lang": bundle.lang, "provenance": provenance})
-        arrays = {name: value.numpy() for name, value in bundle.bilm.state_dict().items()}
-        np.savez(target, about=about, **arrays)
+        np.savez(target, about=about, **bundle.bilm.arrays())
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def write_words_alone(folder):
     config = BiLMConfig(token_encoder="manylangs", **sizes, **no_characters)
     strings = ["<oov>", "<bos>", "<eos>", "a", "b"]
     bilm = BiLM(config, Vocabularies(words=InputVocabulary(strings)))
-    safetensors_file.write(bilm, folder / "a.safetensors")
+    safetensors_file.write(bilm.freeze(), folder / "a.safetensors")
     return folder / "a.safetensors"
 
 
@@ -191,7 +191,8 @@ WORDS_ALONE = [
     (vocabulary('{"a": 1}'), "no list of strings"),
     (vocabulary('["a", "a"]'), "'a' stands twice"),
     *((vocabulary(text), "vocabulary.words'") for text in ('["a"', b"\xff\xfe", b"[" * 10**5)),
-    (tensors(**{"vocabulary.words": torch.zeros(5)}), "holds torch.float32, not bytes"),
+    (tensors(**{"vocabulary.words": torch.zeros(5)}), "holds float32, not bytes"),
+    (tensors(**{"vocabulary.words": torch.zeros(5, dtype=torch.int8)}), "holds int8, not bytes"),
     (vocabulary('["a", "b", "c", "d", null]'), "lacks <oov>"),
 ]
 ALLENNLP = [

@@ -112,6 +112,7 @@ class ModuleShim(PyTorchShim):
 def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: Any) -> "Module":
     from safetensors import SafetensorError
     from safetensors.torch import load
+    from torch import from_numpy
 
     from ...bilm.meta_device import on_meta_device
     from ...weights.layout import plain, read_parameters
@@ -131,7 +132,9 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
         tensors = StateDict(load(state), type(module).__name__)
         shapes = {name: tuple(value.shape) for name, value in module.state_dict().items()}
         layout = [plain(name, shape, name) for name, shape in shapes.items()]
-        module.load_state_dict(read_parameters(layout, tensors, "the config"), assign=True)
+        arrays = read_parameters(layout, tensors, "the config")
+        copies = {name: from_numpy(values) for name, values in arrays.items()}
+        module.load_state_dict(copies, assign=True)
     return module
 
 

@@ -1,0 +1,134 @@
+"""What runs where PyTorch is not installed: it is hidden from processes of their own.
+
+`pytest --noconftest tests/without_torch` runs where it really lacks.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import spacy
+
+HIDE = """
+import sys
+
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named '{name}'")
+
+sys.meta_path.insert(0, Hide())
+"""
+TEXT = "The bank lends money .\nHe swims by the bank .\n"
+
+
+@pytest.fixture
+def without_torch(tmp_path):
+    """Runs Python in a folder of its own; what it printed."""
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "sitecustomize.py").write_text(HIDE)
+    (tmp_path / "text.txt").write_text(TEXT)
+    paths = (str(tmp_path / "hidden"), os.environ.get("PYTHONPATH"), *sys.path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+    def run(*arguments, fails=False):
+        done = subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stdout + done.stderr if fails else done.stdout
+
+    return run
+
+
+VECTORS = """
+import sys, json, spacy
+from spacy_elmo.weights import read_weights
+nlp = spacy.blank("en")
+nlp.add_pipe("elmo", config={"weights": "en_small"})
+doc = nlp("The bank lends money .")
+layers = read_weights("en_small").embed([[token.text for token in doc]], "warm")[0][0]
+has_torch = "torch" in sys.modules
+print(json.dumps([doc.tensor.tolist(), layers.tolist(), has_torch]))
+"""
+
+
+def test_vectors(without_torch):
+    tensor, layers, has_torch = json.loads(without_torch("-c", VECTORS))
+    assert not has_torch
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": "en_small"})
+    np.testing.assert_allclose(tensor, nlp("The bank lends money .").tensor, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(tensor, layers[-1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("info", "en_small"),
+        ("perplexity", "en_small", "text.txt"),
+        ("substitutes", "en_small", "--sentence", "The bank lends .", "--token", "bank"),
+        ("neighbors", "en_small", "text.txt", "--sentence", "The bank lends .", "--token", "bank"),
+        ("senses", "en_small", "text.txt", "--word", "bank", "--output", "senses.html"),
+        ("convert", "en_small", "weights.hdf5", "--allow-loss"),
+        ("embed", "en_small", "text.txt", "vectors.npz"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands(without_torch, command):
+    without_torch("-m", "spacy", "elmo", *command)
+
+
+USE = """
+import json, spacy
+nlp = spacy.load("trained")
+docs = nlp.pipe(json.load(open("texts.json")))
+print(json.dumps([[(ent.text, ent.label_) for ent in doc.ents] for doc in docs]))
+"""
+
+
+def test_a_pipeline_that_was_trained_with_torch(without_torch, tmp_path):
+    pytest.importorskip("torch")
+    from spacy.training import Example
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
+    model = {"@architectures": "spacy.TransitionBasedParser.v2", "tok2vec": listener}
+    model |= {"state_type": "ner", "extra_state_tokens": False, "hidden_width": 16}
+    model |= {"maxout_pieces": 2, "use_upper": True}
+    nlp.add_pipe("ner", config={"model": model})
+    texts = ["Anna lives in Rome .", "Rome is large .", "Anna works ."]
+    places = [[(0, 4, "PER"), (14, 18, "LOC")], [(0, 4, "LOC")], [(0, 4, "PER")]]
+    examples = [
+        Example.from_dict(nlp.make_doc(text), {"entities": found})
+        for text, found in zip(texts, places)
+    ]
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.01
+    for _ in range(40):
+        nlp.update(examples, sgd=optimizer)
+    nlp.to_disk(tmp_path / "trained")
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    expected = [[[ent.text, ent.label_] for ent in doc.ents] for doc in nlp.pipe(texts)]
+    assert sum(map(len, expected)) >= 3
+    assert json.loads(without_torch("-c", USE)) == expected
+
+
+TRAIN = """
+import spacy
+nlp = spacy.blank("en")
+nlp.add_pipe("elmo", config={"frozen": False})
+nlp("One .")
+"""
+
+
+def test_what_needs_it_says_so(without_torch):
+    assert "needs PyTorch: pip install torch" in without_torch("-c", TRAIN, fails=True)
