@@ -13,7 +13,9 @@ only.
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib import import_module
 from threading import RLock
@@ -107,17 +109,29 @@ class FrozenBiLM:
         check_precision(precision)
         self.config = config
         self.indexer = make_indexer(config, vocabularies)
-        self.precision = precision
+        self._precision = precision
         self.cache = TokenVectorCache(cache)
         self.alignment = alignment
         self.provenance = provenance or {}
         self.kernel = kernel or find_kernel()
         self._weights = weights
-        self._lock = RLock()
+        self._lock, self._lock_of = RLock(), os.getpid()
         self._packed: Optional[tuple[FrozenEncoder, FrozenStacks]] = None
         self._checksum: Optional[str] = None
         self._warm: Optional[FrozenState] = None
         self._opened: dict[Optional[str], FrozenState] = {}
+
+    @property
+    def precision(self) -> str:
+        """RETURNS (str): "float32", "bfloat16", "int8" or "auto"."""
+        return self._precision
+
+    @precision.setter
+    def precision(self, precision: str) -> None:
+        raise AttributeError(
+            f"a frozen language model does not change. Use pipe.precision = {precision!r} or "
+            f"bilm.replace(precision={precision!r})"
+        )
 
     @property
     def vocabularies(self) -> Vocabularies:
@@ -201,7 +215,7 @@ class FrozenBiLM:
     def _parts(self) -> tuple[FrozenEncoder, FrozenStacks]:
         """The weights as the kernel reads them, laid out once for all threads."""
         if self._packed is None:
-            with self._lock:
+            with self._exclusively():
                 if self._packed is None:
                     precision = resolve_precision(self.precision, self.kernel)
                     args = (self._weights.get(), self.kernel, precision)
@@ -333,14 +347,21 @@ class FrozenBiLM:
         shape = (self.config.n_layers + 1, 0, self.config.width)
         return [np.zeros(shape, dtype="float32") for _ in range(n_sentences)]
 
+    def _exclusively(self) -> AbstractContextManager[Any]:
+        """The lock of this process: a forked one inherits it as it was, without the thread that
+        held it."""
+        if self._lock_of != os.getpid():
+            self._lock, self._lock_of = RLock(), os.getpid()
+        return self._lock
+
     def __getstate__(self) -> dict[str, Any]:
         """RETURNS (dict): The model without its layout: another process may have another kernel."""
-        absent = ("_lock", "_packed", "kernel", "cache")
+        absent = ("_lock", "_lock_of", "_packed", "kernel", "cache")
         kept = {name: value for name, value in self.__dict__.items() if name not in absent}
         return {**kept, "cache": self.cache.capacity}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        made = {"_lock": RLock(), "_packed": None, "kernel": find_kernel()}
+        made = {"_lock": RLock(), "_lock_of": os.getpid(), "_packed": None, "kernel": find_kernel()}
         self.__dict__.update(state, **made, cache=TokenVectorCache(state["cache"]))
 
     def _opened_state(self, state: Any) -> FrozenState:

@@ -62,7 +62,7 @@ def test_adaptive_softmax(tmp_path):
     torch.manual_seed(0)
     options, datasets = bytes_model()
     full = read_language_model(write_model(tmp_path, options, datasets))
-    softmax = AdaptiveSoftmax(n_words=len(WORDS), width=5)
+    softmax = AdaptiveSoftmax(n_words=len(WORDS), width=5).requires_grad_(False)
     model = FrozenLanguageModel(full.bilm, freeze(softmax), full.vocabulary)
     found, _ = find_substitutes(model, SENTENCE, 1, n=100)
     tail = [softmax.layers(torch.zeros(1, 5), torch.tensor([i])).output for i in range(8)]
@@ -80,9 +80,9 @@ def test_adaptive_softmax(tmp_path):
 
 def reference_context(model, read, direction):
     """The top of a stack after what it has read."""
-    vectors = model.bilm.token_vectors(read)
+    bilm = model.bilm.thaw().requires_grad_(False)
     rows = torch.arange(len(read)).repeat(2, 1)
-    outputs, _ = model.bilm(vectors, rows, [1] * len(read), model.bilm.zero_state(1))
+    outputs, _ = bilm(bilm.token_vectors(read), rows, [1] * len(read), bilm.zero_state(1))
     return outputs[direction][-1][-1:]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.model import FrozenBiLM
+from spacy_elmo.frozen.model import FrozenBiLM, Weights
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
@@ -98,6 +98,21 @@ def tiny_bilm(seed: int = 0, **changes: Any) -> FrozenBiLM:
 def tiny_module(seed: int = 0, **changes: Any) -> BiLM:
     """The same as a PyTorch module whose weights want no gradient."""
     return tiny_bilm(seed, **changes).thaw().requires_grad_(False)
+
+
+def weights_of(bilm: Any) -> dict[str, np.ndarray]:
+    """Copies of the weights of a model of either kind."""
+    frozen = bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
+    return {name: np.array(values) for name, values in frozen.arrays().items()}
+
+
+def scaled(
+    bilm: FrozenBiLM, name: str = "stacks.0.0.input_weight", factor: float = 2.0
+) -> FrozenBiLM:
+    """Another model, one of whose weights is multiplied."""
+    arrays = bilm.arrays()
+    weights = Weights({**arrays, name: arrays[name] * np.float32(factor)})
+    return FrozenBiLM(bilm.config, bilm.vocabularies, weights, provenance=bilm.provenance)
 
 
 def state_arrays(state: reference.State) -> tuple[np.ndarray, np.ndarray]:

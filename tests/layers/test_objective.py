@@ -276,12 +276,11 @@ def test_spacy_pretrain_and_init_tok2vec(folder):
     untrained = nlp.get_pipe("elmo").bilm.token_vectors(["cat"])
     nlp.initialize()
     pipe = nlp.get_pipe("elmo")
-    assert not torch.allclose(pipe.bilm.token_vectors(["cat"]), untrained)
+    assert not np.allclose(pipe.bilm.token_vectors(["cat"]), untrained)
     saved = srsly.msgpack_loads((folder / "out" / "model-last.bin").read_bytes())["shims"][0][0]
-    for name, weight in from_bytes(saved).named_parameters():
-        assert torch.equal(pipe.bilm.get_parameter(name), weight)
+    for name, weight in from_bytes(saved).arrays().items():
+        np.testing.assert_array_equal(pipe.bilm.arrays()[name], weight)
     assert pipe.frozen
-    assert not any(weight.requires_grad for weight in pipe.bilm.parameters())
     assert nlp("the cat").tensor.shape == (2, 16)
 
     nlp.to_disk("pipeline")

@@ -8,10 +8,12 @@ from spacy.util import load_config
 from thinc.api import SGD
 
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.registry import registry
 from spacy_elmo.weights import read_weights
 
 from helpers.components import examples, listener, tagger
+from helpers.models import weights_of
 
 TEXT = "They sat on the bank of the river . Maria swims ."
 WINDOWS = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}
@@ -39,14 +41,12 @@ def value_of(name):
 def behavior(nlp, monkeypatch):
     """What depends on the settings."""
     calls = []
-    embed = BiLM.embed
     with monkeypatch.context() as patch:
-        patch.setattr(
-            BiLM, "embed", lambda self, *a, **k: calls.append(len(a[0])) or embed(self, *a, **k)
-        )
+        for kind in (BiLM, FrozenBiLM):
+            patch.setattr(kind, "embed", noted(kind.embed, calls))
         doc = nlp(TEXT)
         pipe = nlp.get_pipe("elmo")
-        seen = [doc.tensor, doc._.elmo, doc.has_vector, doc.vector, pipe.bilm.cache.capacity]
+        seen = [doc.tensor, doc._.elmo, doc.has_vector, doc.vector, pipe.cache]
         nlp.add_pipe("tagger", config=tagger(listener()))
         batch = examples(nlp)
         nlp.initialize(lambda: batch)
@@ -55,7 +55,17 @@ def behavior(nlp, monkeypatch):
         layer.set_param("W", rng.normal(size=layer.get_param("W").shape).astype("f"))
         for _ in range(2):
             nlp.update(batch, sgd=SGD(0.1))
-    return [*seen, calls, pipe.bilm.stacks[0][0].bias.detach().numpy().copy()]
+    return [*seen, calls, weights_of(pipe.bilm)["stacks.0.0.bias"]]
+
+
+def noted(embed, calls):
+    """The same method, which notes of how many sequences it was called."""
+
+    def note(self, sentences, *args, **how):
+        calls.append(len(sentences))
+        return embed(self, sentences, *args, **how)
+
+    return note
 
 
 def are_equal(one, other):
@@ -90,10 +100,10 @@ def test_an_override_comes_before_what_was_saved(make_nlp, tmp_path):
 
 
 def test_a_change_of_the_model_is_saved_through_a_sourced_pipe(make_nlp, tmp_path):
-    """`bilm.precision` is the same setting; variables in the config stay."""
+    """Variables in the config stay."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", source=make_nlp(), name="other")
-    nlp.get_pipe("other").bilm.precision = "bfloat16"
+    nlp.get_pipe("other").precision = "bfloat16"
     nlp.config["paths"]["x"] = "y"
     nlp.to_disk(tmp_path)
     assert spacy.load(tmp_path).get_pipe("other").precision == "bfloat16"

@@ -61,17 +61,29 @@ def test_n_process(tiny_weights, tmp_path, method, precisions):
 
 FORK = """
 import os
-from spacy_elmo.bilm.offload import exclusively
+import threading
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 
-bilm = BiLM(BiLMConfig(lstm_dim=4, projection_dim=2, filters=((1, 2),))).requires_grad_(False)
-with exclusively():  # as if another thread laid out weights
+bilm = BiLM(BiLMConfig(lstm_dim=4, projection_dim=2, filters=((1, 2),))).freeze()
+held, done = threading.Event(), threading.Event()
+
+def lay_out():
+    with bilm._exclusively():
+        held.set()
+        done.wait()
+
+thread = threading.Thread(target=lay_out)
+thread.start()
+held.wait()
+try:
     child = os.fork()
     if child == 0:
         bilm.embed([["a", "b"]])
         os._exit(0)
     print(os.waitpid(child, 0)[1])
+finally:
+    done.set()
 """
 
 

@@ -21,6 +21,7 @@ from helpers.components import (
     tagger,
     textcat,
 )
+from helpers.models import weights_of
 
 SETUPS = {
     "tagger": (tagger(listener()), ["model.tok2vec"]),
@@ -82,15 +83,15 @@ def test_replaced_component_trains_on(make_nlp):
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
     assert replaced.upstream is None
     assert nlp("They sat")._.elmo is None
-    before = elmo.bilm.stacks[0][0].bias.detach().clone().numpy()
+    before = weights_of(elmo.bilm)["stacks.0.0.bias"]
     inner = nlp.get_pipe("tagger").model.get_ref("tok2vec")
     own = next(node for node in inner.walk() if node.name == "elmo_bilm").shims[0].bilm
-    start = own.stacks[0][0].bias.detach().clone().numpy()
+    start = weights_of(own)["stacks.0.0.bias"]
     np.testing.assert_array_equal(start, before)
     batch = examples(nlp)
     nlp.update(batch, sgd=nlp.create_optimizer())
-    np.testing.assert_array_equal(elmo.bilm.stacks[0][0].bias.detach().numpy(), before)
-    assert not np.array_equal(own.stacks[0][0].bias.detach().numpy(), start)
+    np.testing.assert_array_equal(weights_of(elmo.bilm)["stacks.0.0.bias"], before)
+    assert not np.array_equal(weights_of(own)["stacks.0.0.bias"], start)
 
 
 def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):

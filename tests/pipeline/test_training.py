@@ -20,6 +20,7 @@ from spacy_elmo.pretraining.config import read_config
 
 from helpers.commands import run_python
 from helpers.components import concat_input, examples, listener, ner, textcat
+from helpers.models import weights_of
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "project" / "configs" / "training"
@@ -67,10 +68,10 @@ def test_learns_and_evaluates_to_the_same_score_in_a_new_process(trained):
 def test_frozen_language_model_is_bit_identical(trained, tiny_weights):
     from spacy_elmo.weights import read_weights
 
-    before = read_weights(tiny_weights).state_dict()
-    after = read_weights(trained / "training" / "model-best").state_dict()
+    before = weights_of(read_weights(tiny_weights))
+    after = weights_of(read_weights(trained / "training" / "model-best"))
     for name, weight in before.items():
-        np.testing.assert_array_equal(weight.numpy(), after[name].numpy())
+        np.testing.assert_array_equal(weight, after[name])
 
 
 def test_sourced_into_another_training(trained):
