@@ -20,7 +20,8 @@ def pretrain_cli(
     resume: bool = typer.Option(False, "--resume", help="Go on from the last checkpoint, if any"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Start anew, whatever is there"),
     gpus: Optional[str] = typer.Option(
-        None, help="Numbers of GPUs, such as 0,1,2,3: a process each, which train together"
+        None,
+        help="Numbers of GPUs, such as 0,1,2,3: each a process; all train one model. -1: none",
     ),
 ) -> None:
     """Pretrain a language model on text. Settings of the config can be
@@ -38,7 +39,9 @@ def pretrain_cli(
     from ..pretraining.run import pretrain
 
     config = read_config(config_path, _overrides(ctx))
-    if gpus is not None:
+    if gpus == "-1":  # as spaCy's --gpu-id
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    elif gpus is not None:
         from ..pretraining.launch import choose_gpus, launch
 
         chosen = choose_gpus(gpus)
