@@ -49,6 +49,14 @@ def no_process_without_a_mark(request):
         pytest.fail("it starts a process: mark it with @pytest.mark.processes")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_cache_of_the_user(tmp_path_factory):
+    """Nothing is read from the user's cache folder, and nothing is left there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPACY_ELMO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """Every test draws the same numbers, whatever ran before it."""

@@ -1,1 +1,1 @@
-"""What the layers know: probes that predict labels from them."""
+"""Analysis of layers: probes, word senses, nearest tokens and substitutes."""

@@ -22,7 +22,7 @@ DOCS_AT_A_TIME = 128
 TOKENS_AT_A_TIME = 16_384
 
 
-def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
+def read_annotated_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     """Read annotated Docs.
 
     path (Path): A .spacy file, or a folder of them.
@@ -75,7 +75,7 @@ def read_corpus_docs(
     annotated = [Path(name) for name in inputs if name.endswith(FILE_TYPE)]
     others = [name for name in inputs if not name.endswith(FILE_TYPE)]
     files = list(dict.fromkeys(find_files(others)))
-    # Of packed Docs nobody knows how many there are.
+    # A .spacy file does not store its number of tokens, so the total is unknown.
     total = None if annotated else estimate_tokens(files, format=format)
     with progress_bar(total, None, " tokens", in_logs=False) as bar:
         for doc in _all_docs(files, annotated, format, lang):
@@ -93,4 +93,4 @@ def _all_docs(
         if sentence:
             yield sentence_doc(vocab, sentence)
     for path in annotated:
-        yield from read_docs(path, Vocab())
+        yield from read_annotated_docs(path, Vocab())

@@ -1,4 +1,4 @@
-"""The nearest tokens in context to a token in a sentence (Peters et al. 2018, table 4)."""
+"""Nearest tokens in context to a token in a sentence (Peters et al. 2018, table 4)."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
@@ -27,7 +27,7 @@ class Neighbor(NamedTuple):
 
     @property
     def word(self) -> str:
-        """RETURNS (str): The token."""
+        """Return the token."""
         return self.sentence[self.position]
 
 
@@ -41,8 +41,8 @@ def find_neighbors(
     n: int = 10,
     same_word: Optional[bool] = None,
 ) -> list[Neighbor]:
-    """Find the tokens of a corpus whose vectors are nearest, by their cosine. The token
-    itself is none of them, and a sentence that stands several times counts once.
+    """Find the tokens of a corpus whose vectors are nearest by cosine. The token itself is left
+    out, and a repeated sentence counts once.
 
     nlp (Language): A pipeline with a pipe `elmo`; its settings hold.
     sentence (Sequence[str]): Tokens.
@@ -86,7 +86,7 @@ def _best(
     n: int,
     itself: tuple[tuple[str, ...], int],
 ) -> list[Neighbor]:
-    """The best of those that are known and the tokens of a Doc."""
+    """Return the best of the known neighbors and the tokens of a Doc."""
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable"):
@@ -99,6 +99,35 @@ def _best(
 
 
 def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
-    """A token's sentence, and its position there."""
+    """Return a token's sentence, and its position there."""
     whole = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
     return tuple(token.text for token in whole), i - whole.start
+
+
+def find_token(tokens: Sequence[str], wanted: str) -> int:
+    """Find a token by position or word.
+
+    tokens (Sequence[str]): The sentence.
+    wanted (str): A position, counted from 0; or a word that occurs there once.
+    RETURNS (int): Its position.
+    RAISES (ValueError): There is no such token, or there are several.
+    """
+    if not tokens:
+        raise ValueError("the sentence has no token")
+    places = [i for i, token in enumerate(tokens) if token == wanted]
+    positions = " or ".join(map(str, places))
+    if wanted.isascii() and wanted.isdigit():
+        if int(wanted) < len(tokens):
+            return int(wanted)
+        meant = f". The word '{wanted}' is token {positions}" if places else ""
+        raise ValueError(
+            f"there is no token {wanted}: those of the sentence are 0 to {len(tokens) - 1}{meant}"
+        )
+    if len(places) == 1:
+        return places[0]
+    if places:
+        raise ValueError(
+            f"'{wanted}' occurs {len(places)} times in the sentence: give the position, {positions}"
+        )
+    numbered = ", ".join(f"{i} {token}" for i, token in enumerate(tokens))
+    raise ValueError(f"no token of the sentence is '{wanted}': it has {numbered}")

@@ -1,4 +1,4 @@
-"""The occurrences of words in a corpus, drawn evenly, and their layers."""
+"""Occurrences of words in a corpus, drawn evenly, and their layers."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from thinc.types import Floats3d
 from ..files import progress_bar
 from ..pipeline.elmo import Elmo
 from .corpora import with_layers
-from .items import Task, parse_task
+from .sample import Task, parse_task
 
 
 class Occurrence(NamedTuple):
@@ -32,7 +32,7 @@ class Occurrence(NamedTuple):
 
     @property
     def sentence(self) -> Span:
-        """RETURNS (Span): Its sentence; the whole Doc where that has no sentences."""
+        """Return the sentence; the whole Doc if it has no sentences."""
         return self.doc[self.start].sent if self.doc.has_annotation("SENT_START") else self.doc[:]
 
 
@@ -41,7 +41,7 @@ class Drawn:
     """Occurrences of one word, in the order of the corpus.
 
     word (str): The word.
-    n_total (int): How often it stands in the corpus.
+    n_total (int): Its count in the corpus.
     occurrences (List[Occurrence]): Those that were drawn.
     """
 
@@ -110,7 +110,7 @@ def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: st
 
     pipe (Elmo): The language model.
     occurrences (Sequence[Occurrence]): Occurrences, those of a Doc side by side.
-    name (str): What stands before the progress bar.
+    name (str): Text before the progress bar.
     RETURNS (Floats3d): *Shape:* `(L + 1, n, 2P)`, float32; of several tokens the mean.
     """
     config = pipe.bilm.config
@@ -141,7 +141,7 @@ def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:
 def _places(
     tokens: tuple[str, ...], words: Collection[tuple[str, ...]]
 ) -> list[tuple[int, int, str]]:
-    """Where words may stand among the tokens of a Doc: start, end, and no sense."""
+    """Return the places in a Doc where words may start: start, end, and no sense."""
     firsts = {word[0] for word in words}
     starts = [i for i, token in enumerate(tokens) if token in firsts]
     ends = sorted({len(word) for word in words})
@@ -149,8 +149,8 @@ def _places(
 
 
 class _Evenly:
-    """Takes items of a stream of unknown length at equal distances: each n-th, and n
-    doubles when there are too many."""
+    """Items at equal distances from a stream of unknown length: each n-th; n doubles when there
+    are too many."""
 
     def __init__(self, limit: int):
         self.n_seen = 0
@@ -159,7 +159,7 @@ class _Evenly:
         self._kept: list[Any] = []
 
     def takes(self) -> bool:
-        """Whether the next item is one of them."""
+        """Return whether the next item is taken."""
         self.n_seen += 1
         return (self.n_seen - 1) % self._step == 0
 
@@ -176,7 +176,7 @@ class _Evenly:
 
 
 def _copy(doc: Doc, vocab: Vocab) -> Doc:
-    """The tokens and sentences of a Doc."""
+    """Copy the tokens and sentences of a Doc."""
     has_sentences = doc.has_annotation("SENT_START")
     return Doc(
         vocab,

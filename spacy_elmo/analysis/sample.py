@@ -1,21 +1,116 @@
-"""Vectors and labels of a corpus, as many as fit."""
+"""Samples for probes: labeled tokens, spans or Docs of a corpus, and their layers."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import numpy as np
 from spacy.language import Language
+from spacy.tokens import Doc, Token
 from spacy.vocab import Vocab
 from thinc.types import Floats2d, Floats3d
 
 from ..embedding.vectors import mix_layers
 from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
-from .corpora import read_docs, with_layers
-from .items import Task
+from .corpora import read_annotated_docs, with_layers
+
+TASKS = "tag, pos, dep, ent, cats, spans:NAME or senses:NAME"
+
+
+class LabeledItem(NamedTuple):
+    """Token, span or Doc with a label.
+
+    start (int): Its first token.
+    end (int): The token after its last one.
+    label (str): The label.
+    word (str): Its text; in lower case for a sense, "" for a Doc.
+    """
+
+    start: int
+    end: int
+    label: str
+    word: str
+
+
+class Task(NamedTuple):
+    """Task of a probe.
+
+    name (str): As on the command line, "tag" or "senses:NAME".
+    unit (str): What is labelled: "token", "span" or "Doc".
+    items (Callable[[Doc], List[LabeledItem]]): The labelled ones of a Doc.
+    """
+
+    name: str
+    unit: str
+    items: Callable[[Doc], list[LabeledItem]]
+
+    @property
+    def is_senses(self) -> bool:
+        """Return whether each word has its own set of labels."""
+        return self.name.startswith("senses:")
+
+
+def parse_task(name: str) -> Task:
+    """Find a task by its name.
+
+    name (str): "tag", "pos", "dep", "ent" (IOB with the type), "cats", "spans:NAME"
+        or "senses:NAME", where NAME is a span group.
+    RETURNS (Task): The task.
+    RAISES (ValueError): There is no such task.
+    """
+    kind, colon, group = name.partition(":")
+    if kind in _TOKEN_LABELS and not colon:
+        return Task(name, "token", partial(_token_items, label_of=_TOKEN_LABELS[kind]))
+    if kind == "cats" and not colon:
+        return Task(name, "Doc", _doc_items)
+    if kind in ("spans", "senses") and group:
+        return Task(name, "span", partial(_span_items, group=group, lower=kind == "senses"))
+    raise ValueError(f"there is no task '{name}': give {TASKS}")
+
+
+def _entity(token: Token) -> str:
+    """Return IOB and type; "" if entities are not annotated."""
+    iob: str = token.ent_iob_
+    return f"{iob}-{token.ent_type_}" if iob in ("B", "I") else iob
+
+
+_TOKEN_LABELS: dict[str, Callable[[Token], str]] = {
+    "tag": lambda token: token.tag_,
+    "pos": lambda token: token.pos_,
+    "dep": lambda token: token.dep_,
+    "ent": _entity,
+}
+
+
+def _token_items(doc: Doc, label_of: Callable[[Token], str]) -> list[LabeledItem]:
+    labelled = ((token, label_of(token)) for token in doc)
+    return [
+        LabeledItem(token.i, token.i + 1, label, token.text) for token, label in labelled if label
+    ]
+
+
+def _span_items(doc: Doc, group: str, *, lower: bool) -> list[LabeledItem]:
+    spans = [span for span in doc.spans.get(group, ()) if span.label_ and len(span)]
+    return [
+        LabeledItem(span.start, span.end, span.label_, span.text.lower() if lower else span.text)
+        for span in spans
+    ]
+
+
+def _doc_items(doc: Doc) -> list[LabeledItem]:
+    if not doc.cats or not len(doc):
+        return []
+    labels = [label for label, value in doc.cats.items() if value >= 0.5]
+    if len(labels) != 1:
+        raise ValueError(
+            f"a Doc has the categories {labels}: a probe needs exactly one of them at 0.5 or "
+            f"above. The Doc is {doc[:10].text!r} ..."
+        )
+    return [LabeledItem(0, len(doc), labels[0], "")]
 
 
 @dataclass(frozen=True)
@@ -25,7 +120,7 @@ class Sample:
     layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`, float32; of an item of several
         tokens their mean.
     labels (List[str]): A label an item.
-    words (List[str]): What stands there; a sense's in lower case, a Doc's "".
+    words (List[str]): The text of each item; in lower case for a sense, "" for a Doc.
     """
 
     layers: Floats3d
@@ -54,7 +149,7 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
         raise ValueError(f"the limit must be at least 0, got {limit}")
     pipe = elmo_pipe(nlp)
     n_items = _choose(nlp.vocab, path, task, limit, seed)
-    docs = (doc for doc, n in zip(read_docs(path, nlp.vocab), n_items) if n)
+    docs = (doc for doc, n in zip(read_annotated_docs(path, nlp.vocab), n_items) if n)
     counts = filter(None, n_items)
     config = pipe.bilm.config
     vectors = np.empty((config.n_layers + 1, sum(n_items), config.width), dtype="float32")
@@ -71,13 +166,12 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
 
 
 def input_names(n_layers: int) -> list[str]:
-    """RETURNS (List[str]): What a probe reads by default: each of the
-    `n_layers + 1` layers and their average."""
+    """Return the default inputs of a probe: each layer, with the token layer, and the average."""
     return [*map(str, range(n_layers + 1)), "average"]
 
 
 def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]:
-    """Check what a probe is to read.
+    """Check the inputs of a probe.
 
     names (Optional[List[str]]): Layer numbers, "average" or "concat"; None for `input_names`.
     n_layers (int): LSTM layers of the language model.
@@ -100,7 +194,7 @@ def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]
 
 
 def select_input(layers: Floats3d, name: str) -> Floats2d:
-    """What a probe reads.
+    """Select the input of a probe.
 
     layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`
     name (str): Number of a layer, "average", or "concat" for all side by side.
@@ -126,15 +220,15 @@ def unit_vectors(vectors: Floats2d, dtype: str = "float64") -> Floats2d:
 
 
 def describe_input(name: str) -> str:
-    """RETURNS (str): What a probe reads, in words: "layer 1"."""
+    """Return the input of a probe in words, such as "layer 1"."""
     return f"layer {name}" if name.isdecimal() else name
 
 
 def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list[int]:
-    """How many items to take from each Doc."""
+    """Choose the number of items to take from each Doc."""
     counts: list[int] = []
     groups: set[str] = set()
-    for doc in read_docs(path, vocab):
+    for doc in read_annotated_docs(path, vocab):
         try:
             counts.append(len(task.items(doc)))
         except ValueError as error:

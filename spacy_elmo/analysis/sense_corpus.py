@@ -1,9 +1,13 @@
-"""Running text whose words are labeled with their senses in WordNet."""
+"""Text with WordNet senses of its words, and the first senses of WordNet's database.
+
+The database has the files of wndb(5WN), as Princeton, NLTK and Debian's package wordnet-base
+distribute them. NLTK's own reader does not open the last one, which lacks the file `lexnames`.
+"""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 from xml.etree import ElementTree
 
 import srsly
@@ -11,7 +15,6 @@ import srsly
 from ..files import user_path
 from ..files.errors import named_errors
 from ..files.lines import numbered_lines
-from .wordnet import word_of
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = (".jsonl", ".jsonl.gz")
@@ -22,10 +25,13 @@ FAILURES = (
     TypeError,
     AttributeError,
 )
+PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+SYNSET_TYPES = "nvars"  # from 1; "s" is an adjective that is similar to another, its head
+SIMILAR = "&"
 
 
-class Occurrence(NamedTuple):
-    """A word with its senses.
+class LabeledWord(NamedTuple):
+    """Word with its senses.
 
     start (int): Its first token.
     end (int): The token after its last one.
@@ -40,15 +46,15 @@ class Occurrence(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence.
+    """Sentence with labeled words.
 
     tokens (List[str]): Its tokens; "New_York" is two.
-    occurrences (List[Occurrence]): The words with senses.
-    source (str): What its document is a part of, "senseval2".
+    occurrences (List[LabeledWord]): The words with senses.
+    source (str): The part of the corpus, such as "senseval2".
     """
 
     tokens: list[str]
-    occurrences: list[Occurrence]
+    occurrences: list[LabeledWord]
     source: str
 
 
@@ -118,5 +124,73 @@ def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> S
         start = len(tokens)
         tokens.extend(parts)
         if keys and parts:
-            occurrences.append(Occurrence(start, len(tokens), word_of(keys[0]), tuple(keys)))
+            occurrences.append(LabeledWord(start, len(tokens), word_of(keys[0]), tuple(keys)))
     return Sentence(tokens, occurrences, source)
+
+
+def word_of(sense: str) -> str:
+    """Return lemma and part of speech of a sense key: "bank%n" of "bank%1:17:01::".
+
+    RAISES (ValueError): It is no sense key.
+    """
+    lemma, percent, rest = sense.rpartition("%")
+    number = rest.partition(":")[0]
+    if not percent or number not in ("1", "2", "3", "4", "5"):
+        raise ValueError(f"'{sense}' is no sense key of WordNet, as 'bank%1:17:01::' is")
+    return f"{lemma}%{SYNSET_TYPES[int(number) - 1].replace('s', 'a')}"
+
+
+class FirstSenses:
+    """First senses of words, which are the most frequent ones according to WordNet.
+
+    folder (Path): index.noun, data.noun and the same of the other parts of speech.
+    RAISES (ValueError): One of them is missing.
+    """
+
+    def __init__(self, folder: Path):
+        self._data: dict[str, bytes] = {}
+        self._offsets: dict[str, int] = {}
+        for pos, name in PARTS_OF_SPEECH.items():
+            data, index = folder / f"data.{name}", folder / f"index.{name}"
+            for path in (data, index):
+                if not path.is_file():
+                    raise ValueError(
+                        f"there is no {path}: give the folder of WordNet's database, "
+                        f"/usr/share/wordnet of Debian's package wordnet-base"
+                    )
+            self._data[pos] = data.read_bytes()
+            for line in index.read_text("utf8").splitlines():
+                if not line.startswith(" "):  # as lines of the license do
+                    fields = line.split()
+                    self._offsets[f"{fields[0]}%{pos}"] = int(fields[-int(fields[2])])
+
+    def find(self, word: str) -> Optional[str]:
+        """Return the sense key of a word such as "bank%n"; None if the word is unknown."""
+        if word not in self._offsets:
+            return None
+        lemma, _, pos = word.rpartition("%")
+        synset = self._synset(pos, self._offsets[word])
+        words = _words(synset)
+        ids = dict(reversed(words))  # of "Earth" and "earth" the first
+        head = ":"
+        if synset[2] == "s":
+            offset = int(synset[synset.index(SIMILAR, 4 + 2 * len(words)) + 1])
+            head_word, head_id = _words(self._synset(pos, offset))[0]
+            head = f"{head_word}:{head_id:02d}"
+        number = SYNSET_TYPES.index(synset[2]) + 1
+        return f"{lemma}%{number}:{synset[1]}:{ids[lemma]:02d}:{head}"
+
+    def _synset(self, pos: str, offset: int) -> list[str]:
+        """Return the fields of a synset: offset, lexicographer's file, type, number of words, each
+        word and its id, number of pointers, and the four fields of each pointer."""
+        data = self._data[pos]
+        return data[offset : data.index(b"|", offset)].decode("utf8").split()
+
+
+def _words(synset: list[str]) -> list[tuple[str, int]]:
+    """Return the words and their ids, without the mark of adjectives, "(a)"."""
+    end = 4 + 2 * int(synset[3], 16)
+    return [
+        (word.partition("(")[0].lower(), int(number, 16))
+        for word, number in zip(synset[4:end:2], synset[5:end:2])
+    ]

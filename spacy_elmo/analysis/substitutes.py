@@ -1,4 +1,4 @@
-"""What a language model would put in a token's place."""
+"""Substitutes: the words that a language model expects in place of a token."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
@@ -19,8 +19,8 @@ class Substitute(NamedTuple):
     word (str): The word.
     rank (int): Its place among all words, from 1.
     probability (float): By both directions together, from 0 to 1, among all words.
-    forward (float): By what stands to the left, as the softmax has it.
-    backward (Optional[float]): By what stands to the right; None if the model has one
+    forward (float): By the words to the left, as in the softmax.
+    backward (Optional[float]): By the words to the right; None if the model has one
         direction.
     """
 
@@ -38,8 +38,8 @@ def find_substitutes(
     """Find the words that are most likely in a token's place, which the model does not
     see: forwards it reads `<S>` and what precedes, backwards `</S>` and what follows,
     each from zeros. The log-probabilities of both are added, and normalised again over
-    all words. `<UNK>` stands for thousands of words and the two marks for none: they
-    are left out.
+    all words. `<UNK>`, which is thousands of words, and the two marks are left
+    out.
 
     model (LanguageModel): The model.
     sentence (Sequence[str]): Tokens.
@@ -66,7 +66,7 @@ def find_substitutes(
 
 
 def _contexts(model: LanguageModel, sentence: Sequence[str], position: int) -> Tensor:
-    """What predicts the token in each direction. *Shape:* `(n_directions, P)`"""
+    """Return the vectors that predict the token in each direction. *Shape:* `(n_directions, P)`"""
     corpus = read_corpus([list(sentence)])
     n_items = len(corpus.tokens)
     window = Streams(corpus).window(np.arange(n_items), [1] * n_items)

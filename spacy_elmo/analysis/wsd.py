@@ -13,11 +13,9 @@ from thinc.types import Floats2d, Floats3d
 from ..files import progress_bar, user_path
 from ..pipeline.load import elmo_pipe
 from .corpora import sentence_doc, with_layers
-from .probes import SAME, positions_by_word
-from .report import Report, Row
+from .probes import SAME, ProbeReport, Row, positions_by_word
 from .sample import check_inputs, describe_input, select_input, unit_vectors
-from .sense_corpus import Occurrence, Sentence, read_sense_corpus
-from .wordnet import FirstSenses
+from .sense_corpus import FirstSenses, LabeledWord, Sentence, read_sense_corpus
 
 ALL = "all"
 FREQUENT = "frequent"
@@ -32,7 +30,7 @@ def disambiguate(
     *,
     inputs: Optional[Sequence[str]] = None,
     backoff: Optional[str] = None,
-) -> Report:
+) -> ProbeReport:
     """Give each word of a text the sense of its lemma and part of speech whose mean vector
     in a training text is nearest to its own, by cosine. Several are as near where no layer
     tells them apart: as layer 0, where a word has one form.
@@ -46,7 +44,7 @@ def disambiguate(
         A folder of WordNet's database does so, too, and gives its first sense to words that
         the training text does not have. None takes the one that the training text has
         first, and gives no answer to such words.
-    RETURNS (Report): Scores are F1 of each part of the test text, and of "all" of it:
+    RETURNS (ProbeReport): Scores are F1 of each part of the test text, and of "all" of it:
         precision over the words with an answer, recall over all words.
     RAISES (ValueError): Something of it does not fit or cannot be read.
     """
@@ -74,7 +72,7 @@ def disambiguate(
         answers = _nearest_senses(senses, means, words, layers, name, without)
         seconds = time.perf_counter() - start
         rows.append(Row("nearest sense", describe_input(name), _scores(answers, wanted), seconds))
-    return Report(
+    return ProbeReport(
         task="wsd",
         n_labels=len(means),
         n_train=sum(len(sentence.occurrences) for sentence in known),
@@ -93,7 +91,9 @@ def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
     return counts
 
 
-def _vectors(nlp: Language, sentences: Sequence[Sentence]) -> Iterator[tuple[Occurrence, Floats2d]]:
+def _vectors(
+    nlp: Language, sentences: Sequence[Sentence]
+) -> Iterator[tuple[LabeledWord, Floats2d]]:
     """Each occurrence with its layers, the mean of its tokens. *Shape:* `(L + 1, width)`"""
     total = sum(len(sentence.tokens) for sentence in sentences)
     docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in sentences)
@@ -105,7 +105,7 @@ def _vectors(nlp: Language, sentences: Sequence[Sentence]) -> Iterator[tuple[Occ
 
 
 def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
-    """The mean of the vectors of each sense. *Shape:* `(L + 1, width)`"""
+    """Return the mean vector of each sense. *Shape:* `(L + 1, width)`"""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
     for occurrence, vector in _vectors(nlp, sentences):
@@ -137,8 +137,8 @@ def _nearest_senses(
     return answers
 
 
-def _scores(answers: Answers, wanted: Sequence[tuple[str, Occurrence]]) -> dict[str, float]:
-    """F1 by source, and of all: 2PR / (P + R), with P = right / answered and
+def _scores(answers: Answers, wanted: Sequence[tuple[str, LabeledWord]]) -> dict[str, float]:
+    """Return F1 by source, and over all: 2PR / (P + R), with P = right / answered and
     R = right / n, is 2 right / (answered + n)."""
     right: Counter[str] = Counter()
     both: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo`, one module a command."""
+"""`python -m spacy elmo`: a module for each command."""
 
 import os
 import re
@@ -22,7 +22,6 @@ from .mix import mix_cli
 from .neighbors import neighbors_cli
 from .perplexity import perplexity_cli
 from .pretrain import pretrain_cli
-from .pretrain_cove import pretrain_cove_cli
 from .probe import probe_cli
 from .sample import sample_cli
 from .senses import senses_cli
@@ -33,7 +32,7 @@ _HOME = re.compile(r"(--[\w.-]+=)?(~(?:/.*)?)", re.DOTALL)
 
 
 class _Group(typer.core.TyperGroup):
-    """Commands whose words may begin with `~`, also in quotes and after `=`, as no shell has it."""
+    """Group of commands that expand `~` also in quotes and after `=`, where no shell does."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(map(_expanded, args)))
@@ -50,27 +49,20 @@ elmo_cli = typer.Typer(
     help="Pretrain, evaluate and inspect ELMo language models.",
     no_args_is_help=True,
 )
-elmo_cli.command("ask")(command(ask_cli))
-elmo_cli.command("convert")(command(convert_cli))
-elmo_cli.command("corpus")(command(corpus_cli))
-elmo_cli.command("download")(command(download_cli))
-elmo_cli.command("dump-token-embeddings")(command(dump_token_embeddings_cli))
-elmo_cli.command("embed")(command(embed_cli))
-elmo_cli.command("evaluate")(command(evaluate_cli))
-elmo_cli.command("info")(command(info_cli))
-elmo_cli.command("init-pretraining")(command(init_pretraining_cli))
-elmo_cli.command("init-config", hidden=True)(command(init_pretraining_cli))  # its earlier name
-elmo_cli.command("init-training")(command(init_training_cli))
-elmo_cli.command("mix")(command(mix_cli))
-elmo_cli.command("neighbors")(command(neighbors_cli))
-elmo_cli.command("perplexity")(command(perplexity_cli))
-elmo_cli.command(
-    "pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)(command(pretrain_cli))
-elmo_cli.command("pretrain-cove")(command(pretrain_cove_cli))
-elmo_cli.command("probe")(command(probe_cli))
-elmo_cli.command("sample")(command(sample_cli))
-elmo_cli.command("senses")(command(senses_cli))
-elmo_cli.command("substitutes")(command(substitutes_cli))
-elmo_cli.command("wsd")(command(wsd_cli))
+for function in (
+    *(ask_cli, convert_cli, corpus_cli, download_cli, dump_token_embeddings_cli, embed_cli),
+    *(evaluate_cli, info_cli, init_pretraining_cli, init_training_cli, mix_cli, neighbors_cli),
+    *(perplexity_cli, pretrain_cli, probe_cli, sample_cli, senses_cli, substitutes_cli, wsd_cli),
+):
+    # `pretrain` also takes the settings of its config as options.
+    takes_settings = function is pretrain_cli
+    elmo_cli.command(
+        function.__name__.removesuffix("_cli").replace("_", "-"),
+        context_settings={
+            "allow_extra_args": takes_settings,
+            "ignore_unknown_options": takes_settings,
+        },
+    )(command(function))
+# The earlier name of `init-pretraining`.
+elmo_cli.command("init-config", hidden=True)(command(init_pretraining_cli))
 app.add_typer(elmo_cli)

@@ -48,7 +48,7 @@ def convert_cli(
     """
     from ..weights.archives import read_object
     from ..weights.convert import convert
-    from .word_vectors import read_word_vectors
+    from .pipelines import read_word_vectors
 
     with full_disk(target, "run the same again"):
         bundle, lost = convert(

@@ -6,14 +6,13 @@ import typer
 
 from ..files.terminal import msg
 from .errors import CommandLineError, stopped
+from .options import FORMAT
 
 
 def corpus_cli(
     inputs: list[str] = typer.Argument(..., help="Text: files, folders or globs"),
     output: str = typer.Argument(..., help="Folder for the corpus"),
-    format: str = typer.Option(
-        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
-    ),
+    format: str = FORMAT,
     lang: Optional[str] = typer.Option(
         None, help="Language of spaCy's tokenizer; running text needs it"
     ),
@@ -33,7 +32,7 @@ def corpus_cli(
     max_sentence: int = typer.Option(10_000, help="Most tokens of a sentence"),
 ) -> None:
     """Prepare text of any size for `spacy elmo pretrain`: numbers instead of words,
-    read from disk while training. What was interrupted goes on when it is run again.
+    read from disk while training. If it is interrupted, run it again: it resumes.
 
     Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
     """
@@ -43,7 +42,7 @@ def corpus_cli(
 
     if is_url(output):
         raise CommandLineError(f"{output}: a corpus is written to a disk, and copied afterwards")
-    with stopped("Stopped; the same command goes on from here"):
+    with stopped("Stopped. To resume, run the same command again"):
         corpus = prepare(
             inputs,
             output,

@@ -6,13 +6,14 @@ import typer
 
 from ..files.terminal import msg
 from .errors import check_new
+from .options import FORCE
 
 
 def dump_token_embeddings_cli(
     model: str = typer.Argument(..., help="Weights: anything that `info` reads"),
     vocabulary: Path = typer.Argument(..., help="vocab.txt, a word a line"),
     output: Path = typer.Argument(..., help="HDF5 file to write"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    force: bool = FORCE,
 ) -> None:
     """Write the context-free vectors of a vocabulary, as bilm-tf's function of this name
     does: bilm-tf and the weights reader spacy-elmo.allennlp.v1 take them as `embeddings`.

@@ -7,12 +7,11 @@ import typer
 
 from ..files.terminal import msg
 from .errors import CommandLineError, stopped
+from .options import MODEL
 
 
 def embed_cli(
-    model: str = typer.Argument(
-        ..., help="Pipeline with an elmo pipe (folder or package), or weights (path or name)"
-    ),
+    model: str = MODEL,
     inputs: list[str] = typer.Argument(
         ...,
         metavar="INPUT...",

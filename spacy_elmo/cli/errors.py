@@ -1,10 +1,10 @@
-"""How the commands fail, all of them.
+"""Errors of all commands.
 
-Functions name a setting as in Python, in backticks: `lang`, `force=True`. A command shows the
-option in its place: --lang, --force.
+Functions name a setting in backticks, as in Python: `lang`, `force=True`. A command replaces it by
+its option: --lang, --force.
 
-Exit codes: 0, all went well; 1, the input is wrong; 2, the command line is wrong;
-3, a conversion would lose something; 4, a download failed; 130, stopped by Ctrl-C.
+Exit codes: 0 success; 1 the input is wrong; 2 the command line is wrong; 3 a conversion would lose
+something; 4 a download failed; 130 stopped by Ctrl-C.
 """
 
 import functools
@@ -27,7 +27,7 @@ from ..files.terminal import SafePrinter, echo, msg, printable
 
 
 class CommandLineError(ValueError):
-    """The command line is wrong."""
+    """Error of a wrong command line."""
 
     exit_code = 2
 
@@ -48,7 +48,7 @@ _options: ContextVar[dict[str, str]] = ContextVar("_options")  # of the command 
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option --verbose, without which its errors are a line.
+    """Add the option --verbose to a command. Without it, an error is one line.
 
     function (Callable): The command.
     RETURNS (Callable): The command with the option.
@@ -78,7 +78,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def no_traceback() -> Iterator[None]:
-    """Say what is wrong, and exit with the error's own status, or 1."""
+    """Print an error as one line, and exit with the error's own code, or 1."""
     try:
         with stopped("Stopped"):
             yield
@@ -100,9 +100,9 @@ def no_traceback() -> Iterator[None]:
 
 @contextmanager
 def stopped(message: str) -> Iterator[None]:
-    """Say on Ctrl-C how to go on, and exit with its status.
+    """Print a message on Ctrl-C, and exit with its code.
 
-    message (str): What is said.
+    message (str): The message, which says how to resume.
     """
     try:
         yield
@@ -112,12 +112,11 @@ def stopped(message: str) -> Iterator[None]:
 
 
 def check_new(*outputs: Optional[Path], force: bool) -> None:
-    """Check that no existing file is overwritten by mistake.
+    """Check that no existing file would be overwritten by mistake.
 
-    outputs (Optional[Path]): Files to write; None is none, "-" is printed. Devices and FIFOs are
-        written into.
+    outputs (Optional[Path]): Files to write. None, "-", devices and FIFOs are not checked.
     force (bool): Whether they may be replaced.
-    RAISES (ValueError): One is there.
+    RAISES (ValueError): One exists.
     """
     for output in outputs:
         if output is None or str(output) == "-" or not output.exists() or is_stream(output):
@@ -157,7 +156,7 @@ def _with_options(message: str) -> str:
 
 
 def _line(error: BaseException) -> str:
-    """What is wrong, without the system's number."""
+    """Return the message of an error, without the number of a system error."""
     if isinstance(error, PermissionError) and error.filename:
         return f"{error.filename}: no permission; give another place, or change its permissions"
     if isinstance(error, OSError) and error.filename and error.strerror:
@@ -167,7 +166,7 @@ def _line(error: BaseException) -> str:
 
 @contextmanager
 def _printable_logs() -> Iterator[None]:
-    """Make what spaCy's logger says safe for the terminal: it names components and files."""
+    """Make the messages of spaCy's logger, which name components and files, safe for terminals."""
 
     def change(record: logging.LogRecord) -> bool:
         record.msg, record.args = printable(record.getMessage()), ()
@@ -182,7 +181,7 @@ def _printable_logs() -> Iterator[None]:
 
 
 def _show(message: object, *_: Any, **__: Any) -> None:
-    """A warning as a line, beside the bars, and not where JSON may be asked for."""
+    """Print a warning as a line to stderr, without breaking progress bars."""
     from tqdm import tqdm
 
     tqdm.write(SafePrinter(no_print=True).warn(_with_options(str(message))), file=sys.stderr)

@@ -16,6 +16,7 @@ from ..files.docbin import BROKEN
 from ..files.errors import named_errors
 from ..files.terminal import msg
 from .errors import check_new
+from .options import FORCE, PIPELINE
 from .pipelines import load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
@@ -23,7 +24,7 @@ OF_TOKENS = "token_"
 
 
 def evaluate_cli(
-    pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
+    pipeline: str = PIPELINE,
     data: Path = typer.Argument(..., help="What its reader reads: .jsonl, .spacy", exists=True),
     reader: Optional[str] = typer.Option(
         None,
@@ -35,10 +36,10 @@ def evaluate_cli(
         None, "--code", "-c", help="Python file with functions that the pipeline needs"
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    force: bool = FORCE,
 ) -> None:
     """Score a pipeline on the files of its tasks: pairs, questions, roles and clusters, which
-    `spacy evaluate` does not read, or of which it does not show the scores.
+    `spacy evaluate` does not read, or whose scores it does not show.
 
     Example: python -m spacy elmo evaluate training/model-best test.jsonl
     """
@@ -46,7 +47,7 @@ def evaluate_cli(
     import_code(code)
     setup_gpu(gpu_id, silent=True)
     nlp = load_pipeline(pipeline)
-    scores = nlp.evaluate(read_examples(nlp, data, reader))
+    scores = nlp.evaluate(read_gold_examples(nlp, data, reader))
     rows = [(name, f"{100 * scores[name]:.2f}") for name in main_scores(nlp, scores)]
     if not rows:
         raise ValueError(f"{data} has no annotation that {', '.join(nlp.pipe_names)} could score")
@@ -56,8 +57,8 @@ def evaluate_cli(
 
 
 def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
-    """RETURNS (List[str]): The scores that have a weight in the pipeline's config; if none of
-    these is there, all that are numbers, but for those of the tokens."""
+    """Return the names of the scores to show: those with a weight in the pipeline's config; if
+    there are none, all numbers except token scores and speed."""
     numbers = [name for name, score in scores.items() if isinstance(score, float)]
     weights = nlp.config["training"]["score_weights"]
     weighted = [name for name, weight in weights.items() if weight is not None and name in numbers]
@@ -65,9 +66,9 @@ def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
     return weighted or others
 
 
-def read_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
-    """Read examples as the pipeline's own config says: with the reader of its dev data and its
-    settings. Of spaCy's reader `gold_preproc` alone counts, as in `spacy evaluate`.
+def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
+    """Read examples with the reader of the dev data and its settings, from the pipeline's config.
+    Of the settings of spaCy's reader only `gold_preproc` counts, as in `spacy evaluate`.
 
     nlp (Language): The pipeline.
     data (Path): The file.
@@ -97,7 +98,7 @@ def read_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> li
 
 
 def _block_of_dev(nlp: Language) -> dict[str, Any]:
-    """The reader of the dev data; spaCy's where all data have one reader, which is no file's."""
+    """Return the config block of the dev data's reader; spaCy's reader if there is no block."""
     config = nlp.config.interpolate()
     try:
         return dict(dot_to_object(config, config["training"]["dev_corpus"]))

@@ -8,9 +8,10 @@ import srsly
 import typer
 
 from ..files.terminal import echo, one_line
-from .tables import terminal_width
+from .options import AS_JSON, FORMAT, LANG
+from .output import terminal_width
 
-# First, and what in a config needs it.
+# These come first. The texts name the settings that need them.
 NEEDED = {
     "width": "a listener's `width`: 2 * projection_dim",
     "layers": "a mix's `n_layers`: the LSTM layers and the token layer",
@@ -27,13 +28,9 @@ def info_cli(
     audit: Optional[list[str]] = typer.Option(
         None, help="Text (file, folder or glob) to count the tokens of that are cut"
     ),
-    format: str = typer.Option(
-        "sentences", help="Of it: 'sentences' (one a line, tokens separated by spaces) or 'text'"
-    ),
-    lang: Optional[str] = typer.Option(
-        None, help="Language of spaCy's tokenizer for running text; default: the model's"
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
+    format: str = FORMAT,
+    lang: Optional[str] = LANG,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Describe a language model: format, sizes, parameters, languages, provenance and
     checksums. Of a pipeline, no other component is loaded; a published model is not
@@ -62,8 +59,8 @@ def info_cli(
 def _audit(
     description: dict[str, Any], inputs: list[str], format: str, lang: Optional[str]
 ) -> dict[str, Any]:
-    from ..analysis.audit import audit_tokens
     from ..frozen.config import BiLMConfig
+    from ..text.size import audit_tokens
 
     if "sizes" not in description:
         raise ValueError("the model is not here yet: python -m spacy elmo download NAME")
@@ -75,7 +72,7 @@ def _audit(
 def _rows(
     content: dict[str, Any], first: list[str], indent: int = 0
 ) -> Iterator[tuple[str, Optional[str]]]:
-    """A row an entry; those of inner objects below the name of theirs, which has no value."""
+    """Yield a row for each entry. Entries of inner objects follow the name of their object."""
     ordered = {name: content[name] for name in [*first, *content]}
     if "files" in ordered:
         ordered["files"] = {
@@ -90,7 +87,7 @@ def _rows(
 
 
 def _lines(key: str, value: str, column: int, width: int) -> list[str]:
-    """A row in so many columns; what is not to be broken, a checksum, below its name."""
+    """Wrap a row. A value with a word that does not fit, such as a checksum, goes below."""
     below = " " * (len(key) - len(key.lstrip()) + INDENT)
     first, others = key.ljust(column), " " * column
     if max(map(len, value.split()), default=0) > width - column:

@@ -12,6 +12,7 @@ from ..files.terminal import echo, msg
 from ..pretraining.budget import Choice, choose, parse_budget
 from ..pretraining.config import SECTIONS, CorpusSettings, check_config
 from .errors import check_new
+from .options import FORCE, FORMAT
 
 NOTES = (
     "Every setting is visible; docs/pretraining.md says more. Of max_epochs, max_steps,",
@@ -28,14 +29,12 @@ def init_pretraining_cli(
     budget: str = typer.Option(
         ..., help='What the run may cost: "2 cores, 60 minutes", "1 GPU, 1 day" or "the paper"'
     ),
-    format: str = typer.Option(
-        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
-    ),
+    format: str = FORMAT,
     lang: Optional[str] = typer.Option(
         None,
         help="Language of the text, such as en; running text needs it. Default: xx, any language",
     ),
-    force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
+    force: bool = FORCE,
 ) -> None:
     """Write a config for `spacy elmo pretrain` whose sizes fit a text and a budget,
     with every setting in it. If the budget is one of this machine, ten steps measure
@@ -44,12 +43,12 @@ def init_pretraining_cli(
     Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"
     """
-    from ..pretraining.speed import is_this_machine, measure_speed
-    from ..text.reading import check_format
+    from ..pretraining.run import is_this_machine, measure_speed
+    from ..text.reading import check_text_format
     from ..text.size import estimate_tokens
 
     check_new(output, force=force)
-    check_format(format, lang)
+    check_text_format(format, lang)
     parsed = parse_budget(budget)
     n_tokens = estimate_tokens(corpus, format=format)
     if not n_tokens or not estimate_tokens(dev, format=format):

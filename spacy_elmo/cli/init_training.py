@@ -10,6 +10,7 @@ from ..files import atomic_write, check_regular
 from ..files.terminal import echo, msg
 from ..tasks.readers import READERS
 from .errors import check_new
+from .options import FORCE
 
 # In spaCy, `lemmatizer` is the one of rules and tables.
 TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
@@ -38,7 +39,7 @@ def init_training_cli(
         None, exists=True, help="Training data: .spacy, or .jsonl of elmo_srl and so on"
     ),
     dev: Optional[Path] = typer.Option(None, exists=True, help="Development data, likewise"),
-    force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing file"),
+    force: bool = FORCE,
 ) -> None:
     """Write a config for `spacy train`: components with ELMo beside their own embeddings,
     each with a mix of its own, and every setting visible.
@@ -141,8 +142,8 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 
 
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
-    """Put a tok2vec in the place of a component's, if it has one. spaCy's quick text
-    classification has none, its default has."""
+    """Replace the tok2vec of a component, if it has one. spaCy's fast text classifier has none,
+    its default one has."""
     models = (component.get("model", {}), default.get("model", {}))
     model = next((model for model in models if "tok2vec" in model), None)
     if model is not None:
@@ -151,8 +152,8 @@ def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str
 
 
 def _elmo(weights: str) -> dict[str, Any]:
-    """The pipe, with the sizes of the weights. Nothing is downloaded for them: default sizes
-    give way to those of the weights in training."""
+    """Return the config of the pipe, with the sizes of the weights. Nothing is downloaded: if the
+    weights are not here, training replaces the default sizes."""
     from .. import pretrained
     from ..weights import find_named
 
@@ -163,7 +164,7 @@ def _elmo(weights: str) -> dict[str, Any]:
 
 
 def _beside_elmo(component: dict[str, Any]) -> dict[str, Any]:
-    """The model of spaCy's component `tok2vec`, which reads `[x ; ELMo]` in place of x."""
+    """Return the model of spaCy's component `tok2vec`, changed to read `[x ; ELMo]`, not x."""
     model = component["model"]
     width = model["encode"]["width"]
     mix = {"@architectures": "spacy-elmo.ScalarMix.v1", "layer_norm": True, "l2": 0.001}

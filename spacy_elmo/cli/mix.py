@@ -4,19 +4,19 @@ from pathlib import Path
 from typing import Optional
 
 import srsly
-import typer
 
 from ..files.terminal import msg
 from ..pipeline.mixes import learned_mixes
 from .errors import check_new
+from .options import AS_JSON, FORCE, HTML, PIPELINE
 from .pipelines import load_pipeline
 
 
 def mix_cli(
-    pipeline: str = typer.Argument(..., help="Folder or package name of a pipeline"),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
-    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    pipeline: str = PIPELINE,
+    as_json: bool = AS_JSON,
+    html: Optional[Path] = HTML,
+    force: bool = FORCE,
 ) -> None:
     """Print the layer weights and gamma that every component learned: at the input of its
     encoder, at the output, or where ELMo is all that it reads. Layer 0 is the tokens'.
@@ -26,8 +26,8 @@ def mix_cli(
     check_new(html, force=force)
     rows = learned_mixes(load_pipeline(pipeline))
     if html is not None:
-        from ..viewer.bars import mix_section
         from ..viewer.page import write_page
+        from ..viewer.sections import mix_section
 
         write_page(html, "Layer mixes", [mix_section(rows)], read=[pipeline])
     if as_json:

@@ -10,22 +10,19 @@ import typer
 
 from ..files.terminal import msg, one_line
 from .errors import check_new
-from .tables import Fit, print_table, shortened
+from .options import AS_JSON, FORCE, FORMAT, HTML, LANG, MODEL, SENTENCE, TOKEN
+from .output import Fit, cut_text, print_table
 
 MAX_WORD = 20  # characters of a token
 
 
 def neighbors_cli(
-    model: str = typer.Argument(
-        ..., help="Pipeline with an elmo pipe (folder or package), or weights"
-    ),
+    model: str = MODEL,
     corpus: list[str] = typer.Argument(
         ..., help="Where to look: files, folders or globs of text, or .spacy files"
     ),
-    sentence: str = typer.Option(..., help="A sentence, its tokens separated by spaces"),
-    token: str = typer.Option(
-        ..., help="The token of it: its position, counted from 0, or a word that stands there once"
-    ),
+    sentence: str = SENTENCE,
+    token: str = TOKEN,
     layer: str = typer.Option("top", help="Number of a layer, 'top', or 'average' of all"),
     n: int = typer.Option(10, "--n", "-n", min=1, help="Neighbors to show"),
     same_word: Optional[bool] = typer.Option(
@@ -34,15 +31,11 @@ def neighbors_cli(
         help="Only occurrences of the same word (in lower case), or only other words; "
         "default: both",
     ),
-    format: str = typer.Option(
-        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
-    ),
-    lang: Optional[str] = typer.Option(
-        None, help="Language of spaCy's tokenizer for running text; default: the model's"
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
-    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    format: str = FORMAT,
+    lang: Optional[str] = LANG,
+    as_json: bool = AS_JSON,
+    html: Optional[Path] = HTML,
+    force: bool = FORCE,
 ) -> None:
     """Show the tokens of a corpus whose contextual vectors are nearest to that of a
     token in a sentence, by their cosine (table 4 of the paper). The corpus is read
@@ -52,8 +45,7 @@ def neighbors_cli(
     --sentence "He made a great play ." --token play
     """
     from ..analysis.corpora import read_corpus_docs
-    from ..analysis.neighbors import find_neighbors
-    from ..analysis.query import find_token
+    from ..analysis.neighbors import find_neighbors, find_token
     from ..pipeline.load import language_of, read_pipeline
 
     check_new(html, force=force)
@@ -86,12 +78,12 @@ def neighbors_cli(
     rows: list[tuple[str, str, Fit]] = [("", "", partial(marked, tokens, position))]
     for one in found:
         fit = partial(marked, one.sentence, one.position)
-        rows.append((f"{one.similarity:.3f}", shortened(one_line(one.word), MAX_WORD), fit))
+        rows.append((f"{one.similarity:.3f}", cut_text(one_line(one.word), MAX_WORD), fit))
     print_table(rows, ("cosine", "token", "sentence"), ("r", "l", "l"))
 
 
 def marked(tokens: Sequence[str], position: int, width: int) -> str:
-    """RETURNS (str): The token in brackets, in as much of what stands around it as fits."""
+    """Return the token in brackets, with as much context as fits."""
     tokens, shown = [one_line(token) for token in tokens], ""
     for context in range(len(tokens) + 1):
         start, end = max(0, position - context), position + context + 1
@@ -106,4 +98,4 @@ def marked(tokens: Sequence[str], position: int, width: int) -> str:
         if len(wider) > width or wider == shown:
             break
         shown = wider
-    return shown or shortened(f"[{tokens[position]}]", width)
+    return shown or cut_text(f"[{tokens[position]}]", width)

@@ -11,31 +11,27 @@ import typer
 from ..files import atomic_write, progress_bar
 from ..files.terminal import msg
 from .errors import check_new
+from .options import AS_JSON, FORCE, FORMAT, LANG, LANGUAGE_MODEL
 
 if TYPE_CHECKING:
     from ..language_model.model import LanguageModel
     from ..language_model.perplexity import Perplexity
 
-Evaluations = dict[str, tuple["Perplexity", int]]  # by file: the figures, the number of words
+# The figures and the number of words of each file.
+Evaluations = dict[str, tuple["Perplexity", int]]
 
 
 def perplexity_cli(
-    model: str = typer.Argument(
-        ..., help="What `spacy elmo pretrain` wrote, or HDF5 with softmax and vocabulary"
-    ),
+    model: str = LANGUAGE_MODEL,
     inputs: list[str] = typer.Argument(..., help="Held-out text: files, folders or globs"),
-    format: str = typer.Option(
-        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
-    ),
-    lang: Optional[str] = typer.Option(
-        None, help="Language of spaCy's tokenizer for running text; default: the model's"
-    ),
+    format: str = FORMAT,
+    lang: Optional[str] = LANG,
     max_tokens: int = typer.Option(
         0, min=0, help="Tokens to read of a file, evenly spread over it; 0 for all"
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
+    as_json: bool = AS_JSON,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file to write"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    force: bool = FORCE,
 ) -> None:
     """Evaluate a language model on held-out text, by the full softmax: of every word
     and one mark a sentence, `</S>` forwards and `<S>` backwards. A file is read in at
@@ -101,7 +97,7 @@ def _evaluate(
 
 
 def _total(evaluations: Evaluations) -> "Perplexity":
-    """The figures over all predictions of all files."""
+    """Combine the figures of all files."""
     from ..language_model.perplexity import Perplexity
 
     n_tokens = sum(one.n_tokens for one, _ in evaluations.values())

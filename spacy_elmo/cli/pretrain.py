@@ -17,8 +17,10 @@ def pretrain_cli(
     ctx: typer.Context,
     config_path: Path = typer.Argument(..., help="Config file", exists=True, dir_okay=False),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for the models"),
-    resume: bool = typer.Option(False, "--resume", help="Go on from the last checkpoint, if any"),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Start anew, whatever is there"),
+    resume: bool = typer.Option(False, "--resume", help="Resume from the last checkpoint, if any"),
+    overwrite: bool = typer.Option(
+        False, "--overwrite", help="Delete an earlier run, and start again"
+    ),
     gpus: Optional[str] = typer.Option(
         None,
         help="Numbers of GPUs, such as 0,1,2,3: each a process; all train one model. -1: none",
@@ -28,7 +30,7 @@ def pretrain_cli(
     overridden: --training.max_minutes 30
 
     Writes model-best and model-last, spaCy pipelines with the pipe `elmo`, and
-    metrics.jsonl. Ctrl-C writes a checkpoint first; --resume goes on from it.
+    metrics.jsonl. Ctrl-C writes a checkpoint first; --resume resumes from it.
 
     Example: python -m spacy elmo pretrain pretrain.cfg --output models --paths.train corpus/
     --paths.dev dev.txt
@@ -49,16 +51,16 @@ def pretrain_cli(
         flags = [*["--resume"] * resume, *["--overwrite"] * overwrite]
         arguments = [str(config_path), "--output", str(output), *flags, *ctx.args]
         raise typer.Exit(launch(arguments, len(chosen)))
-    with stopped("Stopped: the same command, with --resume, goes on"):
+    with stopped("Stopped. To resume, run the same command with --resume"):
         finished = pretrain(config, output, resume=resume, overwrite=overwrite)
     if not finished:
-        if os.environ.get("RANK", "0") == "0":  # of several processes the first one speaks
-            msg.info(f"--resume goes on from {output / 'checkpoints'}")
+        if os.environ.get("RANK", "0") == "0":  # Only the first process prints.
+            msg.info(f"--resume resumes from {output / 'checkpoints'}")
         raise typer.Exit(130)
 
 
 def _overrides(ctx: typer.Context) -> dict[str, Any]:
-    """The settings among the options: those with a dot in their name."""
+    """Return the options that are settings: those with a dot in their names."""
     for argument in ctx.args:
         name = argument.partition("=")[0]
         if name.startswith("--") and "." not in name:
@@ -70,6 +72,6 @@ def _overrides(ctx: typer.Context) -> dict[str, Any]:
             raise CommandLineError(f"pretrain has no option {name}{meant}")
     try:
         overrides: dict[str, Any] = parse_config_overrides(list(ctx.args))
-    except SystemExit:  # spaCy has said why
+    except SystemExit:  # spaCy has printed the reason.
         raise typer.Exit(CommandLineError.exit_code) from None
     return overrides

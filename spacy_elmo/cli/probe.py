@@ -1,23 +1,23 @@
 """`python -m spacy elmo probe`"""
 
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
-from ..analysis.report import Report
 from ..files.terminal import msg
 from .errors import check_new
-from .reports import put_report
-from .tables import print_table
+from .options import FORCE, HTML, JSON_FILE, LAYERS, MODEL
+from .output import print_table, put_report
+
+if TYPE_CHECKING:
+    from ..analysis.probes import ProbeReport
 
 COLUMNS = {"accuracy": "accuracy", "macro_f": "macro F1", "word_accuracy": "mean of words"}
 
 
 def probe_cli(
-    model: str = typer.Argument(
-        ..., help="Pipeline with an elmo pipe (folder or package), or weights"
-    ),
+    model: str = MODEL,
     train: Path = typer.Argument(..., help="Labelled Docs to train on: .spacy file or folder"),
     test: Path = typer.Argument(..., help="Labelled Docs to predict: .spacy file or folder"),
     task: str = typer.Option(
@@ -25,9 +25,7 @@ def probe_cli(
         help="Labels: 'tag', 'pos', 'dep', 'ent' (IOB), 'cats', 'spans:NAME' or 'senses:NAME' "
         "(NAME is a span group; a sense is a label of the span's own word)",
     ),
-    layers: Optional[str] = typer.Option(
-        None, help="What to read, as '0,2,average,concat'; default: each layer and their average"
-    ),
+    layers: Optional[str] = LAYERS,
     limit: int = typer.Option(
         50_000, help="Most tokens, spans or Docs of each corpus, drawn Doc by Doc; 0 for all"
     ),
@@ -35,9 +33,9 @@ def probe_cli(
     neighbors: int = typer.Option(
         1, "--neighbors", "--neighbours", help="Neighbors that vote for a sense"
     ),
-    json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
-    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    json: Optional[Path] = JSON_FILE,
+    html: Optional[Path] = HTML,
+    force: bool = FORCE,
 ) -> None:
     """Show what each layer of a language model knows: train a logistic regression on
     its vectors, and evaluate it. For senses also the nearest neighbor among the
@@ -70,7 +68,7 @@ def probe_cli(
     )
 
 
-def _print(report: Report) -> None:
+def _print(report: "ProbeReport") -> None:
     scores = list(report.rows[0].scores)
     table = [
         (

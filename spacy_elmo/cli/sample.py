@@ -5,12 +5,11 @@ from itertools import islice
 import typer
 
 from ..files.terminal import echo
+from .options import LANGUAGE_MODEL
 
 
 def sample_cli(
-    model: str = typer.Argument(
-        ..., help="Model with softmax and vocabulary: what `spacy elmo pretrain` wrote, or HDF5"
-    ),
+    model: str = LANGUAGE_MODEL,
     n: int = typer.Option(5, "--n", "-n", min=1, help="Sentences"),
     start: str = typer.Option("", help="What each starts with, its tokens separated by spaces"),
     temperature: float = typer.Option(1.0, help="Below 1 for likelier words, above 1 for others"),

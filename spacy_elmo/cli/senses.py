@@ -8,12 +8,11 @@ import typer
 from ..files import is_stream
 from ..files.terminal import msg
 from .errors import check_new
+from .options import FORCE, FORMAT, LANG, MODEL
 
 
 def senses_cli(
-    model: str = typer.Argument(
-        ..., help="Pipeline with an elmo pipe (folder or package), or weights"
-    ),
+    model: str = MODEL,
     corpus: Optional[list[str]] = typer.Argument(
         None, help="Where to look: files, folders or globs of text, or .spacy files"
     ),
@@ -36,28 +35,23 @@ def senses_cli(
     pipeline: Optional[str] = typer.Option(
         None, help="Pipeline whose layer mixes are shown (folder or package)"
     ),
-    format: str = typer.Option(
-        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
-    ),
-    lang: Optional[str] = typer.Option(
-        None, help="Language of spaCy's tokenizer for running text; default: the model's"
-    ),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    format: str = FORMAT,
+    lang: Optional[str] = LANG,
+    force: bool = FORCE,
 ) -> None:
     """Write a page that shows the occurrences of words by their vectors, layer by
     layer, and the groups that they make: one HTML file, which needs no network.
 
     Example: python -m spacy elmo senses en_small text.txt --word bank --word play
     """
-    from ..analysis.classifier import require_sklearn
     from ..analysis.corpora import read_corpus_docs
     from ..analysis.occurrences import draw_occurrences
+    from ..analysis.probes import require_sklearn
     from ..pipeline.load import language_of, read_pipeline
     from ..pipeline.mixes import learned_mixes
-    from ..viewer.bars import mix_section
     from ..viewer.page import write_page
     from ..viewer.projection import check_projection
-    from ..viewer.sections import make_heat, make_senses
+    from ..viewer.sections import make_heat, make_senses, mix_section
 
     check_new(output, force=force)
     texts = corpus or []

@@ -7,31 +7,28 @@ import typer
 
 from ..files.terminal import echo, msg
 from .neighbors import marked
-from .tables import terminal_width
+from .options import AS_JSON, LANGUAGE_MODEL, SENTENCE, TOKEN
+from .output import terminal_width
 
 if TYPE_CHECKING:
     from ..analysis.substitutes import Substitute
 
 
 def substitutes_cli(
-    model: str = typer.Argument(
-        ..., help="Model with softmax and vocabulary: what `spacy elmo pretrain` wrote, or HDF5"
-    ),
-    sentence: str = typer.Option(..., help="A sentence, its tokens separated by spaces"),
-    token: str = typer.Option(
-        ..., help="The token of it: its position, counted from 0, or a word that stands there once"
-    ),
+    model: str = LANGUAGE_MODEL,
+    sentence: str = SENTENCE,
+    token: str = TOKEN,
     n: int = typer.Option(10, "--n", "-n", min=1, help="Words to show"),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON in place of a table"),
+    as_json: bool = AS_JSON,
 ) -> None:
-    """Show what the language model would put in a token's place: by what stands to the
-    left (forward), by what stands to the right (backward), and by both, whose
-    log-probabilities are added and normalised again.
+    """Show the words that the language model expects in place of a token: by the words to the left
+    (forward), by the words to the right (backward), and by both, whose log-probabilities are added
+    and normalized again.
 
     Example: python -m spacy elmo substitutes pretraining/model-best
     --sentence "She sat on the bank of the river ." --token bank
     """
-    from ..analysis.query import find_token
+    from ..analysis.neighbors import find_token
     from ..analysis.substitutes import find_substitutes
     from ..language_model.model import read_language_model
 

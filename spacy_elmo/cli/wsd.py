@@ -1,20 +1,21 @@
 """`python -m spacy elmo wsd`"""
 
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
-from ..analysis.report import Report
 from ..files.terminal import msg
 from .errors import check_new
-from .reports import put_report
+from .options import FORCE, HTML, JSON_FILE, LAYERS, MODEL
+from .output import put_report
+
+if TYPE_CHECKING:
+    from ..analysis.probes import ProbeReport
 
 
 def wsd_cli(
-    model: str = typer.Argument(
-        ..., help="Pipeline with an elmo pipe (folder or package), or weights"
-    ),
+    model: str = MODEL,
     train: Path = typer.Argument(
         ...,
         help="Text with senses to learn from: NAME.data.xml with NAME.gold.key.txt beside it, or "
@@ -27,12 +28,10 @@ def wsd_cli(
         "WordNet's database, as /usr/share/wordnet: words that TRAIN does not have get its first "
         "sense, too",
     ),
-    layers: Optional[str] = typer.Option(
-        None, help="What to read, as '0,2,average,concat'; default: each layer and their average"
-    ),
-    json: Optional[Path] = typer.Option(None, help="JSON file to write; '-' prints it"),
-    html: Optional[Path] = typer.Option(None, help="Page to write, besides"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing file"),
+    layers: Optional[str] = LAYERS,
+    json: Optional[Path] = JSON_FILE,
+    html: Optional[Path] = HTML,
+    force: bool = FORCE,
 ) -> None:
     """Show which sense of each word the layers of a language model know: that whose mean
     vector in TRAIN is nearest by cosine (table 5 of the paper).
@@ -61,7 +60,7 @@ def wsd_cli(
     )
 
 
-def _print(report: Report) -> None:
+def _print(report: "ProbeReport") -> None:
     """A row a test set: of these there are more than fit side by side."""
     header = ("F1", *(row.input or row.method.removesuffix(" sense") for row in report.rows))
     names = report.rows[0].scores

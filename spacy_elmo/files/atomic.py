@@ -1,23 +1,25 @@
-"""Files and folders that are whole, or as they were."""
+"""Files and folders that are complete or as they were, and a lock for their writers."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Union
 
-from .streams import followed, is_stream, open_stream
+from .paths import followed, is_stream, open_stream
 from .unfinished import PREVIOUS, delete, put_back, temporary_folder
 
 WHOLE = "whole"
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def atomic_write(path: Path, content: Union[str, bytes]) -> None:
-    """Write a file so that it is whole, or as it was.
+    """Write a file. If that fails, the file is as it was.
 
-    path (Path): The file; its folder is made if need be.
-    content (Union[str, bytes]): What it is to hold; text as UTF-8.
+    path (Path): The file; its folder is made if necessary.
+    content (Union[str, bytes]): The content; text is encoded as UTF-8.
     """
     with atomic_stream(path) as file:
         file.write(content.encode("utf8") if isinstance(content, str) else content)
@@ -25,12 +27,12 @@ def atomic_write(path: Path, content: Union[str, bytes]) -> None:
 
 @contextmanager
 def atomic_stream(path: Path) -> Iterator[BinaryIO]:
-    """Write a file piece by piece so that it is whole, or as it was. It takes its name
-    when it is on the disk. Several processes may write the same file.
+    """Write a file piece by piece. It gets its name when all of it is on the disk; if that fails,
+    the file is as it was. Several processes may write the same file.
 
-    path (Path): The file; its folder is made if need be. Of a symbolic link, what it leads to.
-        A device or FIFO is written into.
-    YIELDS (BinaryIO): Where to write it.
+    path (Path): The file; its folder is made if necessary. A symbolic link is followed. A device or
+        FIFO is written into.
+    YIELDS (BinaryIO): A temporary file.
     """
     path = followed(path)
     if is_stream(path):
@@ -48,11 +50,11 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Write a folder so that it is whole, or as it was: what stood there before is
-    there until the new one is whole, and is deleted then.
+    """Write a folder. An earlier one is deleted when the new one is complete; if that fails, it
+    stays.
 
-    folder (Path): Where it is to stand. Of a symbolic link, what it leads to.
-    YIELDS (Path): Where to write it.
+    folder (Path): The folder. A symbolic link is followed.
+    YIELDS (Path): The path of a temporary folder, which is not made yet.
     """
     folder = followed(folder)
     with temporary_folder(folder) as place:
@@ -61,12 +63,12 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
 
 def replace_folder(whole: Path, folder: Path, place: Path) -> None:
-    """Give a whole folder its name. If that fails, the folder that had the name before has it
-    again; after a kill, once `place` is deleted.
+    """Give a complete folder its name. If that fails, the earlier folder gets the name back. After
+    a kill, it gets the name back when `place` is deleted.
 
-    whole (Path): The folder.
-    folder (Path): What it is to be called.
-    place (Path): A folder of ours; what had the name before is deleted with it.
+    whole (Path): The complete folder.
+    folder (Path): Its new name.
+    place (Path): A folder of ours; the earlier folder is moved there, and deleted with it.
     """
     try:
         if folder.exists():
@@ -80,11 +82,10 @@ def replace_folder(whole: Path, folder: Path, place: Path) -> None:
 
 
 def publish(whole: Path, path: Path) -> None:
-    """Give a whole file its name.
+    """Give a complete file its name.
 
-    whole (Path): The file.
-    path (Path): What it is to be called; a file of this name is replaced, a device or FIFO
-        is written into.
+    whole (Path): The complete file.
+    path (Path): Its new name; a file of this name is replaced, a device or FIFO is written into.
     """
     path = followed(path)
     if is_stream(path) or whole.stat().st_dev != path.parent.stat().st_dev:
@@ -93,7 +94,7 @@ def publish(whole: Path, path: Path) -> None:
         return
     try:
         os.replace(whole, path)
-    except OSError as error:  # The temporary name would tell the user nothing.
+    except OSError as error:  # Users do not know the temporary name.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
@@ -105,3 +106,31 @@ def put_on_disk(path: Path) -> None:
     for file in path.iterdir() if path.is_dir() else [path]:
         with file.open("rb+") as opened:
             os.fsync(opened.fileno())
+
+
+@contextmanager
+def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a lock. The system releases it when the process ends, however it ends.
+
+    path (Path): The lock file.
+    wait (bool): Whether to wait for another process that holds the lock.
+    RAISES (BlockingIOError): Another process holds it.
+    RAISES (OSError): The file system has no locks.
+    """
+    from filelock import FileLock, Timeout
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(FileLock(path, timeout=-1 if wait else 0))
+        except Timeout as error:
+            raise BlockingIOError(
+                f"another process is writing to {path.parent.parent}: wait for it, or give "
+                f"another folder"
+            ) from error
+        except (OSError, NotImplementedError) as error:
+            if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+                raise
+            raise OSError(
+                f"{path}: this file system has no locks. Write to another disk, and copy the result"
+            ) from error
+        yield

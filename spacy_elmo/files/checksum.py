@@ -1,4 +1,4 @@
-"""One digest of a file."""
+"""Checksum of a file."""
 
 import hashlib
 from pathlib import Path
@@ -10,8 +10,7 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
     """Compute the digest of a file.
 
     path (Path): The file.
-    algorithm (str): As `hashlib` names it; those that are not secure are for comparing
-        with what others publish.
+    algorithm (str): A name of `hashlib`. Insecure ones are for published checksums.
     RETURNS (str): The digest, in hexadecimal.
     """
     digest = hashlib.new(algorithm, usedforsecurity=False)

@@ -1,5 +1,7 @@
-"""Errors that say what they are about."""
+"""Errors that name the file, and what to do."""
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,19 +9,20 @@ from typing import Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
 LONGEST = 1000  # characters of a message; a name in a file may have a million
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
 def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
-    """Put a file before the message of what is wrong with it.
+    """Turn errors into a ValueError that names a file.
 
-    source (object): The file, and what is said of it in any case.
+    source (object): The file, or the beginning of the message.
     kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): The errors.
-    RAISES (ValueError): In their place.
+    RAISES (ValueError): One of them was raised.
     """
     try:
         yield
-    except MemoryError:  # says nothing of the file
+    except MemoryError:  # It says nothing about the file.
         raise
     except kinds as error:
         raise ValueError(f"{source}: {bounded(error)}") from error
@@ -27,10 +30,10 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
 
 @contextmanager
 def by_its_name(path: Path) -> Iterator[None]:
-    """Name what was to be written, where a temporary name beside it may not be.
+    """Name the output in errors about a temporary file beside it.
 
-    path (Path): What is written.
-    RAISES (OSError): Its folder may not be written to, is missing, or the disk is full.
+    path (Path): The output.
+    RAISES (OSError): Its folder is missing or read-only, or the disk is full.
     """
     try:
         yield
@@ -43,10 +46,38 @@ def by_its_name(path: Path) -> Iterator[None]:
 
 
 def bounded(error: object) -> str:
-    """Cut the message of an error where it is too long.
+    """Cut the message of an error if it is too long.
 
     error (object): The error.
     RETURNS (str): Its message, of at most about 1,000 characters.
     """
     message = str(error)
     return message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
+
+
+@contextmanager
+def full_disk(
+    output: Union[str, Path], advice: str = "run the same again: it resumes"
+) -> Iterator[None]:
+    """Say what to do when the disk is full. PyTorch hides the system's error behind one of its own.
+    The system's error is found only if PyTorch writes to an open file.
+
+    output (Union[str, Path]): The output.
+    advice (str): What to do once there is room.
+    RAISES (OSError): The disk is full.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as raised:
+        error = raised.__context__ if isinstance(raised, RuntimeError) else raised
+        if not isinstance(error, OSError):
+            raise
+        # Some libraries put the error only into their message.
+        reasons = [n for n in FULL if n == error.errno or os.strerror(n) in str(error)]
+        if not reasons and error is raised:
+            raise
+        if not reasons:
+            raise error from None
+        raise OSError(
+            f"{output} cannot be written: {os.strerror(reasons[0])}. Make room and {advice}."
+        ) from error

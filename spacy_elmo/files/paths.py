@@ -1,14 +1,102 @@
-"""Paths that users give."""
+"""Paths from users: `~`, the cache folder, symbolic links, devices, FIFOs and open files."""
 
+import errno
 import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Union
+from typing import BinaryIO, Union
+
+CACHE_VARIABLE = "SPACY_ELMO_CACHE"
+_MAX_LINKS = 40  # the limit of Linux
 
 
 def user_path(path: Union[str, Path]) -> Path:
-    """Expand `~`. A shell does that for a word of its own, but not in quotes, configs and Python.
+    """Expand `~`. A shell does that at the start of a word, but not in quotes, configs and Python.
 
     path (Union[str, Path]): The path, as a user gave it.
     RETURNS (Path): The path.
     """
     return Path(os.path.expanduser(path))
+
+
+def cache_folder() -> Path:
+    """Return the folder for downloaded models and copies of corpora.
+
+    RETURNS (Path): SPACY_ELMO_CACHE, or `spacy-elmo` in the user's cache folder.
+    """
+    own = os.environ.get(CACHE_VARIABLE)
+    if own:
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "spacy-elmo"
+
+
+def followed(path: Path) -> Path:
+    """Follow symbolic links, so that an output replaces the target and not the link.
+
+    path (Path): A path, which need not exist.
+    RETURNS (Path): The target. A name of an open file, such as `/dev/stdout`, is not followed to
+        that file.
+    RAISES (OSError): The links form a circle.
+    """
+    given = path
+    for _ in range(_MAX_LINKS):
+        if _is_opened(path) or not path.is_symlink():
+            return path
+        path = path.parent / os.readlink(path)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(given))
+
+
+def is_stream(path: Path) -> bool:
+    """Return whether an output is written into and not replaced: a device, a FIFO, or a file that
+    this process has open."""
+    path = followed(path)
+    if _is_opened(path):
+        return True
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def open_stream(path: Path) -> Iterator[BinaryIO]:
+    """Open a device, a FIFO or an open file for writing. It is not truncated.
+
+    path (Path): A path for which `is_stream` is true.
+    YIELDS (BinaryIO): The file, which may be unable to seek.
+    """
+    path = followed(path)
+    if _is_opened(path):
+        # If it were opened again, a file of the shell would be overwritten from its beginning.
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        descriptor = os.dup(int(path.name))
+    else:
+        descriptor = os.open(path, os.O_WRONLY)
+    with open(descriptor, "wb") as file:
+        yield file
+
+
+def check_regular(path: Path) -> None:
+    """Check that an input ends. A device may have no end, and a FIFO may have no writer.
+
+    path (Path): A path, which need not exist. Files that this process has open, such as
+        `/dev/stdin` or `<(command)` of a shell, are allowed.
+    RAISES (ValueError): It is a device or FIFO.
+    """
+    if is_stream(path) and not _is_opened(followed(path)):
+        raise ValueError(f"{path}: cannot be read: not a regular file")
+
+
+def place_for_streams() -> Path:
+    """Return the folder for temporary files of an output that is a stream."""
+    return Path(tempfile.gettempdir())
+
+
+def _is_opened(path: Path) -> bool:
+    return path.name.isdecimal() and path.parent.resolve() == Path("/dev/fd").resolve()

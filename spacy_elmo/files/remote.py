@@ -1,18 +1,18 @@
-"""Files that are elsewhere, as `fsspec` reads them."""
+"""Files at URLs, by `fsspec`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Optional, cast
+from typing import BinaryIO, cast
 
 
 def is_url(given: object) -> bool:
-    """RETURNS (bool): Whether this is a URL that `fsspec` opens, not a path."""
+    """Return whether this is a URL and not a path."""
     return "://" in str(given)
 
 
 @contextmanager
 def reading(source: str) -> Iterator[None]:
-    """Name what cannot be read.
+    """Turn any error of reading into one that names the source.
 
     source (str): Path or URL.
     RAISES (ValueError): It cannot be read.
@@ -21,7 +21,7 @@ def reading(source: str) -> Iterator[None]:
         yield
     except (MemoryError, ImportError):
         raise
-    except Exception as error:  # what is elsewhere fails in each library's own way
+    except Exception as error:  # Each file system has its own kinds of errors.
         raise ValueError(
             f"{source} cannot be read: {str(error) or type(error).__name__}"
         ) from error
@@ -31,9 +31,9 @@ LARGEST_WHOLE = 1 << 28  # bytes of a file that is read into memory at once, suc
 
 
 class RemoteFile:
-    """A file that is elsewhere. Each call reads it anew; what it raises names the URL.
+    """File at a URL. Each call reads it again. Errors name the URL.
 
-    url (str): Where.
+    url (str): The URL.
     """
 
     def __init__(self, url: str):
@@ -45,22 +45,26 @@ class RemoteFile:
 
     @classmethod
     def join(cls, folder: object, name: str) -> "RemoteFile":
-        """RETURNS (RemoteFile): A file of a folder that is given as a URL."""
+        """Return a file in a folder at a URL."""
         return cls(f"{str(folder).rstrip('/')}/{name}")
 
     def __str__(self) -> str:
         return self.url
 
     def exists(self) -> bool:
-        """RETURNS (bool): Whether it is there.
-        RAISES (ValueError): Nobody knows."""
+        """Return whether the file exists.
+
+        RAISES (ValueError): The server cannot be asked.
+        """
         with reading(self.url):
             return bool(self._file_system.exists(self._path))
 
     def size(self) -> int:
-        """RETURNS (int): Its bytes.
-        RAISES (ValueError): It cannot be read, or its server does not say its size: it may have
-            no end."""
+        """Return the size in bytes.
+
+        RAISES (ValueError): The file cannot be read, or its server does not tell the size: it may
+            have no end.
+        """
         with reading(self.url):
             size = self._file_system.size(self._path)
             if size is None:
@@ -68,20 +72,20 @@ class RemoteFile:
             return int(size)
 
     def open(self) -> BinaryIO:
-        """RETURNS (BinaryIO): The file.
-        RAISES (ValueError): It cannot be read."""
+        """Open the file for reading.
+
+        RAISES (ValueError): It cannot be read.
+        """
         with reading(self.url):
             return cast(BinaryIO, self._file_system.open(self._path, "rb"))
 
-    def read(self, start: int = 0, stop: Optional[int] = None) -> bytes:
-        """Read a stretch of it, in one request; where it has no end, its size is asked for before.
+    def read(self) -> bytes:
+        """Read the whole file, after a request for its size.
 
-        start (int): Where it begins, in bytes.
-        stop (Optional[int]): Where it ends; by default with the file.
-        RETURNS (bytes): The stretch.
+        RETURNS (bytes): The content.
         RAISES (ValueError): It cannot be read, or is too large.
         """
-        if stop is None and (size := self.size()) > LARGEST_WHOLE:
+        if (size := self.size()) > LARGEST_WHOLE:
             raise ValueError(f"{self.url} has {size:,} bytes, it may have {LARGEST_WHOLE:,}")
         with reading(self.url):
-            return bytes(self._file_system.cat_file(self._path, start=start, end=stop))
+            return bytes(self._file_system.cat_file(self._path))

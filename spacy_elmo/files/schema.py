@@ -19,7 +19,7 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 
 
 class Schema:
-    """The keys and types of a JSON object. Other keys are ignored.
+    """Keys and types of a JSON object. Other keys are ignored.
 
     fields (Mapping[str, Any]): The type of each key, which may be `NotRequired`.
     example (str): An object of this kind, for errors; "" shows none.
@@ -74,12 +74,12 @@ class Schema:
 
 
 def record(fields: Mapping[str, Any]) -> Any:
-    """RETURNS (type): A dict with these keys."""
+    """Return the type of a dict with these keys."""
     return TypedDict("Object", dict(fields))  # type: ignore[operator]
 
 
 def records(fields: Mapping[str, Any]) -> Any:
-    """RETURNS (type): A list of dicts with these keys."""
+    """Return the type of a list of dicts with these keys."""
     return list[record(fields)]  # type: ignore[misc]
 
 
@@ -115,6 +115,6 @@ def _describe(wrong: Mapping[str, Any]) -> str:
 def _place(loc: tuple[Union[str, int], ...]) -> str:
     """Name the place of a value: `"answers"[0]["text"]`."""
     if not loc:
-        return "what stands here"
+        return "the value"
     first, *rest = (json.dumps(key, ensure_ascii=False) for key in loc)
     return first + "".join(f"[{key}]" for key in rest)

@@ -1,14 +1,19 @@
-"""Text for the terminal, on which nothing that comes from a file can act.
+"""Text and progress bars for the terminal, without control characters from files.
 
-A word, the name of a tensor or file, an entry of a model's provenance may hold escape sequences,
-which clear the screen, change its title or hide what a command says. So commands print through
-this module alone: control characters are shown as Python writes them, `\\x1b`."""
+A word, the name of a tensor or file, or an entry of a model's provenance may contain escape
+sequences, which clear the screen or hide the output of a command. So all commands print through
+this module: it shows control characters as Python writes them, `\\x1b`.
+"""
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional, TextIO
+from typing import TYPE_CHECKING, Any, Optional, TextIO
 
 from wasabi import Printer
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 # Control characters but tab and line feed, changes of direction, and halves of surrogate pairs,
 # which UTF-8 cannot hold.
@@ -67,3 +72,29 @@ def _cells(row: Sequence[Any]) -> list[str]:
 
 
 msg = SafePrinter()
+
+
+def progress_bar(
+    total: Optional[float],
+    name: Optional[str] = None,
+    unit: str = "it",
+    *,
+    in_logs: bool = True,
+    **options: Any,
+) -> "tqdm":
+    """Make a progress bar.
+
+    total (Optional[float]): The amount of work, if it is known.
+    name (Optional[str]): Text before the bar.
+    unit (str): Unit of the total.
+    in_logs (bool): Whether the bar stays at its end, and is written to a log once a minute. If
+        not, it is shown on terminals only, and disappears.
+    options: More options of tqdm.
+    RETURNS (tqdm): The bar.
+    """
+    from tqdm import tqdm
+
+    seldom = {"mininterval": 0.5 if sys.stderr.isatty() else 60.0}
+    kind = seldom if in_logs else {"leave": False, "disable": None}
+    desc = None if name is None else one_line(name)
+    return tqdm(total=total, desc=desc, unit=unit, **{"unit_scale": True, **kind, **options})

@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .errors import by_its_name
-from .full_disk import FULL
-from .streams import followed, is_stream, place_for_streams
+from .errors import FULL, by_its_name
+from .paths import followed, is_stream, place_for_streams
 
 try:
     import fcntl
@@ -83,7 +82,7 @@ def temporary_name(name: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """RETURNS (bool): Whether `temporary_name` makes such names."""
+    """Return whether this is a name of `temporary_name`."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -124,7 +123,7 @@ def make_ours(folder: Path) -> None:
 
 
 def is_ours(folder: Path) -> bool:
-    """RETURNS (bool): Whether a folder has the marker. A link to such a folder has none."""
+    """Return whether a folder has the marker. A link to such a folder does not count."""
     try:
         return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG(
             (folder / MARKER).lstat().st_mode
@@ -134,7 +133,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def check_ours(folder: Path) -> None:
-    """Check a folder that may have been made by somebody else.
+    """Check that nothing without our marker has the name of a folder.
 
     folder (Path): The folder.
     RAISES (ValueError): Something without the marker has its name.
@@ -185,8 +184,8 @@ def _cut(name: str) -> str:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether the process that made a folder is dead. That of another machine never is: some
-    network file systems do not tell of its lock."""
+    """Return whether the process that made a folder is dead. A process of another machine never
+    counts as dead: some network file systems do not show its lock."""
     if fcntl is None or not is_ours(folder):
         return False
     descriptor = os.open(folder / MARKER, os.O_RDWR | os.O_NOFOLLOW)

@@ -31,7 +31,7 @@ UNROLL_STEPS = 20
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may cost.
+    """Cost of a run.
 
     n_cores (int): CPU cores; 0 if there are GPUs.
     n_gpus (int): GPUs.
@@ -44,12 +44,11 @@ class Budget:
 
     @property
     def work(self) -> float:
-        """RETURNS (float): Core-minutes; what a GPU does in a minute counts as what so
-        many cores would do."""
+        """Return the work in core-minutes. A GPU counts as `GPU_IN_CORES` cores."""
         return (min(self.n_cores, MAX_CORES) + self.n_gpus * GPU_IN_CORES) * self.minutes
 
     def speed(self, sizes: "Sizes") -> float:
-        """RETURNS (float): An estimate of the tokens a second with these sizes."""
+        """Estimate the tokens per second with these sizes."""
         per_core = CORE_SPEED * SMALL.lstm_weights / sizes.lstm_weights
         per_gpu = min(GPU_SPEED_LIMIT, GPU_IN_CORES * per_core)
         return min(self.n_cores, MAX_CORES) * per_core + self.n_gpus * per_gpu
@@ -57,7 +56,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Sizes:
-    """A size of model, and what goes with it.
+    """Size of a model, and the settings that go with it.
 
     lstm_dim (int): As in `BiLMConfig`; so are the next three.
     work (float): Least core-minutes for it.
@@ -79,7 +78,7 @@ class Sizes:
 
     @property
     def lstm_weights(self) -> int:
-        """RETURNS (int): Weights of two layers of both LSTMs, where the time goes."""
+        """Return the number of weights of two layers of both LSTMs, which take most of the time."""
         return 36 * self.lstm_dim * self.projection_dim
 
 
@@ -98,7 +97,7 @@ LADDER = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Settings, and why.
+    """Settings, and the reasons for them.
 
     model (BiLMConfig): The sizes.
     vocabulary (VocabularySettings): Its section.
@@ -112,7 +111,7 @@ class Choice:
     reasons: list[str]
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """RETURNS (dict): The sections of a config, with every setting."""
+        """Return the sections of a config, with every setting."""
         return {
             "model": {"@architectures": "spacy-elmo.BiLM.v1", **self.model.to_dict()},
             "pretraining": InitSettings().model_dump(),
@@ -165,7 +164,7 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
       those seen three times; and a hundred tokens for each, or its row learns nothing.
     * Evaluations: about ten, by the speed.
 
-    "the paper" stands for Peters et al. (2018) and bilm-tf, whatever the text.
+    "the paper" gives the settings of Peters et al. (2018) and bilm-tf for any text.
 
     budget (Budget): What the run may cost.
     n_tokens (int): Tokens of the text, about.
@@ -206,7 +205,7 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
 
 
 def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
-    """RETURNS (Sizes): The largest sizes that budget and text are enough for."""
+    """Return the largest sizes for which budget and text suffice."""
     work = budget.work * (1 + 1e-9)  # a GPU-day, however it is written
     return [sizes for sizes in LADDER if work >= sizes.work and n_tokens >= sizes.n_tokens][-1]
 
@@ -251,7 +250,7 @@ def _paper() -> Choice:
 
 
 def _rounded(value: float) -> int:
-    """To one digit, and at least 1."""
+    """Round to one digit, and to at least 1."""
     whole = max(1, int(value))
     unit: int = 10 ** (len(str(whole)) - 1)
     return whole // unit * unit

@@ -1,4 +1,8 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped."""
+"""Checkpoints of a pretraining run, from which it resumes bit for bit.
+
+A checkpoint has the weights, the optimizers' states, the carried LSTM states and the progress. All
+else, such as the order of the text and the random draws, follows from the seed and the step.
+"""
 
 import zipfile
 from pathlib import Path
@@ -16,12 +20,12 @@ from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
 from ..weights.state_dict_file import without_advice
 from .config import InitSettings, PretrainingConfig, TrainingSettings, VocabularySettings
-from .divergence import LOWERED, find_not_finite
+from .stopping import LOWERED, find_not_finite
 from .trainer import Trainer
 
 VERSION = 1
 PATTERN = f"checkpoint-{'[0-9]' * 10}.pt"  # other programs write checkpoint-500.pt
-# What may differ between a run and its continuation.
+# These settings may change when a run is resumed.
 FREE = (
     *("max_epochs", "max_steps", "max_tokens", "max_minutes", "patience", "eval_frequency"),
     *("eval_tokens", "eval_streams", "checkpoint_minutes", "keep", "logger"),
@@ -39,7 +43,7 @@ def save_checkpoint(
     folder (Path): Where to.
     corpus (str): Checksum of the text it is trained on.
     keep (int): How many checkpoints stay.
-    init (Optional[str]): Checksum of the model that it went on from.
+    init (Optional[str]): Checksum of the initial model.
     RETURNS (Optional[Path]): The file; None in the other processes.
     RAISES (OSError): It cannot be written; the earlier ones are as they were.
     RAISES (FloatingPointError): A weight is not finite.
@@ -62,7 +66,7 @@ def save_checkpoint(
     step = trainer.progress.step
     path = _path_of(folder, step)
     earlier = [other.name for other in checkpoints(folder) if other != path]
-    advice = f"go on with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
+    advice = f"resume with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
     with full_disk(path, advice), atomic_stream(path) as file:
         torch.save(content, file)
     set_aside(folder, step + 1)  # could not be read: this run went on from one before
@@ -72,13 +76,13 @@ def save_checkpoint(
 
 
 def _read_strings(model: LanguageModel) -> dict[str, list[Optional[str]]]:
-    """What the token encoder looks up besides bytes."""
+    """Return the vocabularies of the token encoder, by name."""
     vocabularies = model.bilm.encoder.indexer.vocabularies._asdict()
     return {name: list(found.strings) for name, found in vocabularies.items() if found is not None}
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """RETURNS (List[Path]): The checkpoints of a folder, oldest first."""
+    """Return the checkpoints of a folder, oldest first."""
     return sorted(folder.glob(PATTERN))
 
 
@@ -112,14 +116,13 @@ def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
             unusable.append(f"{path} cannot be used: {without_advice(error)}")
             continue
         for reason in unusable:
-            msg.warn(f"{reason}; going on from the one before it, {path.name}")
+            msg.warn(f"{reason}; resuming from the one before it, {path.name}")
         return content
     if unusable:
         raise ValueError(
             f"no checkpoint in {folder} can be read: {'; '.join(unusable)}. "
-            f"`overwrite=True` starts anew; `pretraining.init={folder.parent / 'model-last'}` with "
-            f"another `output` goes "
-            f"on from the last model"
+            f"`overwrite=True` starts again. `pretraining.init={folder.parent / 'model-last'}` and "
+            f"another `output` start from the last model"
         )
     return None
 
@@ -141,11 +144,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: str) -> None:
-    """Whether a run can go on from a checkpoint.
+    """Check that a run can resume from a checkpoint.
 
-    content (dict): What `read_checkpoint` gave.
-    config (PretrainingConfig): The settings to go on with.
-    corpus (str): Checksum of the text to go on with.
+    content (dict): The result of `read_checkpoint`.
+    config (PretrainingConfig): The settings of the resumed run.
+    corpus (str): Checksum of the text of the resumed run.
     RAISES (ValueError): Text or settings differ; the message names them. Those of `LOWERED` may
         be lower.
     """
@@ -173,19 +176,18 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     if differing:
         raise ValueError(
             f"the run cannot be resumed: {'; '.join(differing)}. Resume with what it was "
-            f"started with, or start anew with `overwrite=True` or another `output`."
+            f"started with, or start again with `overwrite=True` or another `output`."
         )
 
 
 def _is_lowered(name: str, then: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether a setting is one that lets a run go on that diverged, and lower than before."""
+    """Return whether a setting of `LOWERED` is lower than before."""
     is_known = name.removeprefix("training.") in LOWERED and name in then
     return is_known and bool(now[name] < then[name])
 
 
 def restored_model(content: dict[str, Any]) -> LanguageModel:
-    """RETURNS (LanguageModel): A model of a checkpoint's sizes and vocabulary, for
-    `Trainer.load_state_dict` to fill."""
+    """Make a model with a checkpoint's sizes and vocabulary, for `Trainer.load_state_dict`."""
     # Early versions did not write these.
     read = {name: InputVocabulary(s) for name, s in content.get("vocabularies", {}).items()}
     bilm = BiLM(BiLMConfig.from_dict(content["sizes"]), Vocabularies(**read))
@@ -197,7 +199,7 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
 
 
 def comparable(config: PretrainingConfig) -> dict[str, Any]:
-    """RETURNS (dict): The settings that a continuation must share, by dotted name."""
+    """Return the settings that a resumed run must share, by dotted name."""
     values: dict[str, Any] = {"lang": config.lang, "seed": config.seed}
     values["corpus.noise"] = config.corpus.noise
     for section in ("pretraining", "vocabulary", "training"):

@@ -1,4 +1,4 @@
-"""The settings of a pretraining run, in spaCy's config format."""
+"""Settings of a pretraining run, in spaCy's config format."""
 
 import configparser
 import difflib
@@ -24,7 +24,7 @@ class _Section(BaseModel):
 
 
 class InitSettings(_Section):
-    """`[pretraining]`: `init` is a model to go on from, in any readable format. Its
+    """`[pretraining]`: `init` is a model to start from, in any readable format. Its
     vocabulary and softmax are kept where it has them, unless `vocabulary` is
     "new". A new softmax is trained alone for the first `softmax_warmup` steps."""
 
@@ -125,7 +125,7 @@ class TrainingSettings(_Section):
 
 
 class PretrainingConfig(BaseModel):
-    """All settings of a run."""
+    """Settings of a run."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
@@ -223,7 +223,7 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
 
 
 def similar_setting(name: str) -> Optional[str]:
-    """RETURNS (Optional[str]): The setting that a wrong name may mean, with its section."""
+    """Return the setting with the most similar name, with its section; None if there is none."""
     known = {name: f"{section}.{name}" for section, names in _NAMES.items() for name in names}
     found = difflib.get_close_matches(name.rpartition(".")[2], known, n=1)
     return known[found[0]] if found else None
@@ -239,7 +239,7 @@ def _check_sections(config: Iterable[str], source: str) -> None:
 
 
 def _problem(found: Any) -> str:
-    """What pydantic says, about a setting of a config."""
+    """Return the message of one error of pydantic."""
     said = found["msg"].removeprefix("Value error, ").replace("Input should be", "it should be")
     names = list(map(str, found["loc"]))
     section = f"[{names.pop(0)}] " if names[0] in _KINDS else ""

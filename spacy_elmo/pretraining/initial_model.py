@@ -1,4 +1,4 @@
-"""What a run starts from: random weights, or a model that exists."""
+"""Initial model of a run: random weights, or an existing model."""
 
 from dataclasses import replace
 from typing import Optional
@@ -21,14 +21,14 @@ from .config import PretrainingConfig
 
 
 def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageModel, int]:
-    """Make the model that a run starts from. The sizes of a model to go on from
-    take the place of the config's.
+    """Make the model that a run starts from. The sizes of an initial model replace
+    those of the config.
 
     config (PretrainingConfig): The settings.
     train (Corpus): The text, for a new vocabulary.
     RETURNS (Tuple[LanguageModel, int]): The model, and the steps in which its
         softmax alone is trained, because it is new and the biLM is not.
-    RAISES (ValueError): The model to go on from cannot be read, its softmax is of
+    RAISES (ValueError): The initial model cannot be read, its softmax is of
         another kind, or models of such sizes cannot be pretrained.
     """
     init, settings = config.pretraining.init, config.pretraining
@@ -60,8 +60,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
 
 
 def checksum_of(init: Optional[str]) -> Optional[str]:
-    """RETURNS (Optional[str]): Of the model that a run goes on from; None if there is none, or
-    none any more."""
+    """Return the checksum of the model in `init`; None if there is none, or it cannot be read."""
     try:
         return None if init is None else read_weights(init).checksum()
     except (ValueError, OSError):
@@ -89,7 +88,7 @@ def share_table(model: LanguageModel) -> None:
 
 
 def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
-    """That no table would be thrown away."""
+    """Check that the two tables of a model are equal, so that sharing them loses nothing."""
     words = bilm.encoder.words
     if words is None or not isinstance(softmax, LanguageModelSoftmax):
         return
@@ -101,18 +100,18 @@ def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
 
 
 def _check_readable(sizes: BiLMConfig) -> None:
-    """That all that the token encoder looks up can be made of a text."""
+    """Check that the vocabularies of a new model can be made from text."""
     reads_one = not (sizes.n_words and sizes.n_characters)
     if sizes.token_encoder != "bilm-tf" or not reads_one:
         raise ValueError(
             f"[model]: a new model reads characters as UTF-8 bytes, or words; this has "
             f"token_encoder = '{sizes.token_encoder}', n_characters = {sizes.n_characters}, "
-            f"n_words = {sizes.n_words}. Give a model to go on from as [pretraining] init"
+            f"n_words = {sizes.n_words}. Give an initial model as [pretraining] init"
         )
 
 
 def _check_trainable(source: str, sizes: BiLMConfig) -> None:
-    """That training would change all that the model reads."""
+    """Check that training would change all vectors that the model reads."""
     if sizes.token_encoder == "bilm-tf" and sizes.n_words and sizes.n_characters:
         raise ValueError(
             f"{source}: a model with ready-made vectors of words beside its characters cannot be "
@@ -143,7 +142,7 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 
 @torch.no_grad()
 def _copy_known_words(known: Prediction, softmax: Softmax, vocabulary: Vocabulary) -> None:
-    """Words that the old softmax has start from its rows."""
+    """Copy the rows of the words that the old softmax has."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):
         return
@@ -154,12 +153,12 @@ def _copy_known_words(known: Prediction, softmax: Softmax, vocabulary: Vocabular
 
 
 def product_dtype(precision: str, device: torch.device) -> Optional[torch.dtype]:
-    """In which type matrix products of the training are computed.
+    """Choose the type of matrix products in training.
 
     precision (str): "float32", "bf16" or "auto": bfloat16 where the processor or
         GPU has instructions for it.
     device (torch.device): Where the model is trained.
     RETURNS (Optional[torch.dtype]): The type; None for the weights' own.
     """
-    wanted = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
-    return torch.bfloat16 if wanted else None
+    enabled = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
+    return torch.bfloat16 if enabled else None

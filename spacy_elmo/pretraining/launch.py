@@ -1,4 +1,4 @@
-"""One process a GPU, as `torchrun` starts them."""
+"""Start of a process for each GPU, as `torchrun` does."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ SECONDS_TO_STOP = "600"  # for the last step and its checkpoint; PyTorch's 30 ma
 
 
 def choose_gpus(text: str) -> list[str]:
-    """Find the GPUs that are meant.
+    """Find the GPUs with these numbers.
 
     text (str): Their numbers, as "0,1,2,3"; of those that CUDA_VISIBLE_DEVICES leaves visible.
     RETURNS (List[str]): Their names for CUDA_VISIBLE_DEVICES.
@@ -55,7 +55,7 @@ def launch(arguments: list[str], n_processes: int) -> int:
         if failure.exitcode < 0:
             raise ChildProcessError(
                 f"process {rank} was ended by signal {-failure.exitcode}; with `resume=True`, the "
-                f"same command goes on from the last checkpoint"
+                f"same command resumes from the last checkpoint"
             ) from None
         return int(failure.exitcode)
     return 0

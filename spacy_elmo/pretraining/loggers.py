@@ -1,4 +1,4 @@
-"""spaCy's loggers in a pretraining run, and one for TensorBoard."""
+"""Loggers of spaCy in a pretraining run, and one for TensorBoard."""
 
 import math
 import sys
@@ -11,7 +11,6 @@ from spacy.language import Language
 
 if TYPE_CHECKING:
     from .config import PretrainingConfig
-    from .norms import Norms
 
 Info = dict[str, Any]
 LogStep = Callable[[Optional[Info]], None]
@@ -29,13 +28,13 @@ def make_logger(
 ) -> tuple[LogStep, Finalize]:
     """Make a logger of spaCy's registry `loggers`.
 
-    settings (Optional[dict]): The block `[training.logger]`, unresolved; none for none.
-    nlp (Language): What `logged_pipeline` returned.
-    stdout (IO): Where it may print.
-    stderr (IO): Where it may draw progress bars.
-    RETURNS (Tuple[Callable[[Optional[dict]], None], Callable[[], None]]): What to
-        call after every step, with None or, where there was an evaluation, with
-        `step_info`; and what to call at the end of the run, however it ends.
+    settings (Optional[dict]): The block `[training.logger]`, unresolved; None for no logger.
+    nlp (Language): The pipeline of `logged_pipeline`.
+    stdout (IO): Stream for its text.
+    stderr (IO): Stream for its progress bars.
+    RETURNS (Tuple[Callable[[Optional[dict]], None], Callable[[], None]]): A function to call
+        after every step, with `step_info` after an evaluation and None otherwise; and a
+        function to call at the end of the run.
     RAISES (ValueError): There is no such logger, or its settings are wrong.
     RAISES (ImportError): The logger needs a package that is not installed.
     """
@@ -54,9 +53,9 @@ def make_logger(
 
 
 def logged_pipeline(config: "PretrainingConfig") -> Language:
-    """Make the pipeline that loggers are shown: the pipe `elmo`, without weights, and
-    in `nlp.config["training"]` all settings of the run. Its one score column is
-    `speed`: the console multiplies all others by 100, as if they were shares.
+    """Make a pipeline for loggers: the pipe `elmo` without weights, and all settings of the run
+    in `nlp.config["training"]`. Its only score column is `speed`: the console multiplies all
+    others by 100.
 
     config (PretrainingConfig): The settings of the run.
     RETURNS (Language): The pipeline.
@@ -81,19 +80,17 @@ def step_info(
     report: dict[str, Any],
     checkpoints: Sequence[tuple[float, int]] = (),
     output_path: Optional[str] = None,
-    norms: "Optional[Norms]" = None,
 ) -> Info:
-    """Say what spaCy's loggers are told after an evaluation (`spacy.training.loop`).
+    """Make the information for loggers after an evaluation, as `spacy.training.loop` does.
 
-    `score` is minus the mean perplexity, for spaCy's is the better the higher. The
-    loss, `losses["elmo"]`, is the mean sampled loss of a prediction since the last
-    evaluation, in nats; it is no logarithm of a perplexity.
+    `score` is minus the mean perplexity: in spaCy a higher score is better. The loss,
+    `losses["elmo"]`, is the mean sampled loss of a prediction since the last evaluation, in nats.
+    It is not the logarithm of a perplexity.
 
-    report (dict): What `Trainer.report` returned.
+    report (dict): The result of `Trainer.report`.
     checkpoints (Sequence[Tuple[float, int]]): Score and step of the evaluations before.
     output_path (Optional[str]): The last model, for loggers that store models.
-    norms (Optional[Dict[str, Dict[str, float]]]): Of the last step, by weight.
-    RETURNS (dict): The information; its `checkpoints` are those of the next call.
+    RETURNS (dict): The information. Give its `checkpoints` to the next call.
     """
     perplexity = report["perplexity"]
     mean = perplexity["mean"]
@@ -112,7 +109,6 @@ def step_info(
             "unknown": perplexity["unknown"],
             "learn_rate": report["learn_rate"],
             "gradient_norm": report.get("gradient_norm"),
-            **(norms or {}),
         },
         "losses": {"elmo": report["sampled_loss"]},
         "checkpoints": [*checkpoints, (score, step)],
@@ -124,10 +120,10 @@ def step_info(
 
 @registry.loggers("spacy-elmo.TensorBoard.v1")
 def make_tensorboard_logger(log_dir: str) -> SetUp:
-    """Log to TensorBoard: for `spacy elmo pretrain`, and for `spacy train`, too.
+    """Log scalars to TensorBoard, in `spacy elmo pretrain` or in `spacy train`.
 
-    log_dir (str): Folder for the event files; `tensorboard --logdir` reads it.
-    RETURNS (Callable): A logger as spaCy's are.
+    log_dir (str): Folder for the event files, for `tensorboard --logdir`.
+    RETURNS (Callable): A logger like those of spaCy.
     RAISES (ImportError): TensorBoard is not installed.
     """
     try:
@@ -142,7 +138,6 @@ def make_tensorboard_logger(log_dir: str) -> SetUp:
         nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
     ) -> tuple[LogStep, Finalize]:
         writer = SummaryWriter(log_dir)
-        writer.add_text("config", f"```\n{nlp.config.to_str()}\n```")
 
         def log_step(info: Optional[Info]) -> None:
             if info is None:
@@ -157,12 +152,8 @@ def make_tensorboard_logger(log_dir: str) -> SetUp:
 
 
 def _scalars(info: Info) -> dict[str, float]:
-    """The numbers by tag; of scores that are tables there are norms by weight, others (per
-    label) are left out, and so are missing ones."""
+    """Return the numbers by tag, without scores that are tables or missing."""
     values = {"score": info["score"], "words": info["words"], "epoch": info["epoch"]}
-    for kind in ("gradient_norms", "update_norms"):
-        norms = (info["other_scores"] or {}).get(kind, {})
-        values.update({f"{kind}/{name}": value for name, value in norms.items()})
     for group, given in (("loss", info["losses"]), ("scores", info["other_scores"])):
         values.update({f"{group}/{name}": value for name, value in (given or {}).items()})
     return {name: float(value) for name, value in values.items() if isinstance(value, (int, float))}

@@ -1,4 +1,10 @@
-"""Muon: momentum whose directions are made orthogonal, for weights that are matrices."""
+"""Muon: an optimizer for weight matrices that makes the momentum orthogonal.
+
+Adam scales every number of a gradient by itself. Muon treats a gradient as a matrix and sets all
+its singular values to about 1, so that an update changes all directions equally. Five Newton-Schulz
+steps do this with matrix products only, which are faster than a singular value decomposition. The
+four gates of an LSTM are four matrices. All other weights are left to Adam (`muon_groups`).
+"""
 
 import math
 from collections import defaultdict
@@ -65,8 +71,8 @@ class Muon(torch.optim.Optimizer):
     def _blocks(
         self, weight: Tensor, group: dict[str, Any]
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """The matrices of a weight, which decays, their directions, and their rates; all with
-        no more rows than columns."""
+        """Decay a weight, and yield its matrices, their directions and their rates. No matrix has
+        more rows than columns."""
         weight.mul_(1.0 - group["lr"] * group["weight_decay"])
         n_blocks = group["n_blocks"]
         directions = self._with_momentum(weight).chunk(n_blocks)
@@ -104,7 +110,7 @@ def orthogonalized(matrices: Tensor, product_dtype: Optional[torch.dtype] = None
 
 
 def _step_by_step(matrices: Tensor) -> Tensor:
-    """The iteration as it is published."""
+    """Run the iteration as it is published."""
     a, b, c = COEFFICIENTS
     for _ in range(N_ITERATIONS):
         gram = torch.bmm(matrices, matrices.mT)
@@ -114,10 +120,10 @@ def _step_by_step(matrices: Tensor) -> Tensor:
 
 
 def _by_factors(matrices: Tensor) -> Tensor:
-    """The same for matrices much wider than high. Every step's factor is a polynomial of the
-    first A, so all commute, and the next A is that factor's square times this one: the products
-    of the long side are two, not ten. Not for lower types: where A is rounded, it is no square
-    of a matrix any more, and the steps drive what is negative in it away from 1."""
+    """Run the iteration for matrices much wider than high, with two products of the long side and
+    not ten. Every step's factor is a polynomial of the first A, so all factors commute, and the
+    next A is the factor's square times this one. It does not work in lower precision: a rounded A
+    has negative eigenvalues, and the steps drive them away from 1."""
     a, b, c = COEFFICIENTS
     gram = torch.bmm(matrices, matrices.mT)
     product: Optional[Tensor] = None
@@ -132,7 +138,7 @@ def _by_factors(matrices: Tensor) -> Tensor:
 
 
 def muon_groups(bilm: nn.Module) -> list[dict[str, Any]]:
-    """The matrices that Muon trains: input and state weights of the LSTMs, a gate at a time,
+    """Return the matrices that Muon trains: input and state weights of the LSTMs, a gate at a time,
     projections and highways. Embeddings, filters and biases are left to Adam.
 
     bilm (BiLM): The layers.

@@ -11,7 +11,7 @@ MIN_LENGTH = 3  # A shorter word with one edit is too often another word.
 
 
 class NoisyTypes(Sequence[str]):
-    """The types of a corpus, followed by the misspelled words of one window.
+    """Types of a corpus, followed by the misspelled words of one window.
 
     types (Sequence[str]): The types of the corpus.
     misspelled (List[str]): The misspelled words; their ids follow those of the types.

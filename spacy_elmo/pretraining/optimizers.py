@@ -1,4 +1,4 @@
-"""Optimisers and the course of the learning rate."""
+"""Optimizers, and the schedule of the learning rate."""
 
 import math
 from typing import Any, Optional, cast
@@ -13,8 +13,8 @@ from .muon import Muon, muon_groups
 
 
 class Optimizers:
-    """One for the biLM, one for the softmax, of whose table only the rows that a
-    step touches are updated. With Adagrad (Duchi et al. 2011) that is exact; with
+    """Optimizers of the biLM and of the softmax. A step updates only the rows of the softmax that
+    it touches. With Adagrad (Duchi et al. 2011) that is exact; with
     Adam (Kingma & Ba 2015) the moments of the other rows rest meanwhile. "muon" is Muon for the
     biLM's matrices, at a rate of its own, and Adam for the rest.
 
@@ -47,13 +47,13 @@ class Optimizers:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
 
     def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """RETURNS (List[Tensor]): All gradients that there are."""
+        """Return all gradients."""
         of_bilm = [weight.grad for weight in self.bilm_weights if weight.grad is not None]
         return [*of_bilm, *self.softmax_gradients(rows)]
 
     def softmax_gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """RETURNS (List[Tensor]): Those of the softmax, of its rows if there are any;
-        zeros for clusters without a target, so that all processes have as many."""
+        """Return the gradients of the softmax, or of its rows if there are any. Clusters without a
+        target get zeros, so that all processes have equally many."""
         weights = list(self.softmax.parameters()) if rows is None else [rows.weight, rows.bias]
         for weight in weights:
             if weight.grad is None:
@@ -103,7 +103,7 @@ class Optimizers:
             torch.autograd.graph.increment_version(weight)
 
     def _join(self, rows: SoftmaxRows) -> None:
-        """The gradient of a shared table: of the words that are read, and of the rows."""
+        """Add the gradients of the softmax's rows to the gradient of a shared table."""
         table = cast(LanguageModelSoftmax, self.softmax).weight
         if table.grad is None:
             table.grad = torch.zeros_like(table)
@@ -112,11 +112,11 @@ class Optimizers:
         rows.weight.grad = torch.zeros_like(rows.weight)
 
     def state_dict(self) -> dict[str, Any]:
-        """RETURNS (dict): What `load_state_dict` reads."""
+        """Return the states, for `load_state_dict`."""
         return {name: optimizer.state_dict() for name, optimizer in self.by_name.items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Go on from another's state."""
+        """Load the states of `state_dict`."""
         for name, optimizer in self.by_name.items():
             optimizer.load_state_dict(states[name])
 
@@ -124,7 +124,7 @@ class Optimizers:
 def learn_rate_factor(
     settings: TrainingSettings, step: int, fraction_done: float, softmax_warmup: int = 0
 ) -> float:
-    """The learning rate as a share of `learn_rate`: a linear warm-up, then the decay.
+    """Compute the learning rate as a share of `learn_rate`: a linear warm-up, then the decay.
 
     settings (TrainingSettings): The settings.
     step (int): Steps done.

@@ -1,4 +1,4 @@
-"""What a run shows, and what it leaves on disk."""
+"""Output of a run: progress bar, messages, metrics, checkpoints and models."""
 
 import math
 import os
@@ -31,8 +31,8 @@ class Reporter:
     trainer (Trainer): The run.
     output (Path): Folder of the run.
     corpus (str): Checksum of its text.
-    init (Optional[str]): Checksum of the model that it went on from.
-    is_resumed (bool): Whether it goes on from a checkpoint.
+    init (Optional[str]): Checksum of the initial model.
+    is_resumed (bool): Whether it resumes from a checkpoint.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Reporter:
                 f"(softmax_warmup)"
             )
         if is_resumed:
-            self.msg.info(f"Going on from step {trainer.progress.step:,}")
+            self.msg.info(f"Resuming from step {trainer.progress.step:,}")
         self.bar = progress_bar(
             1.0,
             initial=trainer.fraction_done,
@@ -102,7 +102,7 @@ class Reporter:
             self._try(self._save_checkpoint)
 
     def on_evaluation(self, trainer: Trainer, figures: Perplexity, is_best: bool) -> None:
-        """Note the figures, and write the models."""
+        """Write the figures and the models."""
         report = self.last_report = trainer.report(figures)
         if not trainer.processes.is_first:
             return
@@ -125,7 +125,7 @@ class Reporter:
         self._save_checkpoint()
         progress = self.trainer.progress
         is_best = self._is_evaluated(progress.step) and not progress.worse
-        if "model-best" in self.unsaved and not is_best:  # its weights are gone
+        if "model-best" in self.unsaved and not is_best:  # Its weights no longer exist.
             self.unsaved.discard("model-best")
             self.msg.warn(
                 f"{self.output / 'model-best'} is not the best model: that could not be written "
@@ -142,14 +142,14 @@ class Reporter:
         self._say_end()
 
     def _say_end(self) -> None:
-        """Why the run is over, what it read, and what came of it."""
+        """Print why the run is over, what it read, and the result."""
         trainer, progress, settings = self.trainer, self.trainer.progress, self.trainer.settings
         reached = [name for name, done in trainer.limits.items() if done >= 1.0] or ["patience"]
         limits = " and ".join(_setting(settings, name) for name in reached)
         if not self.has_begun:
             self.msg.info(
                 f"The run was finished before, by {limits}: nothing was trained. A higher limit, "
-                f"[training] {reached[0]}, goes on with it, overwrite starts anew"
+                f"[training] {reached[0]}, resumes it, overwrite starts again"
             )
         best = f"{progress.best:.2f}" if progress.best is not None else "unknown"
         self.msg.good(f"Best held-out perplexity {best}: {self.output / 'model-best'}")
@@ -197,7 +197,7 @@ class Reporter:
             "seed": config.seed,
         }
         folder = self.output / name
-        with full_disk(folder, "go on with `resume=True`: the model that was there is kept"):
+        with full_disk(folder, "resume with `resume=True`: the earlier model is kept"):
             save_model(self.trainer.model, folder, lang=config.lang, provenance=provenance)
         self.unsaved.discard(name)
 
@@ -206,28 +206,28 @@ class Reporter:
         atomic_write(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
 
     def _keep_metrics_up_to(self, step: int) -> None:
-        """Lines after the checkpoint will be written again."""
+        """Delete the lines after the checkpoint, which will be written again."""
         path = self.output / METRICS
         lines = path.read_text("utf8").splitlines() if path.is_file() else []
         kept = [line for line in lines if _step_of(line) <= step]
         atomic_write(path, "".join(f"{line}\n" for line in kept))
 
     def _try(self, write: Any) -> None:
-        """A full disk does not end a run of days: what was written before stays."""
+        """Write something. A full disk does not end the run: what was written before stays."""
         try:
             write()
         except OSError as error:
-            self.bar.write(f"{printable(error)} (This run goes on.)", file=sys.stderr)
+            self.bar.write(f"{printable(error)} (This run continues.)", file=sys.stderr)
 
     def _log(self, report: Optional[dict[str, Any]]) -> None:
-        """A logger that fails, for want of a network perhaps, does not end it either."""
+        """Call the logger. If it fails, perhaps without a network, the run continues without it."""
         try:
             if report is not None:
                 folder = str(self.output / "model-last")
                 earlier = self.info.get("checkpoints", ())
-                self.info = step_info(report, earlier, folder, self.trainer.norms)
+                self.info = step_info(report, earlier, folder)
             self.log_step(None if report is None else self.info)
-        except Exception as error:  # loggers are anybody's code
+        except Exception as error:  # A logger may raise anything.
             self.bar.write(f"the logger failed and is left out: {error!r}", file=sys.stderr)
             self.log_step = lambda info: None
 
@@ -250,7 +250,7 @@ class Reporter:
 
 
 def is_metrics(path: Path) -> bool:
-    """RETURNS (bool): Whether a file holds metrics of a run. A kill may have cut the last line."""
+    """Return whether a file has metrics of a run. A kill may have cut the last line."""
     if not path.is_file():
         return False
     lines = path.read_text("utf8", "replace").splitlines()
@@ -258,7 +258,7 @@ def is_metrics(path: Path) -> bool:
 
 
 def _is_busy() -> bool:
-    """Whether others use the cores that this process would compute on."""
+    """Return whether other programs use the cores of this process."""
     if torch.get_num_threads() < 2 or not hasattr(os, "getloadavg"):
         return False
     return os.getloadavg()[0] > (os.cpu_count() or 1) - torch.get_num_threads() + 0.7
@@ -280,7 +280,7 @@ def _setting(settings: TrainingSettings, name: str) -> str:
 
 
 def _step_of(line: str) -> float:
-    """A line that a kill cut in two counts as later than all."""
+    """Return the step of a line; infinity if a kill has cut the line."""
     try:
         return float(srsly.json_loads(line)["step"])
     except (ValueError, KeyError, TypeError):
@@ -288,5 +288,5 @@ def _step_of(line: str) -> float:
 
 
 def _names(inputs: Inputs) -> Inputs:
-    """Names of files without their folders, which are nobody's business in a published model."""
+    """Return the names of files without their folders, which should not be published."""
     return Path(inputs).name if isinstance(inputs, str) else [Path(name).name for name in inputs]

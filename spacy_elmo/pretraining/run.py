@@ -1,49 +1,59 @@
-"""A pretraining from text files to a model on disk."""
+"""Pretraining, from text files to a model on disk."""
 
+import ctypes
 import os
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from typing import Optional, Union
+
+import torch
 
 from ..files import lock, user_path
 from ..files.remote import is_url
 from ..files.terminal import msg
 from ..files.unfinished import delete
 from ..language_model.processes import Processes
-from ..text.corpus import Corpus, load_text
-from ..text.prepare import is_foreign, is_prepared, manifest_of, open_corpus, prepare
-from ..text.reading import Inputs, find_files
+from ..text.corpus import Corpus, load_text, read_corpus
+from ..text.prepare import is_foreign_corpus, is_prepared, manifest_of, open_corpus, prepare
+from ..text.reading import Inputs, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
+from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
 from .config import CorpusSettings, PretrainingConfig
 from .initial_model import checksum_of
-from .memory import keep_freed_memory
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
 
 # Less text than this is read by one process: starting others takes longer.
 SMALL = 20_000_000  # bytes
+SPEED_STEPS = 10
+# glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_MOST = 2**31 - 1
 
 
 def pretrain(
     config: PretrainingConfig, output: Path, *, resume: bool = False, overwrite: bool = False
 ) -> bool:
-    """Run a pretraining, or go on with one.
+    """Run a pretraining, or resume one.
 
     config (PretrainingConfig): The settings.
     output (Path): Folder for models, checkpoints, metrics and the prepared text.
-    resume (bool): Go on from the last checkpoint, if there is one.
+    resume (bool): Resume from the last checkpoint, if there is one.
     overwrite (bool): Delete what an earlier run wrote.
-    RETURNS (bool): Whether it came to its end; False if it was stopped.
+    RETURNS (bool): True if the run reached its end, False if it was stopped.
     RAISES (ValueError): The text cannot be read, there is another run in the
         folder, or it cannot be resumed with these settings.
     RAISES (OSError): The last checkpoint or model cannot be written.
     """
     if resume and overwrite:
-        raise ValueError("`resume` goes on with a run, `overwrite` deletes it: give one of them")
+        raise ValueError("`resume` resumes a run, `overwrite` deletes it: give one of them")
     if overwrite and int(os.environ.get("GROUP_WORLD_SIZE", 1)) > 1:
         raise ValueError(
-            f"`overwrite` is not for several machines: their processes start anew whenever one "
+            f"`overwrite` is not for several machines: their processes start again whenever one "
             f"joins, and would delete their own run. Delete {output}, and set `resume=True`"
         )
     output = user_path(output)
@@ -90,20 +100,18 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
 
 
 def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) -> Optional[str]:
-    """Warn if another model stands where the run went on from one.
-
-    RETURNS (Optional[str]): The checksum of the one that the run went on from."""
+    """Warn if the initial model has changed, and return the checksum of the one that was used."""
     if None not in (now, then) and now != then:
         msg.warn(
-            f"{name} is another model than the one that this run went on from; the run goes on "
-            f"with that one. Overwrite it to start anew with this one"
+            f"{name} has changed since this run started from it; it continues from the earlier "
+            f"one. Overwrite the run to start from the new one"
         )
     return then or now
 
 
 def _is_restarted(processes: Processes) -> bool:
-    """Whether `torchrun` has started the processes again after one of them failed: only on that
-    machine does it count so."""
+    """Return whether `torchrun` has restarted the processes after a failure. Only the machine with
+    the failure counts restarts."""
     return sum(processes.sum([float(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))])) > 0
 
 
@@ -117,21 +125,23 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
     found = _earlier_run(output)
     if overwrite:
         corpus = output / "corpus"
-        if corpus.exists() and is_foreign(corpus):
+        if corpus.exists() and is_foreign_corpus(corpus):
             raise ValueError(f"{corpus} is no prepared corpus: give another output folder")
         for path in [*found, corpus]:
             delete(path)
     elif not resume and found:
         name = "checkpoints" if found[0].parent.name == "checkpoints" else found[0].name
         raise ValueError(
-            f"{output} holds the {name} of a run: `resume=True` goes on with it, "
-            f"`overwrite=True` deletes it and starts anew"
+            f"{output} holds the {name} of a run: `resume=True` resumes it, "
+            f"`overwrite=True` deletes it and starts again"
         )
 
 
 def _earlier_run(output: Path) -> list[Path]:
-    """RETURNS (List[Path]): What an earlier run has written, but for the corpus.
-    RAISES (ValueError): Something else has the name of what a run writes."""
+    """Return the files and folders of an earlier run, except the corpus.
+
+    RAISES (ValueError): Something else has the name of one of them.
+    """
     models = [path for path in (output / "model-best", output / "model-last") if path.exists()]
     for model in models:
         if not model.is_dir() or PipelineFolder.is_foreign(model):
@@ -147,9 +157,9 @@ def _earlier_run(output: Path) -> list[Path]:
 
 
 def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:
-    """Training text from disk, prepared by the first process, or from a URL; held-out text in
-    memory, if it is not prepared."""
-    settings, training = config.corpus, config.training
+    """Open the training text, which the first process prepares if necessary, and the held-out text,
+    which is read into memory if it is not prepared."""
+    settings = config.corpus
     folder = _prepared(settings.train)
     if folder is None:
         folder = output / "corpus"
@@ -159,19 +169,17 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
         _compare_vocabulary(config, folder)
     dev = _prepared(settings.dev)
     for prepared in (folder, dev) if processes.is_first else ():
-        if prepared is not None and not is_url(prepared):
+        if prepared is not None:
             open_corpus(prepared, verify=True)
     processes.wait()
-    # With other text for the backward model a step reads at twice as many places.
-    n_streams = training.batch_size * (2 if training.directions == "different" else 1)
-    train = open_corpus(folder, n_streams=n_streams)
+    train = open_corpus(folder)
     if dev is not None:
-        return train, open_corpus(dev, n_streams=training.eval_streams)
+        return train, open_corpus(dev)
     return train, load_text(settings.dev, format=settings.format, lang=config.lang)
 
 
 def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
-    """The folder, if it is one that `prepare` wrote, or its URL: text is read from disk alone."""
+    """Return the folder of a prepared corpus, or its URL; None if the inputs are text."""
     if not isinstance(inputs, (str, Path)):
         return None
     if is_url(inputs):
@@ -201,3 +209,61 @@ def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> 
                 f"{folder} was prepared with {name} {prepared[name]}; the softmax has the words "
                 f"that the config asks for, [vocabulary] {name} = {wanted}"
             )
+
+
+def keep_freed_memory() -> bool:
+    """Keep freed memory in the process. glibc gives large blocks back to the system, and every
+    training step takes the same ones again, page by page, which cost up to a tenth of its time.
+    The process never holds more than at its peak.
+
+    RETURNS (bool): Whether it worked; without glibc it does not.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, _MOST))
+
+
+def is_this_machine(budget: Budget) -> bool:
+    """Return whether a run with this budget would be one process on this machine."""
+    n_gpus = torch.cuda.device_count()
+    if budget.n_gpus or n_gpus:
+        return budget.n_gpus == 1 <= n_gpus
+    return 0 < budget.n_cores <= (os.cpu_count() or 1)
+
+
+def measure_speed(config: PretrainingConfig) -> float:
+    """Measure the speed of a run: train for some steps on the beginning of its text.
+
+    config (PretrainingConfig): The settings of the run.
+    RETURNS (float): Tokens a second, the median of ten steps after a first one.
+    RAISES (ValueError): The text cannot be read.
+    """
+    settings = config.training
+    corpus = _beginning(config, (SPEED_STEPS + 1) * settings.batch_size * settings.unroll_steps)
+    trainer = Trainer(config, corpus, corpus, processes=Processes.join())
+    speeds = []
+    for _ in range(SPEED_STEPS + 1):
+        tokens, began = trainer.progress.tokens, time.perf_counter()
+        trainer.step()
+        speeds.append((trainer.progress.tokens - tokens) / (time.perf_counter() - began))
+    return median(speeds[1:])  # the first one makes room
+
+
+def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
+    given = config.corpus.train
+    inputs = [given] if isinstance(given, str) else given
+    if is_prepared(inputs[0]):
+        return open_corpus(inputs[0])
+    files = find_files(inputs)
+    sentences = read_sentences(files, format=config.corpus.format, lang=config.lang)
+    return read_corpus(_first(sentences, n_tokens), ", ".join(inputs))
+
+
+def _first(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[str]]:
+    for sentence in sentences:
+        if n_tokens <= 0:
+            return
+        n_tokens -= len(sentence)
+        yield sentence

@@ -1,4 +1,4 @@
-"""The training loop."""
+"""Training loop."""
 
 import math
 import time
@@ -21,21 +21,18 @@ from ..language_model.processes import Processes
 from ..language_model.windows import Streams, TrainingBatches, Window
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
-from .divergence import check_finite, diverged
 from .initial_model import initial_model, product_dtype, share_table
 from .noise import misspell_inputs
-from .norms import Norms, StepNorms
 from .optimizers import Optimizers, learn_rate_factor
-from .signals import stop_signals
+from .stopping import check_finite, diverged, stop_signals
 
 # Stream of the random numbers of misspelled words. A process has the stream `rank + 1`.
 NOISE = 1 << 20
 
 
 @dataclass
-class Progress:
-    """How far a run has come. Everything that is not in it, the model, the
-    optimisers and the LSTM state, follows from the seed and the step.
+class RunProgress:
+    """Progress of a run. All else in a checkpoint is the model, the optimizers and the LSTM state.
 
     step (int): Steps done.
     tokens (int): Items read, in one direction, by all processes.
@@ -64,12 +61,12 @@ class Progress:
 
     @property
     def tokens_per_second(self) -> float:
-        """RETURNS (float): Mean speed of the training steps."""
+        """Return the mean speed of the training steps."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
 
 class Trainer:
-    """Trains a language model on a corpus.
+    """Trainer of a language model.
 
     config (PretrainingConfig): The settings.
     train (Corpus): The text to train on.
@@ -117,14 +114,13 @@ class Trainer:
         is_common = self.processes.agree(int(self.product_dtype is not None))
         common_dtype = self.product_dtype if is_common else None
         self.optimizers = Optimizers(self.settings, self.model, common_dtype)
-        self.progress = Progress()
+        self.progress = RunProgress()
         self.norm_sum = torch.zeros((), device=self.processes.device)
-        self.norms: Norms = {}
         self.stopped = False
 
     @property
     def limits(self) -> dict[str, float]:
-        """RETURNS (Dict[str, float]): Part of the run that is over, by each limit."""
+        """Return the finished part of the run, by each limit."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
@@ -136,17 +132,17 @@ class Trainer:
 
     @property
     def fraction_done(self) -> float:
-        """RETURNS (float): Part of the run that is over, by the nearest limit, 0 to 1."""
+        """Return the finished part of the run by the nearest limit, 0 to 1."""
         return min(1.0, max(self.limits.values(), default=0.0))
 
     @property
     def is_softmax_alone(self) -> bool:
-        """RETURNS (bool): Whether the biLM is still that which the run went on from."""
+        """Return whether only the softmax has been trained so far."""
         return bool(self.softmax_warmup) and self.progress.step <= self.softmax_warmup
 
     @property
     def is_over(self) -> bool:
-        """RETURNS (bool): Whether a limit is reached, or patience has run out."""
+        """Return whether a limit is reached, or patience has run out."""
         patience = self.settings.patience
         return self.fraction_done >= 1.0 or bool(patience and self.progress.worse >= patience)
 
@@ -182,7 +178,7 @@ class Trainer:
                     return
 
     def step(self) -> float:
-        """One update.
+        """Make one update.
 
         RETURNS (float): The loss, in nats.
         RAISES (FloatingPointError): The loss is not finite.
@@ -210,11 +206,8 @@ class Trainer:
         value = float(loss)
         if not math.isfinite(value):
             raise diverged(f"the loss became {value}", step, settings)
-        measured = StepNorms(self.model.bilm) if self._is_measured else None
         self.norm_sum += self.optimizers.clip(rows)  # on the device: nothing waits for it
         self.optimizers.step(self.learn_rate, rows)
-        if measured is not None:
-            self.norms = measured.read()
         self.state = BiLMState.concatenate(states)
         self.progress.step += 1
         self.progress.tokens += window.inputs.shape[1]
@@ -223,15 +216,16 @@ class Trainer:
 
     @property
     def learn_rate(self) -> float:
-        """RETURNS (float): That of the next step."""
+        """Return the learning rate of the next step."""
         fraction, warmup = self.fraction_done, self.softmax_warmup
         factor = learn_rate_factor(self.settings, self.progress.step, fraction, warmup)
         return self.settings.learn_rate * factor
 
     def evaluate(self) -> tuple[Perplexity, bool]:
-        """RETURNS (Tuple[Perplexity, bool]): The held-out figures, and whether
-        they are the best so far.
-        RAISES (FloatingPointError): The perplexity or a weight is not finite."""
+        """Return the held-out figures, and whether they are the best so far.
+
+        RAISES (FloatingPointError): The perplexity or a weight is not finite.
+        """
         figures = self._perplexity()
         progress = self.progress
         if not math.isfinite(figures.mean):
@@ -250,7 +244,7 @@ class Trainer:
         return figures, is_best
 
     def report(self, figures: Perplexity) -> dict[str, Any]:
-        """RETURNS (dict): One line of `metrics.jsonl`."""
+        """Return one line of `metrics.jsonl`."""
         progress = self.progress
         return {
             "step": progress.step,
@@ -266,7 +260,7 @@ class Trainer:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a checkpoint must hold; every process must ask for it at once.
+        """Return the states for a checkpoint. Every process must call this at the same time.
 
         RETURNS (dict): Tensors, numbers, strings, lists and dicts of them.
         RAISES (FloatingPointError): A weight is not finite.
@@ -288,17 +282,17 @@ class Trainer:
         }
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Go on from where another trainer of the same settings and text was, on
-        any number of processes.
+        """Resume from another trainer with the same settings and text, which may have had another
+        number of processes.
 
-        states (dict): What its `state_dict` gave.
+        states (dict): The states of its `state_dict`.
         RAISES (ValueError): The streams of the text are others: it is too short for
             this number of processes, or of parts of a batch.
         """
         if states["batch_size"] != self.batches.batch_size:
             raise ValueError(
                 f"the run had {states['batch_size']} streams and would have "
-                f"{self.batches.batch_size}: go on with as many processes, and the same "
+                f"{self.batches.batch_size}: resume with as many processes, and the same "
                 f"accumulate_gradient, as before"
             )
         self.model.bilm.load_state_dict(states["bilm"])
@@ -308,7 +302,7 @@ class Trainer:
             states[name][:, :, self._rows].to(self.processes.device) for name in ("hidden", "cell")
         )
         self.state = BiLMState(hidden, cell)
-        self.progress = Progress(**states["progress"])
+        self.progress = RunProgress(**states["progress"])
         unknown = torch.tensor(math.nan if self.progress.losses else 0.0)  # of early versions
         self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
         self.softmax_warmup = states["softmax_warmup"]
@@ -344,7 +338,7 @@ class Trainer:
     def _candidates(
         self, window: Window, step: int
     ) -> tuple[Optional[Candidates], Optional[SoftmaxRows]]:
-        """The same for all processes: those of the whole batch."""
+        """Return candidates and rows for the whole batch, the same ones in all processes."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None, None
@@ -356,11 +350,11 @@ class Trainer:
         return candidates, softmax.rows(targets, candidates)
 
     def _targets(self, window: Window) -> np.ndarray:
-        """Of the directions that there are."""
+        """Return the targets of the model's directions."""
         return window.targets[: self.model.bilm.config.n_directions]
 
     def _reset(self, step: int) -> BiLMState:
-        """The carried state, some rows of it back to zeros."""
+        """Return the carried state, with some rows reset to zeros."""
         share = np.random.default_rng(self._seed(step, 0)).random(self.batches.batch_size)
         kept = share[self._rows] >= self.settings.state_reset
         mask = self._to_device(kept).to(self.state.hidden).unsqueeze(1)
@@ -368,24 +362,18 @@ class Trainer:
 
     @property
     def _rows(self) -> slice:
-        """This process's rows of the whole state."""
+        """Return this process's rows of the whole state."""
         rows = len(self.state)
         return slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
 
-    def _without_exchange(self, wanted: bool) -> AbstractContextManager[Any]:
-        if wanted and isinstance(self.contexts, DistributedDataParallel):
+    def _without_exchange(self, enabled: bool) -> AbstractContextManager[Any]:
+        if enabled and isinstance(self.contexts, DistributedDataParallel):
             return self.contexts.no_sync()
         return nullcontext()
 
     @property
-    def _is_measured(self) -> bool:
-        """Whether a logger is to be told of the step's norms: before an evaluation alone."""
-        is_wanted = self.settings.logger is not None and self.processes.is_first
-        return is_wanted and (self.progress.step + 1) % self.settings.eval_frequency == 0
-
-    @property
     def _is_before_due(self) -> bool:
-        """Once the softmax fits the biLM that the run goes on from."""
+        """Return whether to evaluate the initial model now: when its softmax is trained."""
         is_wanted = bool(self.config.pretraining.init) and self.progress.before is None
         return is_wanted and self.progress.step == self.softmax_warmup
 

@@ -1,1 +1,1 @@
-"""From text files to sentences, and from sentences to ids."""
+"""Text files, sentences, and corpora of token ids."""

@@ -1,4 +1,4 @@
-"""Files of any length, cut into pieces of some megabytes at the ends of lines."""
+"""Chunks: files of any length, cut into some megabytes at the ends of lines."""
 
 import codecs
 import gzip
@@ -18,7 +18,7 @@ BLOCK = 1 << 20  # bytes read at a time
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some lines of a file.
+    """Lines of a file.
 
     file (int): Number of the file.
     first_line (int): Number of the first line.
@@ -37,7 +37,7 @@ class Chunk:
 
 @dataclass
 class ChunkReader:
-    """Reads files in chunks, and takes their checksums on the way.
+    """Reader of files in chunks, which also computes their checksums.
 
     files (Sequence[Path]): The files, or what opens like them; those that end with `.gz` are
         unpacked.
@@ -73,7 +73,7 @@ class ChunkReader:
 
 
 class _Counted(io.RawIOBase):
-    """A file that counts what is read of it.
+    """File that counts its bytes as they are read.
 
     file (BinaryIO): The file.
     """
@@ -94,7 +94,7 @@ class _Counted(io.RawIOBase):
 
 
 class _Cutter:
-    """Cuts one file. Where it is cut depends on its content alone."""
+    """Cutter of one file. The cuts depend only on the content."""
 
     def __init__(self, reader: ChunkReader, number: int, raw: _Counted):
         self.number = number
@@ -136,7 +136,7 @@ class _Cutter:
             first_end = buffer.find(b"\n", 0, self.max_line)
             if first_end < 0 and len(buffer) > self.max_line:
                 if end == 0:
-                    # The line goes on: what is known of it is enough.
+                    # The line is too long, wherever it ends: the rest is not needed.
                     del buffer[self.max_line + 1 :]
                     return
                 yield self._too_long_line(buffer[:end])
@@ -147,7 +147,7 @@ class _Cutter:
                 yield self._chunk(buffer, end)
 
     def _end(self, buffer: bytearray) -> int:
-        """The end of the last lines that fit into a chunk, else that of the first."""
+        """Return the end of the last line that fits into a chunk, or of the first line."""
         for mark in (b"\n\n", b"\n\r\n") if self.by_paragraph else ():
             end = buffer.rfind(mark, 0, self.chunk_size) + len(mark)
             if end >= len(mark):

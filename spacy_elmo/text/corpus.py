@@ -1,4 +1,4 @@
-"""Sentences as token ids."""
+"""Corpus: sentences as token ids."""
 
 import hashlib
 from array import array
@@ -11,7 +11,6 @@ import numpy as np
 
 from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
 from .reading import Inputs, find_files, read_sentences
-from .remote_tokens import RemoteTokens
 from .shards import Shards
 
 START_ID, END_ID = 0, 1
@@ -23,28 +22,26 @@ class Corpus:
     """Sentences as ids of token types.
 
     types (Sequence[str]): The token types; `<S>` is 0 and `</S>` is 1.
-    tokens (Union[numpy.ndarray, Shards, RemoteTokens]): Every sentence as `<S> w1 .. wn`. The two
-        marks can be words of the text, too. *Shape:* `(n,)`, int32
+    tokens (Union[numpy.ndarray, Shards]): Every sentence as `<S> w1 .. wn`. The two marks can be
+        words of the text, too. *Shape:* `(n,)`, int32
     starts (numpy.ndarray): Where each sentence starts in it. *Shape:* `(n_sentences,)`, int64
     documents (numpy.ndarray): The first sentence of each document, int64.
-    type_counts (Optional[numpy.ndarray]): How often each type occurs, where it is known.
-    digest (Optional[str]): What `checksum` gives, where it is known.
+    type_counts (Optional[numpy.ndarray]): The count of each type, if it is known.
     """
 
     types: Sequence[str]
-    tokens: Union[np.ndarray, Shards, RemoteTokens]
+    tokens: Union[np.ndarray, Shards]
     starts: np.ndarray
     documents: np.ndarray
     type_counts: Optional[np.ndarray] = None
-    digest: Optional[str] = None
 
     @property
     def n_words(self) -> int:
-        """RETURNS (int): Tokens, sentence marks not counted."""
+        """Return the number of tokens, without sentence marks."""
         return len(self.tokens) - len(self.starts)
 
     def counts(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): How often each type occurs."""
+        """Return the count of each type."""
         if self.type_counts is not None:
             return self.type_counts
         counts = np.zeros(len(self.types), "int64")
@@ -53,9 +50,7 @@ class Corpus:
         return counts
 
     def checksum(self) -> str:
-        """RETURNS (str): SHA-256 of types and tokens, in hexadecimal."""
-        if self.digest is not None:
-            return self.digest
+        """Return the SHA-256 of types and tokens, in hexadecimal."""
         digest = hashlib.sha256()
         for token in self.types:
             digest.update(token.encode("utf8", "surrogatepass") + b"\n")

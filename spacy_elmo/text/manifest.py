@@ -1,39 +1,44 @@
-"""What a prepared corpus was made of, and what belongs to it."""
+"""Manifest of a prepared corpus: its settings, inputs and files, with their checksums."""
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from typing_extensions import NotRequired
 
-from ..files import atomic_write, checksum, progress_bar, user_path
-from ..files.remote import RemoteFile, is_url
-from ..files.schema import Integer, Natural, Positive, Schema, String, record, records, seal
+from ..files import (
+    atomic_stream,
+    atomic_write,
+    checksum,
+    full_disk,
+    lock,
+    progress_bar,
+    user_path,
+)
+from ..files.checksum import BLOCK
+from ..files.paths import CACHE_VARIABLE, cache_folder
+from ..files.remote import RemoteFile, is_url, reading
+from ..files.schema import Integer, Natural, Schema, String, record, records, seal
 from .reading import WRITTEN, ending
-from .remote_tokens import BLOCK_SIZE
-from .shards import read_array
 
 MANIFEST = WRITTEN[0][0]
 TOKENS = "tokens-*.npy"
+_FILE_NAME = re.compile(r"\w[\w.-]*")
 FORMAT_VERSION = 1
 ADVICE = "Copy the folder again, or delete it and prepare the corpus again."
-COUNTS = ("tokens", "sentences", "documents", "types")
 INPUT = {"path": String, "size": Natural, "modified": Integer, "sha256": String}
-# Early versions wrote no blocks and digest, later ones no checksum.
+# Early versions wrote no checksum. Some wrote "blocks" and "digest", which nothing reads now.
 SCHEMA = Schema(
     {
         "format_version": Integer,
         "settings": dict[str, Any],
         "inputs": records(INPUT),
-        "counts": record(dict.fromkeys(COUNTS, Natural)),
+        "counts": record(dict.fromkeys(("tokens", "sentences", "documents", "types"), Natural)),
         "skipped": record({"by_file": dict[str, Natural]}),
         "files": dict[str, record({"size": Natural, "sha256": String})],  # type: ignore[misc]
-        "digest": NotRequired[String],
-        "blocks": NotRequired[
-            record({"first_byte": Natural, "size": Positive, "sha256": dict[str, list[String]]})
-        ],
         "checksum": NotRequired[String],
     }
 )
@@ -43,8 +48,8 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
     """Read the manifest of a prepared corpus.
 
     folder (Union[str, Path]): The corpus, or its URL.
-    RETURNS (Optional[dict]): The manifest, if the corpus is whole.
-    RAISES (ValueError): It is no manifest, or that of a later version, or the URL cannot be read.
+    RETURNS (Optional[dict]): The manifest; None if there is none.
+    RAISES (ValueError): It is no manifest, a later version wrote it, or the URL cannot be read.
     """
     path: Union[Path, RemoteFile]
     if is_url(folder):
@@ -62,45 +67,86 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest; the corpus is whole from now on."""
+    """Write the manifest. A corpus with a manifest is complete."""
     content = seal({"format_version": FORMAT_VERSION, **manifest})
     atomic_write(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
 
 
 def stamp(file: Path) -> dict[str, Any]:
-    """RETURNS (dict): What tells a file from another, or from what it was before."""
+    """Return the path, size and time of a file, which show whether it has changed."""
     stat = file.stat()
     return {"path": str(file), "size": stat.st_size, "modified": stat.st_mtime_ns}
 
 
-def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """RETURNS (Dict[str, dict]): Size and checksum of each file of the corpus."""
+def describe_corpus_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the size and the checksum of each file of a corpus, by name."""
     return {
         name: {"size": (folder / name).stat().st_size, "sha256": checksum(folder / name)}
         for name in sorted(names)
     }
 
 
-def describe_blocks(folder: Path) -> dict[str, Any]:
-    """RETURNS (dict): What is fetched at a time where the corpus is elsewhere: where the tokens
-    begin in their files, how many a block has, and the checksums of the blocks of each file."""
-    checksums, first_byte = {}, 0
-    for path in sorted(folder.glob(TOKENS)):
-        tokens = read_array(path)
-        first_byte = path.stat().st_size - tokens.nbytes  # the same of all
-        firsts = range(0, len(tokens), BLOCK_SIZE)
-        blocks = (tokens[first : first + BLOCK_SIZE].tobytes() for first in firsts)
-        checksums[path.name] = [hashlib.sha256(block).hexdigest() for block in blocks]
-    return {"first_byte": first_byte, "size": BLOCK_SIZE, "sha256": checksums}
+def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
+    """Copy the files of a corpus at a URL into the cache folder, unless they are there already.
+
+    url (str): The corpus.
+    manifest (dict): Its manifest.
+    RETURNS (Path): The folder of the copies, whose name depends on their checksums.
+    RAISES (ValueError): A file cannot be read, or is not the one of the manifest.
+    RAISES (OSError): The disk is full.
+    """
+    files = manifest["files"]
+    for name in files:
+        if not _FILE_NAME.fullmatch(name):
+            raise ValueError(f"{url}/{MANIFEST} names a file {name!r}, which no corpus has")
+    key = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    folder = cache_folder() / "corpora" / key[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    advice = f"run the same again, or set {CACHE_VARIABLE} to another folder"
+    # The processes of one machine share the copy: the first one fetches, the others wait.
+    with full_disk(folder, advice), lock(folder / "lock", wait=True):
+        missing = {
+            name: about for name, about in files.items() if not _is_there(folder, name, about)
+        }
+        if missing:
+            total = sum(about["size"] for about in missing.values())
+            with progress_bar(total, "Fetching", "B") as bar:
+                for name, about in missing.items():
+                    _fetch(RemoteFile.join(url, name), folder / name, about)
+                    bar.update(about["size"])
+    return folder
+
+
+def _is_there(folder: Path, name: str, about: dict[str, Any]) -> bool:
+    return (folder / name).is_file() and (folder / name).stat().st_size == about["size"]
+
+
+def _fetch(file: RemoteFile, copy: Path, about: dict[str, Any]) -> None:
+    """Copy a file, and compare it with its checksum. A longer one is not read to its end."""
+    digest, n_bytes = hashlib.sha256(), 0
+    with atomic_stream(copy) as target, file.open() as source:
+        while n_bytes <= about["size"]:
+            with reading(file.url):
+                block = source.read(BLOCK)
+            if not block:
+                break
+            n_bytes += len(block)
+            digest.update(block)
+            target.write(block)
+        if digest.hexdigest() != about["sha256"]:
+            raise ValueError(
+                f"{file} has another checksum than in {MANIFEST}: it is damaged. Copy the corpus "
+                f"there again"
+            )
 
 
 def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None:
-    """Check that the files of a corpus are those of its manifest.
+    """Check the files of a corpus against its manifest.
 
     folder (Path): The corpus.
     manifest (dict): Its manifest.
-    verify (bool): Whether to read them all for their checksums.
-    RAISES (ValueError): A file is missing, or another one.
+    verify (bool): Whether to compare checksums, too, and not only sizes.
+    RAISES (ValueError): A file is missing or differs.
     """
     files = manifest["files"]
     for name, expected in files.items():
@@ -126,12 +172,12 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
 def differences(
     manifest: dict[str, Any], files: Sequence[Path], settings: dict[str, Any]
 ) -> list[str]:
-    """Compare a corpus with one that is asked for.
+    """List the differences between a corpus and the arguments of a new call.
 
-    manifest (dict): Of the corpus.
-    files (Sequence[Path]): The input files that are asked for.
-    settings (dict): The settings.
-    RETURNS (List[str]): How they differ; nothing where they do not.
+    manifest (dict): The manifest of the corpus.
+    files (Sequence[Path]): The input files of the call.
+    settings (dict): The settings of the call.
+    RETURNS (List[str]): A sentence for each difference.
     """
     found = [
         f"{name} is {manifest['settings'].get(name)!r}, not {value!r}"

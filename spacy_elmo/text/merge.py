@@ -1,4 +1,4 @@
-"""From parts with types of their own to one corpus."""
+"""Merging of parts, each with its own types, into one corpus."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def merge_parts(
 
 
 def read_arrays(folder: Path) -> Corpus:
-    """RETURNS (Corpus): What `merge_parts` wrote, mapped into memory."""
+    """Open the arrays of `merge_parts`, mapped into memory."""
     return Corpus(
         types=TypeTable(read_array(folder / CHARACTERS), read_array(folder / OFFSETS)),
         tokens=Shards([read_array(path) for path in sorted(folder.glob(TOKENS))]),
@@ -75,7 +75,7 @@ def _read_parts(folder: Path, parts: Sequence[tuple[int, Summary]]) -> Iterator[
 
 
 def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[bytes, int]:
-    """How often each type occurs."""
+    """Count the types."""
     counts = dict.fromkeys(MARKS, 0)
     for _, part in _read_parts(folder, parts):
         found = np.bincount(part.ids, minlength=len(part.types)).tolist()
@@ -85,8 +85,8 @@ def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[byt
 
 
 def _write_types(folder: Path, counts: dict[bytes, int]) -> list[bytes]:
-    """The types by falling count, equal counts by spelling, after the two marks.
-    UTF-8 sorts as the strings do."""
+    """Write the types, the two marks first, then by falling count. Types with equal counts are
+    sorted by their UTF-8 bytes, which is the order of the strings."""
     words = sorted(counts.keys() - MARKS)
     types = [*MARKS, *sorted(words, key=counts.__getitem__, reverse=True)]
     with (

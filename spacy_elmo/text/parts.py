@@ -1,4 +1,4 @@
-"""One chunk of text as ids of its own types, in a file of its own."""
+"""Parts: the token ids of one chunk of text, in a file. The ids are of the part's own types."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ MAX_NAMED = 20  # of the lines that were left out, a file
 
 @dataclass(frozen=True)
 class Reading:
-    """How lines become sentences.
+    """Settings for reading sentences from lines.
 
     jsonl (bool): Whether they are JSON.
     running_text (bool): Whether lines of text are running text.
@@ -39,7 +39,7 @@ class Reading:
     max_sentence: int
 
     def digest(self, data: bytes) -> str:
-        """RETURNS (str): A name for what comes out of these lines."""
+        """Return a digest of the lines and of all that decides how they are read."""
         settings: dict[str, Any] = {**asdict(self), "version": PART_VERSION}
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")
@@ -53,9 +53,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is in a part.
+    """Summary of a part.
 
-    name (str): Its file; none where there was no text.
+    name (str): Its file; "" if there was no text.
     n_items (int): Tokens and sentence starts.
     n_sentences (int): Sentences.
     n_skipped (int): Lines that could not be read.
@@ -71,7 +71,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Part:
-    """The text of a chunk.
+    """Text of a chunk.
 
     ids (numpy.ndarray): Every sentence as `<S> w1 .. wn`, in types of this part.
     sizes (numpy.ndarray): Of the sentences, with `<S>`.

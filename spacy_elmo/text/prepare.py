@@ -1,4 +1,10 @@
-"""From text files of any size to a corpus on disk."""
+"""Preparation of text of any size: a corpus on disk.
+
+The text is cut into chunks, and each becomes a part with types of its own, in a file that appears
+when it is complete. Then the parts are merged. So an interrupted preparation resumes with the parts
+that exist, several processes or machines can make them, and memory holds only the token types. The
+manifest is written last: a folder without one is not a corpus.
+"""
 
 import warnings
 from collections import Counter
@@ -28,17 +34,16 @@ from .manifest import (
     MANIFEST,
     TOKENS,
     check_files,
-    describe_blocks,
-    describe_files,
+    describe_corpus_files,
     differences,
+    fetch_files,
     read_manifest,
     stamp,
     write_manifest,
 )
 from .merge import ARRAYS, merge_parts, read_arrays
 from .parts import MAX_NAMED, Reading, Summary, make_part
-from .reading import NOT_UTF8, Inputs, check_format, find_files, is_jsonl
-from .remote_corpus import open_remote_corpus
+from .reading import NOT_UTF8, Inputs, check_text_format, find_files, is_jsonl
 from .workers import map_in_order, n_processes, parse_worker
 
 CHUNK_SIZE = 1 << 22  # bytes of text that a process works on at a time
@@ -63,9 +68,8 @@ def prepare(
     chunk_size: int = CHUNK_SIZE,
     shard_size: int = SHARD_SIZE,
 ) -> Optional[Corpus]:
-    """Write text of any size as a corpus that is read from disk. Memory holds the
-    token types, not the text. A run that was interrupted, in any way, goes on where
-    it was when the same is called again; where the corpus is there, it is opened.
+    """Write text of any size as a corpus that is read from disk. If an earlier call with the same
+    arguments was interrupted, this one resumes it; if it was finished, the corpus is opened.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
     output (Union[str, Path]): The corpus: a new or empty folder, or one of before.
@@ -80,8 +84,8 @@ def prepare(
     max_sentence (int): Most tokens of a sentence; a longer one cannot be read.
     ignore (Optional[Path]): A folder whose files are no inputs, beside `output`.
     worker (Optional[str]): "K/N": this is the K-th of N calls, perhaps on as many machines, each
-        of which reads its share of the text. When all have, the call without it writes the
-        corpus; it reads what they have not.
+        of which reads its share of the text. Afterwards, a call without it writes the corpus,
+        and reads the shares that are missing.
     chunk_size (int): Bytes of text that a process works on at a time.
     shard_size (int): Tokens of a file.
     RETURNS (Optional[Corpus]): The corpus, as `open_corpus` reads it; None after a share.
@@ -89,7 +93,7 @@ def prepare(
         sentence, or the folder holds something else.
     RAISES (OSError): The disk is full, or another process writes to the folder.
     """
-    check_format(format, lang)
+    check_text_format(format, lang)
     settings = {
         "format": format,
         "lang": lang,
@@ -101,41 +105,51 @@ def prepare(
     _check(settings)
     n_process, share = n_processes(n_process), parse_worker(worker)
     output = user_path(output)
-    # What an earlier run has written into a folder of inputs is none of them.
+    # Files that an earlier run wrote into a folder of inputs are no inputs.
     ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
     files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
     if not _is_there(output, files, settings):
         with full_disk(output):
             _make_room(output)
-        if worker is not None:
-            with full_disk(output):
+            if worker is not None:
                 _Run(files, output, settings, chunk_size).write_parts(n_process, share)
-            if not _is_there(output, files, settings):
-                return None
-        else:
-            with full_disk(output), lock(output / UNFINISHED / "lock"):
-                # Another process may have finished it since.
-                if not _is_there(output, files, settings):
-                    run = _Run(files, output, settings, chunk_size)
-                    run.write_parts(n_process)
-                    run.merge(shard_size)
+            else:
+                _write(files, output, settings, n_process, chunk_size, shard_size)
+    if worker is not None and not _is_there(output, files, settings):
+        return None
     delete_ours(output / UNFINISHED)
     sweep(output)
     return open_corpus(output)
 
 
+def _write(
+    files: Sequence[Path],
+    output: Path,
+    settings: dict[str, Any],
+    n_process: int,
+    chunk_size: int,
+    shard_size: int,
+) -> None:
+    with lock(output / UNFINISHED / "lock"):
+        # Another process may have finished the corpus in the meantime.
+        if not _is_there(output, files, settings):
+            run = _Run(files, output, settings, chunk_size)
+            run.write_parts(n_process)
+            run.merge(shard_size)
+
+
 def is_prepared(folder: Union[str, Path]) -> bool:
-    """folder (Union[str, Path]): A folder, or its URL.
-    RETURNS (bool): Whether it holds a whole corpus that `prepare` wrote.
-    RAISES (ValueError): The URL cannot be read."""
+    """Return whether a folder, or a URL, is a complete prepared corpus.
+
+    RAISES (ValueError): The URL cannot be read.
+    """
     if is_url(folder):
         return RemoteFile.join(folder, MANIFEST).exists()
     return (user_path(folder) / MANIFEST).is_file()
 
 
-def is_foreign(folder: Path) -> bool:
-    """RETURNS (bool): Whether something is no folder, or holds something that `prepare` does not
-    write."""
+def is_foreign_corpus(folder: Path) -> bool:
+    """Return whether a path is no folder, or has files that `prepare` does not write."""
     if not folder.is_dir():
         return True
     known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}
@@ -145,21 +159,17 @@ def is_foreign(folder: Path) -> bool:
     return False
 
 
-def open_corpus(folder: Union[str, Path], *, verify: bool = False, n_streams: int = 128) -> Corpus:
-    """Open a corpus that `prepare` wrote; it stays where it is.
+def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
+    """Open a corpus that `prepare` wrote. Its arrays are memory-mapped. A corpus at a URL is copied
+    into the cache folder first.
 
-    folder (Union[str, Path]): The corpus, or a URL of it as `fsspec` reads them.
-    verify (bool): Whether to compare the checksums of all its files, too; at a URL what is
-        fetched is compared anyway.
-    n_streams (int): At a URL, at how many places it is read side by side: up to a mebibyte of
-        memory each.
+    folder (Union[str, Path]): The corpus, or a URL that `fsspec` can read.
+    verify (bool): Whether to compare the checksums of all its files, too.
     RETURNS (Corpus): The corpus.
-    RAISES (ValueError): There is none, or a file of it is missing or another one.
+    RAISES (ValueError): There is none, or one of its files is missing or differs.
     """
     manifest = manifest_of(folder)
-    if is_url(folder):
-        return open_remote_corpus(str(folder), manifest, n_streams=n_streams)
-    folder = user_path(folder)
+    folder = fetch_files(str(folder), manifest) if is_url(folder) else user_path(folder)
     check_files(folder, manifest, verify=verify)
     return read_arrays(folder)
 
@@ -180,7 +190,7 @@ def manifest_of(folder: Union[str, Path]) -> dict[str, Any]:
     if manifest is None:
         raise ValueError(
             f"{folder} holds no {MANIFEST}: there is no corpus, or its preparation was "
-            f"interrupted. `python -m spacy elmo corpus INPUT {folder}` goes on with it."
+            f"interrupted. `python -m spacy elmo corpus INPUT {folder}` resumes it."
         )
     return manifest
 
@@ -220,7 +230,7 @@ def _make_room(output: Path) -> None:
 
 
 class _Run:
-    """One preparation.
+    """Preparation of one corpus.
 
     files (Sequence[Path]): The input.
     output (Path): The corpus.
@@ -247,7 +257,7 @@ class _Run:
         self.parts: list[tuple[int, Summary]] = []
 
     def write_parts(self, n_process: int, share: tuple[int, int] = (0, 1)) -> None:
-        """Read the text into parts, those that are there left as they are.
+        """Read the text into parts. Existing parts are kept.
 
         n_process (int): Processes that read.
         share (Tuple[int, int]): The first chunk to read, from 0, and the step to the next.
@@ -270,7 +280,7 @@ class _Run:
         self.skipped.close()
 
     def merge(self, shard_size: int) -> None:
-        """Write the corpus, its manifest last."""
+        """Write the corpus, and then its manifest."""
         n_sentences = sum(summary.n_sentences for _, summary in self.parts)
         if not n_sentences:
             left_out = sum(self.skipped.counts.values())
@@ -293,16 +303,14 @@ class _Run:
                 "types": len(corpus.types),
             },
             "skipped": self.skipped.describe(),
-            "digest": corpus.checksum(),
-            "files": describe_files(self.output, [*names, VOCABULARY_FILE]),
-            "blocks": describe_blocks(self.output),
+            "files": describe_corpus_files(self.output, [*names, VOCABULARY_FILE]),
         }
         write_manifest(self.output, manifest)
 
 
 @dataclass
 class _Skipped:
-    """What was left out.
+    """Lines and files that were skipped.
 
     files (Sequence[Path]): The input.
     refuse (bool): Whether to raise at the first.
@@ -313,10 +321,13 @@ class _Skipped:
     named: list[dict[str, Any]] = field(default_factory=list)
     counts: Counter[int] = field(default_factory=Counter)
     n_warned: Counter[int] = field(default_factory=Counter)
-    not_utf8: set[int] = field(default_factory=set)  # files, of which a line is enough to know it
+    not_utf8: set[int] = field(default_factory=set)  # files with such a line; one warning each
 
     def add(self, file: int, line: Optional[int], reason: str) -> None:
-        """RAISES (ValueError): Nothing may be left out."""
+        """Note a skipped line or file.
+
+        RAISES (ValueError): `on_error` is "refuse".
+        """
         path = self.files[file]
         location = f"{path}, line {line}" if line is not None else str(path)
         if self.refuse:
@@ -331,12 +342,12 @@ class _Skipped:
                 self.not_utf8.add(file)
 
     def close(self) -> None:
-        """Warn of those that were not named."""
+        """Warn about the number of lines that were not named."""
         for file, n in self.counts.items():
             if more := n - self.n_warned[file]:
                 warnings.warn(f"{self.files[file]}: {more:,} more left out", stacklevel=2)
 
     def describe(self) -> dict[str, Any]:
-        """RETURNS (dict): What the manifest says of it."""
+        """Return the entry for the manifest."""
         by_file = {str(self.files[file]): n for file, n in self.counts.items() if n}
         return {"by_file": by_file, "first": self.named}

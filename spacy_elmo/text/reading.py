@@ -1,4 +1,4 @@
-"""From text files to sentences."""
+"""Sentences of text files."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 READABLE = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 FORMATS = ("sentences", "text")
-# What stands in a prepared corpus, and in a pipeline.
+# Files by which a prepared corpus and a pipeline are recognized.
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
 SHOWN = 40  # characters of a wrong line
@@ -33,8 +33,8 @@ Refuse = Callable[[int, str], None]
 NumberedSentences = Iterator[tuple[int, list[str]]]
 
 
-def check_format(format: str, lang: Optional[str]) -> None:
-    """Check how text files are read.
+def check_text_format(format: str, lang: Optional[str]) -> None:
+    """Check the format of text files.
 
     format (str): 'sentences' or 'text'.
     lang (Optional[str]): Language of the text; None if it is not known.
@@ -51,8 +51,8 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
     readable (Tuple[str, ...]): The ends of the names of readable files.
-    RETURNS (List[Path]): The files, those of a folder or glob sorted. Hidden files, corpora that
-        were prepared and pipelines that stand in a folder are no text of it.
+    RETURNS (List[Path]): The files, those of a folder or glob sorted. Hidden files, and
+        prepared corpora and pipelines in a folder, are left out.
     RAISES (ValueError): A path is missing, its format unknown, or it is such a corpus.
     """
     if isinstance(inputs, (str, Path)):
@@ -112,7 +112,7 @@ def read_sentences(
     RAISES (ValueError): There is no such format, running text has no language, or a file cannot
         be read; the message names file and line.
     """
-    check_format(format, lang)
+    check_text_format(format, lang)
     splitter, is_text = splitter_of(lang), format == "text"
     for file in files:
         lines, callback = numbered_lines(file), partial(refuse, file)
@@ -122,12 +122,12 @@ def read_sentences(
 
 
 def ending(file: Path) -> str:
-    """RETURNS (str): Which of `READABLE` the name of a file ends in."""
+    """Return the ending of a file's name, one of `READABLE`."""
     return next(known for known in READABLE if file.name.endswith(known))
 
 
 def is_jsonl(file: Path) -> bool:
-    """RETURNS (bool): Whether a readable file holds JSON."""
+    """Return whether a readable file has JSON lines."""
     return file.name.endswith((".jsonl", ".jsonl.gz"))
 
 
@@ -159,12 +159,15 @@ def sentences_of_lines(
 
 
 def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
-    """RETURNS (Callable): Makes spaCy's splitter of running text, once."""
+    """Return a function that makes spaCy's splitter of running text once, when it is called."""
     return cache(partial(_splitter, lang))
 
 
 def refuse(file: object, line: Optional[int], reason: str) -> NoReturn:
-    """RAISES (ValueError): Always; the message names file and line."""
+    """Raise an error that names file and line.
+
+    RAISES (ValueError): Always.
+    """
     raise ValueError(f"{file}{'' if line is None else f', line {line}'}: {reason}")
 
 
@@ -223,7 +226,7 @@ def read_record(line: str) -> Union[str, list[str]]:
 
 
 def has_half_a_pair(text: str) -> bool:
-    """RETURNS (bool): Whether there is half a surrogate pair, which is no UTF-8."""
+    """Return whether a text has half a surrogate pair, which UTF-8 cannot encode."""
     return _HALF_A_PAIR.search(text) is not None
 
 
@@ -248,7 +251,7 @@ def _splitter(lang: Optional[str]) -> "Language":
 
 
 def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Lines up to an empty one belong together: running text is often wrapped."""
+    """Join lines up to an empty one: running text is often wrapped."""
     paragraph: list[str] = []
     first, n_characters = 1, 0
     for number, line in lines:

@@ -1,4 +1,4 @@
-"""Long arrays and tables of strings on disk, read where they are asked for."""
+"""Long arrays and tables of strings on disk, mapped into memory."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ TYPES_AT_A_TIME = 1 << 16
 
 
 class Shards:
-    """One long array in several pieces, of the same size but for the last.
+    """Long array in several pieces of the same size; the last one may be shorter.
 
     arrays (Sequence[numpy.ndarray]): The pieces, in their order.
     """
@@ -26,7 +26,7 @@ class Shards:
         return int(self._ends[-1])
 
     def __getitem__(self, where: Union[slice, np.ndarray]) -> np.ndarray:
-        """where (Union[slice, numpy.ndarray]): A stretch, or any places from 0."""
+        """Return a slice, or the items at some places, from 0."""
         firsts = self._ends - [len(array) for array in self._arrays]
         if isinstance(where, slice):
             start, stop, _ = where.indices(len(self))
@@ -47,7 +47,7 @@ class Shards:
 
 
 class TypeTable(Sequence[str]):
-    """Strings of any kind, spelled in UTF-8 one after the other.
+    """Strings of any kind, as UTF-8 one after the other.
 
     characters (numpy.ndarray): Their bytes, uint8; half a surrogate pair is
         three bytes, as Python's "surrogatepass" writes them.
@@ -71,7 +71,7 @@ class TypeTable(Sequence[str]):
             yield spelled.decode("utf8", "surrogatepass")
 
     def spelled(self) -> Iterator[bytes]:
-        """YIELDS (bytes): Each string, as UTF-8."""
+        """Yield each string as UTF-8."""
         for first in range(0, len(self), TYPES_AT_A_TIME):
             offsets = self.offsets[first : first + TYPES_AT_A_TIME + 1]
             spelled = self.characters[offsets[0] : offsets[-1]].tobytes()
@@ -80,15 +80,15 @@ class TypeTable(Sequence[str]):
 
 
 def spell(strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): Characters and offsets of a `TypeTable`."""
+    """Return characters and offsets for a `TypeTable`."""
     spelled = [string.encode("utf8", "surrogatepass") for string in strings]
     offsets = np.cumsum([0, *map(len, spelled)], dtype="int64")
     return np.frombuffer(b"".join(spelled), "uint8"), offsets
 
 
 class ArrayWriter:
-    """Writes an `.npy` file of one dimension piece by piece. The file is whole or
-    not there.
+    """Writer of an `.npy` file of one dimension, piece by piece. The file appears when it is
+    complete.
 
     path (Path): The file.
     dtype (str): Of its items.
@@ -124,9 +124,9 @@ class ArrayWriter:
 
 
 class ShardWriter:
-    """Writes the pieces of `Shards`: `tokens-00000.npy` and so on.
+    """Writer of the pieces of `Shards`: `tokens-00000.npy` and so on.
 
-    folder (Path): Where to.
+    folder (Path): The folder.
     shard_size (int): Items of a piece.
     """
 
@@ -159,5 +159,5 @@ class ShardWriter:
 
 
 def read_array(path: Path) -> np.ndarray:
-    """RETURNS (numpy.ndarray): The array of an `.npy` file, mapped into memory."""
+    """Map the array of an `.npy` file into memory."""
     return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)

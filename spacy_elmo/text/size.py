@@ -1,19 +1,22 @@
-"""About how much text there is, without reading it all."""
+"""Numbers of tokens: an estimate from parts of files, and tokens that a model cuts."""
 
 import codecs
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Optional
 
 import srsly
 
+from ..frozen.config import BiLMConfig
 from .manifest import read_manifest
-from .reading import Inputs, ending, find_files, is_jsonl
+from .reading import Inputs, ending, find_files, is_jsonl, read_sentences
 
 SAMPLE = 1 << 19  # bytes that are read of a file
 LARGEST_RATIO = 20  # to which a part of them is unpacked
 MAX_FILES = 50
+EXAMPLES = 5  # frequent tokens that an audit names
 TOKENS_A_WORD = 1.2  # spaCy splits punctuation off
 
 
@@ -38,8 +41,50 @@ def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
     return int(total + sum(_estimate(some, format == "text") for some in kinds.values()))
 
 
+def audit_tokens(
+    sizes: BiLMConfig,
+    inputs: Sequence[str],
+    *,
+    format: str = "sentences",
+    lang: Optional[str] = None,
+) -> dict[str, Any]:
+    """Count the tokens of a text that are too long for a model: it does not tell apart two tokens
+    that differ only after that length.
+
+    sizes (BiLMConfig): Of the model: bytes or code points, and how many.
+    inputs (Sequence[str]): Files, folders or globs of text.
+    format (str): What text files hold: "sentences" or "text", as in `load_text`.
+    lang (Optional[str]): Language of spaCy's tokenizer for running text.
+    RETURNS (dict): As JSON: the tokens, those that are cut, their share, the most frequent
+        of them, and the unit and the limit.
+    RAISES (ValueError): The model reads no characters, or the text cannot be read.
+    """
+    if not sizes.n_characters:
+        raise ValueError("a model of words cuts no token: it has no characters to audit")
+    limit = sizes.max_characters_per_token - 2  # without the marks of start and end
+    is_bytes = sizes.token_encoder == "bilm-tf"
+    n_tokens, cut = 0, Counter[str]()
+    for sentence in read_sentences(find_files(inputs), format=format, lang=lang):
+        n_tokens += len(sentence)
+        cut.update(
+            token
+            for token in sentence
+            if len(token) > limit or (is_bytes and len(token.encode("utf8", "ignore")) > limit)
+        )
+    if not n_tokens:
+        raise ValueError(f"no token in {', '.join(inputs)}")
+    n_cut = sum(cut.values())
+    return {
+        "tokens": n_tokens,
+        "cut": n_cut,
+        "share": n_cut / n_tokens,
+        "limit": f"{limit} {'UTF-8 bytes' if is_bytes else 'code points'}",
+        "most frequent": [token for token, _ in cut.most_common(EXAMPLES)],
+    }
+
+
 def _estimate(files: Sequence[Path], is_text: bool) -> float:
-    """The tokens of files of one kind: they have about as many a byte on disk."""
+    """Estimate the tokens of files of one kind, which have about equally many per byte."""
     chosen = files[:: -(-len(files) // MAX_FILES)]
     found = [_sample(file, is_text) for file in chosen]
     tokens, n_bytes = (sum(values) for values in zip(*found))
@@ -47,7 +92,7 @@ def _estimate(files: Sequence[Path], is_text: bool) -> float:
 
 
 def _sample(file: Path, is_text: bool) -> tuple[float, int]:
-    """The tokens at the beginning of a file, and its bytes on disk."""
+    """Count the tokens at the beginning of a file, and its bytes on disk."""
     try:
         with file.open("rb") as stream:
             block = stream.read(SAMPLE)
@@ -62,7 +107,7 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
 
 
 def _unzipped(block: bytes) -> bytes:
-    """The text at the beginning of a gzip file, which may have several parts."""
+    """Unpack the beginning of a gzip file, which may have several parts."""
     content = b""
     while block and len(content) < LARGEST_RATIO * SAMPLE:
         part = zlib.decompressobj(wbits=31)
@@ -72,7 +117,7 @@ def _unzipped(block: bytes) -> bytes:
 
 
 def _tokens_of_json(line: bytes) -> float:
-    """The tokens of a line; none where it is cut off, or no record."""
+    """Count the tokens of a line; 0 if it is cut off, or no record."""
     try:
         record = srsly.json_loads(line.decode("utf8"))
         if isinstance(record.get("tokens"), list):

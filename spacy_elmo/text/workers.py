@@ -1,4 +1,4 @@
-"""The same work on one thing after another, in several processes."""
+"""Several processes that do the same work on one item after another."""
 
 import multiprocessing
 import os
@@ -16,11 +16,11 @@ Result = TypeVar("Result")
 
 
 def n_processes(wanted: int) -> int:
-    """How many processes to start.
+    """Return the number of processes to start.
 
-    wanted (int): Their number, or -1 for one a core.
-    RETURNS (int): Their number.
-    RAISES (ValueError): It is neither.
+    wanted (int): The number, or -1 for one per core.
+    RETURNS (int): The number.
+    RAISES (ValueError): It is below 1, and not -1.
     """
     if wanted == -1:
         usable = getattr(os, "sched_getaffinity", None)
@@ -35,7 +35,7 @@ def parse_worker(worker: Optional[str]) -> tuple[int, int]:
 
     worker (Optional[str]): "K/N", the K-th of N; None is the only one.
     RETURNS (Tuple[int, int]): The number of its first task, from 0, and the step to the next.
-    RAISES (ValueError): It is not that.
+    RAISES (ValueError): It has another form.
     """
     numbers = re.fullmatch(r"(\d+)/(\d+)", worker or "1/1")
     if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
@@ -80,7 +80,7 @@ def map_in_order(
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent, and end when it does, however it ends."""
+    """Leave Ctrl-C to the parent, and end when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

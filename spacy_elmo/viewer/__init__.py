@@ -11,9 +11,8 @@ from thinc.types import Floats3d
 
 from ..analysis.occurrences import draw_occurrences
 from ..pipeline.mixes import learned_mixes
-from .bars import mix_section
 from .page import in_frame, make_page
-from .sections import heat_section, layer_names
+from .sections import heat_section, label_layers, mix_section
 from .senses import senses_section
 
 Shown = Union[Doc, Sequence[Doc], Language]
@@ -37,7 +36,7 @@ def render(
     word (Union[str, Sequence[str], None]): For "senses", the word, or several.
     style (str): "senses", "heat" or "mix".
     jupyter (Optional[bool]): Whether to show it in a notebook; None to find out.
-    page (bool): Whether to return a whole page, or a frame that can stand in another one.
+    page (bool): Whether to return a whole page, or a frame for another page.
     options (Optional[dict]): Of "senses": `gold`, `ignore_case` and `limit` of
         `draw_occurrences`, `projection` and `seed` of `senses_section`.
     RETURNS (Optional[str]): HTML; None in a notebook, which shows it.
@@ -96,7 +95,7 @@ def _senses(
 
 
 def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
-    """The layers of a Doc, as far as it has them, and its vectors."""
+    """Return the layers of a Doc, if it has them, and its vectors; and their names."""
     layers = doc._.elmo if doc.has_extension("elmo") else None
     mix = doc.tensor if len(doc) and np.ndim(doc.tensor) == 2 else None
     if layers is None:
@@ -105,7 +104,7 @@ def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
                 f"a Doc has no contextual vectors, which the pipe 'elmo' sets: {doc[:10].text!r}"
             )
         return mix[None], ["vectors"]
-    names = layer_names(len(layers))
+    names = label_layers(len(layers))
     if mix is None or mix.shape != layers.shape[1:]:
         return layers, names
     return np.concatenate([layers, mix[None]]), [*names, "mix"]

@@ -1,4 +1,4 @@
-"""From vectors to places in a picture."""
+"""Projections of vectors to places in a picture."""
 
 from typing import Optional
 
@@ -61,12 +61,15 @@ def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d,
 
 
 def check_projection(method: str) -> None:
-    """RAISES (ValueError): There is no such projection."""
+    """Check the name of a projection.
+
+    RAISES (ValueError): There is no such projection.
+    """
     if method not in ("pca", "tsne"):
         raise ValueError(f"the projection must be 'pca' or 'tsne', got '{method}'")
 
 
-def align(places: Floats2d, others: Floats2d) -> Floats2d:
+def align_places(places: Floats2d, others: Floats2d) -> Floats2d:
     """Turn and mirror places so that they come as near to others as they can, in the
     least squares: orthogonal Procrustes (Schönemann 1966).
 

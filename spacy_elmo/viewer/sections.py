@@ -1,7 +1,7 @@
-"""The parts of a page that compare tokens, and those that a language model computes."""
+"""Sections of a page: compared tokens, neighbors, and bars of mixes and of probes."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 from spacy.language import Language
@@ -14,7 +14,7 @@ from ..analysis.sample import describe_input, unit_vectors
 from ..embedding.vectors import mix_layers
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe
-from .packing import pack_fractions
+from .page import pack_fractions
 from .senses import CONTEXT, senses_section
 
 
@@ -98,15 +98,75 @@ def neighbors_section(
     }
 
 
-def layer_names(n: int) -> list[str]:
-    """RETURNS (List[str]): What n layers are called."""
+def mix_section(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Make the part of a page that shows the layer mixes of components.
+
+    rows (Sequence[dict]): What `learned_mixes` returned.
+    RETURNS (dict): The section, for `make_page`.
+    """
+    several = {row["component"] for row in rows if row["mix"]}
+    has_upstreams = len({row.get("upstream") for row in rows}) > 1
+    bars = []
+    for row in rows:
+        name = f"{row['component']}, mix {row['mix']}" if row["component"] in several else None
+        of = f" of {row['upstream']}" if has_upstreams and row.get("upstream") else ""
+        name = f"{name or row['component']}{of} (gamma {row['gamma']:.3f})"
+        bars += [
+            _bar([name, f"layer {layer}"], weight, f"{weight:.3f}")
+            for layer, weight in enumerate(row["weights"])
+        ]
+    note = "The weights of a component sum to 1; gamma scales the mix."
+    note = note if rows else "No component mixes ELMo layers."
+    return _bars("What the components learned", ["component", "layer"], "weight", bars, note)
+
+
+def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[str, Any]:
+    """Make the part of a page that shows what probes found.
+
+    report (dict): A `ProbeReport`, as a dict.
+    score (Optional[str]): Which of its scores; None is the first.
+    RETURNS (dict): The section, for `make_page`.
+    """
+    score = score or next(iter(report["rows"][0]["scores"]))
+    bars = []
+    for row in report["rows"]:
+        value = row["scores"][score]
+        bars.append(_bar([row["method"], row["input"] or "-"], value, f"{value:.2%}"))
+    note = (
+        f"{report['n_labels']:,} labels; trained on {report['n_train']:,}, tested on "
+        f"{report['n_test']:,}, of which {report['n_unseen']:,} have a label that training did "
+        f"not have."
+    )
+    heading = f"What the layers know of {report['task']}"
+    return _bars(heading, ["predictor", "reads"], score, bars, note)
+
+
+def _bars(
+    heading: str, columns: list[str], measure: str, rows: list[dict[str, Any]], note: str
+) -> dict[str, Any]:
+    return {
+        "type": "bars",
+        "heading": heading,
+        "columns": columns,
+        "measure": measure,
+        "rows": rows,
+        "note": note,
+    }
+
+
+def _bar(names: list[str], share: float, figure: str) -> dict[str, Any]:
+    return {"names": names, "share": min(1.0, max(0.0, share)), "figure": figure}
+
+
+def label_layers(n: int) -> list[str]:
+    """Return the labels of n layers."""
     return [f"layer {number}" for number in range(n)]
 
 
 def _names(pipe: Elmo) -> list[str]:
     mix = pipe.settings.mix
     name = mix if isinstance(mix, str) else f"layer {mix}" if isinstance(mix, int) else None
-    return [*layer_names(pipe.bilm.config.n_layers + 1), f"mix ({name})" if name else "mix"]
+    return [*label_layers(pipe.bilm.config.n_layers + 1), f"mix ({name})" if name else "mix"]
 
 
 def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:
@@ -115,7 +175,7 @@ def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:
 
 
 def _parts(tokens: Sequence[str], position: int) -> dict[str, str]:
-    """What is shown of a sentence: what precedes, the token, and what follows."""
+    """Split a sentence for the page: the context before the token, the token, the context after."""
     start, end = max(0, position - CONTEXT), position + CONTEXT + 1
     return {
         "before": " ".join([*(["…"] if start else []), *tokens[start:position]]),

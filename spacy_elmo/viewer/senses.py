@@ -1,4 +1,4 @@
-"""The map of a word's occurrences, and their groups."""
+"""Section with a map of a word's occurrences, and their groups."""
 
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -9,8 +9,8 @@ from thinc.types import Floats2d, Floats3d, Ints1d
 from ..analysis.clusters import agreement, find_clusters, match_clusters, typical_words
 from ..analysis.occurrences import Drawn, Occurrence
 from ..analysis.sample import unit_vectors
-from .packing import pack_fractions, pack_numbers
-from .projection import align, check_projection, nearest, project
+from .page import pack_fractions, pack_numbers
+from .projection import align_places, check_projection, nearest, project
 
 N_NEIGHBORS = 10
 CONTEXT = 50  # tokens of a sentence that are shown on either side
@@ -68,8 +68,8 @@ def _word(
 def _views(
     drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
 ) -> tuple[list[Section], list[list[str]]]:
-    """Each layer, or the mix, as the page reads it, turned, and its clusters numbered, after the
-    one below; and the figures of each, "-" where there is none."""
+    """Return a view for each layer and the mix, and a table of their figures. Each map is turned,
+    and its clusters are numbered, to match the view before."""
     senses = [one.sense for one in drawn.occurrences]
     contexts = [_context(one) for one in drawn.occurrences]
     views: list[Section] = []
@@ -80,7 +80,7 @@ def _views(
         places, variance = project(units, projection, seed=seed)
         numbers, silhouette = find_clusters(units, seed=seed)
         if below is not None:
-            places, numbers = align(places, below[0]), match_clusters(numbers, below[1])
+            places, numbers = align_places(places, below[0]), match_clusters(numbers, below[1])
         below = places, numbers
         n_groups = len(np.unique(numbers))
         row = [name, _figure(variance, ".1%"), str(n_groups), _figure(silhouette, ".3f")]
@@ -104,17 +104,17 @@ def _views(
 
 
 def _notice(drawn: Drawn) -> str:
-    """Where there is no map."""
+    """Return the text that is shown in place of a map; "" if there is a map."""
     if not drawn.n_total:
         return f"“{drawn.word}” does not occur in this text."
     if len(drawn.occurrences) > 1:
         return ""
     drawn_of = "" if drawn.n_total == 1 else f" One of {drawn.n_total:,} occurrences was drawn."
-    return f"“{drawn.word}” stands here once: there is nothing to compare it with.{drawn_of}"
+    return f"“{drawn.word}” occurs only once here: there is nothing to compare it with.{drawn_of}"
 
 
 def _parts(one: Occurrence) -> tuple[str, str, str]:
-    """What is shown: what precedes in the sentence, the word, and what follows."""
+    """Split a sentence for the page: the context before the word, the word, the context after."""
     sentence = one.sentence
     start = max(sentence.start, one.start - CONTEXT)
     end = min(max(sentence.end, one.end), one.end + CONTEXT)
@@ -140,7 +140,7 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     typical = typical_words(contexts, numbers)
     labels = range(int(numbers.max()) + 1)
     several = (
-        "Below each group the words that stand within five tokens of it rather than of the "
+        "Below each group are words that are more frequent within five tokens of it than of the "
         "others. From layer to layer a group keeps its number as far as it is the same. Click a "
         "group to see it alone."
     )
@@ -155,7 +155,7 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
 
 
 def _facts(variance: Optional[float], drawn: Drawn) -> str:
-    """Below the slider."""
+    """Return the text below the slider."""
     n = len(drawn.occurrences)
     facts = [f"{drawn.n_total:,} occurrences"]
     if n < drawn.n_total:
@@ -174,7 +174,7 @@ def _figure(value: Optional[float], form: str) -> str:
 
 
 def _context(one: Occurrence) -> list[str]:
-    """The words within five tokens in the sentence, in lower case; no punctuation."""
+    """Return the words within five tokens, in lower case and without punctuation."""
     sentence = one.sentence
     around = [
         *one.doc[max(sentence.start, one.start - WINDOW) : one.start],

@@ -86,17 +86,6 @@ def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
     )
 
 
-def new_cove(vectors: WordVectors) -> BiLM:
-    """RETURNS (BiLM): An encoder on word vectors, with random LSTMs, to be trained."""
-    config = cove_config(len(vectors.words), vectors.table.shape[1])
-    bilm = BiLM(config, _vocabularies(vectors.words))
-    words = bilm.encoder.words
-    assert words is not None
-    words.weight.data = _table(vectors.table)
-    words.weight.requires_grad_(False)
-    return bilm
-
-
 def _vocabularies(words: Sequence[str]) -> Vocabularies:
     known = set(SPECIAL)
     if known.intersection(words):

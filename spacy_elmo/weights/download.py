@@ -14,7 +14,7 @@ from .. import __version__
 from ..files import checksum, full_disk, progress_bar, publish
 from ..files.errors import named_errors
 from .limits import LARGEST_JSON, largest_unpacked
-from .remote_file import RemoteFile
+from .published_file import PublishedFile
 
 TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a single byte
 PAUSE = 1.0  # seconds before the second attempt, then twice as long each time
@@ -43,12 +43,12 @@ _ANOTHER_ATTEMPT = (
 )
 
 
-def download(file: RemoteFile, target: Path) -> None:
+def download(file: PublishedFile, target: Path) -> None:
     """Fetch a file. It takes its name when it is whole, has the right checksum and
     opens. What an earlier attempt fetched stands beside it, and is gone on with if the
     server says that the file is still the same.
 
-    file (RemoteFile): The file.
+    file (PublishedFile): The file.
     target (Path): Where to write it; the folder is made if need be.
     RAISES (DownloadError): It cannot be reached, or is not what it should be.
     RAISES (OSError): It cannot be written.
@@ -71,10 +71,10 @@ def download(file: RemoteFile, target: Path) -> None:
     part.delete()
 
 
-def check(file: RemoteFile, path: Path) -> None:
+def check(file: PublishedFile, path: Path) -> None:
     """Check that a file on disk is the one on the server, as far as can be known.
 
-    file (RemoteFile): What it should be.
+    file (PublishedFile): What it should be.
     path (Path): Where it is.
     RAISES (ValueError): Its size or checksum is wrong, or it does not open.
     """
@@ -129,7 +129,7 @@ class _Part:
             path.unlink(missing_ok=True)
 
 
-def _fetch(session: requests.Session, file: RemoteFile, part: _Part, bar: Any) -> None:
+def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any) -> None:
     """Make attempts, as long as they bring something new."""
     failures, furthest, was_reached = 0, part.size, False
     while True:
@@ -160,7 +160,7 @@ def _short(error: Exception) -> str:
     return cause.partition("): ")[2] or cause  # of which connection it is said
 
 
-def _request(session: requests.Session, file: RemoteFile, part: _Part) -> requests.Response:
+def _request(session: requests.Session, file: PublishedFile, part: _Part) -> requests.Response:
     headers = {"User-Agent": f"spacy-elmo/{__version__}", "Accept-Encoding": "identity"}
     if part.size:
         version = part.version_path.read_text("utf8")
@@ -168,7 +168,7 @@ def _request(session: requests.Session, file: RemoteFile, part: _Part) -> reques
     return session.get(file.url, headers=headers, stream=True, timeout=TIMEOUT)
 
 
-def _receive(reply: requests.Response, file: RemoteFile, part: _Part, bar: Any) -> None:
+def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: Any) -> None:
     """Write what comes.
 
     RAISES (_BrokenOff): It is not all.
@@ -217,7 +217,7 @@ def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
-def _check_status(reply: requests.Response, file: RemoteFile) -> None:
+def _check_status(reply: requests.Response, file: PublishedFile) -> None:
     ways = [hop.url for hop in (*reply.history, reply)]
     if file.url.startswith("https:") and not all(url.startswith("https:") for url in ways):
         raise DownloadError(f"{file.url} leads to an address without encryption: {ways[-1]}")
@@ -227,7 +227,7 @@ def _check_status(reply: requests.Response, file: RemoteFile) -> None:
         raise DownloadError(f"{file.url} cannot be fetched: HTTP status {reply.status_code}")
 
 
-def _check_total(total: int, have: int, file: RemoteFile, max_bytes: int, part: _Part) -> None:
+def _check_total(total: int, have: int, file: PublishedFile, max_bytes: int, part: _Part) -> None:
     if total > max_bytes or total != (file.size or total):
         part.delete()
         may = "at most" if file.size is None else "exactly"

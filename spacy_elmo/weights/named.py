@@ -2,19 +2,18 @@
 
 import difflib
 import hashlib
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Optional, Union
 from urllib.parse import urlsplit
 
 from ..files import user_path
+from ..files.paths import CACHE_VARIABLE, cache_folder
 from ..files.remote import is_url
-from .remote_file import RemoteFile
+from .published_file import PublishedFile
 
 BUNDLED = "en_small"
 _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
-CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 HOW_TO_GIVE_WEIGHTS = (
     "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
     "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is a "
@@ -27,8 +26,8 @@ _GERMAN = (
     "https://github.com/t-systems-on-site-services-gmbh/german-elmo-model/releases/download/files_1"
 )
 _GERMAN_FILES = (
-    RemoteFile(f"{_GERMAN}/options.json", md5="da99676f2fe2838ff2663a6d9bad97dd"),
-    RemoteFile(f"{_GERMAN}/weights.hdf5", md5="f3ab3a68caae6d42bac47c230b3a65bf"),
+    PublishedFile(f"{_GERMAN}/options.json", md5="da99676f2fe2838ff2663a6d9bad97dd"),
+    PublishedFile(f"{_GERMAN}/weights.hdf5", md5="f3ab3a68caae6d42bac47c230b3a65bf"),
 )
 _MANYLANGS = "http://vectors.nlpl.eu/repository/11/{}.zip"
 
@@ -56,7 +55,7 @@ class NamedModel:
     format (str): "allennlp" or "manylangs".
     lang (str): Its language, as spaCy and Universal Dependencies write it.
     licence (str): Under which it was published.
-    files (Tuple[RemoteFile, ...]): Its files, the weights last.
+    files (Tuple[PublishedFile, ...]): Its files, the weights last.
     n_weights (int): Its number of weights, where it is known.
     """
 
@@ -64,7 +63,7 @@ class NamedModel:
     format: str
     lang: str
     licence: str
-    files: tuple[RemoteFile, ...]
+    files: tuple[PublishedFile, ...]
     n_weights: int = 0
 
     @property
@@ -113,12 +112,12 @@ class NamedModel:
 
 def _allennlp(name: str, sizes: str, n_weights: int, *bytes_of: Optional[int]) -> NamedModel:
     urls = [_ALLENNLP.format(sizes, file) for file in ("options.json", "weights.hdf5")]
-    files = tuple(map(RemoteFile, urls, bytes_of or (None, None)))
+    files = tuple(map(PublishedFile, urls, bytes_of or (None, None)))
     return NamedModel(name, "allennlp", "en", _ALLENNLP_LICENCE, files, n_weights)
 
 
 def _manylangs(lang: str, number: int) -> NamedModel:
-    file = RemoteFile(_MANYLANGS.format(number))
+    file = PublishedFile(_MANYLANGS.format(number))
     return NamedModel(f"manylangs-{lang}", "manylangs", lang, _MANYLANGS_LICENCE, (file,))
 
 
@@ -133,15 +132,6 @@ NAMED = {
         *(_manylangs(lang, number) for lang, number in _MANYLANGS_NUMBERS.items()),
     )
 }
-
-
-def cache_folder() -> Path:
-    """RETURNS (Path): Where downloaded models are kept: SPACY_ELMO_CACHE, or the
-    folder `spacy-elmo` where other programs have their caches."""
-    own = os.environ.get(CACHE_VARIABLE)
-    if own:
-        return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "spacy-elmo"
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:
@@ -262,25 +252,25 @@ def _at_url(url: str) -> NamedModel:
     if parts.scheme != "https" and not is_local:
         raise ValueError(f"{url}: models are fetched from https:// URLs alone")
     weights = PurePosixPath(parts.path)
-    files = [RemoteFile(url)]
+    files = [PublishedFile(url)]
     if weights.suffix in (".hdf5", ".h5"):
         from .allennlp_files import OPTIONS_FILE, readable_names
 
         names = readable_names(weights.name, OPTIONS_FILE)
         beside = [parts._replace(path=str(weights.with_name(name))).geturl() for name in names]
-        files.insert(0, RemoteFile(beside[0], other_urls=tuple(beside[1:])))
+        files.insert(0, PublishedFile(beside[0], other_urls=tuple(beside[1:])))
     elif weights.suffix not in (".safetensors", ".zip"):
         raise ValueError(f"{url}: the URL of a model ends in .safetensors, .hdf5, .h5 or .zip")
     return NamedModel(url, "", "", "", tuple(files))
 
 
-def _in_folder(folder: Path, file: RemoteFile) -> Path:
+def _in_folder(folder: Path, file: PublishedFile) -> Path:
     """Return the place of a file, under the first of its names that is in the folder."""
     paths = [folder / name for name in file.names]
     return next((path for path in paths if path.is_file()), paths[0])
 
 
-def _download_either(file: RemoteFile, path: Path) -> None:
+def _download_either(file: PublishedFile, path: Path) -> None:
     """Download a file from the first of its URLs that has it."""
     from .download import DownloadError, download
 
@@ -292,7 +282,7 @@ def _download_either(file: RemoteFile, path: Path) -> None:
     raise last
 
 
-def _by_hand(missing: list[tuple[RemoteFile, Path]]) -> str:
+def _by_hand(missing: list[tuple[PublishedFile, Path]]) -> str:
     ways = []
     for file, path in missing:
         general = f" (or {file.names[-1]})" if file.other_urls else ""

@@ -1,22 +1,50 @@
-"""PyTorch's pickled state dicts, of which nothing is ever run."""
+"""PyTorch's pickled state dicts. Nothing in them is run.
 
+`torch.load(weights_only=True)` runs no code of the file, but it alone does not bound time and
+memory. With PyTorch 2.13 a file of 1 KB took 2 GB (a `bytearray`), another never ended (a tuple of
+a tuple twice, sixty times, as a key), and one of 250 KB crashed the process (a tuple in a tuple,
+250,000 times, as a key). So the pickles are looked through first, for names that no state dict
+has, for objects that are used twice, and for depth.
+"""
+
+import pickletools
 import warnings
+import zipfile
 from collections.abc import Mapping
-from typing import Optional
+from io import BytesIO
+from typing import BinaryIO, Optional
 
 import numpy as np
 import torch
 
 from ..files.errors import bounded
 from ..frozen.config import shortened
-from .archives import Readable, opened
-from .pickles import Refused, check_pickles
+from .archives import Readable, check_directory, opened
+from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
+
+# A state dict of floating point tensors needs no other names.
+_ALLOWED = {
+    "collections OrderedDict",
+    *("torch._utils _rebuild_tensor", "torch._utils _rebuild_tensor_v2"),
+    "torch._utils _rebuild_parameter",
+    *("torch BFloat16Storage", "torch DoubleStorage", "torch FloatStorage", "torch HalfStorage"),
+}
+_GETTING = {"GET", "BINGET", "LONG_BINGET"}
+_PUTTING = {"PUT", "BINPUT", "LONG_BINPUT"}
+# A state dict uses names and strings twice, and nothing else.
+_SHARED = {"GLOBAL", "BINUNICODE", "SHORT_BINUNICODE", "UNICODE", *_GETTING}
+_OLD_PICKLES = 5  # magic number, version, system, state dict, names of the storages
+_MARK = None  # a mark in a list of levels
+
+
+class Refused(Exception):
+    """Error of a file that holds what no state dict has; the message says what."""
 
 
 class StateDict(dict[str, torch.Tensor]):
-    """The tensors of a state dict by name, `StoredArrays`.
+    """Tensors of a state dict by name, as `StoredArrays`.
 
-    tensors (Mapping[str, Tensor]): What was read.
+    tensors (Mapping[str, Tensor]): The tensors.
     source (str): Name of the file in messages.
     """
 
@@ -45,12 +73,11 @@ class StateDict(dict[str, torch.Tensor]):
 
 
 def read_state_dict(file: Readable) -> StateDict:
-    """Read a state dict with `weights_only=True`, and only if its pickle names
-    nothing but what tensors are made of.
+    """Read a state dict with `weights_only=True`, after a look through its pickles.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     RETURNS (StateDict): Its tensors.
-    RAISES (ValueError): It is no state dict, asks for something else, or is broken.
+    RAISES (ValueError): It is no state dict, holds something else, or is broken.
     """
     with opened(file) as stream:
         try:
@@ -61,7 +88,7 @@ def read_state_dict(file: Readable) -> StateDict:
                 tensors = torch.load(stream, map_location="cpu", weights_only=True)
         except Refused as error:
             raise ValueError(f"{file}: {error}. Nothing of it was run.") from error
-        except Exception as error:  # PyTorch raises many kinds for broken files
+        except Exception as error:  # PyTorch raises many kinds of errors for broken files.
             reason = without_advice(error)
             raise ValueError(f"{file}: not a readable state dict of PyTorch: {reason}") from None
     if not isinstance(tensors, dict) or not all(
@@ -72,7 +99,79 @@ def read_state_dict(file: Readable) -> StateDict:
     return StateDict(tensors, str(file))
 
 
+def check_pickles(stream: BinaryIO) -> None:
+    """Look through the pickles of a file without unpickling them.
+
+    stream (BinaryIO): The file.
+    RAISES (Refused): They are too large, or hold what no state dict has.
+    RAISES (Exception): It is no such file.
+    """
+    is_archive = stream.read(4) == b"PK\x03\x04"
+    n_bytes = stream.seek(0, 2)
+    stream.seek(0)
+    if not is_archive:
+        pickles = BytesIO(stream.read(LARGEST_PICKLE + 1))
+        for _ in range(_OLD_PICKLES):
+            _check_pickle(pickles)
+        return
+    check_directory(stream)
+    with zipfile.ZipFile(stream) as archive:
+        members = archive.infolist()
+        if len(members) > MAX_ENTRIES:
+            raise Refused(f"it has {len(members):,} members")
+        if sum(member.file_size for member in members) > n_bytes:  # PyTorch compresses nothing.
+            raise Refused("it claims to hold more bytes than there are")
+        pickled = [member for member in members if member.filename.endswith(".pkl")]
+        _check_size(sum(member.file_size for member in pickled))
+        for member in pickled:
+            _check_pickle(BytesIO(archive.read(member)))
+
+
+def _check_size(n_bytes: int) -> None:
+    if n_bytes > LARGEST_PICKLE:
+        raise Refused(f"its pickles have more than {LARGEST_PICKLE:,} bytes")
+
+
+def _check_pickle(stream: BytesIO) -> None:
+    """Check the size, the names, the depth, and that no object is used twice."""
+    levels: list[Optional[int]] = []  # the depth of each object on the stack
+    shared: set[object] = set()
+    last = ""
+    for opcode, argument, _ in pickletools.genops(stream):
+        name = opcode.name
+        _check_size(stream.tell())
+        # PyTorch itself refuses the other opcodes with names.
+        if name == "GLOBAL" and argument not in _ALLOWED:
+            asked = shortened(str(argument).replace(" ", "."))
+            raise Refused(f"its pickle asks for {asked}, which no state dict needs")
+        if name in _GETTING and argument not in shared:
+            raise Refused("its pickle uses one object twice, which no state dict does")
+        if name not in _PUTTING:
+            last = name
+        elif last in _SHARED:
+            shared.add(argument)
+        else:
+            shared.discard(argument)
+        _step(levels, opcode)
+
+
+def _step(levels: list[Optional[int]], opcode: pickletools.OpcodeInfo) -> None:
+    """Apply an opcode to the stack, of which only the levels are known."""
+    before, after = opcode.stack_before, opcode.stack_after
+    taken: list[Optional[int]] = []
+    n_below = len(before)
+    if pickletools.markobject in before:
+        n_below = before.index(pickletools.markobject)
+        while (level := levels.pop()) is not _MARK:
+            taken.append(level)
+    taken += [levels.pop() for _ in range(n_below)]
+    level = 1 + max((level for level in taken if level is not None), default=0)
+    if level > MAX_PICKLE_LEVELS:
+        raise Refused(f"its pickle has more than {MAX_PICKLE_LEVELS} levels")
+    levels.extend(_MARK if item is pickletools.markobject else level for item in after)
+
+
 def without_advice(error: Exception) -> str:
-    """RETURNS (str): One line of an error: PyTorch's advice is to read the file without care."""
+    """Return the first line of an error, without PyTorch's advice to load the file anyway."""
     line = str(error).split("\n")[0].split(". ")[0]
     return bounded(line) if line and "eights" not in line else type(error).__name__

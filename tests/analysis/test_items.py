@@ -2,7 +2,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 
-from spacy_elmo.analysis.items import Item, parse_task
+from spacy_elmo.analysis.sample import LabeledItem, parse_task
 
 VOCAB = spacy.blank("en").vocab
 
@@ -34,16 +34,16 @@ def make_doc():
 def test_labels_of_tokens(task, labels):
     """What is not annotated is left out."""
     words = ["New", "York", "sleeps", "."]
-    expected = [Item(i, i + 1, label, words[i]) for i, label in enumerate(labels)]
+    expected = [LabeledItem(i, i + 1, label, words[i]) for i, label in enumerate(labels)]
     assert parse_task(task).items(make_doc()) == expected
 
 
 def test_labels_of_spans_and_docs():
     doc = make_doc()
-    assert parse_task("spans:places").items(doc) == [Item(0, 2, "CITY", "New York")]
-    assert parse_task("senses:places").items(doc) == [Item(0, 2, "CITY", "new york")]
+    assert parse_task("spans:places").items(doc) == [LabeledItem(0, 2, "CITY", "New York")]
+    assert parse_task("senses:places").items(doc) == [LabeledItem(0, 2, "CITY", "new york")]
     assert parse_task("spans:other").items(doc) == []
-    assert parse_task("cats").items(doc) == [Item(0, 4, "b", "")]
+    assert parse_task("cats").items(doc) == [LabeledItem(0, 4, "b", "")]
     assert [parse_task(name).is_senses for name in ("spans:x", "senses:x")] == [False, True]
 
 

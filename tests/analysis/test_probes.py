@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.analysis import classifier
+from spacy_elmo.analysis import probes
 from spacy_elmo.analysis.probes import probe_labels
 from spacy_elmo.analysis.sample import Sample
 
@@ -90,14 +90,14 @@ def test_a_single_label():
 
 def test_a_fit_that_did_not_converge_says_so(monkeypatch):
     assert [row.converged for row in probe_labels(TRAIN, TEST, ["1"])] == [True] * 3
-    monkeypatch.setattr(classifier, "MAX_ITERATIONS", 1)
+    monkeypatch.setattr(probes, "MAX_ITERATIONS", 1)
     assert [row.converged for row in probe_labels(TRAIN, TEST, ["1"])] == [True, True, False]
 
 
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-elmo\[analysis\]'"):
-        classifier.require_sklearn("fits the probes")
+        probes.require_sklearn("fits the probes")
 
 
 def test_senses_without_scikit_learn(monkeypatch, tmp_path, make_nlp):

@@ -3,8 +3,13 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_elmo.analysis.items import parse_task
-from spacy_elmo.analysis.sample import check_inputs, input_names, read_sample, select_input
+from spacy_elmo.analysis.sample import (
+    check_inputs,
+    input_names,
+    parse_task,
+    read_sample,
+    select_input,
+)
 
 TEXTS = ["the cat sat .", "", "a dog", "dogs run far away today", "stop"]
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from spacy_elmo.analysis.sense_corpus import Occurrence, Sentence, read_sense_corpus
+from spacy_elmo.analysis.sense_corpus import LabeledWord, Sentence, read_sense_corpus
 
 XML = """<?xml version="1.0" encoding="UTF-8" ?>
 <corpus lang="en"><text id="senseval2.d000"><sentence id="senseval2.d000.s000">
@@ -24,14 +24,14 @@ EXPECTED = [
     Sentence(
         ["The", "old", "age", "is"],
         [
-            Occurrence(1, 3, "old_age%n", ("old_age%1:28:00::",)),
-            Occurrence(3, 4, "be%v", ("be%2:42:03::", "be%2:42:06::")),
+            LabeledWord(1, 3, "old_age%n", ("old_age%1:28:00::",)),
+            LabeledWord(3, 4, "be%v", ("be%2:42:03::", "be%2:42:06::")),
         ],
         "senseval2",
     ),
     Sentence(
         ["Peculiar"],
-        [Occurrence(0, 1, "peculiar%a", ("peculiar%5:00:00:specific:00",))],
+        [LabeledWord(0, 1, "peculiar%a", ("peculiar%5:00:00:specific:00",))],
         "semeval2007",
     ),
 ]

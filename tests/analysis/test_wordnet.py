@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_elmo.analysis.wordnet import FirstSenses, word_of
+from spacy_elmo.analysis.sense_corpus import FirstSenses, word_of
 
 from helpers.wordnet_files import write_wordnet
 

@@ -2,7 +2,7 @@ import pytest
 
 from spacy_elmo.weights import named
 from spacy_elmo.weights.named import NAMED, NamedModel
-from spacy_elmo.weights.remote_file import RemoteFile
+from spacy_elmo.weights.published_file import PublishedFile
 
 from helpers.commands import run_elmo, shown_by
 
@@ -10,7 +10,7 @@ from helpers.commands import run_elmo, shown_by
 @pytest.fixture
 def server(server, tmp_path, monkeypatch):
     server.files["/o.json"] = b"{}"
-    file = RemoteFile(f"{server.url}/o.json")
+    file = PublishedFile(f"{server.url}/o.json")
     monkeypatch.setitem(NAMED, "tiny", NamedModel("tiny", "allennlp", "en", "CC0-1.0", (file,)))
     return server
 
@@ -52,7 +52,7 @@ def test_stopped(server, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(named, "obtain", stop)
-    assert "the same command goes on" in run("tiny", status=130)
+    assert "run the same command again" in run("tiny", status=130)
 
 
 def test_list(server, monkeypatch):

@@ -168,7 +168,6 @@ READ = [
     ("init-training", "out.cfg", "--train", "fifo.jsonl", "--weights", "pipeline"),
     ("neighbors", "pipeline", "fifo.txt", *ASKED),
     ("pretrain", "fifo.cfg", "-o", "out"),
-    ("pretrain-cove", "fifo.tsv", "fifo.tsv", "out.safetensors", "--vectors", "pipeline"),
     ("probe", "pipeline", "fifo.spacy", "fifo.spacy", "--task", "tag"),
     ("senses", "pipeline", "fifo.txt", "--word", "a"),
     ("wsd", "pipeline", "fifo.jsonl", "fifo.jsonl"),

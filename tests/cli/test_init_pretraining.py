@@ -5,7 +5,7 @@ from thinc.api import Config
 
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining import config as settings
-from spacy_elmo.pretraining import speed
+from spacy_elmo.pretraining import run as module
 from spacy_elmo.pretraining.config import check_config, read_config
 from spacy_elmo.pretraining.trainer import Trainer
 
@@ -13,7 +13,7 @@ from helpers.commands import run_elmo
 from helpers.models import pretraining_config
 
 LITTLE = "2 cores, 60 minutes"
-MEASURE = speed.measure_speed
+MEASURE = module.measure_speed
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +25,8 @@ def measured(monkeypatch):
         configs.append(config)
         return 700.0
 
-    monkeypatch.setattr(speed, "measure_speed", measure)
-    monkeypatch.setattr(speed.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(module, "measure_speed", measure)
+    monkeypatch.setattr(module.os, "cpu_count", lambda: 2)
     return configs
 
 
@@ -125,7 +125,7 @@ def test_speed_is_that_of_this_machine(folder, measured):
 
 
 def test_what_cannot_be_measured_is_estimated(folder, monkeypatch):
-    monkeypatch.setattr(speed, "measure_speed", MEASURE)
+    monkeypatch.setattr(module, "measure_speed", MEASURE)
     (folder / "latin.txt").write_bytes("schön\n".encode("latin-1") * 100)
     output = " ".join(run("a.cfg", "--corpus", "latin.txt").output.split())
     assert "latin.txt, line 1: not UTF-8; if it is Latin-1, iconv" in output
@@ -144,7 +144,7 @@ def test_ten_steps_are_measured(folder, monkeypatch):
         return original(trainer)
 
     monkeypatch.setattr(Trainer, "step", step)
-    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     config = check_config(Config(pretraining_config(batch_size=4, unroll_steps=8)))
     assert MEASURE(config) == pytest.approx(32 * (2**-6 + 2**-7) / 2)
     assert steps == list(range(11))

@@ -7,8 +7,8 @@ import spacy
 import srsly
 from spacy.tokens import DocBin
 
-from spacy_elmo.analysis.corpora import read_docs
-from spacy_elmo.cli.evaluate import read_examples
+from spacy_elmo.analysis.corpora import read_annotated_docs
+from spacy_elmo.cli.evaluate import read_gold_examples
 from spacy_elmo.export import load_docs
 
 NLP = spacy.blank("en")
@@ -34,9 +34,9 @@ def test_broken_files_are_named(tmp_path, content):
     path = tmp_path / "x.spacy"
     path.write_bytes(content)
     for read in (
-        lambda: list(read_docs(path, spacy.blank("en").vocab)),
+        lambda: list(read_annotated_docs(path, spacy.blank("en").vocab)),
         lambda: list(load_docs(path, spacy.blank("en").vocab)),
-        lambda: read_examples(spacy.blank("en"), path),
+        lambda: read_gold_examples(spacy.blank("en"), path),
     ):
         with pytest.raises(ValueError, match=r"x\.spacy is no \.spacy file, or broken: ."):
             read()

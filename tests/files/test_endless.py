@@ -12,8 +12,8 @@ from spacy_elmo.export.pieces import Piece
 from spacy_elmo.export.text_input import chunks_of
 from spacy_elmo.files import remote
 from spacy_elmo.files.remote import RemoteFile
+from spacy_elmo.text.manifest import fetch_files
 from spacy_elmo.text.prepare import open_corpus
-from spacy_elmo.text.remote_corpus import _fetch
 
 MOST = 1 << 25  # bytes after which somebody reads on and on
 
@@ -75,17 +75,13 @@ def test_text_is_read_as_it_comes():
         ("x.spacy", lambda url: Piece(url).read_bytes()),
         ("x.txt", lambda url: Piece(url).size()),
         ("manifest.json", lambda url: open_corpus(url.rpartition("/")[0])),
-        ("x", lambda url: RemoteFile(url).read(9)),
+        ("x", lambda url: RemoteFile(url).read()),
     ],
 )
 def test_what_must_fit_into_memory_has_a_size(name, read):
     url = f"endless://a/{name}"
     with pytest.raises(ValueError, match=f"{url} cannot be read: its server does not say its size"):
         read(url)
-
-
-def test_a_stretch_needs_no_size():
-    assert RemoteFile("memory://spacy-elmo-endless/x").read(2, 5) == b"234"
 
 
 def test_the_size_of_a_whole_file(monkeypatch):
@@ -98,4 +94,4 @@ def test_the_size_of_a_whole_file(monkeypatch):
 
 def test_an_array_that_goes_on_after_its_size():
     with pytest.raises(ValueError, match="endless://a/x.npy has another checksum"):
-        _fetch(RemoteFile("endless://a/x.npy"), {"size": 100, "sha256": "0"})
+        fetch_files("endless://a", {"files": {"x.npy": {"size": 100, "sha256": "0"}}})

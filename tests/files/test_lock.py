@@ -3,6 +3,7 @@
 import errno
 import subprocess
 import sys
+from threading import Event, Thread
 
 import pytest
 
@@ -37,6 +38,24 @@ def test_one_at_a_time(path):
             pass
     with lock(path):
         pass
+
+
+def test_waiting_for_another(path):
+    held, order = Event(), []
+
+    def follow():
+        held.wait()
+        with lock(path, wait=True):
+            order.append("second")
+
+    follower = Thread(target=follow)
+    follower.start()
+    with lock(path):
+        held.set()
+        follower.join(0.2)  # a lock that does not wait fails meanwhile
+        order.append("first")
+    follower.join()
+    assert order == ["first", "second"]
 
 
 def test_released_by_an_error(path):

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.util import registry
 
 import spacy_elmo
-from spacy_elmo.analysis.corpora import read_corpus_docs, read_docs
+from spacy_elmo.analysis.corpora import read_annotated_docs, read_corpus_docs
 from spacy_elmo.analysis.sense_corpus import read_sense_corpus
 from spacy_elmo.embedding.features_file import DiskFeatures
 from spacy_elmo.export.job import embed_files
@@ -70,7 +70,7 @@ def test_texts(home):
     prepare("~/a.txt", "~/corpus", n_process=1)
     assert is_prepared("~/corpus")
     assert open_corpus("~/corpus").n_words == 3
-    assert len(list(read_docs("~/a.spacy", spacy.vocab.Vocab()))) == 1
+    assert len(list(read_annotated_docs("~/a.spacy", spacy.vocab.Vocab()))) == 1
     assert len(read_sense_corpus("~/senses.jsonl")) == 1
     for file in ("words.jsonl", "a.spacy"):
         read = registry.get("readers", "spacy-elmo.BIOCorpus.v1")(f"~/{file}")

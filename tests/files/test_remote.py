@@ -32,8 +32,6 @@ def test_read(url):
     assert file.exists()
     assert file.size() == 256
     assert file.read() == file.open().read() == CONTENT
-    assert file.read(10, 20) == CONTENT[10:20]
-    assert file.read(250) == CONTENT[250:]
 
 
 @pytest.mark.parametrize("end", ["", "/", "//"])

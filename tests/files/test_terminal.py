@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.files.progress import progress_bar
+from spacy_elmo.files import progress_bar
 from spacy_elmo.files.terminal import SafePrinter, echo, one_line, printable
 
 PACKAGE = Path(__file__).parents[2] / "spacy_elmo"
@@ -41,8 +41,8 @@ def test_printers(capsys):
         printer.fail(NASTY, exits=1)
     printer.divider(NASTY)
     printer.table({NASTY: 1})
-    printer.table([(NASTY, 2.5), ("b\nc\td", "")], header=(NASTY, "x"), divider=True)
     printer.row((NASTY, 1))
+    printer.table([(NASTY, 2.5), ("b\nc\td", "")], header=(NASTY, "x"), divider=True)
     shown = capsys.readouterr().out
     assert shown.count(SHOWN) == 11
     assert "b\\nc\\td" in shown

@@ -186,19 +186,12 @@ def test_missing_package_is_named(nlp):
         log({"@loggers": "test.NeedsAPackage.v1"}, nlp, REPORT)
 
 
-NORMS = {"gradient_norms": {"a.bias": 2.0}, "update_norms": {"a.bias": 0.25}}
-
-
-def test_norms_are_told_by_weight():
+def test_scores_that_are_tables_are_left_out():
     from spacy_elmo.pretraining.loggers import _scalars
 
-    info = step_info({**REPORT, "gradient_norm": 3.5}, norms=NORMS)
-    found = _scalars(info)
-    assert found["scores/gradient_norm"] == 3.5
-    assert found["gradient_norms/a.bias"] == 2.0
-    assert found["update_norms/a.bias"] == 0.25
-    plain = _scalars(step_info(REPORT))
-    assert not [name for name in plain if "norm" in name]
+    info = step_info({**REPORT, "gradient_norm": 3.5})
+    assert _scalars(info)["scores/gradient_norm"] == 3.5
+    assert "scores/gradient_norm" not in _scalars(step_info(REPORT))
     per_label = {**info, "other_scores": {"cats_f_per_type": {"A": 1.0}}}
     assert not [name for name in _scalars(per_label) if "cats" in name]
 
@@ -211,9 +204,6 @@ class Writer:
     def __init__(self, log_dir):
         pass
 
-    def add_text(self, *rest):
-        pass
-
     def add_scalar(self, *rest):
         self.written.append(rest)
 
@@ -223,17 +213,14 @@ class Writer:
     close = flush
 
 
-def test_tensorboard_gets_norms(nlp, monkeypatch):
+def test_tensorboard_gets_scalars(nlp, monkeypatch):
     module = ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Writer
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    settings = {"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}
-    log_step, finalize = make_logger(settings, nlp)
-    log_step(None)
-    log_step(step_info(REPORT, norms=NORMS))
-    finalize()
-    assert ("gradient_norms/a.bias", 2.0, 400) in Writer.written
-    assert ("update_norms/a.bias", 0.25, 400) in Writer.written
+    log({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}, nlp, REPORT)
+    assert ("scores/perplexity", 212.5, 400) in Writer.written
+    assert ("score", -212.5, 400) in Writer.written
+    assert {step for _, _, step in Writer.written} == {400}
 
 
 def test_tensorboard_missing(nlp, monkeypatch):

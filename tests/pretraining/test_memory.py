@@ -3,14 +3,14 @@ import platform
 
 import pytest
 
-from spacy_elmo.pretraining import memory
+from spacy_elmo.pretraining import run
 
 from helpers.commands import run_python
 
 TAKE_AND_FREE = """
 import resource
 import numpy as np
-from spacy_elmo.pretraining.memory import keep_freed_memory
+from spacy_elmo.pretraining.run import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -33,4 +33,4 @@ def test_freed_memory_is_not_taken_anew():
 
 def test_elsewhere_nothing_happens(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    assert memory.keep_freed_memory() is False
+    assert run.keep_freed_memory() is False

@@ -6,7 +6,7 @@ import pytest
 import srsly
 from spacy.tokens import DocBin
 
-from spacy_elmo.cli.evaluate import read_examples
+from spacy_elmo.cli.evaluate import read_gold_examples
 
 from helpers.commands import shown_by
 from helpers.tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples, pair_examples
@@ -40,7 +40,7 @@ def test_all_of_a_file_counts(know, tmp_path):
     data = entity_examples(nlp)
     data[-1].reference.ents = []
     DocBin(docs=[example.reference for example in data]).to_disk(tmp_path / "test.spacy")
-    assert len(read_examples(nlp, tmp_path / "test.spacy")) == len(data) > 1
+    assert len(read_gold_examples(nlp, tmp_path / "test.spacy")) == len(data) > 1
     nlp.to_disk(tmp_path / "pipeline")
     shown = shown_by("evaluate", tmp_path / "pipeline", tmp_path / "test.spacy")
     assert f"ents_f {100 * nlp.evaluate(data)['ents_f']:.2f}" in shown

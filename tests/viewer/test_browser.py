@@ -11,9 +11,8 @@ from spacy.vocab import Vocab
 pytest.importorskip("sklearn")
 
 from spacy_elmo.analysis.occurrences import Drawn, Occurrence
-from spacy_elmo.viewer.bars import mix_section
 from spacy_elmo.viewer.page import in_frame, make_page
-from spacy_elmo.viewer.sections import heat_section
+from spacy_elmo.viewer.sections import heat_section, mix_section
 from spacy_elmo.viewer.senses import senses_section
 
 from helpers import shown_pages

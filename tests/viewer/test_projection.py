@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from spacy_elmo.analysis.sample import unit_vectors
-from spacy_elmo.viewer.packing import pack_fractions, pack_numbers
-from spacy_elmo.viewer.projection import align, check_projection, nearest, pca, project
+from spacy_elmo.viewer.page import pack_fractions, pack_numbers
+from spacy_elmo.viewer.projection import align_places, check_projection, nearest, pca, project
 
 from helpers import shown_pages
 
@@ -41,15 +41,15 @@ def test_pca_of_few():
 def test_align_undoes_a_turn(vectors):
     places = vectors[:, :2] - vectors[:, :2].mean(0)
     turned = places @ np.array([[0.6, -0.8], [0.8, 0.6]]) * [1, -1]
-    np.testing.assert_allclose(align(turned, places), places, atol=1e-9)
-    np.testing.assert_allclose(align(3 * turned, places), 3 * places, atol=1e-9)  # the scale stays
+    np.testing.assert_allclose(align_places(turned, places), places, atol=1e-9)
+    np.testing.assert_allclose(align_places(3 * turned, places), 3 * places, atol=1e-9)
     noisy = turned + 0.1 * np.random.default_rng(2).normal(size=turned.shape)
-    best = np.linalg.norm(align(noisy, places) - places)
+    best = np.linalg.norm(align_places(noisy, places) - places)
     for angle in np.linspace(0, 2 * np.pi, 100):
         for mirror in (1, -1):
             turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
             assert np.linalg.norm(noisy @ turn * [1, mirror] - places) >= best - 1e-9
-    np.testing.assert_allclose(np.abs(align(places, 0 * places)), np.abs(places))
+    np.testing.assert_allclose(np.abs(align_places(places, 0 * places)), np.abs(places))
 
 
 def test_nearest_by_cosine(vectors):

@@ -17,7 +17,7 @@ from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.formats import read_bundle
 from spacy_elmo.weights.manylangs import ManyLangs
 from spacy_elmo.weights.named import NAMED, NamedModel
-from spacy_elmo.weights.remote_file import RemoteFile
+from spacy_elmo.weights.published_file import PublishedFile
 
 from helpers import reference
 from helpers.components import ner
@@ -186,8 +186,8 @@ def test_named_model_knows_where_it_is_from(tmp_path, tiny_weights, monkeypatch)
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     url = "https://example.org/weights.hdf5"
-    files = tuple(RemoteFile(url.replace("weights.hdf5", n)) for n in ("options.json",)) + (
-        RemoteFile(url),
+    files = tuple(PublishedFile(url.replace("weights.hdf5", n)) for n in ("options.json",)) + (
+        PublishedFile(url),
     )
     model = NamedModel("tiny", "allennlp", "fi", "CC0-1.0", files)
     monkeypatch.setitem(NAMED, "tiny", model)

@@ -7,7 +7,7 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.weights import read_weights
-from spacy_elmo.weights.cove import WordVectors, new_cove, read_cove
+from spacy_elmo.weights.cove import WordVectors, read_cove
 from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes, write
 
 WIDTH = 6
@@ -120,15 +120,6 @@ def test_names_with_a_prefix(lstm, vectors, tmp_path):
     torch.testing.assert_close(layers[0], wanted, atol=2e-6, rtol=0)
 
 
-def test_a_new_encoder_reads_the_vectors_and_does_not_train_them(vectors):
-    bilm = new_cove(vectors)
-    assert not bilm.encoder.words.weight.requires_grad
-    with torch.no_grad():
-        layers, _ = bilm.embed([["cat", "dog", "<UNK>"]])
-    np.testing.assert_array_equal(layers[0][0, 0, :WIDTH], vectors.table[1])
-    assert not layers[0][0, 1:].any()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -166,6 +157,6 @@ def test_what_joined_directions_need(sizes, lacking):
         BiLMConfig(joined_directions=True, **wanted)
 
 
-def test_it_is_no_language_model(vectors):
+def test_it_is_no_language_model(file, vectors):
     with pytest.raises(ValueError, match="joined_directions = false"):
-        LanguageModel(new_cove(vectors), None, None)
+        LanguageModel(read_cove(file, vectors), None, None)

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from spacy_elmo.weights import download as module
 from spacy_elmo.weights.download import DownloadError, check, download
-from spacy_elmo.weights.remote_file import RemoteFile
+from spacy_elmo.weights.published_file import PublishedFile
 
 from helpers import reference
 from helpers.file_server import FileServer
@@ -45,7 +45,7 @@ def target(tmp_path):
 
 
 def fetch(server, target, **known):
-    download(RemoteFile(f"{server.url}/a/model.bin", **known), target)
+    download(PublishedFile(f"{server.url}/a/model.bin", **known), target)
 
 
 def assert_whole(target, content=BYTES):
@@ -222,8 +222,8 @@ def test_redirected_out_of_encryption():
         history=[types.SimpleNamespace(url=url) for url in ("https://a/x", "http://a/x")],
     )
     with pytest.raises(DownloadError, match="without encryption"):
-        module._check_status(reply, RemoteFile("https://a/x"))
-    module._check_status(reply, RemoteFile("http://a/x"))
+        module._check_status(reply, PublishedFile("https://a/x"))
+    module._check_status(reply, PublishedFile("http://a/x"))
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410])
@@ -254,7 +254,7 @@ def test_less_than_the_length_that_was_said(target):
     )
     part = module._Part(target)
     with pytest.raises(module._BrokenOff, match="7 of 10 bytes"):
-        module._receive(reply, RemoteFile("http://a/x"), part, tqdm(disable=True))
+        module._receive(reply, PublishedFile("http://a/x"), part, tqdm(disable=True))
     assert part.path.read_bytes() == b"1234567"
 
 
@@ -266,9 +266,9 @@ def test_truncated_without_a_length(server, tmp_path):
     target = tmp_path / "cache" / "w.hdf5"
     server.script = [{"cut": len(content) - 100, "headers": {"Content-Length": None}}]
     with pytest.raises(DownloadError, match=r"no .hdf5 file: .*truncated"):
-        download(RemoteFile(f"{server.url}/w.hdf5"), target)
+        download(PublishedFile(f"{server.url}/w.hdf5"), target)
     assert not any(target.parent.iterdir())
-    download(RemoteFile(f"{server.url}/w.hdf5"), target)
+    download(PublishedFile(f"{server.url}/w.hdf5"), target)
     assert_whole(target, content)
 
 
@@ -284,7 +284,7 @@ def zipped(data, compression=zipfile.ZIP_STORED):
 def test_a_page_in_place_of_the_file(server, tmp_path, name, content):
     server.files[f"/{name}"] = content
     with pytest.raises(DownloadError, match=rf"no \.{name[2:]} file"):
-        download(RemoteFile(f"{server.url}/{name}"), tmp_path / name)
+        download(PublishedFile(f"{server.url}/{name}"), tmp_path / name)
     assert not any(tmp_path.iterdir())
 
 
@@ -292,13 +292,13 @@ def test_broken_archive(tmp_path):
     content = zipped(b"1234567890" * 10)
     path = tmp_path / "m.zip"
     path.write_bytes(content)
-    check(RemoteFile("http://x/m.zip"), path)
+    check(PublishedFile("http://x/m.zip"), path)
     path.write_bytes(content.replace(b"12345", b"12346", 1))
     with pytest.raises(ValueError, match="encoder.pkl in it is broken"):
-        check(RemoteFile("http://x/m.zip"), path)
+        check(PublishedFile("http://x/m.zip"), path)
     path.write_bytes(zipped(bytes(10**8), zipfile.ZIP_DEFLATED))
     with pytest.raises(ValueError, match="it claims to hold 100,000,000 bytes"):
-        check(RemoteFile("http://x/m.zip"), path)
+        check(PublishedFile("http://x/m.zip"), path)
 
 
 def test_wrong_size(server, target):
@@ -324,7 +324,7 @@ def test_options_are_small(server, tmp_path):
     server.files["/options.json"] = b" " * 1000
     server.script = [{"repeat": 1_000_000}]
     with pytest.raises(DownloadError, match="goes on after the 2,097,152 bytes"):
-        download(RemoteFile(f"{server.url}/options.json"), tmp_path / "options.json")
+        download(PublishedFile(f"{server.url}/options.json"), tmp_path / "options.json")
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "gzip, gzip"])

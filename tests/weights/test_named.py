@@ -9,7 +9,7 @@ import spacy_elmo
 from spacy_elmo.weights import find_named, read_weights
 from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED, NamedModel, cache_folder, get_named, obtain
-from spacy_elmo.weights.remote_file import RemoteFile
+from spacy_elmo.weights.published_file import PublishedFile
 
 from helpers import reference
 from helpers.models import check_refused, tiny_bilm, tiny_options
@@ -24,7 +24,7 @@ def server(server, tmp_path, monkeypatch):
     files = []
     for name in ("options.json", "weights.hdf5"):
         server.files[f"/t_{name}"] = (origin / name).read_bytes()
-        files.append(RemoteFile(f"{server.url}/t_{name}"))
+        files.append(PublishedFile(f"{server.url}/t_{name}"))
     model = NamedModel("tiny", "allennlp", "en", "MIT", tuple(files))
     monkeypatch.setitem(NAMED, "tiny", model)
     return server

@@ -10,7 +10,7 @@ import typer
 from spacy.tokens import Doc
 from wasabi import msg
 
-from spacy_elmo.cli.evaluate import read_examples
+from spacy_elmo.cli.evaluate import read_gold_examples
 from spacy_elmo.cli.mix import print_mixes
 from spacy_elmo.pipeline.mixes import learned_mixes
 
@@ -61,7 +61,7 @@ def main(
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
     """The scores of `spacy elmo evaluate`, and the accuracy of exclusive classes. The tokens are
     the corpus's if they were so in training."""
-    examples = read_examples(nlp, path)
+    examples = read_gold_examples(nlp, path)
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:
         # Figures for SST-5 in the literature are accuracies.

@@ -8,8 +8,7 @@ from typing import Optional
 import typer
 from wasabi import msg
 
-from spacy_elmo.analysis.probes import probe
-from spacy_elmo.analysis.report import Report
+from spacy_elmo.analysis.probes import ProbeReport, probe
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
 
@@ -18,7 +17,7 @@ from .runs import Run, folder_of, write_runs
 QUICK_LIMIT = 2_000
 
 
-def to_runs(report: Report, *, data: str, seed: int, perplexity: Optional[float]) -> list[Run]:
+def to_runs(report: ProbeReport, *, data: str, seed: int, perplexity: Optional[float]) -> list[Run]:
     """A run a row: of senses the task is the method; of other tasks the baselines, which read
     nothing, are variants by their name."""
     is_senses = report.task.startswith("senses:")

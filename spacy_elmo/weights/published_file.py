@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
-class RemoteFile:
+class PublishedFile:
     """A file on a server.
 
     url (str): Where it is.

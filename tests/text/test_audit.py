@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from spacy_elmo.analysis.audit import audit_tokens
 from spacy_elmo.frozen.characters import character_ids
 from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.text.size import audit_tokens
 from spacy_elmo.weights import safetensors_file
 
 from helpers.commands import run_elmo
