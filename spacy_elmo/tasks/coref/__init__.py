@@ -72,16 +72,12 @@ class CoreferenceResolver(TaskPipe):
             raise ValueError(
                 f"mention_loss must be 0 or more, and above 0 with singletons, got {mention_loss}"
             )
-        self.vocab = vocab
-        self.model = model
-        self.name = name
+        super().__init__(vocab, model, name, scorer)
         self.span_cluster_prefix = span_cluster_prefix
         self.singletons = singletons
         self.mention_loss = mention_loss
         self.max_training_sentences = max_training_sentences
         self.segmenter = segmenter
-        self.scorer = scorer
-        self.cfg: dict[str, Any] = {}
 
     # Applying
 
@@ -161,30 +157,22 @@ class CoreferenceResolver(TaskPipe):
             if clusters is None or not segments:
                 continue
             ranking, backprop_ranking = rank(number, segments)
-            loss, gradients = self._loss(ranking, clusters)
+            loss, gradients = self._loss_of_doc(clusters, ranking)
             backprop_ranking(*gradients)
             total += loss
         backprop(rank)
         return total
 
-    def get_loss(
-        self, examples: Iterable[Example], scores: Sequence[Ranking]
+    def _loss(
+        self, gold: Sequence[Optional[Sequence[Cluster]]], scores: Sequence[Ranking]
     ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
-        """Find the loss and its gradient, zeros where nothing is annotated.
-
-        examples (Iterable[Example]): The examples.
-        scores (Sequence[Ranking]): What the model found in each.
-        RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The sum over spans of the negative
-            log-likelihood, in nats, and its gradients with respect to the scores of mentions and
-            pairs.
-        RAISES (ValueError): A mention stands twice, has no tokens, or the loss is not finite.
-        """
-        pairs = zip(examples, scores)
-        found = [self._loss(ranking, self._gold(example)) for example, ranking in pairs]
+        """Return the sum over spans of the negative log-likelihood, and for each ranking the
+        gradients with respect to the scores of mentions and of pairs."""
+        found = [self._loss_of_doc(*pair) for pair in zip(gold, scores)]
         return sum(loss for loss, _ in found), [gradients for _, gradients in found]
 
-    def _loss(
-        self, ranking: Ranking, clusters: Optional[Sequence[Cluster]]
+    def _loss_of_doc(
+        self, clusters: Optional[Sequence[Cluster]], ranking: Ranking
     ) -> tuple[float, tuple[Floats1d, Floats2d]]:
         scores = ranking.pair_scores
         if clusters is None:
@@ -223,8 +211,7 @@ class CoreferenceResolver(TaskPipe):
         RETURNS (Dict[str, Any]): The scores of the scorer.
         """
         settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
-        scores: dict[str, Any] = super().score(examples, **{**settings, **kwargs})
-        return scores
+        return super().score(examples, **{**settings, **kwargs})
 
 
 def _n_tokens(segment: Segment) -> int:

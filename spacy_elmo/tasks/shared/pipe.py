@@ -9,7 +9,8 @@ from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
-from thinc.api import Optimizer, set_dropout_rate
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
 
 from .bio import BIOTags
 from .torch_module import check_initialized
@@ -22,6 +23,13 @@ class TaskPipe(TrainablePipe):
     """A component that learns from the annotated examples of a batch."""
 
     reader = ""  # of its own files, if it has any
+
+    def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {}
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
@@ -71,12 +79,43 @@ class TaskPipe(TrainablePipe):
         """RAISES (ValueError): The pipe is not initialized."""
         check_initialized(self.model, self.name)
 
+    def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:
+        """Find the loss and its gradient, which is zero where nothing is annotated.
+
+        examples (Iterable[Example]): The examples.
+        scores (Any): What the model returned for them.
+        RETURNS (Tuple[float, Any]): The loss, in nats, and its gradient with respect to the scores.
+        RAISES (ValueError): The annotation is wrong, or the loss is not finite.
+        """
+        return self._loss([self._gold(example) for example in examples], scores)
+
     def _learn(self, examples: list[Example]) -> Optional[float]:
         """Add to the gradients of the model.
 
         RETURNS (Optional[float]): The loss; None where nothing is annotated.
         """
+        gold = [self._gold(example) for example in examples]
+        if all(one is None for one in gold):
+            return None
+        scores, backprop = self.model.begin_update([example.predicted for example in examples])
+        loss, gradient = self._loss(gold, scores)
+        backprop(gradient)
+        return loss
+
+    # What each component defines
+
+    def _gold(self, example: Example) -> Optional[Any]:
+        """Return the gold annotation in tokens of the predicted Doc; None where there is none.
+
+        RAISES (ValueError): It is wrong.
+        """
         raise NotImplementedError
+
+    def _loss(self, gold: list, scores: Any) -> tuple[float, Any]:
+        """Return the loss, in nats, and its gradient with respect to the scores."""
+        raise NotImplementedError
+
+    # What they share
 
     def _samples(
         self,
@@ -106,9 +145,12 @@ Tags = TypeVar("Tags", bound=BIOTags)
 class SpanPipe(TaskPipe, Generic[Tags]):
     """Keeps labels in `cfg["labels"]`, to which none can be added once the model has a size."""
 
-    cfg: dict[str, Any]
     own_labels: tuple[str, ...] = ()  # which it has whatever the examples have
     _known_tags: Optional[Tags] = None
+
+    def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
+        super().__init__(vocab, model, name, scorer)
+        self.cfg["labels"] = []
 
     @property
     def labels(self) -> tuple[str, ...]:

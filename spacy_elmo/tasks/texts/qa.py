@@ -16,6 +16,7 @@ from thinc.types import Floats2d
 from ...embedding.batches import by_tokens
 from ...layers.finite import check_loss
 from ...registry import registry
+from ..shared import check_sizes
 from ..shared.log_space import log_sum_exp
 from ..shared.pipe import TaskPipe
 from ..shared.spans import checked_spans, name_of, to_predicted
@@ -60,14 +61,9 @@ class QuestionAnswerer(TaskPipe):
         max_answer_tokens: int = 17,
         scorer: Optional[Callable] = None,
     ):
-        if max_answer_tokens < 1:
-            raise ValueError(f"max_answer_tokens must be at least 1, got {max_answer_tokens}")
-        self.vocab = vocab
-        self.model = model
-        self.name = name
+        check_sizes("elmo_qa", max_answer_tokens=max_answer_tokens)
+        super().__init__(vocab, model, name, scorer)
         self.max_answer_tokens = max_answer_tokens
-        self.scorer = scorer
-        self.cfg: dict[str, Any] = {}
 
     # Applying
 
@@ -121,31 +117,15 @@ class QuestionAnswerer(TaskPipe):
                 f"'{self.name}' finds no answer in doc.spans[{ANSWER!r}] of the training examples"
             )
 
-    def _learn(self, examples: list[Example]) -> Optional[float]:
-        if not any(self._gold(example) for example in examples):
-            return None
-        scores, backprop = self.model.begin_update([example.predicted for example in examples])
-        loss, d_scores = self.get_loss(examples, scores)
-        backprop(d_scores)
-        return loss
-
-    def get_loss(
-        self, examples: Iterable[Example], scores: list[Floats2d]
+    def _loss(
+        self, gold: list[Optional[list[tuple[int, int]]]], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Find the loss and its gradient. A Doc's loss is minus the logarithm of the summed
-        probability of the first tokens of all its gold answers, and the same of the last ones.
-
-        examples (Iterable[Example]): The examples.
-        scores (List[Floats2d]): What the model returned for them.
-        RETURNS (Tuple[float, List[Floats2d]]): The loss, in nats, and its gradient with respect
-            to the scores.
-        RAISES (ValueError): An answer is not in the context, or the loss is not finite.
-        """
+        """Return minus the logarithm of the summed probability of the first tokens of all gold
+        answers, and the same of the last ones, summed over the Docs; and its gradient."""
         xp = self.model.ops.xp
         loss, gradients = 0.0, []
-        for example, values in zip(examples, scores):
-            answers = self._gold(example)
-            if not answers:
+        for answers, values in zip(gold, scores):
+            if answers is None:
                 gradients.append(xp.zeros_like(values))
                 continue
             right = xp.full_like(values, -xp.inf)
@@ -157,15 +137,10 @@ class QuestionAnswerer(TaskPipe):
         check_loss(loss, self.name)
         return loss, gradients
 
-    def _gold(self, example: Example) -> list[tuple[int, int]]:
-        """The gold answers, in whole tokens of the predicted Doc's context."""
-        doc, spans = (
-            example.predicted,
-            list(checked_spans(example.reference, ANSWER, labeled=False)),
-        )
-        context = self._context(doc)
-        if not spans:
-            return []
+    def _gold(self, example: Example) -> Optional[list[tuple[int, int]]]:
+        """Return the gold answers, in whole tokens of the predicted Doc's context."""
+        doc, context = example.predicted, self._context(example.predicted)
+        spans = list(checked_spans(example.reference, ANSWER, labeled=False))
         aligner, found = to_predicted(example), []
         for start, end in filter(None, (aligner.around(span.start, span.end) for span in spans)):
             if not context.start <= start < end <= context.stop:
@@ -174,7 +149,7 @@ class QuestionAnswerer(TaskPipe):
                     f"{name_of(doc)} is not in its context ({context.start}, {context.stop})"
                 )
             found.append((start - context.start, end - context.start))
-        return found
+        return found or None
 
 
 def best_span(scores: np.ndarray, max_tokens: int) -> Answer:
