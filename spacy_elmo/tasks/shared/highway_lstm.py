@@ -1,7 +1,7 @@
 """The LSTM with highway connections, an encoder for any tok2vec."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 from thinc.api import Model, chain, torch2xp, xp2torch
@@ -91,18 +91,16 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
     params = {name: xp2torch(model.get_param(name), requires_grad=is_train) for name in LSTM_PARAMS}
     inverse = order.inverse()
     with torch.set_grad_enabled(is_train):
-        found, traces = [], []
+        found = []
         for direction, W, U, b in zip(model.attrs["directions"], *params.values()):
             mask = _dropout_mask(model, U, order.batch_sizes[0]) if is_train else None
             packed = inputs[torch.from_numpy(order.positions[direction])]
-            hidden, trace = run(packed, W, U, b, order.batch_sizes, mask)
+            hidden = run_steps(packed, W, U, b, order.batch_sizes, mask)
             found.append(hidden[torch.from_numpy(inverse[direction])])
-            traces.append(trace)
         outputs = torch.cat(found, dim=1)
 
     def backprop(dY: Vectors) -> Vectors:
         outputs.backward(xp2torch(ops.xp.concatenate(dY)))
-        params["U"].grad = torch.stack([trace.state_weight_gradient() for trace in traces])
         for name, param in params.items():
             model.inc_grad(name, torch2xp(param.grad))
         return ops.unflatten(torch2xp(inputs.grad), lengths)
@@ -110,65 +108,42 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
     return ops.unflatten(torch2xp(outputs), lengths), backprop
 
 
-class Trace(NamedTuple):
-    """What the gradient of the state's weights is made of, one product for all steps.
-
-    gates (Tensor): Gates before the state's share. *Shape:* `(n, 5 nO)`
-    previous (List[Tensor]): The hidden states that each step starts from.
-    """
-
-    gates: "Tensor"
-    previous: "list[Tensor]"
-
-    def state_weight_gradient(self) -> "Tensor":
-        """RETURNS (Tensor): After the backward pass. *Shape:* `(5 nO, nO)`"""
-        import torch
-
-        assert self.gates.grad is not None
-        return self.gates.grad.t() @ torch.cat(self.previous).detach()
-
-
-def run(
+def run_steps(
     inputs: "Tensor",
     W: "Tensor",
     U: "Tensor",
     b: "Tensor",
     batch_sizes: list[int],
     mask: Optional["Tensor"] = None,
-) -> "tuple[Tensor, Trace]":
-    """Run over packed sequences: at each step the rows that are still running, which are
-    the first `batch_sizes[step]`. Autograd leaves out U, whose gradient the trace gives.
+) -> "Tensor":
+    """Run over packed sequences. A step has the rows that still run: the first
+    `batch_sizes[step]`.
 
     inputs (Tensor): *Shape:* `(n, nI)`
     W (Tensor): Weights of the input, by blocks i, f, o, r, g and W_h. *Shape:* `(6 nO, nI)`
     U (Tensor): Weights of the state, by blocks i, f, o, r, g. *Shape:* `(5 nO, nO)`
     b (Tensor): Their bias. *Shape:* `(5 nO,)`
-    batch_sizes (List[int]): Rows running at each step, never rising.
-    mask (Optional[Tensor]): What the hidden states of a row are multiplied by.
-        *Shape:* `(batch_sizes[0], nO)`
-    RETURNS (Tuple[Tensor, Trace]): The hidden states, packed like the inputs,
-        `(n, nO)`, and the trace.
+    batch_sizes (List[int]): Rows of each step, never more than of the step before.
+    mask (Optional[Tensor]): Factors of the hidden states of a row. *Shape:*
+        `(batch_sizes[0], nO)`
+    RETURNS (Tensor): The hidden states, packed like the inputs. *Shape:* `(n, nO)`
     """
     import torch
 
     nO = U.shape[1]
-    state_weights = U.detach().t()
-    all_gates = torch.addmm(b, inputs, W[: 5 * nO].t())
-    if all_gates.requires_grad:
-        all_gates.retain_grad()
+    all_gates = torch.addmm(b, inputs, W[: 5 * nO].t()).split(batch_sizes)
     carried = torch.mm(inputs, W[5 * nO :].t()).split(batch_sizes)
     hidden = cell = inputs.new_zeros(batch_sizes[0], nO)
-    outputs, previous = [], []
-    for size, gates_of_input, carry in zip(batch_sizes, all_gates.split(batch_sizes), carried):
-        previous.append(hidden[:size])
-        gates = torch.addmm(gates_of_input, previous[-1], state_weights)
+    outputs = []
+    for size, gates_of_input, carry in zip(batch_sizes, all_gates, carried):
+        gates = torch.addmm(gates_of_input, hidden[:size], U.t())
         i, f, o, r = gates[:, : 4 * nO].sigmoid().chunk(4, dim=1)
         cell = i * gates[:, 4 * nO :].tanh() + f * cell[:size]
         hidden = torch.lerp(carry, o * cell.tanh(), r)
         if mask is not None:
             hidden = hidden * mask[:size]
         outputs.append(hidden)
-    return torch.cat(outputs), Trace(all_gates, previous)
+    return torch.cat(outputs)
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:

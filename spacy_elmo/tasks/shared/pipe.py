@@ -1,7 +1,6 @@
 """Base classes of the components."""
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import Any, Generic, Optional, TypeVar
 
 from spacy.errors import Errors
@@ -30,17 +29,6 @@ class TaskPipe(TrainablePipe):
         self.name = name
         self.scorer = scorer
         self.cfg: dict[str, Any] = {}
-
-    def initialize(
-        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
-    ) -> None:
-        """Prepare the model for training.
-
-        get_examples (Callable[[], Iterable[Example]]): The examples.
-        nlp (Optional[Language]): The pipeline.
-        """
-        docs, _ = self._samples(lambda: islice(get_examples(), N_SAMPLES))
-        self.model.initialize(X=docs)
 
     def update(
         self,
@@ -120,7 +108,7 @@ class TaskPipe(TrainablePipe):
     def _samples(
         self,
         get_examples: Callable[[], Iterable[Example]],
-        read: Callable[[Doc], Iterable[Found]] = lambda doc: (),
+        read: Callable[[Doc], Iterable[Found]],
     ) -> tuple[list[Doc], set[Found]]:
         """RETURNS (Tuple[List[Doc], Set]): The first Docs, from which sizes are inferred, and
         what `read` finds in all references."""

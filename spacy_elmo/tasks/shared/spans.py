@@ -14,6 +14,11 @@ def name_of(doc: Doc) -> str:
     return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
 
 
+def show_span(start: int, end: int, label: str) -> str:
+    """Return how an error names a labeled span."""
+    return f"the span {label} ({start}, {end})"
+
+
 def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]:
     """Read a span group with annotations.
 
@@ -27,7 +32,7 @@ def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]
         missing = "tokens" if span.start >= span.end else "label"
         if missing == "tokens" or (labeled and not span.label_.strip()):
             raise ValueError(
-                f"the span {span.label_} ({span.start}, {span.end}) of doc.spans[{key!r}] in the "
+                f"{show_span(span.start, span.end, span.label_)} of doc.spans[{key!r}] in the "
                 f"Doc {name_of(doc)} has no {missing}: correct it, or leave it out"
             )
         yield span

@@ -10,7 +10,7 @@ from spacy.training import Example
 
 from ...embedding.segmenters import Segment, Segmenter, segment_of
 from ..shared.bio import BIOTags, LabeledSpan
-from ..shared.spans import Aligner, checked_spans, name_of, to_predicted, to_reference
+from ..shared.spans import Aligner, checked_spans, name_of, show_span, to_predicted, to_reference
 
 KEY = "srl"
 PREDICATE = "V"  # label of the predicate itself
@@ -34,13 +34,13 @@ def _checked_spans(doc: Doc) -> Iterator[Span]:
     for span in checked_spans(doc, KEY):
         if not 0 <= span.id < len(doc):
             raise ValueError(
-                f"the span {span.label_} ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
                 f"{name_of(doc)} has the id {span.id}, which is none of its {len(doc)} tokens: "
                 f"the id is the token of the predicate"
             )
         if span.label_ == PREDICATE and span.start != span.id:
             raise ValueError(
-                f"the span V ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
                 f"{name_of(doc)} has the id {span.id}, but V begins at its predicate: make it with "
                 f"span_id={span.start}. (`Doc.from_docs` keeps ids of spans as they were.)"
             )
@@ -156,20 +156,15 @@ def _fault(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) 
     """What is wrong with the roles of a predicate, if anything."""
     for one, other in pairwise(roles):
         if other[0] < one[1]:
-            return f"{_show(one)} and {_show(other)} overlap, but a token has one role"
+            return f"{show_span(*one)} and {show_span(*other)} overlap, but a token has one role"
     for role in roles:
         start, end, label = role
         if start < segment.start or end > segment.end:
             return (
-                f"{_show(role)} reaches out of the sentence ({segment.start}, {segment.end}): "
+                f"{show_span(*role)} reaches out of the sentence ({segment.start}, {segment.end}): "
                 f"correct one of them. A Doc without sentences is cut into some unless segmenter "
                 f"is spacy-elmo.sentences.v1"
             )
         if label not in labels:
-            return f"{_show(role)} has a label that is none of those the pipe was initialized with"
+            return f"{show_span(*role)} has a label that the pipe was not initialized with"
     return ""
-
-
-def _show(role: LabeledSpan) -> str:
-    start, end, label = role
-    return f"the span {label} ({start}, {end})"

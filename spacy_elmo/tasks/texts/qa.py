@@ -111,11 +111,12 @@ class QuestionAnswerer(TaskPipe):
         nlp (Optional[Language]): The pipeline.
         RAISES (ValueError): There are no answers.
         """
-        super().initialize(get_examples, nlp=nlp)
-        if not any(example.reference.spans.get(ANSWER) for example in get_examples()):
+        docs, found = self._samples(get_examples, lambda doc: map(str, doc.spans.get(ANSWER, ())))
+        if not found:
             raise ValueError(
                 f"'{self.name}' finds no answer in doc.spans[{ANSWER!r}] of the training examples"
             )
+        self.model.initialize(X=docs)
 
     def _loss(
         self, gold: list[Optional[list[tuple[int, int]]]], scores: list[Floats2d]
