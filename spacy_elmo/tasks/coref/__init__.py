@@ -195,7 +195,7 @@ class CoreferenceResolver(TaskPipe):
         return [cluster for cluster in clusters if len(cluster) > 1]
 
     def _training_segments(self, doc: Doc) -> list[Segment]:
-        """At most so many segments, from a random one on."""
+        """Return at most `max_training_sentences` segments, from a random one on."""
         segments = self.segmenter(doc)
         n = self.max_training_sentences
         if not n:

@@ -48,8 +48,8 @@ class DocRanker(DocHead):
 
         doc (int): Number of the Doc.
         segments (Sequence[Segment]): Those of its segments that are read, one or more.
-        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass from the gradients
-            of the scores of mentions and of pairs.
+        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass from the gradients of
+            the scores of mentions and of pairs.
         """
         tokens = self.head.ops.asarray1i(
             np.concatenate([np.arange(one.start, one.end) for one in segments])
@@ -123,7 +123,7 @@ def build_coref(
 
 
 def make_ranker(**sizes: Any) -> "SpanRanker":
-    """RETURNS (SpanRanker): The module."""
+    """Make the PyTorch module. PyTorch is imported now."""
     from .module import SpanRanker
 
     return SpanRanker(**sizes)
@@ -132,7 +132,7 @@ def make_ranker(**sizes: Any) -> "SpanRanker":
 def rank(
     model: Model, X: tuple[Floats2d, Sequence[Segment]], is_train: bool
 ) -> tuple[Ranking, Callable]:
-    """The head's forward pass."""
+    """Compute the head's forward pass."""
     vectors, segments = X
     candidates = find_candidate_spans(segments, model.attrs["max_span_width"])
     lengths = [one.end - one.start for one in segments]

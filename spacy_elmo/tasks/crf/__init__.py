@@ -87,7 +87,7 @@ class CRFTagger(SpanPipe[BIOTags]):
         return found
 
     def _decode(self, docs: list[Doc], chains: Chains) -> Iterator[list[LabeledSpan]]:
-        """The spans of the best valid tags, a Doc."""
+        """Yield the spans of the best valid tags of each Doc."""
         to_numpy = self.model.ops.to_numpy
         params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
         valid = replace(chains, **params).constrained(self._tags)
@@ -97,7 +97,7 @@ class CRFTagger(SpanPipe[BIOTags]):
             yield self._tags.spans(tags.tolist())
 
     def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
-        """The scores, but tokens of entities that stand on the Doc already are O."""
+        """Return the scores, with O at tokens of entities that the Doc has already."""
         taken = [token.i for token in doc if token.ent_iob in ENTITY]
         if self.spans_key is not None or not taken:
             return scores
@@ -171,5 +171,5 @@ class CRFTagger(SpanPipe[BIOTags]):
 
 
 def _blocked(doc: Doc) -> list[int]:
-    """Tokens that are to be no part of an entity, as `Doc.set_ents` marks them."""
+    """Return the tokens that must not be part of an entity, as `Doc.set_ents` marks them."""
     return [token.i for token in doc if token.ent_iob_ == "B" and not token.ent_type]

@@ -11,8 +11,8 @@ LabeledSpan = tuple[int, int, str]  # first token, the token after the last one,
 
 
 class BIOTags:
-    """The tags of labels, as numbers: O is 0, then B and I of each label. I follows
-    B or I of its own label alone.
+    """Tags of labels as numbers: O is 0, then B and I of each label. An I follows B or I of its own
+    label only.
 
     labels (Sequence[str]): The labels.
     """
@@ -27,14 +27,18 @@ class BIOTags:
         return 1 + len(self.prefixes) * len(self.labels)
 
     def begin(self, label: str) -> int:
-        """RETURNS (int): The tag B of a label; the next one is its I.
-        RAISES (KeyError): It is none of the labels."""
+        """Return the tag B of a label. The next tag is its I.
+
+        RAISES (KeyError): The label is unknown.
+        """
         return 1 + len(self.prefixes) * self._index[label]
 
     def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The tags of tokens with these spans, which do not
-        overlap. *Shape:* `(n_tokens,)`, int64
-        RAISES (KeyError): A label is none of the labels."""
+        """Return the tags of tokens with these spans, which do not overlap.
+
+        RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`, int64
+        RAISES (KeyError): A label is unknown.
+        """
         tags = np.zeros(n_tokens, dtype="int64")
         for start, end, label in spans:
             tags[start:end] = self.begin(label) + 1
@@ -42,7 +46,7 @@ class BIOTags:
         return tags
 
     def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
-        """RETURNS (List[Tuple[int, int, str]]): The spans of tags in a valid order."""
+        """Return the spans of tags in a valid order."""
         spans: list[LabeledSpan] = []
         for i, tag in enumerate(tags):
             label = self.labels[(tag - 1) // 2]
@@ -54,8 +58,8 @@ class BIOTags:
 
     @cached_property
     def transitions(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): From each tag to each: 0, or minus infinity where it may
-        not follow. *Shape:* `(n_tags, n_tags)`"""
+        """Scores from each tag to each: 0, or minus infinity if it may not follow. *Shape:*
+        `(n_tags, n_tags)`"""
         allowed = np.zeros((len(self), len(self)))
         for inside in range(2, len(self), 2):
             allowed[:, inside] = -np.inf
@@ -64,25 +68,24 @@ class BIOTags:
 
     @cached_property
     def start(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The same of the first token. *Shape:* `(n_tags,)`"""
+        """Scores of the first token's tags, likewise. *Shape:* `(n_tags,)`"""
         return self.transitions[0]
 
     @cached_property
     def end(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The same of the last token. *Shape:* `(n_tags,)`"""
+        """Scores of the last token's tags, likewise. *Shape:* `(n_tags,)`"""
         return self.transitions[:, 0]
 
     def allowed(
         self, spans: Sequence[LabeledSpan], missing: np.ndarray, n_tokens: int
     ) -> np.ndarray:
-        """Tell which tags agree with an annotation.
+        """Find which tags agree with an annotation.
 
         spans (Sequence[Tuple[int, int, str]]): The spans, which do not overlap.
-        missing (numpy.ndarray): True at tokens of which nothing is known. *Shape:*
-            `(n_tokens,)`
+        missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
         n_tokens (int): Number of tokens.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`, bool
-        RAISES (KeyError): A label is none of the labels.
+        RAISES (KeyError): A label is unknown.
         """
         allowed = np.eye(len(self), dtype=bool)[self.of_spans(spans, n_tokens)]
         allowed[missing] = True
@@ -92,7 +95,7 @@ class BIOTags:
         return allowed
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The best tags in a valid order. *Shape:* `(n_tokens,)`"""
+        """Return the best tags in a valid order. *Shape:* `(n_tokens,)`"""
         best = scores.argmax(axis=1)
         steps = self.transitions[best[:-1], best[1:]]
         if len(best) and self.start[best[0]] == 0 and not steps.any():
@@ -101,7 +104,7 @@ class BIOTags:
 
 
 class BILUOTags(BIOTags):
-    """The same with B, I, L and U of each label: a span is U, or B, any number of I, and L."""
+    """Tags B, I, L and U of each label: a span is U, or B, any number of I, and L."""
 
     prefixes = "BILU"
 
@@ -139,7 +142,7 @@ class BILUOTags(BIOTags):
 
 
 class TagError(ValueError):
-    """A tag is none, or stands where it cannot; `token` is its place."""
+    """Error of a tag that is unknown or out of place; `token` is its place."""
 
     def __init__(self, token: int, fault: str):
         super().__init__(f"token {token}: {fault}")
@@ -147,8 +150,10 @@ class TagError(ValueError):
 
 
 def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
-    """RETURNS (List[Tuple[int, int, str]]): The spans of BIO tags.
-    RAISES (TagError): A tag is none, or I follows neither B nor I of its label."""
+    """Return the spans of BIO tags.
+
+    RAISES (TagError): A tag is unknown, or I follows neither B nor I of its label.
+    """
     spans: list[LabeledSpan] = []
     previous = "O"
     for i, tag in enumerate(tags):

@@ -27,15 +27,15 @@ LSTM_PARAMS = ("W", "U", "b")  # one of each a direction
 def build_highway_lstm(
     width: int, depth: int = 2, directions: str = "alternating", dropout: float = 0.1
 ) -> Encoder:
-    """LSTM layers with highway connections (He et al. 2017, section 2.2): an `encode` of
+    """Build LSTM layers with highway connections (He et al. 2017, section 2.2): an `encode` of
     `spacy.Tok2Vec.v2`, or of a task's own architecture.
 
-    width (int): Width of the output; where they are "bidirectional" each direction has half.
+    width (int): Width of the output. With "bidirectional", each direction has half.
     depth (int): Number of layers.
     directions (str): "alternating": the layers read forwards and backwards by turns.
         "bidirectional": each layer reads in both directions.
-    dropout (float): Rate on the hidden states in training; a sequence has one mask for all
-        its steps (Gal and Ghahramani 2016).
+    dropout (float): Rate on the hidden states in training. A sequence has one mask for all its
+        steps (Gal and Ghahramani 2016).
     RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
     RAISES (ValueError): A value is impossible.
     """
@@ -57,9 +57,10 @@ def build_highway_lstm(
 def HighwayLSTM(
     nO: int, nI: Optional[int] = None, *, directions: Sequence[int] = (0,), dropout: float = 0.0
 ) -> Encoder:
-    """One layer. With `[i; f; o; r] = sigmoid(W x_t + U h_{t-1} + b)` and
-    `g = tanh(W_g x_t + U_g h_{t-1} + b_g)`:
+    """Build one layer.
 
+        [i; f; o; r] = sigmoid(W x_t + U h_{t-1} + b)
+        g = tanh(W_g x_t + U_g h_{t-1} + b_g)
         c_t = i * g + f * c_{t-1}
         h_t = r * (o * tanh(c_t)) + (1 - r) * W_h x_t
 
@@ -160,8 +161,8 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 
 
 def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
-    """RETURNS (numpy.ndarray): Random blocks, each with orthonormal rows, or columns where
-    those are fewer (Saxe et al. 2014). *Shape:* `(n_blocks * nO, nI)`"""
+    """Return random blocks, each with orthonormal rows, or columns if those are fewer (Saxe et al.
+    2014). *Shape:* `(n_blocks * nO, nI)`"""
     blocks = []
     for _ in range(n_blocks):
         q, r = np.linalg.qr(np.random.normal(size=(max(nO, nI), min(nO, nI))))

@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 
 
 class TaskPipe(TrainablePipe):
-    """A component that learns from the annotated examples of a batch."""
+    """Component that learns from the annotated examples of a batch."""
 
     reader = ""  # of its own files, if it has any
 
@@ -38,10 +38,10 @@ class TaskPipe(TrainablePipe):
         sgd: Optional[Optimizer] = None,
         losses: Optional[dict[str, float]] = None,
     ) -> dict[str, float]:
-        """Learn from the gold annotation of a batch. Examples without any teach nothing.
+        """Learn from the gold annotation of a batch. Examples without annotation teach nothing.
 
         examples (Iterable[Example]): The batch.
-        drop (float): The dropout rate of the layers that have no rate of their own.
+        drop (float): The dropout rate of layers without a rate of their own.
         sgd (Optional[Optimizer]): The optimizer.
         losses (Optional[Dict[str, float]]): The losses by pipe.
         RETURNS (Dict[str, float]): The losses; ours is that of `get_loss`.
@@ -64,7 +64,7 @@ class TaskPipe(TrainablePipe):
         return losses
 
     def _check_initialized(self) -> None:
-        """RAISES (ValueError): The pipe is not initialized."""
+        """Check that the pipe is initialized."""
         check_initialized(self.model, self.name)
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:
@@ -110,8 +110,8 @@ class TaskPipe(TrainablePipe):
         get_examples: Callable[[], Iterable[Example]],
         read: Callable[[Doc], Iterable[Found]],
     ) -> tuple[list[Doc], set[Found]]:
-        """RETURNS (Tuple[List[Doc], Set]): The first Docs, from which sizes are inferred, and
-        what `read` finds in all references."""
+        """Return the first Docs, from which sizes are inferred, and what `read` finds in all
+        references."""
         samples: list[Example] = []
         found: set[Found] = set()
         for example in get_examples():
@@ -131,7 +131,8 @@ Tags = TypeVar("Tags", bound=BIOTags)
 
 
 class SpanPipe(TaskPipe, Generic[Tags]):
-    """Keeps labels in `cfg["labels"]`, to which none can be added once the model has a size."""
+    """Component that finds labeled spans. `cfg["labels"]` has the labels; none can be added once
+    the model has a size."""
 
     own_labels: tuple[str, ...] = ()  # which it has whatever the examples have
     _known_tags: Optional[Tags] = None
@@ -142,12 +143,12 @@ class SpanPipe(TaskPipe, Generic[Tags]):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """RETURNS (Tuple[str]): The labels of the spans."""
+        """Labels of the spans."""
         return tuple(self.cfg["labels"])
 
     @property
     def label_data(self) -> list[str]:
-        """RETURNS (List[str]): What `initialize` takes in place of the examples' labels."""
+        """Labels that `initialize` takes in place of those of the examples."""
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
@@ -208,16 +209,16 @@ class SpanPipe(TaskPipe, Generic[Tags]):
 
     @property
     def _place(self) -> str:
-        """Where its spans stand, for errors."""
+        """Place of the spans, for errors."""
         raise NotImplementedError
 
     def _labels_in(self, doc: Doc) -> Iterable[str]:
-        """Those of a reference's spans."""
+        """Return the labels of a reference's spans."""
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Take back what `cfg` says of an earlier training."""
+        """Reset what `cfg` says about an earlier training."""
 
     def _make_tags(self) -> Tags:
-        """The tags of the labels."""
+        """Return the tags of the labels."""
         raise NotImplementedError

@@ -21,7 +21,7 @@ Outputs: TypeAlias = "Union[Tensor, Sequence[Tensor]]"
 
 
 class ModuleShim(PyTorchShim):
-    """Holds a PyTorch module, which is made when its sizes are known. It is saved as sizes and
+    """Shim with a PyTorch module, which is made when its sizes are known. It is saved as sizes and
     tensors, never as a pickle.
 
     build (Callable[..., Module]): Makes the module from its sizes, by keyword. It must be
@@ -34,8 +34,10 @@ class ModuleShim(PyTorchShim):
 
     @property
     def module(self) -> "Module":
-        """RETURNS (Module): The module.
-        RAISES (ValueError): Its sizes are not known yet."""
+        """The module.
+
+        RAISES (ValueError): Its sizes are not known yet.
+        """
         if self._model is None:
             raise ValueError("The model is not initialized: call nlp.initialize first")
         module: Module = self._model
@@ -50,8 +52,7 @@ class ModuleShim(PyTorchShim):
         self._model = self.build(**sizes).to(get_torch_default_device())
 
     def copy(self) -> "ModuleShim":
-        """RETURNS (ModuleShim): A copy with an id of its own, by which optimizers know the
-        parameters."""
+        """Return a copy with an id of its own, by which optimizers know the parameters."""
         return copy_shim(self)
 
     def to_device(self, device_type: str, device_id: int) -> None:
@@ -78,7 +79,7 @@ class ModuleShim(PyTorchShim):
                 named[name].data = values
 
     def to_bytes(self) -> bytes:
-        """RETURNS (bytes): Sizes and tensors; nothing if there is no module."""
+        """Return sizes and tensors; nothing if there is no module."""
         import srsly
         from safetensors.torch import save
 
@@ -136,7 +137,7 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
 
 
 def get_module_shim(model: Model) -> ModuleShim:
-    """RETURNS (ModuleShim): That of a layer."""
+    """Return the shim of a layer."""
     shim = model.shims[0]
     assert isinstance(shim, ModuleShim)
     return shim

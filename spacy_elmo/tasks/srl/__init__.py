@@ -96,7 +96,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         return self._predict(docs, self._find_predicates)
 
     def _predict(self, docs: Iterable[Doc], find: Callable) -> list[Optional[Frames]]:
-        """Find the frames of the predicates that `find` finds, of some Docs at a time."""
+        """Find the frames of the predicates that `find` finds, in some Docs at a time."""
         found: list[Optional[Frames]] = []
         for group in by_tokens(docs, self.max_batch_tokens, self.max_batch_tokens):
             segments = [self.segmenter(doc) for doc in group]
@@ -216,7 +216,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         return loss, d_scores
 
     def _gold(self, example: Example) -> Optional[Frames]:
-        """The checked roles of each predicate."""
+        """Return the checked roles of each predicate."""
         frames = gold_frames(example)
         if frames is None:
             return None

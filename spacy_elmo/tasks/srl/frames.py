@@ -18,10 +18,13 @@ Frames = dict[int, list[LabeledSpan]]  # by the token of the predicate
 
 
 def read_frames(doc: Doc) -> Optional[Frames]:
-    """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles of each
-    predicate, V among them; None where the Doc has no such span group.
-    RAISES (ValueError): A span has no tokens or no label, its id is no token, or that of V is not
-    its first."""
+    """Read the roles of each predicate, V among them.
+
+    RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles; None if the Doc has no
+        such span group.
+    RAISES (ValueError): A span has no tokens or no label, its id is not a token, or that of V is
+        not its first token.
+    """
     if KEY not in doc.spans:
         return None
     frames: Frames = {}
@@ -62,9 +65,10 @@ def write_frames(doc: Doc, frames: Frames) -> None:
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
-    """RETURNS (Dict[int, Dict[str, List[Span]]]): Of each predicate, by its token, the spans by
-    label: `doc._.srl`.
-    RAISES (ValueError): As `read_frames`."""
+    """Return the spans of each predicate, by its token and by label: `doc._.srl`.
+
+    RAISES (ValueError): As `read_frames`.
+    """
     roles: dict[int, dict[str, list[Span]]] = {}
     for span in _checked_spans(doc):
         roles.setdefault(span.id, {}).setdefault(span.label_, []).append(span)
@@ -72,7 +76,7 @@ def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
 
 
 class SRLTags(BIOTags):
-    """The BIO tags of roles. B-V stands at the predicate, and nowhere else."""
+    """BIO tags of roles. B-V is at the predicate only."""
 
     def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
         """Find the best tags.
@@ -89,22 +93,20 @@ class SRLTags(BIOTags):
 
 
 def gold_frames(example: Example) -> Optional[Frames]:
-    """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The reference's frames, in
-    tokens of the predicted Doc; None where the reference has none."""
+    """Return the reference's frames in tokens of the predicted Doc; None if there are none."""
     frames = read_frames(example.reference)
     return frames and _align(frames, to_predicted(example))
 
 
 def predicted_frames(example: Example) -> Frames:
-    """RETURNS (Dict[int, List[Tuple[int, int, str]]]): The predicted frames, in tokens of
-    the reference."""
+    """Return the predicted frames in tokens of the reference."""
     frames = read_frames(example.predicted) or {}
     return _align(frames, to_reference(example))
 
 
 def _align(frames: Frames, aligner: Aligner) -> Frames:
-    """Frames in the tokens of another Doc of the same text. What has no tokens of its own there
-    is left out; of two predicates of one token the second is."""
+    """Return the frames in the tokens of another Doc of the same text. Spans without tokens of
+    their own there are left out. If two predicates become one token, the second is left out."""
     aligned: Frames = {}
     for predicate, roles in frames.items():
         tokens = aligner.tokens(predicate, predicate + 1)
@@ -116,7 +118,7 @@ def _align(frames: Frames, aligner: Aligner) -> Frames:
 
 
 def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan]:
-    """RETURNS (List[Tuple[int, int, str]]): The roles of a predicate, V among them."""
+    """Return the roles of a predicate, V among them."""
     if any(label == PREDICATE for _, _, label in roles):
         return roles
     return sorted([*roles, (predicate, predicate + 1, PREDICATE)])
@@ -127,15 +129,13 @@ def checked_frames(
 ) -> Frames:
     """Check gold frames.
 
-    doc (Doc): Whose tokens are meant.
-    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate; V may be
-        missing.
-    segmenter (Callable[[Doc], List[Segment]]): What cuts the Doc into the sentences that are
-        read.
+    doc (Doc): The Doc of their tokens.
+    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate. V may be missing.
+    segmenter (Callable[[Doc], List[Segment]]): Cuts the Doc into the sentences that are read.
     labels (Collection[str]): The known labels.
     RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
-    RAISES (ValueError): Two roles of a predicate overlap, one reaches out of its sentence or
-        has another label.
+    RAISES (ValueError): Two roles of a predicate overlap, a role reaches out of its sentence, or
+        its label is unknown.
     """
     checked: Frames = {}
     segments = segmenter(doc)
@@ -153,7 +153,7 @@ def checked_frames(
 
 
 def _fault(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) -> str:
-    """What is wrong with the roles of a predicate, if anything."""
+    """Return what is wrong with the roles of a predicate, if anything."""
     for one, other in pairwise(roles):
         if other[0] < one[1]:
             return f"{show_span(*one)} and {show_span(*other)} overlap, but a token has one role"

@@ -16,19 +16,21 @@ Role = tuple[int, int, int, str]  # predicate, first token, the token after the 
 
 @registry.scorers("spacy-elmo.srl_scorer.v1")
 def make_srl_scorer() -> Callable:
-    """RETURNS (Callable[[Iterable[Example]], Dict[str, Any]]): `score_srl`."""
+    """Return `score_srl`."""
     return score_srl
 
 
 def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Precision, recall and F-score of roles. A role is right if its predicate, first token,
-    last token and label are; V and C-V, which are the predicate itself, are left out.
-    Examples whose reference has no `doc.spans["srl"]` do not count.
+    """Compute precision, recall and F-score of roles.
+
+    A role is right if its predicate, first token, last token and label are. V and C-V, which are
+    the predicate itself, are left out. Examples whose reference has no `doc.spans["srl"]` do not
+    count.
 
     examples (Iterable[Example]): The examples.
-    RETURNS (Dict[str, Any]): `srl_p`, `srl_r` and `srl_f`; the same by label in
-        `srl_per_type`; and `srl_predicates_p`, `srl_predicates_r` and `srl_predicates_f` of
-        the predicates alone. They are None where there is nothing to count.
+    RETURNS (Dict[str, Any]): `srl_p`, `srl_r` and `srl_f`; the same by label in `srl_per_type`; and
+        `srl_predicates_p`, `srl_predicates_r` and `srl_predicates_f` of the predicates only. They
+        are None if there is nothing to count.
     """
     roles, predicates = PRFScore(), PRFScore()
     per_type: dict[str, PRFScore] = defaultdict(PRFScore)

@@ -47,7 +47,7 @@ class ESIM(nn.Module):
         return list(self.output(self.dropout(hidden)))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """The texts of one side, and their mask."""
+        """Return the encoded texts of one side, and their mask."""
         x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
         if beside:
@@ -55,14 +55,14 @@ class ESIM(nn.Module):
         return encoded, mask
 
     def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Texts beside what they found in the others, pooled."""
+        """Compare texts with what they found in the others, and pool the tokens."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
         return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)
 
 
 def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
-    """What each token of a text finds in the other text, by dot products (equations 11 to 13).
+    """Attend from each text to the other, by dot products (equations 11 to 13).
 
     a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
     b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
@@ -76,7 +76,7 @@ def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tu
 
 
 def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
-    """The mean and the maximum of the tokens (equations 18 and 19); zeros where there are none.
+    """Return the mean and the maximum of the tokens (equations 18 and 19); zeros without tokens.
 
     x (Tensor): *Shape:* `(n_texts, longest, width)`
     mask (Tensor): True at tokens. *Shape:* `(n_texts, longest)`
@@ -139,7 +139,7 @@ class BiDAFSelfAttention(nn.Module):
         return [found[: len(text)] for found, text in zip(scores, second)]
 
     def _both_ways(self, question: Tensor, context: Tensor, q_mask: Tensor, mask: Tensor) -> Tensor:
-        """`[h ; c ; h * c ; q * c]`: a token, the question as it sees it, and the context as
+        """Return `[h ; c ; h * c ; q * c]`: a token, the question as it sees it, and the context as
         the question sees it."""
         scores = self.attention(context, question)
         seen = masked_softmax(scores, q_mask[:, None]) @ question
@@ -149,7 +149,7 @@ class BiDAFSelfAttention(nn.Module):
         return torch.cat([context, seen, context * seen, from_question * seen], dim=2)
 
     def _to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
-        """A token and the others as it sees them."""
+        """Return a token and the other tokens as it sees them."""
         x = self.dropout(self.encode_merged(self.dropout(x), mask))
         others = ~torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
         seen = masked_softmax(self.self_attention(x, x), mask[:, None] & others) @ x

@@ -30,8 +30,8 @@ MAX_DOCS = 256  # that are predicted at a time
 
 
 class Answer(NamedTuple):
-    """An answer: its first token, the token after its last one, and its score, the sum of
-    those of its ends before the softmax."""
+    """Answer: its first token, the token after its last one, and its score, the sum of the scores
+    of its ends before the softmax."""
 
     start: int
     end: int
@@ -171,18 +171,19 @@ def best_span(scores: np.ndarray, max_tokens: int) -> Answer:
 
 @registry.scorers("spacy-elmo.qa_scorer.v1")
 def make_qa_scorer() -> Callable:
-    """RETURNS (Callable[[Iterable[Example]], Dict[str, Any]]): `score_qa`."""
+    """Return `score_qa`."""
     return score_qa
 
 
 def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """SQuAD's scores (Rajpurkar et al. 2016, section 6.1): the share of the answers that are a
-    gold answer, and the mean of the F-scores of the words that an answer shares with a gold
-    answer; each time with that gold answer which fits best, and without case, articles and
-    punctuation. Examples whose reference has no answer do not count.
+    """Compute SQuAD's scores (Rajpurkar et al. 2016, section 6.1).
+
+    They are the share of answers that are a gold answer, and the mean of the F-scores of the words
+    that an answer shares with a gold answer. Each time the best gold answer counts; case, articles
+    and punctuation do not. Examples whose reference has no answer do not count.
 
     examples (Iterable[Example]): The examples.
-    RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1`, None where there is nothing to count.
+    RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1`, None if there is nothing to count.
     """
     exact, f1 = [], []
     for example in examples:
@@ -200,13 +201,13 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def normalize(text: str) -> str:
-    """RETURNS (str): The text in lower case, without punctuation, articles and more than one
-    blank at a place, in the order of SQuAD's script."""
+    """Return the text in lower case, without punctuation, articles and repeated blanks, in the
+    order of SQuAD's script."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(WITHOUT_PUNCTUATION)).split())
 
 
 def f1_of_words(answer: str, gold: str) -> float:
-    """RETURNS (float): The F-score of the words that both have, each as often."""
+    """Return the F-score of the words that both have, counted as often as both have them."""
     words, gold_words = normalize(answer).split(), normalize(gold).split()
     n_shared = (Counter(words) & Counter(gold_words)).total()
     return 2.0 * n_shared / (len(words) + len(gold_words)) if n_shared else 0.0
