@@ -57,7 +57,7 @@ def score_coref(
     singletons (bool): Whether clusters of one mention count.
     RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF, and
         `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, so with b3, ceafe, lea and mentions; and
-        `coref_counts`, the `Counts` of each document by metric. They are None where there is
+        `coref_counts`, the `ClusterCounts` of each document by metric. They are None where there is
         nothing to count. With another prefix, `people`, they stand there as `people_f`,
         `people_muc_p` and so on, too: those of two components are told apart by these.
     """

@@ -53,7 +53,7 @@ def _entities(example: Example) -> Optional[Gold]:
         return None
     entities, tags = example.get_aligned_ents_and_ner()
     missing = np.array([tag is None for tag in tags], dtype=bool)
-    return Gold([_labeled(span) for span in entities], missing)
+    return Gold([(span.start, span.end, span.label_) for span in entities], missing)
 
 
 def _group(example: Example, spans_key: str) -> Gold:
@@ -74,10 +74,6 @@ def _group(example: Example, spans_key: str) -> Gold:
         else:
             gold.spans.append((*found, span.label_))
     return gold
-
-
-def _labeled(span: Span) -> LabeledSpan:
-    return span.start, span.end, span.label_
 
 
 def _show(span: Span) -> str:
@@ -102,10 +98,9 @@ def score_crf(
     """
     if spans_key is None:
         return get_ner_prf(examples)
-    scores: dict[str, Any] = Scorer.score_spans(
+    return Scorer.score_spans(
         examples,
         f"spans_{spans_key}",
         getter=lambda doc, _: doc.spans.get(spans_key, ()),
         has_annotation=lambda doc: spans_key in doc.spans,
     )
-    return scores

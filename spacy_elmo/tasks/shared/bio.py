@@ -18,6 +18,7 @@ class BIOTags:
     """
 
     prefixes = "BI"
+    last = "OBI"  # after which another span may begin
 
     def __init__(self, labels: Sequence[str]):
         self.labels = tuple(labels)
@@ -41,29 +42,34 @@ class BIOTags:
         """
         tags = np.zeros(n_tokens, dtype="int64")
         for start, end, label in spans:
-            tags[start:end] = self.begin(label) + 1
-            tags[start] -= 1
+            places = map(self.prefixes.index, self._prefixes_of(end - start))
+            tags[start:end] = [self.begin(label) + place for place in places]
         return tags
+
+    def _prefixes_of(self, n_tokens: int) -> str:
+        return "B" + "I" * (n_tokens - 1)
 
     def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
         """Return the spans of tags in a valid order."""
         spans: list[LabeledSpan] = []
         for i, tag in enumerate(tags):
-            label = self.labels[(tag - 1) // 2]
-            if tag and tag % 2:
-                spans.append((i, i + 1, label))
+            label, prefix = divmod(tag - 1, len(self.prefixes))
+            if tag and self.prefixes[prefix] in "BU":
+                spans.append((i, i + 1, self.labels[label]))
             elif tag:
-                spans[-1] = (spans[-1][0], i + 1, label)
+                spans[-1] = (spans[-1][0], i + 1, self.labels[label])
         return spans
 
     @cached_property
     def transitions(self) -> np.ndarray:
         """Scores from each tag to each: 0, or minus infinity if it may not follow. *Shape:*
         `(n_tags, n_tags)`"""
-        allowed = np.zeros((len(self), len(self)))
-        for inside in range(2, len(self), 2):
-            allowed[:, inside] = -np.inf
-            allowed[inside - 1 : inside + 1, inside] = 0.0
+        prefixes = np.array(list("O" + self.prefixes * len(self.labels)))
+        allowed = np.full((len(self), len(self)), -np.inf)
+        allowed[np.ix_(np.isin(prefixes, list(self.last)), np.isin(prefixes, list("OBU")))] = 0.0
+        n_inside = len(set(self.prefixes) & set("IL"))
+        for begin in map(self.begin, self.labels):
+            allowed[begin : begin + 2, begin + 1 : begin + 1 + n_inside] = 0.0
         return allowed
 
     @cached_property
@@ -107,38 +113,10 @@ class BILUOTags(BIOTags):
     """Tags B, I, L and U of each label: a span is U, or B, any number of I, and L."""
 
     prefixes = "BILU"
+    last = "OLU"
 
-    def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
-        tags = np.zeros(n_tokens, dtype="int64")
-        for start, end, label in spans:
-            begin = self.begin(label)
-            tags[start:end] = begin + 1
-            tags[start], tags[end - 1] = begin, begin + 2
-            if end - start == 1:
-                tags[start] = begin + 3
-        return tags
-
-    def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
-        spans: list[LabeledSpan] = []
-        start = 0
-        for i, tag in enumerate(tags):
-            label, prefix = divmod(tag - 1, len(self.prefixes))
-            if tag and self.prefixes[prefix] in "BU":
-                start = i
-            if tag and self.prefixes[prefix] in "LU":
-                spans.append((start, i + 1, self.labels[label]))
-        return spans
-
-    @cached_property
-    def transitions(self) -> np.ndarray:
-        begins = np.arange(1, len(self), 4)
-        starts = np.concatenate([[0], begins, begins + 3])
-        ends = np.concatenate([[0], begins + 2, begins + 3])
-        allowed = np.full((len(self), len(self)), -np.inf)
-        allowed[np.ix_(ends, starts)] = 0.0
-        for begin in begins:
-            allowed[begin : begin + 2, begin + 1 : begin + 3] = 0.0
-        return allowed
+    def _prefixes_of(self, n_tokens: int) -> str:
+        return "U" if n_tokens == 1 else "B" + "I" * (n_tokens - 2) + "L"
 
 
 class TagError(ValueError):
