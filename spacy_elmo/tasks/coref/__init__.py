@@ -25,24 +25,25 @@ MAX_TRAINING_TOKENS = 4096  # a bound of memory where sentences are long
 
 
 class CoreferenceResolver(TaskPipe):
-    """Finds what is one thing: the clusters of mentions, in `doc.spans["coref_clusters_1"]`,
-    `doc.spans["coref_clusters_2"]` and so on, in order of their first mentions. A Doc with none
-    of them counts as not annotated.
+    """Component that finds coreference: clusters of mentions of one thing.
+
+    They are in `doc.spans["coref_clusters_1"]`, `doc.spans["coref_clusters_2"]` and so on, in order
+    of their first mentions. A Doc with none of them counts as not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], DocRanker]): The model.
     name (str): Name of the pipe.
-    span_cluster_prefix (str): What the keys of `doc.spans` begin with, before `_1`.
-    singletons (bool): Whether there are clusters of one mention: whether the corpus has
-        them. Otherwise those of the corpus are left out, in training and in scores.
-    mention_loss (float): Weight of a loss of the scores of mentions: whether each span is a
-        mention of a gold cluster (Zhang et al. 2018). 0 is what Lee et al. 2017 do: mentions
-        are then learned by their links alone, which takes many documents.
-    max_training_sentences (int): How many sentences of a Doc are read in training: random
-        ones that follow each other, with at most 4,096 tokens unless one alone has more. 0 is
-        all, however many.
-    segmenter (Callable[[Doc], List[Segment]]): What cuts Docs into the sentences that are read.
-        A mention is within one.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
+    singletons (bool): Whether there are clusters of one mention, as in the corpus. Otherwise those
+        of the corpus are left out, in training and in scores.
+    mention_loss (float): Weight of a loss of the mentions' scores, by whether each span is a
+        mention of a gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, mentions are
+        learned only by their links, which takes many documents.
+    max_training_sentences (int): Number of sentences of a Doc that are read in training:
+        consecutive ones from a random one on, with at most 4,096 tokens unless one sentence has
+        more. 0 reads all.
+    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into the sentences that are read. A
+        mention is within one.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """

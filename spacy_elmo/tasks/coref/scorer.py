@@ -47,19 +47,21 @@ def score_coref(
     singletons: bool = True,
     **kwargs: Any,
 ) -> dict[str, Any]:
-    """Precision, recall and F-score of MUC, B3, CEAF (its phi 4, which compares clusters), LEA
-    and mentions. As the reference scorer of CoNLL 2012 does (Pradhan et al. 2014), numerators
-    and denominators are added up over documents. Examples whose reference has no clusters,
-    not even an empty group, do not count.
+    """Compute precision, recall and F-score of MUC, B3, CEAF (phi 4, which compares clusters), LEA
+    and mentions.
+
+    Numerators and denominators are added up over documents, as the reference scorer of CoNLL 2012
+    does (Pradhan et al. 2014). Examples whose reference has no clusters, not even an empty group,
+    do not count.
 
     examples (Iterable[Example]): The examples.
-    span_cluster_prefix (str): What the keys of `doc.spans` begin with.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
     singletons (bool): Whether clusters of one mention count.
-    RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF, and
-        `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, so with b3, ceafe, lea and mentions; and
-        `coref_counts`, the `ClusterCounts` of each document by metric. They are None where there is
-        nothing to count. With another prefix, `people`, they stand there as `people_f`,
-        `people_muc_p` and so on, too: those of two components are told apart by these.
+    RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF;
+        `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, and the same with b3, ceafe, lea and mentions;
+        `coref_counts`, the `ClusterCounts` of each document by metric. They are None if there is
+        nothing to count. With another prefix, `people`, there are also `people_f`, `people_muc_p`
+        and so on, which tell two components apart.
     """
     counts = [
         count_example(example, span_cluster_prefix=span_cluster_prefix, singletons=singletons)

@@ -31,7 +31,10 @@ class CandidateSpans:
 
     @property
     def ends(self) -> np.ndarray:
-        """Tokens after the last ones. *Shape:* `(n_spans,)`"""
+        """Tokens after the last ones.
+
+        *Shape:* `(n_spans,)`
+        """
         return self.starts + self.widths
 
     def __len__(self) -> int:

@@ -26,17 +26,17 @@ ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
 
 
 class CRFTagger(SpanPipe[BIOTags]):
-    """Finds labeled spans that do not overlap: the most probable tags of a linear-chain CRF,
-    among those in a valid order. A Doc is one chain.
+    """Component that finds labeled spans that do not overlap: the most probable valid tags of a
+    linear-chain CRF. A Doc is one chain.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], Chains]): The model.
     name (str): Name of the pipe.
-    spans_key (Optional[str]): The key of `doc.spans` where the spans are; None for `doc.ents`.
-        Entities that stand there before are kept.
+    spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Entities
+        that a Doc has before are kept.
     scheme (str): The tags: "biluo" or "bio".
-    max_batch_tokens (int): Most tokens that the model reads at a time in prediction, unless one
-        Doc has more.
+    max_batch_tokens (int): Most tokens that the model reads at a time in prediction, unless one Doc
+        has more.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """
@@ -132,8 +132,9 @@ class CRFTagger(SpanPipe[BIOTags]):
         return SCHEMES[self.scheme](self.labels)
 
     def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
-        """`log Z - log Z_gold`, where Z sums over all valid tags, Z_gold over those that agree
-        with the annotation; the gradient is the difference of what they expect."""
+        """Return `log Z - log Z_gold` and its gradient, the difference of what both expect. Z sums
+        over all valid tags, Z_gold over those that agree with the annotation: without one, over all
+        tags of a token."""
         xp = self.model.ops.xp
         # Without annotation, both sums would be equal.
         kept = [s[: 0 if a is None else len(s)] for s, a in zip(scores.scores, gold)]

@@ -163,13 +163,14 @@ CRF: TypeAlias = Model[list[Doc], Chains]
 
 @registry.architectures("spacy-elmo.CRFTagger.v1")
 def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
-    """Scores of a linear-chain CRF (Lafferty et al. 2001): at each token a linear layer over
-    its vector, and learned scores of the transitions from tag to tag, as in the model of named
-    entities of Peters et al. 2018 (appendix). The dropout rate of the training applies to the
-    vectors.
+    """Build a model of the scores of a linear-chain CRF (Lafferty et al. 2001).
 
-    tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, such as those of a
-        `spacy.Tok2Vec.v2` with a recurrent encoder.
+    At each token it has a linear layer over the vector, and it learns the scores of the transitions
+    from tag to tag, as the model of named entities of Peters et al. 2018 (appendix) does. The
+    training's dropout rate applies to the vectors.
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, such as those of a `spacy.Tok2Vec.v2`
+        with a recurrent encoder.
     nO (Optional[int]): Number of tags; the pipe sets it.
     RETURNS (Model[List[Doc], Chains]): The scores.
     """

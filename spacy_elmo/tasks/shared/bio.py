@@ -62,8 +62,10 @@ class BIOTags:
 
     @cached_property
     def transitions(self) -> np.ndarray:
-        """Scores from each tag to each: 0, or minus infinity if it may not follow. *Shape:*
-        `(n_tags, n_tags)`"""
+        """Scores from each tag to each: 0, or minus infinity if it may not follow.
+
+        *Shape:* `(n_tags, n_tags)`
+        """
         prefixes = np.array(list("O" + self.prefixes * len(self.labels)))
         allowed = np.full((len(self), len(self)), -np.inf)
         allowed[np.ix_(np.isin(prefixes, list(self.last)), np.isin(prefixes, list("OBU")))] = 0.0
@@ -74,12 +76,18 @@ class BIOTags:
 
     @cached_property
     def start(self) -> np.ndarray:
-        """Scores of the first token's tags, likewise. *Shape:* `(n_tags,)`"""
+        """Scores of the first token's tags, likewise.
+
+        *Shape:* `(n_tags,)`
+        """
         return self.transitions[0]
 
     @cached_property
     def end(self) -> np.ndarray:
-        """Scores of the last token's tags, likewise. *Shape:* `(n_tags,)`"""
+        """Scores of the last token's tags, likewise.
+
+        *Shape:* `(n_tags,)`
+        """
         return self.transitions[:, 0]
 
     def allowed(
@@ -101,7 +109,10 @@ class BIOTags:
         return allowed
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """Return the best tags in a valid order. *Shape:* `(n_tokens,)`"""
+        """Return the best tags in a valid order.
+
+        RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`
+        """
         best = scores.argmax(axis=1)
         steps = self.transitions[best[:-1], best[1:]]
         if len(best) and self.start[best[0]] == 0 and not steps.any():

@@ -161,8 +161,11 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 
 
 def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
-    """Return random blocks, each with orthonormal rows, or columns if those are fewer (Saxe et al.
-    2014). *Shape:* `(n_blocks * nO, nI)`"""
+    """Make random blocks, each with orthonormal rows, or columns if those are fewer (Saxe et al.
+    2014).
+
+    RETURNS (numpy.ndarray): *Shape:* `(n_blocks * nO, nI)`
+    """
     blocks = []
     for _ in range(n_blocks):
         q, r = np.linalg.qr(np.random.normal(size=(max(nO, nI), min(nO, nI))))

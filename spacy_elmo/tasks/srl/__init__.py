@@ -36,20 +36,20 @@ FINDS_PREDICATES = "finds_predicates"  # key of cfg: whether that is learned; ea
 
 
 class SemanticRoleLabeler(SpanPipe[SRLTags]):
-    """Finds who did what to whom: predicates and the spans of their roles, in
-    `doc.spans["srl"]`. A span's `id` is the token of its predicate. A Doc without that group counts
-    as not annotated.
+    """Component that finds semantic roles, who did what to whom, in `doc.spans["srl"]`.
+
+    A span's `id` is the token of its predicate. A Doc without that group counts as not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], InstanceScorer]): The model.
     name (str): Name of the pipe.
-    predicates (str): Which tokens are predicates, in prediction: "model", those that it
-        finds; "verbs", those whose `pos_` is VERB or AUX; "gold", those of the spans that
-        stand in `doc.spans["srl"]` already, and in an evaluation those of the reference. Only
-        with "model" does training teach it to find them.
-    segmenter (Callable[[Doc], List[Segment]]): What cuts Docs into the sentences that are read.
-    max_batch_tokens (int): Most tokens that the encoder reads at a time, a sentence counted
-        once for each of its predicates.
+    predicates (str): Tokens that are predicates, in prediction. "model": those that it finds.
+        "verbs": those whose `pos_` is VERB or AUX. "gold": those of the spans that
+        `doc.spans["srl"]` has already, and in an evaluation those of the reference. Only with
+        "model" does training teach the model to find them.
+    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into the sentences that are read.
+    max_batch_tokens (int): Most tokens that the encoder reads at a time. A sentence counts once for
+        each of its predicates.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """

@@ -51,7 +51,10 @@ class Instance:
 
     @property
     def flags(self) -> np.ndarray:
-        """Rows of the flags' embedding. *Shape:* `(n_tokens,)`"""
+        """Rows of the flags' embedding.
+
+        *Shape:* `(n_tokens,)`
+        """
         if self.predicate is None:
             return np.full(len(self), UNFLAGGED)
         flags = np.full(len(self), OTHER)

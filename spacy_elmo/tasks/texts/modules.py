@@ -31,12 +31,14 @@ class ESIM(nn.Module):
 
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
-    ) -> list[Tensor]:
-        """first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
-        second (Sequence[Tensor]): Vectors of the second texts.
-        beside (Sequence[Tensor]): The same of those beside the first biLSTM's output.
+    ) -> Tensor:
+        """Score the labels of pairs.
+
+        first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
+        second (Sequence[Tensor]): Vectors of the second texts, likewise.
+        beside (Sequence[Tensor]): Vectors of both beside the first biLSTM's output, or none.
             *Shape:* `(n_tokens, nE)` each
-        RETURNS (List[Tensor]): The scores of the labels before the softmax, `(nO,)` a pair.
+        RETURNS (Tensor): Scores before the softmax. *Shape:* `(n_pairs, nO)`
         """
         beside = beside or ([], [])
         a, mask_a = self._encode(first, beside[0])
@@ -44,7 +46,8 @@ class ESIM(nn.Module):
         for_a, for_b = attend_both_ways(a, b, mask_a, mask_b)
         pooled = [self._compose(a, for_a, mask_a), self._compose(b, for_b, mask_b)]
         hidden = self.hidden(self.dropout(torch.cat(pooled, dim=1))).tanh()
-        return list(self.output(self.dropout(hidden)))
+        scores: Tensor = self.output(self.dropout(hidden))
+        return scores
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Return the encoded texts of one side, and their mask."""
@@ -117,12 +120,14 @@ class BiDAFSelfAttention(nn.Module):
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
     ) -> list[Tensor]:
-        """first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
-        second (Sequence[Tensor]): Vectors of the contexts.
-        beside (Sequence[Tensor]): The same of those beside the first biGRU's output.
+        """Score the tokens of contexts as ends of the answer.
+
+        first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
+        second (Sequence[Tensor]): Vectors of the contexts, likewise.
+        beside (Sequence[Tensor]): Vectors of both beside the first biGRU's output, or none.
             *Shape:* `(n_tokens, nE)` each
-        RETURNS (List[Tensor]): The scores of each token of a context as the first and as the
-            last of the answer, before the softmax. *Shape:* `(n_tokens, 2)` each
+        RETURNS (List[Tensor]): Scores of each token of a context as the first and as the last of
+            the answer, before the softmax. *Shape:* `(n_tokens, 2)` each
         """
         texts = [pad(text) for text in (first, second)]
         encoded = [self.encode(self.dropout(x), mask) for x, mask in texts]
@@ -157,8 +162,8 @@ class BiDAFSelfAttention(nn.Module):
 
 
 class TrilinearAttention(nn.Module):
-    """Scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, equation 1). At first
-    `w_3` is 1, a dot product: like words find each other from the first step on.
+    """Attention by scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, equation 1). At
+    first `w_3` is 1, a dot product, so that equal words find each other from the first step on.
 
     width (int): Width of the vectors.
     """
@@ -170,7 +175,9 @@ class TrilinearAttention(nn.Module):
         nn.init.ones_(self.weight[2])
 
     def forward(self, h: Tensor, q: Tensor) -> Tensor:
-        """h (Tensor): *Shape:* `(n, n_h, width)`
+        """Score pairs of tokens.
+
+        h (Tensor): *Shape:* `(n, n_h, width)`
         q (Tensor): *Shape:* `(n, n_q, width)`
         RETURNS (Tensor): *Shape:* `(n, n_h, n_q)`
         """

@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class QuestionAnswerer(TaskPipe):
-    """Finds the answer to the question of a Doc in its context, and sets
+    """Component that finds the answer to the question of a Doc in its context, and sets
     `doc.spans["answer"]`. A Doc without a span there counts as not annotated.
 
     vocab (Vocab): The vocab.
