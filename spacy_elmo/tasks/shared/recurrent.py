@@ -63,7 +63,6 @@ class BidirectionalRNN(nn.Module):
         """Do the same as `forward` by PyTorch's own layer."""
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        outputs: Tensor
         outputs, _ = pad_packed_sequence(
             self.rnn(packed)[0], batch_first=True, total_length=x.shape[1]
         )

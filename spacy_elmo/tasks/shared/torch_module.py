@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-Arrays: TypeAlias = Sequence[FloatsXd]
 Outputs: TypeAlias = "Union[Tensor, Sequence[Tensor]]"
 
 
@@ -40,8 +39,7 @@ class ModuleShim(PyTorchShim):
         """
         if self._model is None:
             raise ValueError("The model is not initialized: call nlp.initialize first")
-        module: Module = self._model
-        return module
+        return self._model
 
     def create(self, **sizes: int) -> None:
         """Make the module.
@@ -86,8 +84,7 @@ class ModuleShim(PyTorchShim):
         if self._model is None:
             return b""
         tensors = {name: value.contiguous() for name, value in self._model.state_dict().items()}
-        found: bytes = srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
-        return found
+        return srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
 
     def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
         """Make the module that was saved. Its sizes are compared with the tensors before there is
@@ -157,14 +154,14 @@ def check_initialized(model: Model, name: str) -> None:
 
 def run_module(
     model: Model,
-    inputs: Arrays,
+    inputs: Sequence[FloatsXd],
     is_train: bool,
     compute: "Callable[..., Outputs]",
-) -> tuple[list[FloatsXd], Callable[[Arrays], list[FloatsXd]]]:
+) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[FloatsXd]]]:
     """Run a layer's module, for the layer's `forward`.
 
     model (Model): The layer, with a `ModuleShim` as its only shim.
-    inputs (Sequence[FloatsXd]): Arrays that get a gradient.
+    inputs (Sequence[FloatsXd]): Sequence[FloatsXd] that get a gradient.
     is_train (bool): Whether there will be a backward pass.
     compute (Callable[..., Union[Tensor, Sequence[Tensor]]]): What is done with the module and
         the list of inputs as tensors.
@@ -180,7 +177,7 @@ def run_module(
         found = compute(module, tensors)
     outputs = [found] if isinstance(found, torch.Tensor) else list(found)
 
-    def backprop(d_outputs: Arrays) -> list[FloatsXd]:
+    def backprop(d_outputs: Sequence[FloatsXd]) -> list[FloatsXd]:
         reached = [pair for pair in zip(outputs, d_outputs) if pair[0].requires_grad]
         torch.autograd.backward([y for y, _ in reached], [xp2torch(dy) for _, dy in reached])
         return [

@@ -46,8 +46,7 @@ class ESIM(nn.Module):
         for_a, for_b = attend_both_ways(a, b, mask_a, mask_b)
         pooled = [self._compose(a, for_a, mask_a), self._compose(b, for_b, mask_b)]
         hidden = self.hidden(self.dropout(torch.cat(pooled, dim=1))).tanh()
-        scores: Tensor = self.output(self.dropout(hidden))
-        return scores
+        return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Return the encoded texts of one side, and their mask."""
