@@ -16,7 +16,7 @@ import torch
 from embed import timed
 from torch import Tensor
 
-from spacy_elmo.tasks.recurrent import BidirectionalRNN, pad
+from spacy_elmo.tasks.shared.recurrent import BidirectionalRNN, pad
 
 # Sequences, fewest and most tokens, width of the input and of the output.
 SHAPES = {

@@ -12,6 +12,7 @@ GROUND = {"files", "registry"}
 ARROWS = {
     "__init__": ["weights"],
     "architectures": ["layers"],
+    "factories": ["tasks"],
     "vectors": ["embedding"],
     "cli": ["export", "analysis", "viewer", "tasks", "pretraining"],
     "export": ["pipeline", "language_model"],
@@ -98,6 +99,18 @@ def test_frozen_weights_need_no_pytorch():
         for module in sorted(MODULES)
         for name, line, at_once in imports(module)
         if module[0] in ("frozen", "files") and name[0] == "torch" and at_once
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_wings_of_tasks_import_no_other_wing():
+    """A wing imports `shared` and the core."""
+    found = [
+        f"{'/'.join(module)}.py, line {line}: imports {'.'.join(target)}"
+        for module in sorted(MODULES)
+        if module[0] == "tasks" and len(module) > 2
+        for target, line in targets(module)
+        if target[0] == "tasks" and target[1] not in (module[1], "shared")
     ]
     assert not found, "\n".join(found)
 

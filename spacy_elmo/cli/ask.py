@@ -7,8 +7,8 @@ import typer
 
 from ..files import check_regular
 from ..files.terminal import echo, msg
-from ..tasks.pairs import make_pair, read_halves
-from ..tasks.qa import KEY, QuestionAnswerer
+from ..tasks.texts import ANSWER, make_pair, read_halves
+from ..tasks.texts.qa import QuestionAnswerer
 from .pipelines import load_pipeline
 
 AROUND = 8  # tokens that are shown on each side of an answer
@@ -37,7 +37,7 @@ def ask_cli(
     if not question.strip():
         raise ValueError("the question is empty")
     doc = nlp(make_pair(nlp, question, text, groups))
-    (answer,) = doc.spans[KEY]
+    (answer,) = doc.spans[ANSWER]
     context = read_halves(doc, groups).second
     first = max(context.start, answer.start - AROUND)
     last = min(context.stop, answer.end + AROUND)
@@ -47,7 +47,7 @@ def ask_cli(
             "answer": answer.text,
             "start_char": start,
             "end_char": start + len(answer.text),
-            "score": doc.spans[KEY].attrs["scores"][0],
+            "score": doc.spans[ANSWER].attrs["scores"][0],
         }
         print(srsly.json_dumps(found, indent=2))
         return

@@ -8,7 +8,7 @@ from thinc.api import Config
 
 from ..files import atomic_write, check_regular
 from ..files.terminal import echo, msg
-from ..tasks.readers import READERS
+from ..tasks.shared.task_files import READERS
 from .errors import check_new
 from .options import FORCE
 

@@ -9,12 +9,12 @@ import pytest
 from spacy_elmo.analysis.sense_corpus import read_sense_corpus
 from spacy_elmo.files import lines
 from spacy_elmo.files.lines import numbered_lines
-from spacy_elmo.tasks.sentences import read_lines
+from spacy_elmo.tasks.shared.task_files import parse_lines
 from spacy_elmo.text.reading import read_sentences
 
 READERS = {
     "sentences": lambda path: list(read_sentences([path])),
-    "tasks": lambda path: list(read_lines(path, json.loads)),
+    "tasks": lambda path: list(parse_lines(path, json.loads)),
     "senses": read_sense_corpus,
 }
 

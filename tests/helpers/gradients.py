@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.tasks.torch_module import ModuleShim
+from spacy_elmo.tasks.shared.torch_module import ModuleShim
 
 
 def parameters(model):

@@ -13,11 +13,12 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks import coref_corpus, srl_corpus
-from spacy_elmo.tasks.coref_clusters import read_clusters
-from spacy_elmo.tasks.pairs import QUESTION, copy_pair, make_pair
-from spacy_elmo.tasks.qa_corpus import make_question
-from spacy_elmo.tasks.srl_frames import read_frames
+import spacy_elmo.tasks.coref.corpus as coref_corpus
+import spacy_elmo.tasks.srl.corpus as srl_corpus
+from spacy_elmo.tasks.coref.clusters import read_clusters
+from spacy_elmo.tasks.srl.frames import read_frames
+from spacy_elmo.tasks.texts import QUESTION, copy_pair, make_pair
+from spacy_elmo.tasks.texts.corpus import make_question
 
 from helpers.components import embed
 

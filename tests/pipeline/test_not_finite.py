@@ -11,7 +11,7 @@ from thinc.api import Adam
 
 from spacy_elmo.layers.bilm import get_shim
 from spacy_elmo.layers.finite import check_loss
-from spacy_elmo.tasks.torch_module import ModuleShim
+from spacy_elmo.tasks.shared.torch_module import ModuleShim
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.safetensors_file import to_bytes, write
 

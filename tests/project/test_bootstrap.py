@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.tasks.coref_scorer import METRICS
+from spacy_elmo.tasks.coref.scorer import CLUSTER_METRICS
 
 from helpers.project_scripts import call
 from scripts.experiments.bootstrap import interval
@@ -12,7 +12,7 @@ from scripts.experiments.runs import Run, write_runs
 
 def run(variant, right, seed=0):
     """A run whose documents have so many of ten mentions right, by all metrics."""
-    counts = [{name: [n, 10, n, 10] for name in METRICS} for n in right]
+    counts = [{name: [n, 10, n, 10] for name in CLUSTER_METRICS} for n in right]
     own = {"experiment": "coref", "data": "litbank_coref", "variant": variant, "seed": seed}
     return Run(**own, scores={}, counts=counts)
 

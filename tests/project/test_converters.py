@@ -6,7 +6,7 @@ import pytest
 import spacy
 from spacy.cli.convert import convert
 
-from spacy_elmo.tasks.bio_corpus import make_bio_corpus
+from spacy_elmo.tasks.crf.corpus import make_bio_corpus
 
 from helpers.project_scripts import call, docs
 

@@ -14,8 +14,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_model_from_config
 
 from spacy_elmo.layers.scalar_mix import mix_weights
-from spacy_elmo.tasks.coref_clusters import write_clusters
-from spacy_elmo.tasks.srl_frames import write_frames
+from spacy_elmo.tasks.coref.clusters import write_clusters
+from spacy_elmo.tasks.srl.frames import write_frames
 from spacy_elmo.weights import read_weights
 
 from helpers.project_scripts import VOCAB, call, command, environment

@@ -10,9 +10,9 @@ import srsly
 from spacy.tokens import Doc, DocBin, Span
 from spacy.util import registry
 
-from spacy_elmo.tasks.coref_clusters import read_clusters
-from spacy_elmo.tasks.pairs import make_pair
-from spacy_elmo.tasks.srl_frames import read_frames
+from spacy_elmo.tasks.coref.clusters import read_clusters
+from spacy_elmo.tasks.srl.frames import read_frames
+from spacy_elmo.tasks.texts import make_pair
 
 TAGS = {"words": ["In", "New", "York"], "tags": ["O", "B-LOC", "I-LOC"]}
 FRAME = {"pred": 1, "tags": ["B-ARG0", "B-V", "I-V", "O"], "sense": "give_up.07"}

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 from wasabi import msg
 
-from spacy_elmo.tasks.bio import TagError, parse_bio
+from spacy_elmo.tasks.shared.bio import TagError, parse_bio
 
 Sentence = list[tuple[int, str, str]]  # (line number, token, tag) each
 

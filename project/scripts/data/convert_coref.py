@@ -15,8 +15,8 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 from wasabi import msg
 
-from spacy_elmo.tasks.coref_clusters import read_clusters
-from spacy_elmo.tasks.coref_corpus import make_doc
+from spacy_elmo.tasks.coref.clusters import read_clusters
+from spacy_elmo.tasks.coref.corpus import make_doc
 
 SPLITS = ("train", "dev", "test")
 # "(3" begins a mention of the cluster 3, "3)" ends the latest one of it, "(3)" is one token.

@@ -13,7 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from wasabi import msg
 
-from spacy_elmo.tasks.pairs import make_pair
+from spacy_elmo.tasks.texts import make_pair
 
 LABELS = ("entailment", "neutral", "contradiction")
 HEADER = ["sentence1", "sentence2", "gold_label"]

@@ -9,7 +9,7 @@ import typer
 from spacy.tokens import Doc, DocBin
 from wasabi import msg
 
-from spacy_elmo.tasks.pairs import QUESTION, make_pair
+from spacy_elmo.tasks.texts import QUESTION, make_pair
 
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 

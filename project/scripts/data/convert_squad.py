@@ -10,7 +10,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 from wasabi import msg
 
-from spacy_elmo.tasks.qa_corpus import read_squad
+from spacy_elmo.tasks.texts.corpus import read_squad
 
 
 def main(

@@ -3,13 +3,13 @@ for each predicate) to spaCy's training data, one Doc a sentence."""
 
 from pathlib import Path
 
+import spacy
 import typer
 from spacy.tokens import DocBin
-from spacy.vocab import Vocab
 from wasabi import msg
 
-from spacy_elmo.tasks.srl_corpus import read_srl
-from spacy_elmo.tasks.srl_frames import PREDICATE, read_frames
+from spacy_elmo.tasks.srl.corpus import make_srl_corpus
+from spacy_elmo.tasks.srl.frames import PREDICATE, read_frames
 
 
 def main(
@@ -18,7 +18,8 @@ def main(
 ) -> None:
     """Convert a file of semantic roles to a .spacy file."""
     try:
-        docs = list(read_srl(input_path, Vocab()))
+        examples = make_srl_corpus(input_path)(spacy.blank("xx"))
+        docs = [example.reference for example in examples]
     except ValueError as error:
         msg.fail("Can't convert the file", str(error), exits=1)
     output_path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from spacy_elmo.tasks.coref_scorer import Counts, total_scores
+from spacy_elmo.tasks.coref.scorer import ClusterCounts, total_scores
 
 from .runs import Run, folder_of, read_runs
 
@@ -24,7 +24,7 @@ def mean_score(runs: Sequence[Run], documents: np.ndarray) -> float:
 
 def score_of(run: Run, documents: np.ndarray) -> float:
     """RETURNS (float): The score of some documents of a run."""
-    counts = [{name: Counts(*of) for name, of in run.counts[i].items()} for i in documents]
+    counts = [{name: ClusterCounts(*of) for name, of in run.counts[i].items()} for i in documents]
     return float(total_scores(counts)[SCORE] or 0.0)
 
 

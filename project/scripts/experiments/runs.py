@@ -59,7 +59,7 @@ class Run(BaseModel):
     seconds (Optional[float]): How long it took.
     epochs (Optional[float]): How long it trained.
     counts (List[Dict[str, List[float]]]): Of coreference, for each test document what its
-        scores are made of, by metric; see `spacy_elmo.tasks.coref_scorer.Counts`.
+        scores are made of, by metric; see `spacy_elmo.tasks.coref.scorer.ClusterCounts`.
     history (List[Tuple[int, float]]): Step and dev score of each evaluation in training.
     mixes (Dict[str, List[Mix]]): The layer mixes by component, that at the input first.
     model (dict): The language model: checksum, perplexity.

@@ -1,0 +1,234 @@
+"""Factories of the tasks' components.
+
+spaCy imports the modules behind all factories of all plug-ins in each process (fact 10 of
+docs/architecture.md). So this module imports no wing of `tasks` until a pipeline needs it.
+"""
+
+from collections.abc import Callable
+from typing import Optional
+
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Token
+from thinc.api import Model
+
+LISTENER = {"@architectures": "spacy-elmo.ElmoListener.v1"}
+SENTENCES = {"@segmenters": "spacy-elmo.sentences.v2"}
+
+
+@Language.factory(
+    "elmo_crf",
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
+    default_config={
+        "model": {
+            "@architectures": "spacy-elmo.CRFTagger.v1",
+            "tok2vec": {
+                "@architectures": "spacy.Tok2Vec.v2",
+                "embed": LISTENER,
+                "encode": {"@architectures": "spacy-elmo.BiRNN.v1", "width": 128},
+            },
+        },
+        "spans_key": None,
+        "scheme": "biluo",
+        "max_batch_tokens": 4096,
+        "scorer": {"@scorers": "spacy-elmo.crf_scorer.v1"},
+    },
+    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+)
+def make_crf(
+    nlp: Language,
+    name: str,
+    model: Model,
+    spans_key: Optional[str],
+    scheme: str,
+    max_batch_tokens: int,
+    scorer: Optional[Callable],
+) -> Pipe:
+    """Make an `elmo_crf` pipe. `CRFTagger` says what the settings mean."""
+    from .tasks.crf import CRFTagger
+
+    return CRFTagger(
+        nlp.vocab,
+        model,
+        name,
+        spans_key=spans_key,
+        scheme=scheme,
+        max_batch_tokens=max_batch_tokens,
+        scorer=scorer,
+    )
+
+
+@Language.factory(
+    "elmo_srl",
+    assigns=["doc.spans", "doc._.srl", "token._.srl"],
+    default_config={
+        "model": {
+            "@architectures": "spacy-elmo.SRL.v1",
+            "flag_width": 100,
+            "tok2vec": LISTENER,
+            "encode": {"@architectures": "spacy-elmo.HighwayLSTM.v1", "width": 128, "depth": 2},
+        },
+        "predicates": "model",
+        "segmenter": SENTENCES,
+        "max_batch_tokens": 4096,
+        "scorer": {"@scorers": "spacy-elmo.srl_scorer.v1"},
+    },
+    default_score_weights={
+        "srl_f": 1.0,
+        "srl_p": 0.0,
+        "srl_r": 0.0,
+        "srl_per_type": None,
+        "srl_predicates_p": None,
+        "srl_predicates_r": None,
+        "srl_predicates_f": None,
+    },
+)
+def make_srl(
+    nlp: Language,
+    name: str,
+    model: Model,
+    predicates: str,
+    segmenter: Callable[[Doc], list],
+    max_batch_tokens: int,
+    scorer: Optional[Callable],
+) -> Pipe:
+    """Make an `elmo_srl` pipe. `SemanticRoleLabeler` says what the settings mean."""
+    from .tasks.srl import SemanticRoleLabeler
+
+    return SemanticRoleLabeler(
+        nlp.vocab,
+        model,
+        name,
+        predicates=predicates,
+        segmenter=segmenter,
+        max_batch_tokens=max_batch_tokens,
+        scorer=scorer,
+    )
+
+
+@Language.factory(
+    "elmo_coref",
+    assigns=["doc.spans"],
+    default_config={
+        "model": {"@architectures": "spacy-elmo.Coref.v1", "tok2vec": LISTENER},
+        "span_cluster_prefix": "coref_clusters",
+        "singletons": False,
+        "mention_loss": 1.0,
+        "max_training_sentences": 50,
+        "segmenter": SENTENCES,
+        "scorer": {"@scorers": "spacy-elmo.coref_scorer.v1"},
+    },
+    default_score_weights={
+        "coref_f": 1.0,
+        **{f"coref_{name}_{key}": 0.0 for name in ("muc", "b3", "ceafe") for key in "prf"},
+        **{f"coref_{name}_{key}": None for name in ("lea", "mentions") for key in "prf"},
+    },
+)
+def make_coref(
+    nlp: Language,
+    name: str,
+    model: Model,
+    span_cluster_prefix: str,
+    singletons: bool,
+    mention_loss: float,
+    max_training_sentences: int,
+    segmenter: Callable[[Doc], list],
+    scorer: Optional[Callable],
+) -> Pipe:
+    """Make an `elmo_coref` pipe. `CoreferenceResolver` says what the settings mean."""
+    from .tasks.coref import CoreferenceResolver
+
+    return CoreferenceResolver(
+        nlp.vocab,
+        model,
+        name,
+        span_cluster_prefix=span_cluster_prefix,
+        singletons=singletons,
+        mention_loss=mention_loss,
+        max_training_sentences=max_training_sentences,
+        segmenter=segmenter,
+        scorer=scorer,
+    )
+
+
+@Language.factory(
+    "elmo_qa",
+    assigns=["doc.spans"],
+    default_config={
+        "model": {
+            "@architectures": "spacy-elmo.BiDAFSelfAttention.v1",
+            "tok2vec": LISTENER,
+            "output_tok2vec": None,
+        },
+        "max_answer_tokens": 17,
+        "scorer": {"@scorers": "spacy-elmo.qa_scorer.v1"},
+    },
+    default_score_weights={"qa_f1": 1.0, "qa_exact": 0.0},
+)
+def make_qa(
+    nlp: Language,
+    name: str,
+    model: Model,
+    max_answer_tokens: int,
+    scorer: Optional[Callable],
+) -> Pipe:
+    """Make an `elmo_qa` pipe. `QuestionAnswerer` says what the settings mean."""
+    from .tasks.texts.qa import QuestionAnswerer
+
+    return QuestionAnswerer(
+        nlp.vocab, model, name, max_answer_tokens=max_answer_tokens, scorer=scorer
+    )
+
+
+@Language.factory(
+    "elmo_textpair",
+    assigns=["doc.cats"],
+    default_config={
+        "model": {
+            "@architectures": "spacy-elmo.ESIM.v1",
+            "tok2vec": LISTENER,
+            "output_tok2vec": None,
+        },
+        "scorer": {"@scorers": "spacy-elmo.textpair_scorer.v1"},
+    },
+    default_score_weights={
+        "cats_acc": 1.0,
+        "cats_score": 0.0,
+        "cats_score_desc": None,
+        "cats_micro_p": None,
+        "cats_micro_r": None,
+        "cats_micro_f": None,
+        "cats_macro_p": None,
+        "cats_macro_r": None,
+        "cats_macro_f": 0.0,
+        "cats_macro_auc": None,
+        "cats_f_per_type": None,
+    },
+)
+def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Callable]) -> Pipe:
+    """Make an `elmo_textpair` pipe.
+
+    model (Model[List[Doc], Floats2d]): From Docs of two texts to the probabilities of labels.
+    scorer (Optional[Callable]): The scorer.
+    """
+    from .tasks.texts.textpair import TextPairCategorizer
+
+    return TextPairCategorizer(nlp.vocab, model, name, threshold=0.0, scorer=scorer)
+
+
+def roles_of_doc(doc: Doc) -> dict:
+    """Return the roles of each predicate, by its token: `doc._.srl`."""
+    from .tasks.srl.frames import roles_by_predicate
+
+    return roles_by_predicate(doc)
+
+
+def roles_of_token(token: Token) -> dict:
+    """Return the spans by label, if the token is a predicate: `token._.srl`. It reads the spans
+    of the whole Doc."""
+    return roles_of_doc(token.doc).get(token.i, {})
+
+
+for kind, getter in ((Doc, roles_of_doc), (Token, roles_of_token)):
+    if not kind.has_extension("srl"):
+        kind.set_extension("srl", getter=getter)

@@ -1,0 +1,219 @@
+"""The component `elmo_coref`: coreference."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Model
+from thinc.types import Floats1d, Floats2d
+
+from ...embedding.batches import by_tokens
+from ...embedding.segmenters import Segment, Segmenter
+from ...layers.finite import check_loss
+from ..shared.pipe import TaskPipe
+from ..shared.task_files import READERS
+from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
+from .model import DocRanker, Ranking
+from .spans import Cluster, antecedent_loss, gold_pairs, make_clusters, mention_loss
+
+MAX_TRAINING_TOKENS = 4096  # a bound of memory where sentences are long
+
+
+class CoreferenceResolver(TaskPipe):
+    """Component that finds coreference: clusters of mentions of one thing.
+
+    They are in `doc.spans["coref_clusters_1"]`, `doc.spans["coref_clusters_2"]` and so on, in order
+    of their first mentions. A Doc with none of them counts as not annotated.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], DocRanker]): The model.
+    name (str): Name of the pipe.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
+    singletons (bool): Whether there are clusters of one mention, as in the corpus. Otherwise those
+        of the corpus are left out, in training and in scores.
+    mention_loss (float): Weight of a loss of the mentions' scores, by whether each span is a
+        mention of a gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, mentions are
+        learned only by their links, which takes many documents.
+    max_training_sentences (int): Number of sentences of a Doc that are read in training:
+        consecutive ones from a random one on, with at most 4,096 tokens unless one sentence has
+        more. 0 reads all.
+    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into the sentences that are read. A
+        mention is within one.
+    scorer (Optional[Callable]): The scorer.
+    RAISES (ValueError): A value is impossible.
+    """
+
+    reader = READERS["elmo_coref"]
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], DocRanker],
+        name: str = "elmo_coref",
+        *,
+        span_cluster_prefix: str = PREFIX,
+        singletons: bool = False,
+        mention_loss: float = 1.0,
+        max_training_sentences: int = 50,
+        segmenter: Segmenter,
+        scorer: Optional[Callable] = None,
+    ):
+        if not span_cluster_prefix:
+            raise ValueError("span_cluster_prefix must not be empty")
+        if max_training_sentences < 0:
+            raise ValueError(
+                f"max_training_sentences must be 0 or more, got {max_training_sentences}"
+            )
+        if mention_loss < 0 or (singletons and not mention_loss):
+            raise ValueError(
+                f"mention_loss must be 0 or more, and above 0 with singletons, got {mention_loss}"
+            )
+        super().__init__(vocab, model, name, scorer)
+        self.span_cluster_prefix = span_cluster_prefix
+        self.singletons = singletons
+        self.mention_loss = mention_loss
+        self.max_training_sentences = max_training_sentences
+        self.segmenter = segmenter
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> list[list[Cluster]]:
+        """Find the clusters of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[List[List[Tuple[int, int]]]]): Of each Doc the clusters, whose mentions
+            are first tokens and tokens after the last ones.
+        RAISES (ValueError): The pipe is not initialized.
+        """
+        self._check_initialized()
+        return [self._find_clusters(doc) for doc in docs]
+
+    def _find_clusters(self, doc: Doc) -> list[Cluster]:
+        segments = self.segmenter(doc)
+        if not segments:
+            return []
+        ranking, _ = self.model.predict([doc])(0, segments)
+        scores = ranking.pair_scores
+        no_antecedent = self.model.ops.alloc2f(len(scores), 1)
+        links = self.model.ops.xp.concatenate([no_antecedent, scores], axis=1).argmax(axis=1)
+        is_mention = self.model.ops.to_numpy(ranking.mention_scores)[ranking.kept] > 0
+        return make_clusters(
+            ranking.candidates[ranking.kept].mentions,
+            self.model.ops.to_numpy(links),
+            is_mention if self.singletons else None,
+        )
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[list[Cluster]]) -> None:
+        """Set `doc.spans["coref_clusters_1"]` and so on, in place of those that are there.
+
+        docs (Iterable[Doc]): The Docs.
+        scores (List[List[List[Tuple[int, int]]]]): What `predict` returned for them.
+        """
+        for doc, clusters in zip(docs, scores):
+            write_clusters(doc, clusters, self.span_cluster_prefix)
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples.
+        nlp (Optional[Language]): The pipeline.
+        RAISES (ValueError): There are no clusters, or one of them is impossible.
+        """
+        docs, found = self._samples(get_examples, self._sizes_of_clusters)
+        if not found:
+            raise ValueError(
+                f"'{self.name}' finds no doc.spans['{self.span_cluster_prefix}_1'] and so on in "
+                f"the training examples"
+            )
+        if max(found) < 2 and not self.singletons:
+            raise ValueError(
+                f"'{self.name}' has singletons = false, but all clusters of the training examples "
+                f"have one mention: set it to true"
+            )
+        self.model.initialize(X=docs)
+
+    def _sizes_of_clusters(self, doc: Doc) -> list[int]:
+        return [len(cluster) for cluster in read_clusters(doc, self.span_cluster_prefix) or ()]
+
+    def _learn(self, examples: list[Example]) -> Optional[float]:
+        gold = [self._gold(example) for example in examples]
+        if all(clusters is None for clusters in gold):
+            return None
+        total = 0.0
+        rank, backprop = self.model.begin_update([example.predicted for example in examples])
+        for number, (example, clusters) in enumerate(zip(examples, gold)):
+            segments = self._training_segments(example.predicted)
+            if clusters is None or not segments:
+                continue
+            ranking, backprop_ranking = rank(number, segments)
+            loss, gradients = self._loss_of_doc(clusters, ranking)
+            backprop_ranking(*gradients)
+            total += loss
+        backprop(rank)
+        return total
+
+    def _loss(
+        self, gold: Sequence[Optional[Sequence[Cluster]]], scores: Sequence[Ranking]
+    ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
+        """Return the sum over spans of the negative log-likelihood, and for each ranking the
+        gradients with respect to the scores of mentions and of pairs."""
+        found = [self._loss_of_doc(*pair) for pair in zip(gold, scores)]
+        return sum(loss for loss, _ in found), [gradients for _, gradients in found]
+
+    def _loss_of_doc(
+        self, clusters: Optional[Sequence[Cluster]], ranking: Ranking
+    ) -> tuple[float, tuple[Floats1d, Floats2d]]:
+        scores = ranking.pair_scores
+        if clusters is None:
+            xp = self.model.ops.xp
+            return 0.0, (xp.zeros_like(ranking.mention_scores), xp.zeros_like(scores))
+        kept = ranking.candidates[ranking.kept].mentions
+        loss, d_pairs = antecedent_loss(scores, gold_pairs(kept, clusters, scores.shape[1]))
+        gold = {mention for cluster in clusters for mention in cluster}
+        right = np.array([mention in gold for mention in ranking.candidates.mentions])
+        loss_of_mentions, d_mentions = mention_loss(ranking.mention_scores, right)
+        loss += self.mention_loss * loss_of_mentions
+        check_loss(loss, self.name)
+        d_mentions *= self.mention_loss
+        return loss, (d_mentions, d_pairs)
+
+    def _gold(self, example: Example) -> Optional[list[Cluster]]:
+        clusters = gold_clusters(example, self.span_cluster_prefix)
+        if clusters is None or self.singletons:
+            return clusters
+        return [cluster for cluster in clusters if len(cluster) > 1]
+
+    def _training_segments(self, doc: Doc) -> list[Segment]:
+        """Return at most `max_training_sentences` segments, from a random one on."""
+        segments = self.segmenter(doc)
+        n = self.max_training_sentences
+        if not n:
+            return segments
+        start = random.randint(0, max(0, len(segments) - n))
+        chosen = segments[start : start + n]
+        return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, _n_tokens), [])
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the clusters.
+
+        examples (Iterable[Example]): The examples.
+        RETURNS (Dict[str, Any]): The scores of the scorer.
+        """
+        settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
+        return super().score(examples, **{**settings, **kwargs})
+
+
+def _n_tokens(segment: Segment) -> int:
+    return segment.end - segment.start

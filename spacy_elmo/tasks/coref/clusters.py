@@ -1,0 +1,97 @@
+"""Clusters, each all mentions of one thing, in a Doc: the span groups
+`doc.spans["coref_clusters_1"]` and so on."""
+
+import re
+from collections.abc import Sequence
+from typing import Optional
+
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from ..shared.spans import Aligner, name_of, to_predicted, to_reference
+from .spans import Cluster, Mention
+
+PREFIX = "coref_clusters"
+
+
+def cluster_keys(doc: Doc, prefix: str) -> list[str]:
+    """Return the keys of `doc.spans` that are a prefix and a number."""
+    return [key for key in doc.spans if re.fullmatch(re.escape(prefix) + r"_\d+", key)]
+
+
+def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
+    """Read the clusters of a Doc.
+
+    doc (Doc): The Doc.
+    prefix (str): What the keys of `doc.spans` begin with.
+    RETURNS (Optional[List[List[Tuple[int, int]]]]): The clusters that have mentions, each with
+        its mentions in order; None where the Doc has no such span group.
+    RAISES (ValueError): A span has no tokens, stands twice in a cluster, or stands in two.
+    """
+    keys = cluster_keys(doc, prefix)
+    found: dict[Mention, str] = {}
+    clusters: list[Cluster] = []
+    for key in keys:
+        cluster = [(span.start, span.end) for span in doc.spans[key]]
+        for mention in cluster:
+            fault = _fault(mention, key, found)
+            if fault:
+                start, end = mention
+                raise ValueError(
+                    f"the span {doc[start:end].text!r} ({start}, {end}) of doc.spans[{key!r}] in "
+                    f"the Doc {name_of(doc)} {fault}"
+                )
+            found[mention] = key
+        clusters += [sorted(cluster)] if cluster else []
+    return clusters if keys else None
+
+
+def _fault(mention: Mention, key: str, found: dict[Mention, str]) -> str:
+    """Return what is wrong with a mention, if anything."""
+    if mention[0] == mention[1]:
+        return "has no tokens"
+    if mention not in found:
+        return ""
+    if found[mention] == key:
+        return "stands there twice"
+    return f"stands in doc.spans[{found[mention]!r}], too, but a mention has one cluster"
+
+
+def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) -> None:
+    """Set `doc.spans["coref_clusters_1"]` and so on, in place of those that are there.
+
+    doc (Doc): The Doc.
+    clusters (Sequence[List[Tuple[int, int]]]): The clusters.
+    prefix (str): What the keys begin with.
+    """
+    for key in cluster_keys(doc, prefix):
+        del doc.spans[key]
+    for number, cluster in enumerate(clusters, 1):
+        doc.spans[f"{prefix}_{number}"] = [Span(doc, start, end) for start, end in cluster]
+
+
+def gold_clusters(example: Example, prefix: str = PREFIX) -> Optional[list[Cluster]]:
+    """Return the reference's clusters in tokens of the predicted Doc; None if there are none."""
+    clusters = read_clusters(example.reference, prefix)
+    return clusters and _align(clusters, to_predicted(example))
+
+
+def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
+    """Return the predicted clusters in tokens of the reference."""
+    clusters = read_clusters(example.predicted, prefix) or []
+    return _align(clusters, to_reference(example))
+
+
+def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
+    """Return the clusters in the tokens of another Doc of the same text. Mentions without tokens of
+    their own there are left out. Of two that differ only in whitespace, the first is kept."""
+    aligned: list[Cluster] = []
+    seen: set[Mention] = set()
+    for cluster in clusters:
+        aligned.append([])
+        for mention in cluster:
+            found = aligner.span(*mention)
+            if found is not None and found not in seen:
+                aligned[-1].append(found)
+                seen.add(found)
+    return [cluster for cluster in aligned if cluster]

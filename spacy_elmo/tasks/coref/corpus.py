@@ -1,0 +1,88 @@
+"""Documents with clusters of mentions from files."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from typing_extensions import NotRequired
+
+from ...files.schema import Integer, Schema
+from ...registry import registry
+from ..shared.task_files import Reader, Words, copy_tokens, gold_reader
+from .clusters import PREFIX, read_clusters, write_clusters
+from .spans import Cluster
+
+COREF_SCHEMA = Schema(
+    {
+        "words": Words,
+        "clusters": list[list[tuple[Integer, Integer]]],
+        "sentence_starts": NotRequired[Optional[list[Integer]]],
+    },
+    '{"words": [...], "sentence_starts": [0, 9, ...], "clusters": [[[0, 1], [4, 6]], ...]}',
+)
+
+
+@registry.readers("spacy-elmo.CorefCorpus.v1")
+def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX) -> Reader:
+    """Make a reader of examples for `elmo_coref`, whose predicted Docs have the words and the
+    sentences of the file.
+
+    A `.jsonl` file, which may be gzipped, has a document in each line, with `"words"`,
+    `"clusters"` and, if the sentences are known, `"sentence_starts"`, the first token of each.
+    A cluster is a list of mentions `[start, end]`: tokens from 0, the end after the last one. A
+    `.spacy` file has Docs with `doc.spans["coref_clusters_1"]` and so on.
+
+    path (Union[str, Path]): The file.
+    span_cluster_prefix (str): What the keys of `doc.spans` begin with. The clusters of a
+        `.jsonl` file get such keys.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+
+    def make(nlp: Language, entry: dict[str, Any]) -> Doc:
+        starts = entry.get("sentence_starts")
+        clusters = entry["clusters"]
+        return make_doc(nlp.vocab, entry["words"], clusters, starts, span_cluster_prefix)
+
+    check = partial(read_clusters, prefix=span_cluster_prefix)
+    return gold_reader(path, COREF_SCHEMA, make, check, copy_tokens)
+
+
+def make_doc(
+    vocab: Vocab,
+    words: Sequence[str],
+    clusters: Sequence[Cluster],
+    sentence_starts: Optional[Sequence[int]] = None,
+    prefix: str = PREFIX,
+) -> Doc:
+    """Make a Doc with clusters.
+
+    vocab (Vocab): The vocab.
+    words (Sequence[str]): Its words.
+    clusters (Sequence[List[Tuple[int, int]]]): The clusters, of mentions each: the first token
+        and the token after the last one.
+    sentence_starts (Optional[Sequence[int]]): The first token of each sentence; by default
+        the sentences are not known.
+    prefix (str): What the keys of `doc.spans` begin with.
+    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on; that is empty where
+        there are no clusters.
+    RAISES (ValueError): A mention or the start of a sentence is not within the words, or a
+        mention stands twice.
+    """
+    n = len(words)
+    for start in sentence_starts or ():
+        if not 0 <= start < n:
+            raise ValueError(f'"sentence_starts" must be from 0 to {n - 1}, got {start}')
+    for start, end in (mention for cluster in clusters for mention in cluster):
+        if not 0 <= start < end <= n:
+            raise ValueError(f"[{start}, {end}] is no mention: expected 0 <= start < end <= {n}")
+    starts = None if sentence_starts is None else {0, *sentence_starts}
+    doc = Doc(
+        vocab, words=list(words), sent_starts=starts and [i in starts for i in range(len(words))]
+    )
+    write_clusters(doc, clusters or [[]], prefix)
+    read_clusters(doc, prefix)
+    return doc

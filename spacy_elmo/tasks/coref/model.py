@@ -1,0 +1,160 @@
+"""The model of coreference (Lee et al. 2017): spans are ranked as antecedents of spans."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy as np
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats1d, Floats2d
+
+from ...embedding.segmenters import Segment
+from ...registry import registry
+from ..shared import DocHead, Tok2Vec, forward_head
+from ..shared.torch_module import ModuleShim, get_module_shim, run_module
+from .spans import CandidateSpans, find_candidate_spans
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from .module import SpanRanker
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What the model finds in a Doc.
+
+    candidates (CandidateSpans): All spans.
+    mention_scores (Floats1d): How much each is a mention. *Shape:* `(n_spans,)`
+    kept (numpy.ndarray): The numbers of those that are kept. *Shape:* `(n_kept,)`
+    pair_scores (Floats2d): Scores of their antecedents: in column a that of the span a + 1 places
+        before, -inf where there is none. No antecedent has the score 0.
+        *Shape:* `(n_kept, n_antecedents)`
+    """
+
+    candidates: CandidateSpans
+    mention_scores: Floats1d
+    kept: np.ndarray
+    pair_scores: Floats2d
+
+
+class DocRanker(DocHead):
+    """Callable that ranks the spans of one of the Docs."""
+
+    def __call__(self, doc: int, segments: Sequence[Segment]) -> tuple[Ranking, Callable]:
+        """Rank the spans of segments.
+
+        doc (int): Number of the Doc.
+        segments (Sequence[Segment]): Those of its segments that are read, one or more.
+        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass from the gradients of
+            the scores of mentions and of pairs.
+        """
+        tokens = self.head.ops.asarray1i(
+            np.concatenate([np.arange(one.start, one.end) for one in segments])
+        )
+        ranking, backprop_head = self.head((self.vectors[doc][tokens], segments), self.is_train)
+
+        def backprop(d_mention_scores: Floats1d, d_pair_scores: Floats2d) -> None:
+            d_tokens = backprop_head((d_mention_scores, d_pair_scores))
+            self.head.ops.scatter_add(self.d_vectors[doc], tokens, d_tokens)
+
+        return ranking, backprop
+
+
+@registry.architectures("spacy-elmo.Coref.v1")
+def build_coref(
+    tok2vec: Tok2Vec,
+    encoder_width: int = 128,
+    hidden_width: int = 100,
+    hidden_depth: int = 2,
+    feature_width: int = 20,
+    max_span_width: int = 10,
+    spans_per_word: float = 0.4,
+    max_antecedents: int = 100,
+    dropout: float = 0.2,
+    input_dropout: float = 0.5,
+) -> Model[list[Doc], DocRanker]:
+    """Build a model that ranks spans as antecedents of spans (Lee et al. 2017).
+
+    A span is represented by the outputs of a biLSTM over its sentence at its ends, by its words,
+    weighted by attention, and by an embedding of its width. A network scores each span as a
+    mention, and the best are kept. Another network ranks for each the spans before it as
+    antecedents, by both spans, their product and their distance. The paper has `encoder_width =
+    400`, `hidden_width = 150` and `max_antecedents = 250`, and features of genre and speaker, which
+    are left out.
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once a Doc.
+    encoder_width (int): Width of the biLSTM's output, half of it from each direction.
+    hidden_width (int): Width of the hidden layers of both networks.
+    hidden_depth (int): Number of hidden layers of each.
+    feature_width (int): Width of the embeddings of a span's width and of distances.
+    max_span_width (int): Most tokens of a mention.
+    spans_per_word (float): Number of spans that are kept for each token.
+    max_antecedents (int): Number of kept spans before it that are ranked for each.
+    dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
+    input_dropout (float): Dropout rate of the vectors of tokens.
+    RETURNS (Model[List[Doc], DocRanker]): Returns a callable that ranks the spans of a Doc.
+    RAISES (ValueError): A size is impossible.
+    """
+    sizes = {
+        "encoder_width": encoder_width,
+        "hidden_width": hidden_width,
+        "hidden_depth": hidden_depth,
+        "feature_width": feature_width,
+        "max_span_width": max_span_width,
+        "spans_per_word": spans_per_word,
+        "max_antecedents": max_antecedents,
+    }
+    for name, size in sizes.items():
+        if not size > 0:
+            raise ValueError(f"{name} must be above 0, got {size}")
+    if encoder_width % 2:
+        raise ValueError(f"encoder_width is that of two directions: got {encoder_width}, odd")
+    make = partial(make_ranker, **sizes, dropout=dropout, input_dropout=input_dropout)
+    attrs = {"max_span_width": max_span_width}
+    head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(make)], attrs=attrs)
+    return Model(
+        "elmo_coref",
+        partial(forward_head, make=DocRanker),
+        init=init,
+        layers=[tok2vec, head],
+        refs={"tok2vec": tok2vec, "head": head},
+    )
+
+
+def make_ranker(**sizes: Any) -> "SpanRanker":
+    """Make the PyTorch module. PyTorch is imported now."""
+    from .module import SpanRanker
+
+    return SpanRanker(**sizes)
+
+
+def rank(
+    model: Model, X: tuple[Floats2d, Sequence[Segment]], is_train: bool
+) -> tuple[Ranking, Callable]:
+    """Compute the head's forward pass."""
+    vectors, segments = X
+    candidates = find_candidate_spans(segments, model.attrs["max_span_width"])
+    lengths = [one.end - one.start for one in segments]
+    found: list[np.ndarray] = []
+
+    def compute(module: "SpanRanker", tensors: "list[Tensor]") -> "list[Tensor]":
+        mention_scores, pair_scores, kept = module(tensors[0], lengths, candidates)
+        found.append(kept)
+        return [mention_scores, pair_scores]
+
+    (mention_scores, pair_scores), backprop_module = run_module(model, [vectors], is_train, compute)
+
+    def backprop(d_scores: tuple[Floats1d, Floats2d]) -> Floats2d:
+        return backprop_module(d_scores)[0]
+
+    return Ranking(candidates, mention_scores, found[0], pair_scores), backprop
+
+
+def init(model: Model[list[Doc], DocRanker], X: Optional[list[Doc]] = None, Y: Any = None) -> None:
+    tok2vec = model.get_ref("tok2vec")
+    tok2vec.initialize(X=X)
+    (vectors,) = tok2vec.predict((X or [])[:1])
+    get_module_shim(model.get_ref("head")).create(nI=vectors.shape[1])

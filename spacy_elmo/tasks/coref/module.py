@@ -1,0 +1,171 @@
+"""Coreference by the ranking of spans (Lee et al. 2017), in PyTorch."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad as pad_tensor
+
+from ..shared.recurrent import BidirectionalRNN, masked_softmax
+from .spans import CandidateSpans, prune
+
+# The last distance of each bin but the last, counted in spans.
+BINS = (1, 2, 3, 4, 7, 15, 31, 63)
+N_BINS = len(BINS) + 1
+SPAN_TOKENS = 512  # tokens whose spans are represented at a time
+
+
+def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.Sequential:
+    """Make a network with one output: `depth` layers of ReLU, each with dropout."""
+    layers: list[nn.Module] = []
+    for _ in range(depth):
+        layers += [nn.Linear(nI, hidden_width), nn.ReLU(), nn.Dropout(dropout)]
+        nI = hidden_width
+    return nn.Sequential(*layers, nn.Linear(nI, 1))
+
+
+class SpanRanker(nn.Module):
+    """Finds spans that may be mentions, and scores the antecedents of each.
+
+    nI (int): Width of the vectors of tokens.
+    encoder_width (int): Width of the biLSTM's output, half of it from each direction.
+    hidden_width (int): Width of the hidden layers of both networks of scores.
+    hidden_depth (int): How many hidden layers these have, 1 or more.
+    feature_width (int): Width of the embeddings of a span's width and of distances.
+    max_span_width (int): Most tokens of a span.
+    spans_per_word (float): How many spans are kept, for each token.
+    max_antecedents (int): How many of the spans before it are ranked for each span.
+    dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
+    input_dropout (float): Dropout rate of the vectors of tokens.
+    """
+
+    def __init__(
+        self,
+        nI: int,
+        *,
+        encoder_width: int,
+        hidden_width: int,
+        hidden_depth: int,
+        feature_width: int,
+        max_span_width: int,
+        spans_per_word: float,
+        max_antecedents: int,
+        dropout: float,
+        input_dropout: float,
+    ):
+        super().__init__()
+        self.max_span_width = max_span_width
+        self.spans_per_word = spans_per_word
+        self.max_antecedents = max_antecedents
+        self.dropout, self.input_dropout = nn.Dropout(dropout), nn.Dropout(input_dropout)
+        self.encoder = BidirectionalRNN(nI, encoder_width)
+        self.attention = nn.Linear(encoder_width, 1)
+        self.widths = nn.Embedding(max_span_width, feature_width)
+        span_width = 2 * encoder_width + nI + feature_width
+        self.mention = feed_forward(span_width, hidden_width, hidden_depth, dropout)
+        # The first layer of the network of pairs is linear in each part of its input
+        # [g_i ; g_j ; g_i * g_j ; distance]: g_i and g_j are multiplied once a span, not once a
+        # pair.
+        self.anaphor = nn.Linear(span_width, hidden_width)
+        self.antecedent = nn.Linear(span_width, hidden_width, bias=False)
+        self.product = nn.Linear(span_width, hidden_width, bias=False)
+        self.distances = nn.Embedding(N_BINS, feature_width)
+        self.distance = nn.Linear(feature_width, hidden_width, bias=False)
+        rest = feed_forward(hidden_width, hidden_width, hidden_depth - 1, dropout)
+        self.pair = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), *rest)
+
+    def forward(
+        self, tokens: Tensor, lengths: Sequence[int], candidates: CandidateSpans
+    ) -> tuple[Tensor, Tensor, np.ndarray]:
+        """Score all spans as mentions, keep the best, and score their antecedents.
+
+        tokens (Tensor): Vectors of the tokens of all segments. *Shape:* `(n_tokens, nI)`
+        lengths (Sequence[int]): Number of tokens of each segment.
+        candidates (CandidateSpans): The spans, one or more.
+        RETURNS (Tuple[Tensor, Tensor, numpy.ndarray]): The scores of all spans as mentions,
+            `(n_spans,)`; the scores of antecedents, `(n_kept, n_antecedents)`, in column a that of
+            the span a + 1 places before, -inf if there is none; the numbers of the kept spans,
+            `(n_kept,)`.
+        """
+        tokens = self.input_dropout(tokens)
+        sentences = tokens.split(list(lengths))
+        encoded = self.dropout(torch.cat(self.encoder.run_in_groups(sentences)))
+        chunks = self._represent_chunks(tokens, encoded, candidates)
+        mention_scores = torch.cat([self.mention(spans).squeeze(1) for spans in chunks])
+        n_kept = ceil(self.spans_per_word * len(np.unique(candidates.starts)))
+        kept = prune(candidates, mention_scores.detach().cpu().numpy(), n_kept)
+        best = candidates[kept]
+        spans = torch.cat(list(self._represent_chunks(tokens, encoded, best)))
+        pair_scores = self.rank(spans, mention_scores[_index(kept, tokens)])
+        return mention_scores, pair_scores, kept
+
+    def _represent_chunks(
+        self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans
+    ) -> Iterator[Tensor]:
+        """Yield the representations of some spans at a time."""
+        ends = np.searchsorted(spans.rows, np.arange(0, len(tokens), SPAN_TOKENS)[1:])
+        for numbers in np.split(np.arange(len(spans)), ends):
+            if len(numbers):
+                yield self.represent(tokens, encoded, spans[numbers])
+
+    def represent(self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans) -> Tensor:
+        """Represent spans by `[start ; end ; attention-weighted words ; width]` (Lee et al. 2017,
+        section 4).
+
+        tokens (Tensor): *Shape:* `(n_tokens, nI)`
+        encoded (Tensor): What the biLSTM made of them. *Shape:* `(n_tokens, encoder_width)`
+        spans (CandidateSpans): One or more, in order.
+        RETURNS (Tensor): *Shape:* `(n_spans, 2 * encoder_width + nI + feature_width)`
+        """
+        first, last = int(spans.rows[0]), int(spans.rows[-1])
+        # Window t has the tokens t, t + 1, ... of the widest span that begins at t; spans that
+        # reach behind the last token are no candidates.
+        missing = max(0, last + self.max_span_width - len(tokens))
+        stop = last + self.max_span_width
+        values = pad_tensor(tokens[first:stop], (0, 0, 0, missing))
+        scores = pad_tensor(self.attention(encoded[first:stop]), (0, 0, 0, missing))
+        windows = values.unfold(0, self.max_span_width, 1).transpose(1, 2)
+        window_scores = scores.unfold(0, self.max_span_width, 1)
+        within = torch.ones(2 * (self.max_span_width,), dtype=torch.bool, device=tokens.device)
+        weights = masked_softmax(window_scores.expand(-1, self.max_span_width, -1), within.tril())
+        words = (weights @ windows).flatten(0, 1)
+        places = (spans.rows - first) * self.max_span_width + spans.widths - 1
+        return torch.cat(
+            [
+                encoded.index_select(0, _index(spans.rows, tokens)),
+                encoded.index_select(0, _index(spans.rows + spans.widths - 1, tokens)),
+                words.index_select(0, _index(places, tokens)),
+                self.widths(_index(spans.widths - 1, tokens)),
+            ],
+            dim=1,
+        )
+
+    def rank(self, spans: Tensor, mention_scores: Tensor) -> Tensor:
+        """Score antecedents by the scores of both spans as mentions, and that of the pair.
+
+        All pairs of one distance are scored at once, so that memory grows with the spans, not the
+        pairs.
+
+        spans (Tensor): *Shape:* `(n_kept, width)`
+        mention_scores (Tensor): *Shape:* `(n_kept,)`
+        RETURNS (Tensor): *Shape:* `(n_kept, n_antecedents)`
+        """
+        n = len(spans)
+        anaphors, antecedents = self.anaphor(spans), self.antecedent(spans)
+        distances = self.distance(self.distances.weight)
+        columns = [spans.new_zeros(n, 0)]
+        for offset in range(1, min(n - 1, self.max_antecedents) + 1):
+            hidden = anaphors[offset:] + antecedents[:-offset]
+            hidden = hidden + self.product(spans[offset:] * spans[:-offset])
+            hidden = hidden + distances[bisect_left(BINS, offset)]
+            scores = self.pair(hidden) + mention_scores[offset:, None]
+            scores = scores + mention_scores[:-offset, None]
+            columns.append(pad_tensor(scores, (0, 0, offset, 0), value=-torch.inf))
+        return torch.cat(columns, dim=1)
+
+
+def _index(numbers: np.ndarray, like: Tensor) -> Tensor:
+    return torch.from_numpy(numbers).to(like.device)

@@ -1,0 +1,189 @@
+"""The scores of coreference: MUC, B3, CEAF, LEA, and of mentions."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.training import Example
+
+from ...registry import registry
+from .clusters import PREFIX, predicted_clusters, read_clusters
+from .spans import Cluster, Mention
+
+CLUSTER_METRICS = ("muc", "b3", "ceafe", "lea", "mentions")
+MEAN_OF = ("muc", "b3", "ceafe")
+
+
+class ClusterCounts(NamedTuple):
+    """Numbers of right and of all items, of the predicted and of the gold side. Precision and
+    recall are the quotients. Counts of several documents are added up."""
+
+    p_right: float = 0.0
+    p_all: float = 0.0
+    r_right: float = 0.0
+    r_all: float = 0.0
+
+    def scores(self) -> dict[str, float]:
+        """Return "p", "r" and "f", from 0 to 1."""
+        p = self.p_right / self.p_all if self.p_all else 0.0
+        r = self.r_right / self.r_all if self.r_all else 0.0
+        return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0}
+
+
+DocCounts = dict[str, ClusterCounts]  # by metric
+
+
+@registry.scorers("spacy-elmo.coref_scorer.v1")
+def make_coref_scorer() -> Callable:
+    """Return `score_coref`."""
+    return score_coref
+
+
+def score_coref(
+    examples: Iterable[Example],
+    *,
+    span_cluster_prefix: str = PREFIX,
+    singletons: bool = True,
+    **kwargs: Any,
+) -> dict[str, Any]:
+    """Compute precision, recall and F-score of MUC, B3, CEAF (phi 4, which compares clusters), LEA
+    and mentions.
+
+    Numerators and denominators are added up over documents, as the reference scorer of CoNLL 2012
+    does (Pradhan et al. 2014). Examples whose reference has no clusters, not even an empty group,
+    do not count.
+
+    examples (Iterable[Example]): The examples.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
+    singletons (bool): Whether clusters of one mention count.
+    RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF;
+        `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, and the same with b3, ceafe, lea and mentions;
+        `coref_counts`, the `ClusterCounts` of each document by metric. They are None if there is
+        nothing to count. With another prefix, `people`, there are also `people_f`, `people_muc_p`
+        and so on, which tell two components apart.
+    """
+    counts = [
+        count_example(example, span_cluster_prefix=span_cluster_prefix, singletons=singletons)
+        for example in examples
+        if read_clusters(example.reference, span_cluster_prefix) is not None
+    ]
+    scores = {**total_scores(counts), "coref_counts": counts or None}
+    if span_cluster_prefix == PREFIX:
+        return scores
+    own = {f"{span_cluster_prefix}{key.removeprefix('coref')}": scores[key] for key in scores}
+    return {**scores, **own}
+
+
+def count_example(
+    example: Example, *, span_cluster_prefix: str = PREFIX, singletons: bool = True
+) -> DocCounts:
+    """Return the counts of one example."""
+    found = predicted_clusters(example, span_cluster_prefix)
+    gold = read_clusters(example.reference, span_cluster_prefix) or []
+    least = 1 if singletons else 2
+    return count_clusters(*([c for c in side if len(c) >= least] for side in (found, gold)))
+
+
+def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
+    """Add up counts.
+
+    counts (Sequence[Dict[str, ClusterCounts]]): Of documents.
+    RETURNS (Dict[str, Any]): As `score_coref`, without `coref_counts`.
+    """
+    scores: dict[str, Any] = {"coref_f": None}
+    for metric in CLUSTER_METRICS:
+        total = ClusterCounts(*(sum(column) for column in zip(*(doc[metric] for doc in counts))))
+        found = total.scores() if total.p_all or total.r_all else dict.fromkeys("prf")
+        scores |= {f"coref_{metric}_{key}": value for key, value in found.items()}
+    if scores["coref_mentions_f"] is not None:
+        scores["coref_f"] = sum(scores[f"coref_{metric}_f"] or 0.0 for metric in MEAN_OF) / 3
+    return scores
+
+
+def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCounts:
+    """Compare clusters.
+
+    found (Sequence[List[Tuple[int, int]]]): The predicted ones.
+    gold (Sequence[List[Tuple[int, int]]]): The gold ones.
+    RETURNS (Dict[str, ClusterCounts]): By metric.
+    """
+    mentions, gold_mentions = ({m for c in side for m in c} for side in (found, gold))
+    both = len(mentions & gold_mentions)
+    similarity = ceafe(found, gold)
+    return {
+        "muc": ClusterCounts(*muc(found, gold), *muc(gold, found)),
+        "b3": ClusterCounts(*b_cubed(found, gold), *b_cubed(gold, found)),
+        "ceafe": ClusterCounts(similarity, len(found), similarity, len(gold)),
+        "lea": ClusterCounts(*lea(found, gold), *lea(gold, found)),
+        "mentions": ClusterCounts(both, len(mentions), both, len(gold_mentions)),
+    }
+
+
+def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, int]:
+    """Count links (Vilain et al. 1995).
+
+    clusters (Sequence[List[Tuple[int, int]]]): The clusters: the gold ones for recall, the
+        predicted ones for precision.
+    others (Sequence[List[Tuple[int, int]]]): Those of the other side.
+    RETURNS (Tuple[int, int]): How many links of the fewest that make each cluster are there on
+        the other side, and how many there are.
+    """
+    right = 0
+    for cluster, parts in _parts(clusters, others):
+        n_alone = len(cluster) - sum(parts.values())
+        right += len(cluster) - len(parts) - n_alone
+    return right, sum(len(cluster) - 1 for cluster in clusters)
+
+
+def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
+    """Compare the clusters of each mention (Bagga and Baldwin 1998).
+
+    RETURNS (Tuple[float, int]): The sum over mentions of the share of their cluster that is
+        in their cluster of the other side, too, and the number of mentions.
+    """
+    right = sum(
+        n * n / len(cluster) for cluster, parts in _parts(clusters, others) for n in parts.values()
+    )
+    return right, sum(map(len, clusters))
+
+
+def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
+    """Compare each cluster with at most one other (Luo 2005).
+
+    RETURNS (float): The sum of the similarities `2 |k & r| / (|k| + |r|)`, phi 4, of the best
+        pairs of clusters.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    similarity = np.zeros((len(clusters), len(others)))
+    for i, (cluster, parts) in enumerate(_parts(clusters, others)):
+        for j, n in parts.items():
+            similarity[i, j] = 2 * n / (len(cluster) + len(others[j]))
+    return float(similarity[linear_sum_assignment(similarity, maximize=True)].sum())
+
+
+def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
+    """Count the links between all mentions of a cluster, each cluster weighted by its size
+    (Moosavi and Strube 2016). A cluster of one is right if it is one on the other side, too.
+
+    RETURNS (Tuple[float, int]): The sum of the shares of each cluster's links that are there
+        on the other side, times its size, and the sum of the sizes.
+    """
+    right = 0.0
+    for cluster, parts in _parts(clusters, others):
+        if len(cluster) == 1:
+            right += any(len(others[j]) == 1 for j in parts)
+        else:
+            links = sum(n * (n - 1) for n in parts.values())
+            right += links / (len(cluster) - 1)
+    return right, sum(map(len, clusters))
+
+
+def _parts(
+    clusters: Sequence[Cluster], others: Sequence[Cluster]
+) -> Iterable[tuple[Cluster, Counter[int]]]:
+    """Yield each cluster, and how many of its mentions are in which other cluster."""
+    place: dict[Mention, int] = {m: j for j, other in enumerate(others) for m in other}
+    for cluster in clusters:
+        yield cluster, Counter(place[mention] for mention in cluster if mention in place)

@@ -1,0 +1,176 @@
+"""Spans of coreference: candidates, which are kept, losses, and the clusters that links make."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+from thinc.api import get_array_module
+from thinc.types import Floats1d, Floats2d
+
+from ...embedding.segmenters import Segment
+from ..shared.log_space import log_sum_exp
+
+Mention = tuple[int, int]  # first token, the token after the last one
+Cluster = list[Mention]
+
+
+@dataclass(frozen=True)
+class CandidateSpans:
+    """All spans of some segments of a Doc, up to a width, in order of their tokens.
+
+    rows (numpy.ndarray): First token of each among the tokens that are read: those of the segments,
+        one after the other. *Shape:* `(n_spans,)`
+    widths (numpy.ndarray): Number of tokens of each. *Shape:* `(n_spans,)`
+    starts (numpy.ndarray): First token of each within the Doc. *Shape:* `(n_spans,)`
+    """
+
+    rows: np.ndarray
+    widths: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Tokens after the last ones.
+
+        *Shape:* `(n_spans,)`
+        """
+        return self.starts + self.widths
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, chosen: np.ndarray) -> "CandidateSpans":
+        return CandidateSpans(self.rows[chosen], self.widths[chosen], self.starts[chosen])
+
+    @property
+    def mentions(self) -> list[Mention]:
+        """Spans as tokens of the Doc."""
+        return list(zip(self.starts.tolist(), self.ends.tolist()))
+
+
+def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
+    """Find all spans within segments. If segments overlap, a span is found in the one that keeps
+    its first token.
+
+    segments (Sequence[Segment]): The segments.
+    max_width (int): Most tokens of a span.
+    RETURNS (CandidateSpans): The spans.
+    """
+    found = [np.zeros((0, 3), dtype="int64")]
+    row = 0
+    for start, end, keep_start, keep_end in segments:
+        tokens = np.arange(keep_start, keep_end)
+        tokens, widths = (x.ravel() for x in np.meshgrid(tokens, np.arange(max_width) + 1))
+        spans = np.stack([tokens - start + row, widths, tokens], axis=1)
+        spans = spans[tokens + widths <= end]
+        found.append(spans[np.lexsort((spans[:, 1], spans[:, 0]))])
+        row += end - start
+    rows, widths, starts = np.concatenate(found).T
+    return CandidateSpans(rows, widths, starts)
+
+
+def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
+    """Keep the best spans, from the best on; one that crosses another that is kept is left out
+    (Lee et al. 2017, section 5). Spans within each other do not cross.
+
+    spans (CandidateSpans): The spans.
+    scores (numpy.ndarray): *Shape:* `(n_spans,)`
+    n_kept (int): How many to keep at most.
+    RETURNS (numpy.ndarray): The numbers of those that are kept, in order. *Shape:* `(n,)`
+    """
+    starts, ends = spans.starts.tolist(), spans.ends.tolist()
+    kept: list[int] = []
+    last_end: dict[int, int] = {}  # of the kept spans that start at a token
+    first_start: dict[int, int] = {}  # of those that end before a token
+    for i in np.argsort(-scores, kind="stable").tolist():
+        if len(kept) >= n_kept:
+            break
+        start, end = starts[i], ends[i]
+        inside = range(start + 1, end)
+        if any(last_end.get(token, 0) > end for token in inside):
+            continue
+        if any(first_start.get(token, start) < start for token in inside):
+            continue
+        kept.append(i)
+        last_end[start] = max(end, last_end.get(start, 0))
+        first_start[end] = min(start, first_start.get(end, start))
+    return np.array(sorted(kept), dtype="int64")
+
+
+def make_clusters(
+    mentions: Sequence[Mention], links: np.ndarray, is_mention: Optional[np.ndarray] = None
+) -> list[Cluster]:
+    """Join linked spans to clusters.
+
+    mentions (Sequence[Tuple[int, int]]): The spans that are kept, in order.
+    links (numpy.ndarray): Distance to the antecedent of each, in spans; 0 if there is none.
+        *Shape:* `(n_spans,)`
+    is_mention (Optional[numpy.ndarray]): Which spans without a link are clusters of one; by default
+        none is. *Shape:* `(n_spans,)`
+    RETURNS (List[List[Tuple[int, int]]]): The clusters, in order of their first mentions.
+    """
+    cluster_of: list[int] = []  # the number of its first mention
+    for i, distance in enumerate(links.tolist()):
+        cluster_of.append(cluster_of[i - distance] if distance else i)
+    clusters: dict[int, Cluster] = {}
+    for i, first in enumerate(cluster_of):
+        clusters.setdefault(first, []).append(mentions[i])
+    return [
+        mentions_of
+        for first, mentions_of in clusters.items()
+        if len(mentions_of) > 1 or (is_mention is not None and is_mention[first])
+    ]
+
+
+def gold_pairs(
+    mentions: Sequence[Mention], clusters: Sequence[Cluster], n_columns: int
+) -> np.ndarray:
+    """Find which antecedents are right: those in the same gold cluster.
+
+    mentions (Sequence[Tuple[int, int]]): The spans that are kept, in order.
+    clusters (Sequence[List[Tuple[int, int]]]): The gold clusters.
+    n_columns (int): How many antecedents each span has.
+    RETURNS (numpy.ndarray): Column a is about the span a + 1 places before.
+        *Shape:* `(n_kept, n_columns)`
+    """
+    number_of = {mention: i for i, cluster in enumerate(clusters) for mention in cluster}
+    numbers = np.array([number_of.get(mention, -1) for mention in mentions], dtype="int64")
+    right = np.zeros((len(numbers), n_columns), dtype=bool)
+    for column in range(n_columns):
+        here, before = numbers[column + 1 :], numbers[: -column - 1]
+        right[column + 1 :, column] = (here == before) & (here >= 0)
+    return right
+
+
+def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Floats2d]:
+    """Compute the negative log-likelihood of all right antecedents together (Lee et al. 2017,
+    section 6). If none is right, no antecedent is, whose score is 0.
+
+    pair_scores (Floats2d): -inf where there is no antecedent. *Shape:* `(n_kept, n_columns)`
+    right (numpy.ndarray): What `gold_pairs` returns. *Shape:* `(n_kept, n_columns)`
+    RETURNS (Tuple[float, Floats2d]): The sum over spans, in nats, and its gradient.
+    """
+    # With scores s, and s_0 = 0 of no antecedent: loss = log sum_j exp(s_j) - log of the same
+    # sum over the right ones, and d loss / d s_j = P(j) - P(j | j is right).
+    xp = get_array_module(pair_scores)
+    right = xp.asarray(np.concatenate([~right.any(axis=1, keepdims=True), right], axis=1))
+    none = xp.zeros_like(pair_scores, shape=(len(pair_scores), 1))
+    scores = xp.concatenate([none, pair_scores], axis=1)
+    right_scores = xp.where(right, scores, -xp.inf)
+    log_sum, log_right = log_sum_exp(scores, axis=1), log_sum_exp(right_scores, axis=1)
+    gradient = xp.exp(scores - log_sum) - xp.exp(right_scores - log_right)
+    return float((log_sum - log_right).sum()), gradient[:, 1:]
+
+
+def mention_loss(scores: Floats1d, right: np.ndarray) -> tuple[float, Floats1d]:
+    """Compute the negative log-likelihood of which spans are mentions, by the logistic function.
+
+    scores (Floats1d): *Shape:* `(n_spans,)`
+    right (numpy.ndarray): Which are mentions. *Shape:* `(n_spans,)`
+    RETURNS (Tuple[float, Floats1d]): The sum over spans, in nats, and its gradient.
+    """
+    xp = get_array_module(scores)
+    gold = xp.asarray(right, dtype=scores.dtype)
+    loss = xp.logaddexp(0.0, scores) - gold * scores
+    return float(loss.sum()), xp.exp(-xp.logaddexp(0.0, -scores)) - gold

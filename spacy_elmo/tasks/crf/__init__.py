@@ -1,0 +1,176 @@
+"""The component `elmo_crf`: entities, or other spans that do not overlap, by a CRF."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Optional
+
+import numpy as np
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Model
+
+from ...embedding.batches import by_tokens
+from ...layers.finite import check_loss
+from ..shared import check_sizes
+from ..shared.bio import BILUOTags, BIOTags, LabeledSpan
+from ..shared.log_space import viterbi
+from ..shared.pipe import SpanPipe
+from ..shared.spans import name_of
+from ..shared.task_files import READERS
+from .gold import gold_spans, reference_spans
+from .model import CRF_PARAMS, Chains, log_partition
+
+SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
+ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
+
+
+class CRFTagger(SpanPipe[BIOTags]):
+    """Component that finds labeled spans that do not overlap: the most probable valid tags of a
+    linear-chain CRF. A Doc is one chain.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], Chains]): The model.
+    name (str): Name of the pipe.
+    spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Entities
+        that a Doc has before are kept.
+    scheme (str): The tags: "biluo" or "bio".
+    max_batch_tokens (int): Most tokens that the model reads at a time in prediction, unless one Doc
+        has more.
+    scorer (Optional[Callable]): The scorer.
+    RAISES (ValueError): A value is impossible.
+    """
+
+    reader = READERS["elmo_crf"]
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], Chains],
+        name: str = "elmo_crf",
+        *,
+        spans_key: Optional[str] = None,
+        scheme: str = "biluo",
+        max_batch_tokens: int = 4096,
+        scorer: Optional[Callable] = None,
+    ):
+        if scheme not in SCHEMES:
+            raise ValueError(f"scheme must be one of {tuple(SCHEMES)}, got {scheme!r}")
+        check_sizes("elmo_crf", max_batch_tokens=max_batch_tokens)
+        super().__init__(vocab, model, name, scorer)
+        self.spans_key = spans_key
+        self.scheme = scheme
+        self.max_batch_tokens = max_batch_tokens
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> list[list[LabeledSpan]]:
+        """Find the spans of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[List[Tuple[int, int, str]]]): First token, the token after the last one,
+            and label of each span, a Doc.
+        RAISES (ValueError): The pipe has no labels.
+        """
+        self._check_initialized()
+        docs = list(docs)
+        found: list[list[LabeledSpan]] = [[] for _ in docs]
+
+        def size(i: int) -> int:
+            return len(docs[i])
+
+        order = sorted(filter(size, range(len(docs))), key=size)
+        for group in by_tokens(order, self.max_batch_tokens, len(docs), size):
+            chains = self.model.predict([docs[i] for i in group])
+            for i, spans in zip(group, self._decode([docs[i] for i in group], chains)):
+                found[i] = spans
+        return found
+
+    def _decode(self, docs: list[Doc], chains: Chains) -> Iterator[list[LabeledSpan]]:
+        """Yield the spans of the best valid tags of each Doc."""
+        to_numpy = self.model.ops.to_numpy
+        params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
+        valid = replace(chains, **params).constrained(self._tags)
+        for doc, scores in zip(docs, map(to_numpy, chains.scores)):
+            free = self._without_entities(doc, scores)
+            tags = viterbi(free, valid.transitions, valid.start, valid.end)
+            yield self._tags.spans(tags.tolist())
+
+    def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
+        """Return the scores, with O at tokens of entities that the Doc has already."""
+        taken = [token.i for token in doc if token.ent_iob in ENTITY]
+        if self.spans_key is not None or not taken:
+            return scores
+        scores = scores.copy()
+        scores[taken, 1:] = -np.inf
+        return scores
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
+        """Set `doc.ents`, or the span group.
+
+        docs (Iterable[Doc]): The Docs.
+        scores (List[List[Tuple[int, int, str]]]): What `predict` returned for them.
+        """
+        for doc, found in zip(docs, scores):
+            spans = [Span(doc, start, end, label=label) for start, end, label in found]
+            if self.spans_key is None:
+                blocked = [doc[i : i + 1] for i in _blocked(doc)]
+                doc.set_ents([*doc.ents, *spans], blocked=blocked)
+            else:
+                doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
+
+    # Training
+
+    @property
+    def _place(self) -> str:
+        return "doc.ents" if self.spans_key is None else f"doc.spans[{self.spans_key!r}]"
+
+    def _labels_in(self, doc: Doc) -> Iterable[str]:
+        return (span.label_ for span in reference_spans(doc, self.spans_key))
+
+    def _make_tags(self) -> BIOTags:
+        return SCHEMES[self.scheme](self.labels)
+
+    def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
+        """Return `log Z - log Z_gold` and its gradient, the difference of what both expect. Z sums
+        over all valid tags, Z_gold over those that agree with the annotation: without one, over all
+        tags of a token."""
+        xp = self.model.ops.xp
+        # Without annotation, both sums would be equal.
+        kept = [s[: 0 if a is None else len(s)] for s, a in zip(scores.scores, gold)]
+        tags = [np.ones((0, len(self._tags)), dtype=bool) if a is None else a for a in gold]
+        valid = replace(scores, scores=kept).constrained(self._tags, xp)
+        total, expected = log_partition(valid, xp)
+        gold_total, expected_of_gold = log_partition(valid.restricted(tags, xp), xp)
+        check_loss(total - gold_total, self.name)
+        d_scores = [xp.zeros_like(values) for values in scores.scores]
+        for d, one, other in zip(d_scores, expected.scores, expected_of_gold.scores):
+            d[: len(one)] = one - other
+        d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in CRF_PARAMS]
+        return total - gold_total, Chains(d_scores, *d_params)
+
+    def _gold(self, example: Example) -> Optional[np.ndarray]:
+        """Return which tags agree with the annotation; None where there is none."""
+        gold = gold_spans(example, self.spans_key)
+        if gold is None:
+            return None
+        for start, end, label in gold.spans:
+            if label not in self.labels:
+                raise ValueError(
+                    f"the span {label} ({start}, {end}) of the Doc {name_of(example.predicted)} "
+                    f"has a label that is none of those '{self.name}' was initialized with"
+                )
+        return self._tags.allowed(gold.spans, gold.missing, len(example.predicted))
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the spans.
+
+        examples (Iterable[Example]): The examples.
+        RETURNS (Dict[str, Any]): The scores of the scorer.
+        """
+        return super().score(examples, **{"spans_key": self.spans_key, **kwargs})
+
+
+def _blocked(doc: Doc) -> list[int]:
+    """Return the tokens that must not be part of an entity, as `Doc.set_ents` marks them."""
+    return [token.i for token in doc if token.ent_iob_ == "B" and not token.ent_type]

@@ -1,0 +1,67 @@
+"""Sentences with BIO tags from files."""
+
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from ...files.schema import Schema, String
+from ...registry import registry
+from ..shared.bio import parse_bio
+from ..shared.spans import name_of
+from ..shared.task_files import Reader, Words, copy_tokens, gold_reader, make_sentence
+from .gold import reference_spans
+
+BIO_SCHEMA = Schema(
+    {"words": Words, "tags": list[String]},
+    '{"words": ["New", "York", ...], "tags": ["B-LOC", "I-LOC", ...]}',
+)
+
+
+@registry.readers("spacy-elmo.BIOCorpus.v1")
+def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> Reader:
+    """Make a reader of examples for `elmo_crf`, which have the tokens of the file.
+
+    A `.jsonl` file, which may be gzipped, has a sentence in each line, with `"words"` and their
+    BIO `"tags"`. A `.spacy` file is such as `spacy convert --converter ner` writes of columns. If
+    it has no span group, the group is made of the entities.
+
+    path (Union[str, Path]): The file.
+    spans_key (Optional[str]): The span group for the spans; None for the entities.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+
+    def check(doc: Doc) -> None:
+        reference_spans(doc, spans_key)
+        if spans_key is not None and spans_key not in doc.spans:
+            _regroup(doc, spans_key)
+
+    return gold_reader(path, BIO_SCHEMA, _make_tagged, check, copy_tokens)
+
+
+def _regroup(doc: Doc, spans_key: str) -> None:
+    """Make a span group of the entities, if they are annotated.
+
+    RAISES (ValueError): Only some tokens are annotated, which a group cannot say.
+    """
+    if not doc.has_annotation("ENT_IOB"):
+        return
+    if not doc.has_annotation("ENT_IOB", require_complete=True):
+        token = next(token for token in doc if not token.ent_iob_)
+        raise ValueError(
+            f"token {token.i} ({token.text!r}) of the Doc {name_of(doc)} has no entity tag, and "
+            f"doc.spans[{spans_key!r}] cannot leave it open: annotate it, or train without a "
+            f"spans_key"
+        )
+    doc.spans[spans_key] = list(doc.ents)
+    doc.set_ents([], default="missing")
+
+
+def _make_tagged(nlp: Language, entry: dict[str, Any]) -> Doc:
+    words, tags = entry["words"], entry["tags"]
+    if len(words) != len(tags):
+        raise ValueError(f"{len(words)} words, but {len(tags)} tags")
+    doc = make_sentence(nlp.vocab, words)
+    doc.ents = [Span(doc, start, end, label=label) for start, end, label in parse_bio(tags)]
+    return doc

@@ -1,0 +1,106 @@
+"""Gold spans of `elmo_crf`, the entities of a Doc or the spans of a group, and their scores."""
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+from spacy.scorer import Scorer, get_ner_prf
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from ...registry import registry
+from ..shared.bio import LabeledSpan
+from ..shared.spans import checked_spans, name_of, to_predicted
+
+
+class Gold(NamedTuple):
+    """Spans in tokens of the predicted Doc.
+
+    spans (List[Tuple[int, int, str]]): The spans, which do not overlap.
+    missing (numpy.ndarray): True at tokens of which nothing is known. *Shape:* `(n_tokens,)`
+    """
+
+    spans: list[LabeledSpan]
+    missing: np.ndarray
+
+
+def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
+    """Return the spans of a reference: those of a group, or its entities.
+
+    RAISES (ValueError): A span of the group has no tokens, or no label.
+    """
+    return list(doc.ents if spans_key is None else checked_spans(doc, spans_key))
+
+
+def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
+    """Find the gold spans of an example.
+
+    example (Example): The example.
+    spans_key (Optional[str]): The span group; None for entities.
+    RETURNS (Optional[Gold]): The spans; None where the reference has no annotation. What is
+        missing there, or fits no tokens of the predicted Doc, is missing.
+    RAISES (ValueError): Two spans overlap, or one has no tokens or no label.
+    """
+    if spans_key is None:
+        return _entities(example)
+    return _group(example, spans_key) if spans_key in example.reference.spans else None
+
+
+def _entities(example: Example) -> Optional[Gold]:
+    """Read the entities as spaCy's `ner` does."""
+    if not example.reference.has_annotation("ENT_IOB"):
+        return None
+    entities, tags = example.get_aligned_ents_and_ner()
+    missing = np.array([tag is None for tag in tags], dtype=bool)
+    return Gold([(span.start, span.end, span.label_) for span in entities], missing)
+
+
+def _group(example: Example, spans_key: str) -> Gold:
+    group = sorted(checked_spans(example.reference, spans_key))
+    for one, other in pairwise(group):
+        if other.start < one.end:
+            raise ValueError(
+                f"the spans {_show(one)} and {_show(other)} of doc.spans[{spans_key!r}] overlap in "
+                f"the Doc {name_of(example.reference)}: elmo_crf gives a token one label; take "
+                f"spancat for spans that overlap"
+            )
+    gold = Gold([], np.zeros(len(example.predicted), dtype=bool))
+    aligner = to_predicted(example)
+    for span in group:
+        found = aligner.span(span.start, span.end)
+        if found is None:
+            gold.missing[aligner.tokens(span.start, span.end)] = True
+        else:
+            gold.spans.append((*found, span.label_))
+    return gold
+
+
+def _show(span: Span) -> str:
+    return f"{span.label_} ({span.start}, {span.end})"
+
+
+@registry.scorers("spacy-elmo.crf_scorer.v1")
+def make_crf_scorer() -> Callable:
+    """Return `score_crf`."""
+    return score_crf
+
+
+def score_crf(
+    examples: Iterable[Example], *, spans_key: Optional[str] = None, **kwargs: Any
+) -> dict[str, Any]:
+    """Compute precision, recall and F-score of whole spans, like spaCy's `ner` and `spancat`.
+
+    examples (Iterable[Example]): The examples.
+    spans_key (Optional[str]): The span group; None for entities.
+    RETURNS (Dict[str, Any]): `ents_p`, `ents_r`, `ents_f`, `ents_per_type`; for a group
+        `spans_KEY_p` and so on. They are None if there is nothing to count.
+    """
+    if spans_key is None:
+        return get_ner_prf(examples)
+    return Scorer.score_spans(
+        examples,
+        f"spans_{spans_key}",
+        getter=lambda doc, _: doc.spans.get(spans_key, ()),
+        has_annotation=lambda doc: spans_key in doc.spans,
+    )

@@ -1,0 +1,57 @@
+"""What several wings use: types, checks of settings, and heads of models."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+Vectors: TypeAlias = list[Floats2d]
+Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
+Encoder: TypeAlias = Model[Vectors, Vectors]
+
+
+def check_sizes(name: str, **sizes: float) -> None:
+    """Check that the sizes of a layer or component are at least 1."""
+    for key, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}: {key} must be at least 1, got {size}")
+
+
+def check_even(name: str, width: int) -> None:
+    """Check that a width can be halved for two directions."""
+    if width < 2 or width % 2:
+        raise ValueError(f"{name}: width must be an even number from 2 on, got {width}")
+
+
+def check_rate(name: str, dropout: float) -> None:
+    """Check that a dropout rate is at least 0 and below 1."""
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"{name}: dropout must be at least 0 and below 1, got {dropout}")
+
+
+class DocHead:
+    """Head of a model that is called several times for Docs whose vectors are computed once. It
+    adds up the gradient of the vectors. spaCy's parser returns a callable for the same reason.
+
+    head (Model): The layers that are called.
+    vectors (List[Floats2d]): Vectors of the Docs. *Shape:* `(n_tokens, width)` each
+    is_train (bool): Whether there will be a backward pass.
+    """
+
+    def __init__(self, head: Model, vectors: Vectors, is_train: bool):
+        self.head = head
+        self.vectors = vectors
+        self.is_train = is_train
+        self.d_vectors = [head.ops.xp.zeros_like(values) for values in vectors if is_train]
+
+
+def forward_head(
+    model: Model, docs: list[Doc], is_train: bool, *, make: Callable[..., DocHead]
+) -> tuple[DocHead, Callable]:
+    """Compute the vectors, and return the head. The backward pass takes the same head after its
+    own backward passes."""
+    vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
+    head = make(model.get_ref("head"), vectors, is_train)
+    return head, lambda finished: backprop_tok2vec(finished.d_vectors)

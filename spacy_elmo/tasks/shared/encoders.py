@@ -1,0 +1,105 @@
+"""LSTM or GRU layers that read both ways, and TagLM: encoders for any tok2vec."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Optional
+
+from thinc.api import Model, chain
+from thinc.util import get_width
+
+from ...layers.concat import ConcatTok2Vec
+from ...layers.scalar_mix import set_place
+from ...registry import registry
+from . import Encoder, Tok2Vec, Vectors, check_even, check_rate, check_sizes
+from .torch_module import ModuleShim, get_module_shim, run_module
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import ModuleList
+
+RNN_CELLS = ("lstm", "gru")
+
+
+@registry.architectures("spacy-elmo.BiRNN.v1")
+def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float = 0.0) -> Encoder:
+    """Build bidirectional recurrent layers: an `encode` of `spacy.Tok2Vec.v2` that takes vectors of
+    any width, which `spacy.TorchBiLSTMEncoder.v1` does not.
+
+    width (int): Width of the output, half of it from each direction.
+    depth (int): Number of layers.
+    cell (str): "lstm" or "gru".
+    dropout (float): Rate on the input of each layer in training. A sequence has one mask for all
+        its tokens (Gal and Ghahramani 2016).
+    RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
+    RAISES (ValueError): A value is impossible.
+    """
+    if cell not in RNN_CELLS:
+        raise ValueError(f"BiRNN: cell must be one of {RNN_CELLS}, got {cell!r}")
+    check_even("BiRNN", width)
+    check_sizes("BiRNN", depth=depth)
+    check_rate("BiRNN", dropout)
+    layers = [BiRNN(width, cell=cell, dropout=dropout) for _ in range(depth)]
+    return layers[0] if depth == 1 else chain(*layers)
+
+
+def BiRNN(
+    nO: int, nI: Optional[int] = None, *, cell: str = "lstm", dropout: float = 0.0
+) -> Encoder:
+    """Build one layer, with the arguments of `build_birnn`."""
+    return Model(
+        "birnn",
+        forward,
+        init=init,
+        dims={"nO": nO, "nI": nI},
+        shims=[ModuleShim(partial(build_module, cell=cell, dropout=dropout))],
+    )
+
+
+def build_module(nI: int, nO: int, cell: str, dropout: float) -> "ModuleList":
+    """Make the dropout and the recurrent layer. PyTorch is imported now."""
+    from torch import nn
+
+    from .recurrent import BidirectionalRNN, VariationalDropout
+
+    return nn.ModuleList([VariationalDropout(dropout), BidirectionalRNN(nI, nO, cell)])
+
+
+def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callable]:
+    return run_module(model, X, is_train, compute) if X else ([], lambda dY: [])
+
+
+def compute(module: "ModuleList", vectors: "list[Tensor]") -> "list[Tensor]":
+    dropout, rnn = module
+    return rnn.run_in_groups(vectors, dropout)  # type: ignore[operator]
+
+
+def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
+    if X is not None and model.has_dim("nI") is None:
+        model.set_dim("nI", get_width(X))
+    get_module_shim(model).create(nI=model.get_dim("nI"), nO=model.get_dim("nO"))
+
+
+@registry.architectures("spacy-elmo.TagLMEncoder.v1")
+def build_taglm_encoder(
+    embed: Tok2Vec, elmo: Tok2Vec, width: int, cell: str = "lstm", dropout: float = 0.0
+) -> Tok2Vec:
+    """Build the encoder of TagLM, ELMo's predecessor (Peters et al. 2017, section 2.2).
+
+    It has two bidirectional recurrent layers. The vectors of a frozen language model join the
+    output of the first, `[h_1 ; LM]`. The paper takes the language model's top layer and learns no
+    mix: give the listener a `spacy-elmo.ScalarMix.v1` with `initial = [0.0, 0.0, 1.0]` and
+    `trainable = false`.
+
+    embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings.
+    elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
+    width (int): Width of each layer's output, half of it from each direction.
+    cell (str): "lstm" or "gru".
+    dropout (float): Rate on the input of each layer in training.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
+    RAISES (ValueError): A value is impossible.
+    """
+    set_place(elmo, "output")
+    first, second = (build_birnn(width, cell=cell, dropout=dropout) for _ in range(2))
+    taglm: Tok2Vec = chain(ConcatTok2Vec(chain(embed, first), elmo), second)
+    taglm.set_dim("nO", width)
+    return taglm

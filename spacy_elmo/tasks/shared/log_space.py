@@ -1,0 +1,53 @@
+"""Sums of probabilities in logarithms, and the best sequence of tags."""
+
+from typing import Optional
+
+import numpy as np
+from thinc.api import get_array_module
+from thinc.types import FloatsXd
+
+
+def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
+    """Add up exponentials of any size.
+
+    scores (FloatsXd): The logarithms. -inf counts as nothing.
+    axis (int): The axis that is summed over.
+    RETURNS (FloatsXd): `log sum exp`, with length 1 at the axis; -inf if there is nothing.
+    """
+    xp = get_array_module(scores)
+    highest = scores.max(axis=axis, keepdims=True)
+    highest = xp.where(xp.isneginf(highest), 0.0, highest)
+    with np.errstate(divide="ignore"):  # log(0) is minus infinity
+        total: FloatsXd = highest + xp.log(xp.exp(scores - highest).sum(axis=axis, keepdims=True))
+    return total
+
+
+def viterbi(
+    scores: np.ndarray,
+    transitions: np.ndarray,
+    start: np.ndarray,
+    end: Optional[np.ndarray] = None,
+) -> np.ndarray:
+    """Find the tags `y` with the largest score (Viterbi 1967):
+    `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`. With transitions
+    of 0 or minus infinity, they are the most probable tags that constraints allow.
+
+    scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
+    transitions (numpy.ndarray): Scores from each tag to each. *Shape:* `(n_tags, n_tags)`
+    start (numpy.ndarray): Scores of the first token's tags. *Shape:* `(n_tags,)`
+    end (Optional[numpy.ndarray]): Scores of the last token's tags. *Shape:* `(n_tags,)`
+    RETURNS (numpy.ndarray): The tags, the first of equals. *Shape:* `(n_tokens,)`, int64
+    """
+    if not len(scores):
+        return np.zeros(0, dtype="int64")
+    best = start + scores[0]
+    came_from = np.zeros(scores.shape, dtype="int64")
+    for t in range(1, len(scores)):
+        reached = best[:, None] + transitions
+        came_from[t] = reached.argmax(axis=0)
+        best = reached.max(axis=0) + scores[t]
+    tags = np.zeros(len(scores), dtype="int64")
+    tags[-1] = (best if end is None else best + end).argmax()
+    for t in range(len(scores) - 1, 0, -1):
+        tags[t - 1] = came_from[t, tags[t]]
+    return tags

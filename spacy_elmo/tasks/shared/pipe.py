@@ -1,0 +1,224 @@
+"""Base classes of the components."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Optional, TypeVar
+
+from spacy.errors import Errors
+from spacy.language import Language
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+
+from .bio import BIOTags
+from .torch_module import check_initialized
+
+N_SAMPLES = 10  # Docs from which sizes are inferred
+Found = TypeVar("Found")
+
+
+class TaskPipe(TrainablePipe):
+    """Component that learns from the annotated examples of a batch."""
+
+    reader = ""  # of its own files, if it has any
+
+    def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {}
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[dict[str, float]] = None,
+    ) -> dict[str, float]:
+        """Learn from the gold annotation of a batch. Examples without annotation teach nothing.
+
+        examples (Iterable[Example]): The batch.
+        drop (float): The dropout rate of layers without a rate of their own.
+        sgd (Optional[Optimizer]): The optimizer.
+        losses (Optional[Dict[str, float]]): The losses by pipe.
+        RETURNS (Dict[str, float]): The losses; ours is that of `get_loss`.
+        RAISES (ValueError): The annotation of an example is wrong, or the pipe is not initialized.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        self._check_initialized()
+        if not any(len(example.predicted) for example in examples):
+            return losses  # spaCy's own encoders fail on a batch without any token
+        set_dropout_rate(self.model, drop)
+        loss = self._learn(examples)
+        if loss is None:
+            return losses
+        losses[self.name] += loss
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def _check_initialized(self) -> None:
+        """Check that the pipe is initialized."""
+        check_initialized(self.model, self.name)
+
+    def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:
+        """Find the loss and its gradient, which is zero where nothing is annotated.
+
+        examples (Iterable[Example]): The examples.
+        scores (Any): What the model returned for them.
+        RETURNS (Tuple[float, Any]): The loss, in nats, and its gradient with respect to the scores.
+        RAISES (ValueError): The annotation is wrong, or the loss is not finite.
+        """
+        return self._loss([self._gold(example) for example in examples], scores)
+
+    def _learn(self, examples: list[Example]) -> Optional[float]:
+        """Add to the gradients of the model.
+
+        RETURNS (Optional[float]): The loss; None where nothing is annotated.
+        """
+        gold = [self._gold(example) for example in examples]
+        if all(one is None for one in gold):
+            return None
+        scores, backprop = self.model.begin_update([example.predicted for example in examples])
+        loss, gradient = self._loss(gold, scores)
+        backprop(gradient)
+        return loss
+
+    # What each component defines
+
+    def _gold(self, example: Example) -> Optional[Any]:
+        """Return the gold annotation in tokens of the predicted Doc; None where there is none.
+
+        RAISES (ValueError): It is wrong.
+        """
+        raise NotImplementedError
+
+    def _loss(self, gold: list, scores: Any) -> tuple[float, Any]:
+        """Return the loss, in nats, and its gradient with respect to the scores."""
+        raise NotImplementedError
+
+    # What they share
+
+    def _samples(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        read: Callable[[Doc], Iterable[Found]],
+    ) -> tuple[list[Doc], set[Found]]:
+        """Return the first Docs, from which sizes are inferred, and what `read` finds in all
+        references."""
+        samples: list[Example] = []
+        found: set[Found] = set()
+        for example in get_examples():
+            if len(samples) < N_SAMPLES:
+                samples.append(example)
+            found.update(read(example.reference))
+        if not samples:
+            raise ValueError(
+                f"'{self.name}' gets no examples to train on: the file is empty, or not what its "
+                f"reader reads (.jsonl needs {self.reader or 'one of its own'})"
+            )
+        validate_get_examples(lambda: samples, f"{type(self).__name__}.initialize")
+        return [example.predicted for example in samples], found
+
+
+Tags = TypeVar("Tags", bound=BIOTags)
+
+
+class SpanPipe(TaskPipe, Generic[Tags]):
+    """Component that finds labeled spans. `cfg["labels"]` has the labels; none can be added once
+    the model has a size."""
+
+    own_labels: tuple[str, ...] = ()  # which it has whatever the examples have
+    _known_tags: Optional[Tags] = None
+
+    def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
+        super().__init__(vocab, model, name, scorer)
+        self.cfg["labels"] = []
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the spans."""
+        return tuple(self.cfg["labels"])
+
+    @property
+    def label_data(self) -> list[str]:
+        """Labels that `initialize` takes in place of those of the examples."""
+        return list(self.labels)
+
+    def add_label(self, label: str) -> int:
+        """Add a label, before the model is initialized.
+
+        label (str): The label.
+        RETURNS (int): 1, or 0 if it is there already.
+        RAISES (ValueError): The model is initialized.
+        """
+        if label in self.labels:
+            return 0
+        if self.model.has_dim("nO"):
+            raise ValueError(f"'{self.name}' is initialized: it can take no label {label!r} more")
+        self.cfg["labels"].append(label)
+        self.vocab.strings.add(label)
+        return 1
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        labels: Optional[list[str]] = None,
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples, whose labels are added.
+        nlp (Optional[Language]): The pipeline.
+        labels (Optional[List[str]]): The labels, as `spacy init labels` writes them, in place
+            of the examples'.
+        RAISES (ValueError): There are no labels.
+        """
+        docs, found = self._samples(get_examples, self._labels_in)
+        if not (labels or found or self.labels):
+            raise ValueError(
+                f"'{self.name}' finds no spans in {self._place} of the training examples, and no "
+                f"labels are given"
+            )
+        for label in [*(labels or sorted(found)), *self.own_labels]:
+            self.add_label(label)
+        self.model.set_dim("nO", len(self._tags))
+        self.model.initialize(X=docs)
+        self._forget()
+
+    def _check_initialized(self) -> None:
+        self._require_labels()
+        super()._check_initialized()
+        if not self.model.has_dim("nO"):
+            raise ValueError(Errors.E109.format(name=self.name))
+
+    @property
+    def _tags(self) -> Tags:
+        if self._known_tags is None or self._known_tags.labels != self.labels:
+            self._known_tags = self._make_tags()
+        return self._known_tags
+
+    # What each component says for itself
+
+    @property
+    def _place(self) -> str:
+        """Place of the spans, for errors."""
+        raise NotImplementedError
+
+    def _labels_in(self, doc: Doc) -> Iterable[str]:
+        """Return the labels of a reference's spans."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Reset what `cfg` says about an earlier training."""
+
+    def _make_tags(self) -> Tags:
+        """Return the tags of the labels."""
+        raise NotImplementedError

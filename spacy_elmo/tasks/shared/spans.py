@@ -1,0 +1,94 @@
+"""Spans of Docs: how errors name them, their checks, and their place in another Doc."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+
+import numpy as np
+from spacy.attrs import ORTH
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+
+def name_of(doc: Doc) -> str:
+    """Return the first words of a Doc, by which an error names it."""
+    return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
+
+
+def show_span(start: int, end: int, label: str) -> str:
+    """Return how an error names a labeled span."""
+    return f"the span {label} ({start}, {end})"
+
+
+def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]:
+    """Read a span group with annotations.
+
+    doc (Doc): The Doc.
+    key (str): The key of the group, which may be missing.
+    labeled (bool): Whether its spans need a label.
+    YIELDS (Span): A span.
+    RAISES (ValueError): A span has no tokens, or no label.
+    """
+    for span in doc.spans.get(key, ()):
+        missing = "tokens" if span.start >= span.end else "label"
+        if missing == "tokens" or (labeled and not span.label_.strip()):
+            raise ValueError(
+                f"{show_span(span.start, span.end, span.label_)} of doc.spans[{key!r}] in the "
+                f"Doc {name_of(doc)} has no {missing}: correct it, or leave it out"
+            )
+        yield span
+
+
+def to_predicted(example: Example) -> "Aligner":
+    """Return the aligner from the reference to the predicted Doc."""
+    return Aligner(example.reference, example.predicted, lambda: example.alignment.y2x)
+
+
+def to_reference(example: Example) -> "Aligner":
+    """Return the aligner from the predicted Doc to the reference."""
+    return Aligner(example.predicted, example.reference, lambda: example.alignment.x2y)
+
+
+class Aligner:
+    """Finder of a Doc's tokens and spans in another Doc. It compares the Docs once for all spans;
+    spaCy does so at each call.
+
+    doc (Doc): The Doc.
+    other (Doc): Another of the same text, but for whitespace.
+    align (Callable[[], AlignmentArray]): Makes spaCy's alignment from one to the other.
+    """
+
+    def __init__(self, doc: Doc, other: Doc, align: Callable[[], Any]):
+        self.doc, self.other = doc, other
+        is_same = np.array_equal(doc.to_array(ORTH), other.to_array(ORTH))
+        self.alignment = None if is_same else align()
+
+    def tokens(self, start: int, end: int) -> list[int]:
+        """Return the other Doc's tokens that share text with the tokens from `start` to `end`."""
+        if self.alignment is None:
+            return list(range(start, end))
+        return [int(token) for token in self.alignment[start:end]]
+
+    def span(self, start: int, end: int) -> Optional[tuple[int, int]]:
+        """Find the same span.
+
+        RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
+            no tokens have the same text, but for whitespace and case.
+        """
+        tokens = self.tokens(start, end)
+        if not tokens:
+            return None
+        if self.alignment is None:
+            return start, end
+        first, last = tokens[0], tokens[-1] + 1
+        texts = [doc[i:j].text for doc, i, j in ((self.doc, start, end), (self.other, first, last))]
+        one, other = ("".join(text.split()).lower() for text in texts)
+        return (first, last) if one == other else None
+
+    def around(self, start: int, end: int) -> Optional[tuple[int, int]]:
+        """Find all tokens that share text with a span, also if they have more text.
+
+        RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
+            there are none.
+        """
+        tokens = self.tokens(start, end)
+        return (min(tokens), max(tokens) + 1) if tokens else None

@@ -1,0 +1,124 @@
+"""Gold Docs from a task's files: `.spacy`, and `.jsonl`, one a line."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, Union
+
+from pydantic import Field, PlainValidator
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from ...files import check_regular, user_path
+from ...files.docbin import read_docbin
+from ...files.errors import named_errors
+from ...files.lines import numbered_lines
+from ...files.schema import Schema
+
+Made = TypeVar("Made")
+Reader = Callable[[Language], Iterator[Example]]
+
+# The reader of each component's files.
+READERS = {
+    "elmo_crf": "spacy-elmo.BIOCorpus.v1",
+    "elmo_srl": "spacy-elmo.SRLCorpus.v1",
+    "elmo_coref": "spacy-elmo.CorefCorpus.v1",
+    "elmo_textpair": "spacy-elmo.TextPairCorpus.v1",
+    "elmo_qa": "spacy-elmo.QACorpus.v1",
+}
+
+
+def _check_text(value: object) -> object:
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError("should be a text, or a list of its words")
+    return value
+
+
+# Types of values in users' JSON lines.
+Words = list[Annotated[str, Field(strict=True, min_length=1)]]
+Text = Annotated[Union[str, list[str]], PlainValidator(_check_text)]
+
+
+def parse_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[Made]:
+    """Parse each line that is not empty.
+
+    path (Union[str, Path]): The file, which may be gzipped.
+    make (Callable[[str], Made]): Parses a line.
+    YIELDS (Made): What `make` returned.
+    RAISES (ValueError): A line is wrong, not UTF-8, or too long, and its number is named; or a
+        gzip file is not whole.
+    """
+    path = user_path(path)
+    check_regular(path)
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        try:
+            made = make(line.decode("utf8"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}:{number}: this is no UTF-8: {error.reason}") from None
+        except ValueError as error:
+            raise ValueError(f"{path}:{number}: {error}") from None
+        yield made
+
+
+def gold_reader(
+    path: Union[str, Path],
+    schema: Schema,
+    make: Callable[[Language, dict[str, Any]], Doc],
+    check: Callable[[Doc], object],
+    copy: Callable[[Doc], Doc],
+) -> Reader:
+    """Make the reader of a file.
+
+    path (Union[str, Path]): A `.spacy` file, or one with a JSON object in each line.
+    schema (Schema): The schema of a line.
+    make (Callable[[Language, dict], Doc]): Makes a gold Doc of a line.
+    check (Callable[[Doc], object]): Raises a ValueError if the annotation of a Doc is wrong.
+    copy (Callable[[Doc], Doc]): Makes the Doc to predict from.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader. It raises a ValueError that
+        names the file, and of a line its number.
+    """
+    path = user_path(path)
+
+    def read(nlp: Language) -> Iterator[Example]:
+        def make_checked(line: str) -> Doc:
+            doc = make(nlp, schema.parse(line))
+            check(doc)
+            return doc
+
+        if path.suffix != ".spacy":
+            return make_examples(parse_lines(path, make_checked), copy)
+        check_regular(path)
+        return make_examples(_checked(path, read_docbin(path, nlp.vocab), check), copy)
+
+    return read
+
+
+def _checked(path: Path, docs: Iterable[Doc], check: Callable[[Doc], object]) -> Iterator[Doc]:
+    for doc in docs:
+        with named_errors(path):
+            check(doc)
+        yield doc
+
+
+def make_examples(docs: Iterable[Doc], copy: Callable[[Doc], Doc]) -> Iterator[Example]:
+    """Yield an example of each gold Doc, with a copy to predict from."""
+    return (Example(copy(doc), doc) for doc in docs)
+
+
+def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
+    """Return a Doc of these words that is one sentence."""
+    return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
+
+
+def copy_tokens(doc: Doc) -> Doc:
+    """Return another Doc with the same words, spaces and sentences."""
+    return Doc(
+        doc.vocab,
+        words=[token.text for token in doc],
+        spaces=[bool(token.whitespace_) for token in doc],
+        sent_starts=[token.is_sent_start for token in doc],
+    )

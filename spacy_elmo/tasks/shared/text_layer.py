@@ -1,0 +1,151 @@
+"""Thinc layers whose PyTorch module reads one text of a Doc, or two, in batches of like length."""
+
+from collections.abc import Callable, Sequence
+from typing import Optional
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d, FloatsXd
+
+from ...embedding.batches import by_padded
+from ...layers.scalar_mix import set_place
+from . import Tok2Vec
+from .torch_module import ModuleShim, get_module_shim, run_module
+
+Texts = tuple[int, tuple[slice, ...]]  # number of the Doc, and the tokens of each text
+
+
+def TextLayer(
+    name: str,
+    forward: Callable,
+    init: Callable,
+    build: Callable,
+    tok2vec: Tok2Vec,
+    output_tok2vec: Optional[Tok2Vec],
+    *,
+    nO: Optional[int] = None,
+    **attrs: object,
+) -> Model:
+    """Make a layer for `run_texts`.
+
+    name (str): Name of the layer.
+    forward (Callable): Its forward pass.
+    init (Callable): Its initialization, which calls `create_module`.
+    build (Callable[..., Module]): Makes the module from its sizes.
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors at the input.
+    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that join the output of a
+        recurrent layer (Peters et al. 2018, section 3.3).
+    nO (Optional[int]): Width of the output.
+    attrs (object): Settings. `run_texts` needs `max_batch_tokens`.
+    RETURNS (Model): The layer.
+    """
+    refs = {"tok2vec": tok2vec, "output_tok2vec": output_tok2vec}
+    if output_tok2vec is not None:
+        set_place(output_tok2vec, "output")
+    return Model(
+        name,
+        forward,
+        init=init,
+        dims={"nO": nO},
+        layers=[layer for layer in refs.values() if layer is not None],
+        shims=[ModuleShim(build)],
+        refs=refs,
+        attrs=attrs,
+    )
+
+
+def create_module(model: Model, docs: Optional[list[Doc]], **sizes: int) -> None:
+    """Make the module. Its sizes are the widths of the vectors, `nI` of `tok2vec` and `nE` of
+    `output_tok2vec` (0 without one), and those that are given.
+
+    model (Model): The layer.
+    docs (Optional[List[Doc]]): Some Docs.
+    sizes (int): Other sizes.
+    """
+    widths = []
+    for layer in model.layers:
+        layer.initialize(X=docs)
+        widths.append(layer.predict((docs or [])[:1])[0].shape[1])
+    nI, nE = [*widths, 0][:2]
+    get_module_shim(model).create(nI=nI, nE=nE, **sizes)
+
+
+def init_classifier(
+    model: Model, X: Optional[list[Doc]] = None, Y: Optional[Floats2d] = None
+) -> None:
+    """Initialize a layer whose output has a column for each label."""
+    if Y is not None and model.has_dim("nO") is None:
+        model.set_dim("nO", Y.shape[1])
+    create_module(model, X, nO=model.get_dim("nO"))
+
+
+def run_texts(
+    model: Model, docs: list[Doc], items: Sequence[Texts], is_train: bool
+) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[Doc]]]:
+    """Run the module over texts. Items of like length are a batch, with at most
+    `max_batch_tokens` tokens, padding included, or one item.
+
+    model (Model): The layer.
+    docs (List[Doc]): The Docs. Their vectors are computed once.
+    items (Sequence[Tuple[int, Tuple[slice, ...]]]): What the module reads at once.
+    is_train (bool): Whether there will be a backward pass.
+    RETURNS (Tuple[List[FloatsXd], Callable]): An array for each item, and the backward pass from
+        their gradients.
+    """
+    runs = [layer(docs, is_train) for layer in model.layers]
+    d_vectors = [[model.ops.xp.zeros_like(x) for x in found if is_train] for found, _ in runs]
+    outputs: dict[int, FloatsXd] = {}
+    passes = []
+    lengths = [[tokens.stop - tokens.start for tokens in texts] for _, texts in items]
+    for batch in by_padded(lengths, model.attrs["max_batch_tokens"]):
+        # The order of the module's arguments: by layer, then by text. Each is a list of items.
+        places = [
+            (layer, items[i][0], items[i][1][text])
+            for layer in range(len(runs))
+            for text in range(len(items[0][1]))
+            for i in batch
+        ]
+        parts = [runs[layer][0][doc][tokens] for layer, doc, tokens in places]
+        found, backprop = run_module(model, parts, is_train, _in_groups(len(batch)))
+        outputs.update(zip(batch, found))
+        passes.append((batch, places, backprop))
+
+    def backprop_texts(d_outputs: Sequence[FloatsXd]) -> list[Doc]:
+        for batch, places, backprop in passes:
+            gradients = backprop([d_outputs[i] for i in batch])
+            for (layer, doc, tokens), gradient in zip(places, gradients):
+                d_vectors[layer][doc][tokens] += gradient
+        for (_, backprop_layer), gradients in zip(runs, d_vectors):
+            backprop_layer(gradients)
+        return []
+
+    return [outputs[i] for i in range(len(items))], backprop_texts
+
+
+def _in_groups(size: int) -> Callable:
+    """Return a function that calls a module with lists of `size` tensors."""
+
+    def compute(module: Callable, tensors: list) -> list:
+        groups = (tensors[i : i + size] for i in range(0, len(tensors), size))
+        return list(module(*groups))
+
+    return compute
+
+
+def classify(
+    model: Model, docs: list[Doc], items: Sequence[Texts], is_train: bool, squash: Callable
+) -> tuple[Floats2d, Callable]:
+    """Find the probabilities of the labels, one item for each Doc. The backward pass takes the
+    gradient of the logits.
+
+    model (Model): The layer.
+    docs (List[Doc]): The Docs.
+    items (Sequence[Tuple[int, Tuple[slice, ...]]]): Their texts.
+    is_train (bool): Whether there will be a backward pass.
+    squash (Callable[[Floats2d], Floats2d]): Makes probabilities of logits.
+    RETURNS (Tuple[Floats2d, Callable]): *Shape:* `(n_docs, n_labels)`
+    """
+    if not docs:
+        return model.ops.alloc2f(0, model.get_dim("nO")), lambda d_scores: []
+    logits, backprop = run_texts(model, docs, items, is_train)
+    return squash(model.ops.xp.stack(logits)), backprop

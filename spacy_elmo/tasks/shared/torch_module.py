@@ -1,0 +1,188 @@
+"""PyTorch modules as Thinc layers, with sizes that are known at initialization."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
+
+from spacy.errors import Errors
+from thinc.api import Model, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
+from thinc.types import FloatsXd
+
+from ...files.errors import named_errors
+from ...frozen.config import shortened
+from ...layers.bilm import copy_shim, limit_threads_after_fork
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+Outputs: TypeAlias = "Union[Tensor, Sequence[Tensor]]"
+
+
+class ModuleShim(PyTorchShim):
+    """Shim with a PyTorch module, which is made when its sizes are known. It is saved as sizes and
+    tensors, never as a pickle.
+
+    build (Callable[..., Module]): Makes the module from its sizes, by keyword. It must be
+        picklable: a class, a function of a module, or a `functools.partial` of them.
+    """
+
+    def __init__(self, build: "Callable[..., Module]"):
+        super().__init__(None, config={})
+        self.build = build
+
+    @property
+    def module(self) -> "Module":
+        """The module.
+
+        RAISES (ValueError): Its sizes are not known yet.
+        """
+        if self._model is None:
+            raise ValueError("The model is not initialized: call nlp.initialize first")
+        return self._model
+
+    def create(self, **sizes: int) -> None:
+        """Make the module.
+
+        sizes (int): What `build` takes.
+        """
+        self.cfg = sizes
+        self._model = self.build(**sizes).to(get_torch_default_device())
+
+    def copy(self) -> "ModuleShim":
+        """Return a copy with an id of its own, by which optimizers know the parameters."""
+        return copy_shim(self)
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        """Move the module, if there is one."""
+        if self._model is not None:
+            super().to_device(device_type, device_id)
+
+    @contextmanager
+    def use_params(self, params: dict) -> Iterator[None]:
+        """Use other parameters within a context: the averages of the optimizer.
+
+        params (Dict[Tuple[int, str], FloatsXd]): By shim and name, as the optimizer has them.
+        """
+        named = {} if self._model is None else dict(self._model.named_parameters())
+        kept = {}
+        for name, param in named.items():
+            if (self.id, name) in params:
+                kept[name] = param.data
+                param.data = xp2torch(params[self.id, name], device=param.device)
+        try:
+            yield
+        finally:
+            for name, values in kept.items():
+                named[name].data = values
+
+    def to_bytes(self) -> bytes:
+        """Return sizes and tensors; nothing if there is no module."""
+        import srsly
+        from safetensors.torch import save
+
+        if self._model is None:
+            return b""
+        tensors = {name: value.contiguous() for name, value in self._model.state_dict().items()}
+        return srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
+
+    def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
+        """Make the module that was saved. Its sizes are compared with the tensors before there is
+        memory for them.
+
+        bytes_data (bytes): What `to_bytes` returned.
+        RETURNS (ModuleShim): This object.
+        RAISES (ValueError): They do not fit one another, or the architecture's settings.
+        """
+        import srsly
+
+        if not bytes_data:
+            return self
+        message = srsly.msgpack_loads(bytes_data)
+        if not isinstance(message, dict) or not isinstance(message.get("config"), dict):
+            raise ValueError("not the weights of a task's model: there are no sizes in them")
+        sizes = message["config"]
+        module = _read_module(self.build, sizes, message.get("state"))
+        self.cfg, self._model = sizes, module.to(get_torch_default_device())
+        return self
+
+
+def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: Any) -> "Module":
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    from ...bilm.meta_device import on_meta_device
+    from ...weights.layout import plain, read_parameters
+    from ...weights.state_dict_file import StateDict
+
+    # A file never replaces what the architecture fixes: a number of layers has no bound.
+    fixed = getattr(build, "keywords", {})
+    wrong = [name for name, size in sizes.items() if type(size) is not int or name in fixed]
+    if wrong:
+        raise ValueError(
+            f"saved weights of a task's model: '{wrong[0]}' cannot be one of its sizes"
+        )
+    kinds = (SafetensorError, ValueError, TypeError, RuntimeError)
+    with named_errors(f"saved weights of a task's model with {shortened(sizes)}", kinds):
+        with on_meta_device():
+            module = build(**sizes)
+        tensors = StateDict(load(state), type(module).__name__)
+        shapes = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+        layout = [plain(name, shape, name) for name, shape in shapes.items()]
+        module.load_state_dict(read_parameters(layout, tensors, "the config"), assign=True)
+    return module
+
+
+def get_module_shim(model: Model) -> ModuleShim:
+    """Return the shim of a layer."""
+    shim = model.shims[0]
+    assert isinstance(shim, ModuleShim)
+    return shim
+
+
+def check_initialized(model: Model, name: str) -> None:
+    """Check that a component's modules are made.
+
+    model (Model): Its model.
+    name (str): Its name.
+    RAISES (ValueError): One is not: spaCy's E109.
+    """
+    shims = [shim for layer in model.walk() for shim in layer.shims]
+    if any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims):
+        raise ValueError(Errors.E109.format(name=name))
+
+
+def run_module(
+    model: Model,
+    inputs: Sequence[FloatsXd],
+    is_train: bool,
+    compute: "Callable[..., Outputs]",
+) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[FloatsXd]]]:
+    """Run a layer's module, for the layer's `forward`.
+
+    model (Model): The layer, with a `ModuleShim` as its only shim.
+    inputs (Sequence[FloatsXd]): Sequence[FloatsXd] that get a gradient.
+    is_train (bool): Whether there will be a backward pass.
+    compute (Callable[..., Union[Tensor, Sequence[Tensor]]]): What is done with the module and
+        the list of inputs as tensors.
+    RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass from their
+        gradients to those of the inputs. It adds to the gradients of the parameters.
+    """
+    import torch
+
+    limit_threads_after_fork()
+    module = get_module_shim(model).module.train(is_train)
+    tensors = [xp2torch(x, requires_grad=is_train) for x in inputs]
+    with torch.set_grad_enabled(is_train):
+        found = compute(module, tensors)
+    outputs = [found] if isinstance(found, torch.Tensor) else list(found)
+
+    def backprop(d_outputs: Sequence[FloatsXd]) -> list[FloatsXd]:
+        reached = [pair for pair in zip(outputs, d_outputs) if pair[0].requires_grad]
+        torch.autograd.backward([y for y, _ in reached], [xp2torch(dy) for _, dy in reached])
+        return [
+            model.ops.xp.zeros_like(x) if tensor.grad is None else torch2xp(tensor.grad)
+            for x, tensor in zip(inputs, tensors)
+        ]
+
+    return [torch2xp(y) for y in outputs], backprop

@@ -1,0 +1,260 @@
+"""The component `elmo_srl`: semantic roles."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Optional
+
+import numpy as np
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from ...embedding.batches import by_tokens
+from ...embedding.segmenters import Segment, Segmenter
+from ...layers.finite import check_loss
+from ..shared import check_sizes
+from ..shared.pipe import SpanPipe
+from ..shared.spans import checked_spans, name_of
+from ..shared.task_files import READERS
+from .frames import (
+    KEY,
+    PREDICATE,
+    Frames,
+    SRLTags,
+    checked_frames,
+    gold_frames,
+    read_frames,
+    write_frames,
+)
+from .model import Instance, InstanceScorer, Predicates, predicate_instances, segment_instances
+
+PREDICATES = ("model", "verbs", "gold")
+TINY = 1e-30
+VERBS = ("VERB", "AUX")
+FINDS_PREDICATES = "finds_predicates"  # key of cfg: whether that is learned; earlier none
+
+
+class SemanticRoleLabeler(SpanPipe[SRLTags]):
+    """Component that finds semantic roles, who did what to whom, in `doc.spans["srl"]`.
+
+    A span's `id` is the token of its predicate. A Doc without that group counts as not annotated.
+
+    vocab (Vocab): The vocab.
+    model (Model[List[Doc], InstanceScorer]): The model.
+    name (str): Name of the pipe.
+    predicates (str): Tokens that are predicates, in prediction. "model": those that it finds.
+        "verbs": those whose `pos_` is VERB or AUX. "gold": those of the spans that
+        `doc.spans["srl"]` has already, and in an evaluation those of the reference. Only with
+        "model" does training teach the model to find them.
+    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into the sentences that are read.
+    max_batch_tokens (int): Most tokens that the encoder reads at a time. A sentence counts once for
+        each of its predicates.
+    scorer (Optional[Callable]): The scorer.
+    RAISES (ValueError): A value is impossible.
+    """
+
+    reader = READERS["elmo_srl"]
+    own_labels = (PREDICATE,)
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], InstanceScorer],
+        name: str = "elmo_srl",
+        *,
+        predicates: str = "model",
+        segmenter: Segmenter,
+        max_batch_tokens: int = 4096,
+        scorer: Optional[Callable] = None,
+    ):
+        if predicates not in PREDICATES:
+            raise ValueError(f"predicates must be one of {PREDICATES}, got {predicates!r}")
+        check_sizes("elmo_srl", max_batch_tokens=max_batch_tokens)
+        super().__init__(vocab, model, name, scorer)
+        self.predicates = predicates
+        self.segmenter = segmenter
+        self.max_batch_tokens = max_batch_tokens
+
+    # Applying
+
+    def predict(self, docs: Iterable[Doc]) -> list[Optional[Frames]]:
+        """Find the frames of Docs, without changing them.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): The roles of each
+            predicate, V among them, a Doc; None where the predicates are not given.
+        RAISES (ValueError): The pipe has no labels; or the predicates are the verbs, and a Doc
+            has no parts of speech; or it is to find them, and was trained without.
+        """
+        self._check_initialized()
+        if self.predicates == "model" and self.cfg.get(FINDS_PREDICATES) is False:
+            raise ValueError(
+                f"'{self.name}' was not trained to find predicates: give them (predicates = "
+                f"'verbs' or 'gold'), or train it with predicates = 'model'"
+            )
+        return self._predict(docs, self._find_predicates)
+
+    def _predict(self, docs: Iterable[Doc], find: Callable) -> list[Optional[Frames]]:
+        """Find the frames of the predicates that `find` finds, in some Docs at a time."""
+        found: list[Optional[Frames]] = []
+        for group in by_tokens(docs, self.max_batch_tokens, self.max_batch_tokens):
+            segments = [self.segmenter(doc) for doc in group]
+            score = self.model.predict(group)
+            predicates = find(group, segments, score)
+            found.extend(self._find_roles(segments, score, predicates))
+        return found
+
+    def _find_predicates(
+        self, docs: list[Doc], segments: list[list[Segment]], score: InstanceScorer
+    ) -> list[Predicates]:
+        if self.predicates == "gold":
+            return [read_frames(doc) for doc in docs]
+        if self.predicates == "verbs":
+            return [self._verbs(doc) for doc in docs]
+        found: list[list[int]] = [[] for _ in docs]
+        V = self._tags.begin(PREDICATE)
+        for one, logits in self._scored(segment_instances(segments), score):
+            hits = one.segment.start + np.flatnonzero(logits.argmax(axis=1) == V)
+            kept = (hits >= one.segment.keep_start) & (hits < one.segment.keep_end)
+            found[one.doc].extend(hits[kept].tolist())
+        return list(found)
+
+    def _verbs(self, doc: Doc) -> list[int]:
+        if len(doc) and not doc.has_annotation("POS"):
+            raise ValueError(
+                f"'{self.name}' has predicates = 'verbs', but the Doc {name_of(doc)} has no parts "
+                f"of speech: put a component that sets token.pos before it, or choose 'model'"
+            )
+        return [token.i for token in doc if token.pos_ in VERBS]
+
+    def _find_roles(
+        self,
+        segments: list[list[Segment]],
+        score: InstanceScorer,
+        predicates: list[Predicates],
+    ) -> list[Optional[Frames]]:
+        frames: list[dict] = [{} for _ in segments]
+        for one, logits in self._scored(predicate_instances(segments, predicates), score):
+            tags = self._tags.decode_roles(logits, one.place)
+            frames[one.doc][one.predicate] = [
+                (start + one.segment.start, end + one.segment.start, label)
+                for start, end, label in self._tags.spans(tags)
+            ]
+        pairs = zip(frames, predicates)
+        return [None if given is None else dict(sorted(one.items())) for one, given in pairs]
+
+    def _scored(
+        self, instances: Iterable[Instance], score: InstanceScorer
+    ) -> Iterator[tuple[Instance, np.ndarray]]:
+        """Yield instances with the scores of their tags."""
+        for batch in self._batches(instances):
+            scores, _ = score(batch)
+            yield from zip(batch, map(self.model.ops.to_numpy, scores))
+
+    def _batches(self, instances: Iterable[Instance]) -> Iterator[list[Instance]]:
+        """Yield instances of like length."""
+        ordered = sorted(instances, key=len, reverse=True)
+        return by_tokens(ordered, self.max_batch_tokens, max(1, len(ordered)))
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[Optional[Frames]]) -> None:
+        """Set `doc.spans["srl"]`.
+
+        docs (Iterable[Doc]): The Docs.
+        scores (List[Optional[Dict]]): What `predict` returned for them.
+        """
+        for doc, frames in zip(docs, scores):
+            if frames is not None:
+                write_frames(doc, frames)
+
+    # Training
+
+    @property
+    def _place(self) -> str:
+        return f"doc.spans[{KEY!r}]"
+
+    def _labels_in(self, doc: Doc) -> Iterable[str]:
+        return (span.label_ for span in checked_spans(doc, KEY))
+
+    def _make_tags(self) -> SRLTags:
+        return SRLTags(self.labels)
+
+    def _forget(self) -> None:
+        self.cfg[FINDS_PREDICATES] = self.predicates == "model"
+
+    def _learn(self, examples: list[Example]) -> Optional[float]:
+        gold = [self._gold(example) for example in examples]
+        instances = self._training_instances(examples, gold)
+        if not instances:
+            return None
+        if self.predicates == "model":
+            self.cfg[FINDS_PREDICATES] = True
+        total = 0.0
+        score, backprop = self.model.begin_update([example.predicted for example in examples])
+        for batch in self._batches(instances):
+            scores, backprop_batch = score(batch)
+            loss, d_scores = self._loss(gold, (batch, scores))
+            backprop_batch(d_scores)
+            total += loss
+        backprop(score)
+        return total
+
+    def _loss(
+        self, gold: list[Optional[Frames]], scores: tuple[list[Instance], list[Floats2d]]
+    ) -> tuple[float, list[Floats2d]]:
+        """Return the sum over tokens of the negative log-likelihood, and its gradient with respect
+        to the logits. The scores are instances of the Docs, and the probabilities of their tags."""
+        loss, d_scores = 0.0, []
+        for one, probabilities in zip(*scores):
+            tags = self.model.ops.asarray(self._gold_tags(gold[one.doc], one))
+            rows = self.model.ops.xp.arange(len(tags))
+            loss -= float(self.model.ops.xp.log(probabilities[rows, tags] + TINY).sum())
+            d_logits = probabilities.copy()
+            d_logits[rows, tags] -= 1.0
+            d_scores.append(d_logits)
+        check_loss(loss, self.name)
+        return loss, d_scores
+
+    def _gold(self, example: Example) -> Optional[Frames]:
+        """Return the checked roles of each predicate."""
+        frames = gold_frames(example)
+        if frames is None:
+            return None
+        return checked_frames(example.predicted, frames, self.segmenter, self.labels)
+
+    def _training_instances(
+        self, examples: list[Example], gold: list[Optional[Frames]]
+    ) -> list[Instance]:
+        pairs = zip(examples, gold)
+        segments = [[] if f is None else self.segmenter(one.predicted) for one, f in pairs]
+        instances = predicate_instances(segments, gold)
+        return instances + (segment_instances(segments) if self.predicates == "model" else [])
+
+    def _gold_tags(self, frames: Optional[Frames], one: Instance) -> np.ndarray:
+        assert frames is not None
+        start, end = one.segment.start, one.segment.end
+        if one.predicate is not None:
+            spans = frames[one.predicate]
+        else:
+            spans = [(token, token + 1, PREDICATE) for token in frames if start <= token < end]
+        shifted = [(first - start, last - start, label) for first, last, label in spans]
+        return self._tags.of_spans(shifted, len(one))
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the roles. With `predicates = "gold"` those of the reference's predicates
+        are found first, where a Doc does not have its own.
+
+        examples (Iterable[Example]): The examples.
+        RETURNS (Dict[str, Any]): The scores of the scorer.
+        """
+        examples = list(examples)
+        if self.predicates == "gold":
+            given = {
+                id(example.predicted): gold_frames(example)
+                for example in examples
+                if KEY not in example.predicted.spans
+            }
+            docs = [one.predicted for one in examples if id(one.predicted) in given]
+            found = self._predict(docs, lambda group, *_: [given[id(doc)] for doc in group])
+            self.set_annotations(docs, found)
+        return super().score(examples, **kwargs)

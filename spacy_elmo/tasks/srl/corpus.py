@@ -1,0 +1,79 @@
+"""Sentences with semantic roles from files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from ...files.schema import Integer, Schema, String, records
+from ...registry import registry
+from ..shared.bio import parse_bio
+from ..shared.task_files import Reader, Words, copy_tokens, gold_reader, make_sentence
+from .frames import PREDICATE, Frames, read_frames, with_predicate, write_frames
+
+SRL_SCHEMA = Schema(
+    {"words": Words, "frames": records({"pred": Integer, "tags": list[String]})},
+    '{"words": [...], "frames": [{"pred": 1, "tags": ["B-ARG0", "B-V", "O", ...]}, ...]}',
+)
+
+
+@registry.readers("spacy-elmo.SRLCorpus.v1")
+def make_srl_corpus(path: Union[str, Path]) -> Reader:
+    """Make a reader of examples for `elmo_srl`, which have the tokens of the file.
+
+    A `.jsonl` file, which may be gzipped, has a sentence in each line, with `"words"` and
+    `"frames"`. A frame has the token of its predicate, `"pred"`, and BIO `"tags"`. A `.spacy` file
+    has Docs with `doc.spans["srl"]`.
+
+    path (Union[str, Path]): The file.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+    return gold_reader(
+        path,
+        SRL_SCHEMA,
+        lambda nlp, entry: make_doc(nlp.vocab, entry["words"], entry["frames"]),
+        read_frames,
+        copy_tokens,
+    )
+
+
+def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:
+    """Make a Doc of one sentence. A predicate without a tag V has it added.
+
+    vocab (Vocab): The vocab.
+    words (Sequence[str]): Its words.
+    frames (Sequence[dict]): The predicates with their roles: `"pred"`, a token, and `"tags"`.
+    RETURNS (Doc): The Doc, with `doc.spans["srl"]`.
+    RAISES (ValueError): The tags are no BIO tags of the words, V is not at the predicate, or a
+        token has two frames.
+    """
+    doc = make_sentence(vocab, words)
+    found: Frames = {}
+    for frame in frames:
+        predicate, tags = frame["pred"], frame["tags"]
+        if type(predicate) is not int or not 0 <= predicate < len(words):
+            raise ValueError(
+                f'"pred" must be a token from 0 to {len(words) - 1}, got {predicate!r}'
+            )
+        if len(tags) != len(words):
+            raise ValueError(f"{len(words)} words, but {len(tags)} tags of token {predicate}")
+        roles = parse_bio(tags)
+        _check_predicate(predicate, tags)
+        roles = with_predicate(predicate, roles)
+        if found.setdefault(predicate, roles) != roles:
+            raise ValueError(f"token {predicate} has two different frames")
+    write_frames(doc, found)
+    return doc
+
+
+def _check_predicate(predicate: int, tags: Sequence[str]) -> None:
+    for token, tag in enumerate(tags):
+        if tag == f"B-{PREDICATE}" and token != predicate:
+            raise ValueError(
+                f'token {token} has the tag B-V, but "pred" is {predicate}: V begins there, and a '
+                f"part of the predicate that stands apart is C-V"
+            )
+    if tags[predicate] not in (f"B-{PREDICATE}", "O"):
+        raise ValueError(f'token {predicate} is "pred", and must be B-V, got {tags[predicate]!r}')

@@ -1,0 +1,187 @@
+"""The model of semantic roles (He et al. 2017): a sentence is read once for each of its
+predicates, with a flag at the predicate."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Optional
+
+import numpy as np
+from spacy.tokens import Doc
+from thinc.api import Model, Softmax_v2, chain, glorot_uniform_init, with_array
+from thinc.types import Floats2d, Ints1d
+
+from ...embedding.segmenters import Segment, segment_of
+from ...registry import registry
+from ..shared import DocHead, Tok2Vec, Vectors, forward_head
+
+Predicates = Optional[Collection[int]]  # tokens; None where nobody has given any
+
+# Rows of the flags' embedding: another token, the predicate, and every token where the
+# predicates themselves are asked for.
+OTHER, FLAGGED, UNFLAGGED = range(3)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Tokens that the model reads at once.
+
+    doc (int): Number of the Doc in its batch.
+    segment (Segment): The tokens.
+    predicate (Optional[int]): The token whose roles the model finds; None to find predicates.
+    """
+
+    doc: int
+    segment: Segment
+    predicate: Optional[int] = None
+
+    @property
+    def tokens(self) -> slice:
+        """Tokens within the Doc."""
+        return slice(self.segment.start, self.segment.end)
+
+    def __len__(self) -> int:
+        return self.segment.end - self.segment.start
+
+    @property
+    def place(self) -> int:
+        """Place of the predicate among the tokens."""
+        assert self.predicate is not None
+        return self.predicate - self.segment.start
+
+    @property
+    def flags(self) -> np.ndarray:
+        """Rows of the flags' embedding.
+
+        *Shape:* `(n_tokens,)`
+        """
+        if self.predicate is None:
+            return np.full(len(self), UNFLAGGED)
+        flags = np.full(len(self), OTHER)
+        flags[self.place] = FLAGGED
+        return flags
+
+
+def predicate_instances(
+    segments: Sequence[list[Segment]], predicates: Sequence[Predicates]
+) -> list[Instance]:
+    """Make the instances that find the roles of predicates.
+
+    segments (Sequence[List[Segment]]): The segments of each Doc.
+    predicates (Sequence[Optional[Collection[int]]]): The tokens in each Doc.
+    RETURNS (List[Instance]): One for each predicate, with the segment that keeps it.
+    """
+    return [
+        Instance(i, segment_of(segments[i], token), token)
+        for i, tokens in enumerate(predicates)
+        for token in tokens or ()
+    ]
+
+
+def segment_instances(segments: Sequence[list[Segment]]) -> list[Instance]:
+    """Make the instances that find the predicates, one for each segment.
+
+    segments (Sequence[List[Segment]]): The segments of each Doc.
+    RETURNS (List[Instance]): The instances.
+    """
+    return [Instance(i, segment) for i, found in enumerate(segments) for segment in found]
+
+
+class InstanceScorer(DocHead):
+    """Callable that scores the tags of instances of Docs, a batch at a time."""
+
+    def __call__(self, instances: Sequence[Instance]) -> tuple[Vectors, Callable]:
+        """Score the tags of instances.
+
+        instances (Sequence[Instance]): The batch.
+        RETURNS (Tuple[List[Floats2d], Callable]): Scores in prediction, probabilities in
+            training, `(n_tokens, n_tags)` each, and the backward pass from the gradient of
+            the logits.
+        """
+        parts = [self.vectors[one.doc][one.tokens] for one in instances]
+        flags = [self.head.ops.asarray1i(one.flags) for one in instances]
+        scores, backprop_head = self.head((parts, flags), self.is_train)
+
+        def backprop(d_scores: Vectors) -> None:
+            for one, d_part in zip(instances, backprop_head(d_scores)):
+                self.d_vectors[one.doc][one.tokens] += d_part
+
+        return scores, backprop
+
+
+@registry.architectures("spacy-elmo.SRL.v1")
+def build_srl(
+    tok2vec: Tok2Vec, encode: Model[Vectors, Vectors], flag_width: int = 100
+) -> Model[list[Doc], InstanceScorer]:
+    """Build a model of the tags of roles: `[tok2vec ; flag]`, an encoder, and a softmax over BIO
+    tags.
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once a Doc.
+    encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once a predicate.
+    flag_width (int): Width of the embedding of the flag, whether a token is the predicate.
+    RETURNS (Model[List[Doc], InstanceScorer]): Returns a callable for batches of instances.
+    """
+    output: Model[Floats2d, Floats2d] = Softmax_v2(normalize_outputs=False)
+    head: Model = chain(ConcatFlags(flag_width), encode, with_array(output))
+    return Model(
+        "elmo_srl",
+        partial(forward_head, make=InstanceScorer),
+        init=init,
+        dims={"nO": None},
+        layers=[tok2vec, head],
+        refs={"tok2vec": tok2vec, "head": head, "output": output},
+    )
+
+
+def init(
+    model: Model[list[Doc], InstanceScorer], X: Optional[list[Doc]] = None, Y: object = None
+) -> None:
+    model.get_ref("output").set_dim("nO", model.get_dim("nO"))
+    tok2vec = model.get_ref("tok2vec")
+    tok2vec.initialize(X=X)
+    vectors = tok2vec.predict(X or [])
+    flags = [model.ops.alloc1i(len(values)) for values in vectors]
+    model.get_ref("head").initialize(X=(vectors, flags))
+
+
+def ConcatFlags(width: int) -> Model[tuple[Vectors, list[Ints1d]], Vectors]:
+    """Build the layer `[x ; E_flag]` of each token, with a learned E."""
+    return Model(
+        "elmo_concat_flags",
+        forward_flags,
+        init=init_flags,
+        dims={"nO": None, "nI": None, "nE": width},
+        params={"E": None},
+    )
+
+
+def forward_flags(
+    model: Model[tuple[Vectors, list[Ints1d]], Vectors],
+    X: tuple[Vectors, list[Ints1d]],
+    is_train: bool,
+) -> tuple[Vectors, Callable]:
+    xp, E = model.ops.xp, model.get_param("E")
+    vectors, flags = X
+    outputs = [xp.concatenate([x, E[rows]], axis=1) for x, rows in zip(vectors, flags)]
+
+    def backprop(d_outputs: Vectors) -> Vectors:
+        width = model.get_dim("nI")
+        d_E = xp.zeros_like(E)
+        model.ops.scatter_add(
+            d_E, xp.concatenate(flags), xp.concatenate([d[:, width:] for d in d_outputs])
+        )
+        model.inc_grad("E", d_E)
+        return [d[:, :width] for d in d_outputs]
+
+    return outputs, backprop
+
+
+def init_flags(
+    model: Model[tuple[Vectors, list[Ints1d]], Vectors],
+    X: tuple[Vectors, list[Ints1d]],
+    Y: object = None,
+) -> None:
+    width = X[0][0].shape[1]
+    model.set_dim("nI", width)
+    model.set_dim("nO", width + model.get_dim("nE"))
+    model.set_param("E", glorot_uniform_init(model.ops, (3, model.get_dim("nE"))))

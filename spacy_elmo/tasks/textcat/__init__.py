@@ -1,0 +1,99 @@
+"""The biattentive classification network as a model of spaCy's `textcat`."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Optional, TypeAlias
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from ...layers.finite import check_loss
+from ...registry import registry
+from ..shared import Tok2Vec, check_rate, check_sizes
+from ..shared.text_layer import TextLayer, classify, init_classifier
+
+if TYPE_CHECKING:
+    from .module import BiattentiveClassifier
+
+Classifier: TypeAlias = Model[list[Doc], Floats2d]
+
+
+@registry.architectures("spacy-elmo.BCN.v1")
+def build_bcn(
+    tok2vec: Tok2Vec,
+    elmo: Optional[Tok2Vec] = None,
+    exclusive_classes: bool = True,
+    hidden_width: int = 64,
+    maxout_widths: Sequence[int] = [128, 64],
+    maxout_pieces: int = 4,
+    dropout: float = 0.2,
+    max_batch_tokens: int = 4096,
+    nO: Optional[int] = None,
+) -> Classifier:
+    """Build the biattentive classification network (McCann et al. 2017, section 5), a `model` of
+    `textcat` or `textcat_multilabel`. Peters et al. 2018 measured ELMo with it. The published sizes
+    are 300, and 1200 and 600 for the maxout layers.
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens.
+    elmo (Optional[Model[List[Doc], List[Floats2d]]]): A second listener, or a Tok2VecElmo. Its
+        vectors join the integrator's output (Peters et al. 2018, section 3.3).
+    exclusive_classes (bool): Whether a Doc has one class: a softmax in place of a sigmoid for each
+        class.
+    hidden_width (int): Width of the layer before the encoder, and of each direction of the LSTMs.
+    maxout_widths (Sequence[int]): Widths of the two maxout layers before the last.
+    maxout_pieces (int): Their pieces.
+    dropout (float): Rate on the vectors and between layers, in training.
+    max_batch_tokens (int): Most tokens that are read at a time, padding included, unless one Doc
+        has more. The attention of a Doc takes memory by the square of its length.
+    nO (Optional[int]): Number of classes.
+    RETURNS (Model[List[Doc], Floats2d]): Probabilities. *Shape:* `(n_docs, nO)`
+    RAISES (ValueError): A value is impossible.
+    """
+    check_sizes(
+        "BCN",
+        hidden_width=hidden_width,
+        maxout_widths=min(maxout_widths, default=1),
+        maxout_pieces=maxout_pieces,
+        max_batch_tokens=max_batch_tokens,
+    )
+    check_rate("BCN", dropout)
+    build = partial(
+        make_classifier,
+        hidden_width=hidden_width,
+        maxout_widths=list(maxout_widths),
+        maxout_pieces=maxout_pieces,
+        dropout=dropout,
+    )
+    return TextLayer(
+        "elmo_bcn",
+        forward,
+        init_classifier,
+        build,
+        tok2vec,
+        elmo,
+        nO=nO,
+        multi_label=not exclusive_classes,
+        max_batch_tokens=max_batch_tokens,
+    )
+
+
+def make_classifier(**sizes: Any) -> "BiattentiveClassifier":
+    """Make the PyTorch module. PyTorch is imported now."""
+    from .module import BiattentiveClassifier
+
+    return BiattentiveClassifier(**sizes)
+
+
+def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2d, Callable]:
+    """Compute the probabilities. The backward pass takes the gradient of the logits, which spaCy's
+    `textcat` computes: the difference of probabilities and truth."""
+    squash = model.ops.sigmoid if model.attrs["multi_label"] else model.ops.softmax
+    items = [(i, (slice(0, len(doc)),)) for i, doc in enumerate(docs)]
+    found, backprop_texts = classify(model, docs, items, is_train, squash)
+
+    def backprop(d_logits: Floats2d) -> list[Doc]:
+        check_loss(float((d_logits**2).sum()), model.name)  # spaCy's `textcat` does not
+        return backprop_texts(d_logits)
+
+    return found, backprop

@@ -1,0 +1,106 @@
+"""The biattentive classification network (McCann et al. 2017, section 5), in PyTorch."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
+
+N_POOLS = 4  # maximum, mean, minimum, self-attention
+
+
+class BiattentiveClassifier(nn.Module):
+    """Classifier of sequences.
+
+    With `x` a sequence after a ReLU layer:
+
+        h = biLSTM(x)
+        A = softmax(h h^T)                    (rows over the sequence)
+        y = biLSTM([h ; h - A h ; h * A h])   (the integrator)
+        z = [max y ; mean y ; min y ; sum_t softmax(w y + b)_t y_t]
+
+    Maxout layers lead from z to the classes. Other vectors can join y.
+
+    nI (int): Width of the input.
+    nE (int): Width of the vectors that join the integrator's output; 0 for none.
+    nO (int): Number of classes.
+    hidden_width (int): Width of the ReLU layer, and of each direction of the LSTMs.
+    maxout_widths (Sequence[int]): Widths of the maxout layers but the last.
+    maxout_pieces (int): Pieces of the maxout layers.
+    dropout (float): Rate on the input, on the pooled vectors and between maxout layers.
+    """
+
+    def __init__(
+        self,
+        *,
+        nI: int,
+        nE: int,
+        nO: int,
+        hidden_width: int,
+        maxout_widths: Sequence[int],
+        maxout_pieces: int,
+        dropout: float,
+    ):
+        super().__init__()
+        both = 2 * hidden_width
+        self.input_dropout = VariationalDropout(dropout)
+        self.relu = nn.Linear(nI, hidden_width)
+        self.encoder = BidirectionalRNN(hidden_width, both)
+        self.integrator = BidirectionalRNN(3 * both, both)
+        self.attention = nn.Linear(both + nE, 1)
+        widths = [N_POOLS * (both + nE), *maxout_widths, nO]
+        self.layers = nn.ModuleList(
+            nn.Linear(nI, maxout_pieces * nO) for nI, nO in zip(widths, widths[1:])
+        )
+        self.maxout_pieces = maxout_pieces
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, sequences: Sequence[Tensor], joined: Sequence[Tensor] = ()) -> Tensor:
+        """Score the classes of sequences.
+
+        sequences (Sequence[Tensor]): *Shape:* `(n_tokens, nI)` each. One may be empty.
+        joined (Sequence[Tensor]): Vectors that join, or none. *Shape:* `(n_tokens, nE)` each
+        RETURNS (Tensor): Logits. *Shape:* `(n_sequences, nO)`
+        """
+        x, mask = pad(sequences)
+        encoded = self.encoder(self.relu(self.input_dropout(x)).relu(), mask)
+        attended = biattention(encoded, mask)
+        features = [encoded, encoded - attended, encoded * attended]
+        integrated = self.integrator(torch.cat(features, dim=2), mask)
+        if joined:
+            integrated = torch.cat([integrated, self.input_dropout(pad(joined)[0])], dim=2)
+        hidden = self.pool(integrated, mask)
+        for layer in self.layers:
+            pieces: Tensor = layer(self.dropout(hidden))
+            hidden = pieces.unflatten(1, (-1, self.maxout_pieces)).amax(dim=2)
+        return hidden
+
+    def pool(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Pool each sequence by maximum, mean, minimum and self-attention.
+
+        values (Tensor): *Shape:* `(n_sequences, longest, width)`
+        mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
+        RETURNS (Tensor): Zeros for a sequence without tokens. *Shape:* `(n_sequences, 4 width)`
+        """
+        tokens = mask[..., None]
+        n_tokens = tokens.sum(dim=1)
+        weights = masked_softmax(self.attention(values), tokens, dim=1)
+        pools = [
+            values.masked_fill(~tokens, -torch.inf).amax(dim=1),
+            (values * tokens).sum(dim=1) / n_tokens.clamp(min=1),
+            values.masked_fill(~tokens, torch.inf).amin(dim=1),
+            (weights * values).sum(dim=1),
+        ]
+        return torch.cat([pool.masked_fill(n_tokens == 0, 0.0) for pool in pools], dim=1)
+
+
+def biattention(values: Tensor, mask: Tensor) -> Tensor:
+    """Attention of sequences to themselves, by the product of their vectors.
+
+    values (Tensor): *Shape:* `(n_sequences, longest, width)`
+    mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
+    RETURNS (Tensor): At each token the mean of its sequence. *Shape:* that of the values
+    """
+    weights = masked_softmax(values @ values.transpose(1, 2), mask[:, None, :])
+    return weights @ values

@@ -1,0 +1,171 @@
+"""Pairs of texts, and questions with contexts and answers, from files."""
+
+import codecs
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc, SpanGroup
+from spacy.training import Example
+
+from ...files import check_regular, user_path
+from ...files.schema import Integer, Schema, String, records
+from ...registry import registry
+from ..shared.spans import checked_spans, name_of
+from ..shared.task_files import Reader, Text, gold_reader, make_examples
+from . import ANSWER, ANSWER_TEXTS, ENTAILMENT, QUESTION, copy_pair, make_pair, read_halves
+
+GOLD_ANSWER = {"text": String, "answer_start": Integer}
+SQUAD_QUESTION = {"id": Any, "question": String, "answers": records(GOLD_ANSWER)}
+SQUAD_PARAGRAPH = {"context": String, "qas": records(SQUAD_QUESTION)}
+SQUAD = Schema(
+    {"data": records({"paragraphs": records(SQUAD_PARAGRAPH)})},
+    "a file of SQuAD 1.1; one of a question a line is named .jsonl",
+)
+
+
+@registry.readers("spacy-elmo.TextPairCorpus.v1")
+def make_textpair_corpus(
+    path: Union[str, Path], groups: Sequence[str] = list(ENTAILMENT)
+) -> Reader:
+    """Make a reader of examples for `elmo_textpair`.
+
+    A `.jsonl` file, which may be gzipped, has a pair in each line: the two texts by the names of
+    their groups, and a `"label"`. A text can be a list of words. A `.spacy` file has Docs with
+    both groups and `doc.cats`.
+
+    path (Union[str, Path]): The file.
+    groups (Sequence[str]): The names of the two texts, and of their span groups.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+
+    def make(nlp: Language, entry: dict[str, Any]) -> Doc:
+        doc = make_pair(nlp, entry[groups[0]], entry[groups[1]], groups)
+        doc.cats = {entry["label"]: 1.0}
+        return doc
+
+    schema = Schema(
+        {**dict.fromkeys(groups, Text), "label": String},
+        json.dumps({**dict.fromkeys(groups, "..."), "label": "..."}),
+    )
+    check, copy = partial(check_pair, groups=groups), partial(copy_pair, groups=groups)
+    return gold_reader(path, schema, make, check, copy)
+
+
+def check_pair(doc: Doc, groups: Sequence[str]) -> None:
+    """Check a gold Doc of two texts.
+
+    doc (Doc): The Doc.
+    groups (Sequence[str]): The names of the span groups.
+    RAISES (ValueError): A text is missing or empty, or an answer or label is.
+    """
+    for group, half in zip(groups, read_halves(doc, groups)):
+        if half.start == half.stop:  # spaCy copies Docs, and cannot copy such a span
+            raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens: leave it out")
+    list(checked_spans(doc, ANSWER, labeled=False))
+    if any(not label.strip() for label in doc.cats):
+        raise ValueError(f"a label in doc.cats of the Doc {name_of(doc)} is empty: leave it out")
+
+
+@registry.readers("spacy-elmo.QACorpus.v1")
+def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION)) -> Reader:
+    """Make a reader of examples for `elmo_qa`.
+
+    A `.jsonl` file, which may be gzipped, has a question in each line: the two texts by the names
+    of their groups, and `"answers"`. An answer has its `"text"` and `"answer_start"`, the
+    character of the context where it begins. A `.json` file is one of SQuAD 1.1. A `.spacy` file
+    has Docs with both groups and `doc.spans["answer"]`.
+
+    path (Union[str, Path]): The file.
+    groups (Sequence[str]): The names of the span groups of question and context.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
+    """
+    path = user_path(path)
+    answer = {"text": "...", "answer_start": 0}
+    schema = Schema(
+        {groups[0]: Text, groups[1]: String, "answers": records(GOLD_ANSWER)},
+        json.dumps({**dict.fromkeys(groups, "..."), "answers": [answer]}),
+    )
+    check, copy = partial(check_pair, groups=groups), partial(copy_pair, groups=groups)
+
+    def make(nlp: Language, entry: dict[str, Any]) -> Doc:
+        question, context = (entry[group] for group in groups)
+        return make_question(nlp, question, context, entry["answers"], groups)
+
+    def read(nlp: Language) -> Iterator[Example]:
+        return make_examples((doc for _, doc in read_squad(path, nlp, groups)), copy)
+
+    return read if path.suffix == ".json" else gold_reader(path, schema, make, check, copy)
+
+
+def make_question(
+    nlp: Language,
+    question: Union[str, Sequence[str]],
+    context: str,
+    answers: Iterable[dict[str, Any]],
+    groups: Sequence[str] = QUESTION,
+) -> Doc:
+    """Make the Doc of a question, with its gold answers. An answer that begins or ends inside
+    of a token has the whole token; `doc.spans["answer"].attrs["texts"]` has the answers as
+    they were.
+
+    nlp (Language): Whose tokenizer cuts the texts.
+    question (Union[str, Sequence[str]]): The question, or its words.
+    context (str): Its context.
+    answers (Iterable[dict]): The answers: `"text"`, and `"answer_start"`, a character of the
+        context. Blanks around it do not count.
+    groups (Sequence[str]): The names of the span groups of question and context.
+    RETURNS (Doc): The Doc.
+    RAISES (ValueError): An answer does not stand there.
+    """
+    doc = make_pair(nlp, question, context, groups)
+    tokens = read_halves(doc, groups).second
+    first = doc[tokens.start].idx if tokens.start < len(doc) else 0
+    spans, texts = [], []
+    for answer in answers:
+        text, start = answer["text"], answer["answer_start"]
+        if type(start) is not int or not isinstance(text, str):
+            raise ValueError(
+                f'"text" must be a text and "answer_start" an integer, got {text!r} and {start!r}'
+            )
+        if not text.strip() or start < 0 or context[start : start + len(text)] != text:
+            raise ValueError(
+                f"the answer {text!r} does not stand at character {start} of the context of the "
+                f"question {question!r}"
+            )
+        inner = start + len(text) - len(text.lstrip())
+        edges = (first + inner, first + inner + len(text.strip()))
+        spans.append(doc.char_span(*edges, alignment_mode="expand"))
+        texts.append(text)
+    doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={ANSWER_TEXTS: texts})
+    return doc
+
+
+def read_squad(
+    path: Path, nlp: Language, groups: Sequence[str] = QUESTION
+) -> Iterator[tuple[int, Doc]]:
+    """Read the questions of a file of SQuAD 1.1.
+
+    path (Path): The file.
+    nlp (Language): Whose tokenizer cuts the texts.
+    groups (Sequence[str]): The names of the span groups of question and context.
+    YIELDS (Tuple[int, Doc]): The number of the article, and the Doc of a question.
+    RAISES (ValueError): The file is not as it must be, or an answer does not stand in its
+        context.
+    """
+    check_regular(path)
+    name, content = "", path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    try:
+        for number, article in enumerate(SQUAD.parse(content)["data"]):
+            for paragraph in article["paragraphs"]:
+                for one in paragraph["qas"]:
+                    name = f", question {one['id']}"
+                    texts = (one["question"], paragraph["context"])
+                    doc = make_question(nlp, *texts, one["answers"], groups)
+                    check_pair(doc, groups)
+                    yield number, doc
+    except ValueError as error:
+        raise ValueError(f"{path}{name}: {error}") from None

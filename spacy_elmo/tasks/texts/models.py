@@ -1,0 +1,168 @@
+"""Models of two texts: ESIM for their label, and BiDAF for the answer to a question."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Optional, TypeAlias
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from ...embedding.segmenters import Windows
+from ...registry import registry
+from ..shared import Tok2Vec, check_even, check_rate, check_sizes
+from ..shared.text_layer import TextLayer, classify, create_module, init_classifier, run_texts
+from . import ENTAILMENT, QUESTION, read_halves
+
+if TYPE_CHECKING:
+    from .modules import ESIM, BiDAFSelfAttention
+
+Scores = list[Floats2d]
+AnswerModel: TypeAlias = Model[list[Doc], Scores]
+
+
+@registry.architectures("spacy-elmo.ESIM.v1")
+def build_esim(
+    tok2vec: Tok2Vec,
+    output_tok2vec: Optional[Tok2Vec] = None,
+    groups: Sequence[str] = list(ENTAILMENT),
+    width: int = 200,
+    dropout: float = 0.5,
+    max_batch_tokens: int = 4096,
+) -> Model[list[Doc], Floats2d]:
+    """Build ESIM, a model of the label of two texts (Chen et al. 2017): a biLSTM over both,
+    attention both ways, a second biLSTM, and their means and maxima. The paper's width is 600.
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens at the input.
+    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors beside the output of
+        the first biLSTM, for example a second listener.
+    groups (Sequence[str]): The names of the two texts' span groups.
+    width (int): Width of the layers, half of it for each direction of an LSTM.
+    dropout (float): Rate at the input of each layer.
+    max_batch_tokens (int): Most tokens that the layers read at a time, padding included, unless
+        one pair has more.
+    RETURNS (Model[List[Doc], Floats2d]): The probabilities of the labels, `(n_docs, n_labels)`.
+        The backward pass takes the gradient of the logits.
+    RAISES (ValueError): A value is impossible.
+    """
+    _check("ESIM", groups, width, dropout, max_batch_tokens)
+    return TextLayer(
+        "elmo_esim",
+        forward_esim,
+        init_classifier,
+        partial(make_esim, width=width, dropout=dropout),
+        tok2vec,
+        output_tok2vec,
+        groups=list(groups),
+        max_batch_tokens=max_batch_tokens,
+    )
+
+
+@registry.architectures("spacy-elmo.BiDAFSelfAttention.v1")
+def build_bidaf(
+    tok2vec: Tok2Vec,
+    output_tok2vec: Optional[Tok2Vec] = None,
+    groups: Sequence[str] = list(QUESTION),
+    width: int = 100,
+    dropout: float = 0.2,
+    window: int = 600,
+    overlap: int = 200,
+    max_batch_tokens: int = 4096,
+) -> AnswerModel:
+    """Build a model of where the answer to a question begins and ends (Clark and Gardner 2017):
+    biGRUs, attention between question and context both ways, and of the context to itself. The
+    paper's width with ELMo is 180.
+
+    The memory of attention grows with the square of the context's length. So a long context is
+    read in windows, and the scores of all windows compete.
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens at the input.
+    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors beside the output of
+        the first biGRU, for example a second listener.
+    groups (Sequence[str]): The names of the span groups of question and context.
+    width (int): Width of the layers, half of it for each direction of a GRU.
+    dropout (float): Rate at the input of each layer.
+    window (int): Most tokens of a context that are read at once.
+    overlap (int): Tokens that a window shares with the next.
+    max_batch_tokens (int): Most tokens that the layers read at a time, padding included, or one
+        window with its question.
+    RETURNS (Model[List[Doc], List[Floats2d]]): The scores of each token of the context as first
+        and as last token of the answer, before the softmax over all of them:
+        `(n_context_tokens, 2)` a Doc.
+    RAISES (ValueError): A value is impossible.
+    """
+    _check("BiDAFSelfAttention", groups, width, dropout, max_batch_tokens)
+    Windows(window, overlap)  # raises an error if they are impossible
+    return TextLayer(
+        "elmo_bidaf",
+        forward_bidaf,
+        init_bidaf,
+        partial(make_bidaf, width=width, dropout=dropout),
+        tok2vec,
+        output_tok2vec,
+        nO=2,
+        groups=list(groups),
+        window=window,
+        overlap=overlap,
+        max_batch_tokens=max_batch_tokens,
+    )
+
+
+def _check(
+    name: str, groups: Sequence[str], width: int, dropout: float, max_batch_tokens: int
+) -> None:
+    if len(set(groups)) != 2 or len(groups) != 2:
+        raise ValueError(f"{name}: groups must be two different names, got {list(groups)}")
+    check_even(name, width)
+    check_rate(name, dropout)
+    check_sizes(name, max_batch_tokens=max_batch_tokens)
+
+
+def make_esim(**sizes: Any) -> "ESIM":
+    """Make the PyTorch module. PyTorch is imported now."""
+    from .modules import ESIM
+
+    return ESIM(**sizes)
+
+
+def make_bidaf(**sizes: Any) -> "BiDAFSelfAttention":
+    """Make the PyTorch module. PyTorch is imported now."""
+    from .modules import BiDAFSelfAttention
+
+    return BiDAFSelfAttention(**sizes)
+
+
+def forward_esim(
+    model: Model[list[Doc], Floats2d], docs: list[Doc], is_train: bool
+) -> tuple[Floats2d, Callable]:
+    items = [(i, read_halves(doc, model.attrs["groups"])) for i, doc in enumerate(docs)]
+    return classify(model, docs, items, is_train, model.ops.softmax)
+
+
+def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[Scores, Callable]:
+    cut = Windows(model.attrs["window"], model.attrs["overlap"])
+    halves = [read_halves(doc, model.attrs["groups"]) for doc in docs]
+    items = []
+    kept = []  # of each window the tokens that count: within the window, and within the context
+    for i, (question, context) in enumerate(halves):
+        for start, end, keep_start, keep_end in cut.between(context.start, context.stop):
+            items.append((i, (question, slice(start, end))))
+            inside = slice(keep_start - start, keep_end - start)
+            kept.append((inside, i, slice(keep_start - context.start, keep_end - context.start)))
+    found, backprop_texts = run_texts(model, docs, items, is_train)
+    scores = [model.ops.alloc2f(context.stop - context.start, 2) for _, context in halves]
+    for values, (inside, i, tokens) in zip(found, kept):
+        scores[i][tokens] = values[inside]
+
+    def backprop(d_scores: Scores) -> list[Doc]:
+        gradients = []
+        for values, (inside, i, tokens) in zip(found, kept):
+            gradients.append(model.ops.xp.zeros_like(values))
+            gradients[-1][inside] = d_scores[i][tokens]
+        return backprop_texts(gradients)
+
+    return scores, backprop
+
+
+def init_bidaf(model: AnswerModel, X: Optional[list[Doc]] = None, Y: object = None) -> None:
+    create_module(model, X)

@@ -1,0 +1,184 @@
+"""PyTorch modules of two texts: ESIM, and question answering by attention."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
+
+
+class ESIM(nn.Module):
+    """The enhanced sequential inference model (Chen et al. 2017, section 3), with ELMo beside
+    the output of the first biLSTM if it is given (Peters et al. 2018, section 3.3).
+
+    nI (int): Width of the vectors at the input.
+    nE (int): Width of those beside the first biLSTM's output, 0 for none.
+    nO (int): Number of labels.
+    width (int): Width of the layers.
+    dropout (float): Rate at the input of each layer; a text has one mask for all its tokens.
+    """
+
+    def __init__(self, nI: int, nE: int, nO: int, *, width: int, dropout: float):
+        super().__init__()
+        self.encode = BidirectionalRNN(nI, width)
+        self.project = nn.Linear(4 * (width + nE), width)
+        self.compose = BidirectionalRNN(width, width)
+        self.hidden = nn.Linear(4 * width, width)
+        self.output = nn.Linear(width, nO)
+        self.token_dropout = VariationalDropout(dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
+    ) -> Tensor:
+        """Score the labels of pairs.
+
+        first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
+        second (Sequence[Tensor]): Vectors of the second texts, likewise.
+        beside (Sequence[Tensor]): Vectors of both beside the first biLSTM's output, or none.
+            *Shape:* `(n_tokens, nE)` each
+        RETURNS (Tensor): Scores before the softmax. *Shape:* `(n_pairs, nO)`
+        """
+        beside = beside or ([], [])
+        a, mask_a = self._encode(first, beside[0])
+        b, mask_b = self._encode(second, beside[1])
+        for_a, for_b = attend_both_ways(a, b, mask_a, mask_b)
+        pooled = [self._compose(a, for_a, mask_a), self._compose(b, for_b, mask_b)]
+        hidden = self.hidden(self.dropout(torch.cat(pooled, dim=1))).tanh()
+        return self.output(self.dropout(hidden))
+
+    def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the encoded texts of one side, and their mask."""
+        x, mask = pad(texts)
+        encoded = self.encode(self.token_dropout(x), mask)
+        if beside:
+            encoded = torch.cat([encoded, self.token_dropout(pad(beside)[0])], dim=2)
+        return encoded, mask
+
+    def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
+        """Compare texts with what they found in the others, and pool the tokens."""
+        enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
+        projected = self.project(torch.cat(enhanced, dim=2)).relu()
+        return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)
+
+
+def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
+    """Attend from each text to the other, by dot products (equations 11 to 13).
+
+    a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
+    b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
+    mask_a (Tensor): True at tokens. *Shape:* `(n_pairs, longest_a)`
+    mask_b (Tensor): True at tokens. *Shape:* `(n_pairs, longest_b)`
+    RETURNS (Tuple[Tensor, Tensor]): Sums of tokens of b for each token of a, and of a for b.
+    """
+    scores = a @ b.transpose(1, 2)
+    found_in_b = masked_softmax(scores, mask_b[:, None]) @ b
+    return found_in_b, masked_softmax(scores.transpose(1, 2), mask_a[:, None]) @ a
+
+
+def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean and the maximum of the tokens (equations 18 and 19); zeros without tokens.
+
+    x (Tensor): *Shape:* `(n_texts, longest, width)`
+    mask (Tensor): True at tokens. *Shape:* `(n_texts, longest)`
+    RETURNS (Tensor): *Shape:* `(n_texts, 2 * width)`
+    """
+    kept = mask[..., None]
+    mean = (x * kept).sum(1) / kept.sum(1).clamp(min=1)
+    highest = x.masked_fill(~kept, torch.finfo(x.dtype).min).amax(1) * kept.any(1)
+    return torch.cat([mean, highest], dim=1)
+
+
+class BiDAFSelfAttention(nn.Module):
+    """Bidirectional attention between question and context, then of the context to itself
+    (Clark and Gardner 2017, section 3.1), with ELMo beside the output of the first biGRU if it
+    is given (Peters et al. 2018, section 3.3).
+
+    nI (int): Width of the vectors at the input.
+    nE (int): Width of those beside the first biGRU's output, 0 for none.
+    width (int): Width of the layers.
+    dropout (float): Rate at the input of each layer; a text has one mask for all its tokens.
+    """
+
+    def __init__(self, nI: int, nE: int, *, width: int, dropout: float):
+        super().__init__()
+        attended = width + nE
+        self.encode = BidirectionalRNN(nI, width, "gru")
+        self.attention = TrilinearAttention(attended)
+        self.merge = nn.Linear(4 * attended, width)
+        self.encode_merged = BidirectionalRNN(width, width, "gru")
+        self.self_attention = TrilinearAttention(width)
+        self.merge_self = nn.Linear(3 * width, width)
+        self.encode_start = BidirectionalRNN(width, width, "gru")
+        self.encode_end = BidirectionalRNN(2 * width, width, "gru")
+        self.start = nn.Linear(width, 1)
+        self.end = nn.Linear(width, 1)
+        self.dropout = VariationalDropout(dropout)
+
+    def forward(
+        self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Score the tokens of contexts as ends of the answer.
+
+        first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
+        second (Sequence[Tensor]): Vectors of the contexts, likewise.
+        beside (Sequence[Tensor]): Vectors of both beside the first biGRU's output, or none.
+            *Shape:* `(n_tokens, nE)` each
+        RETURNS (List[Tensor]): Scores of each token of a context as the first and as the last of
+            the answer, before the softmax. *Shape:* `(n_tokens, 2)` each
+        """
+        texts = [pad(text) for text in (first, second)]
+        encoded = [self.encode(self.dropout(x), mask) for x, mask in texts]
+        if beside:
+            more = [pad(text)[0] for text in beside]
+            encoded = [torch.cat(pair, dim=2) for pair in zip(encoded, more)]
+        question, context = (self.dropout(x) for x in encoded)
+        question_mask, mask = (mask for _, mask in texts)
+        x = self.merge(self._both_ways(question, context, question_mask, mask)).relu()
+        x = x + self._to_itself(x, mask)
+        starts = self.encode_start(self.dropout(x), mask)
+        ends = self.encode_end(self.dropout(torch.cat([x, starts], dim=2)), mask)
+        scores = torch.cat([self.start(starts), self.end(ends)], dim=2)
+        return [found[: len(text)] for found, text in zip(scores, second)]
+
+    def _both_ways(self, question: Tensor, context: Tensor, q_mask: Tensor, mask: Tensor) -> Tensor:
+        """Return `[h ; c ; h * c ; q * c]`: a token, the question as it sees it, and the context as
+        the question sees it."""
+        scores = self.attention(context, question)
+        seen = masked_softmax(scores, q_mask[:, None]) @ question
+        lowest = torch.finfo(scores.dtype).min
+        best = scores.masked_fill(~q_mask[:, None], lowest).amax(2)
+        from_question = masked_softmax(best, mask)[:, None] @ context
+        return torch.cat([context, seen, context * seen, from_question * seen], dim=2)
+
+    def _to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return a token and the other tokens as it sees them."""
+        x = self.dropout(self.encode_merged(self.dropout(x), mask))
+        others = ~torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
+        seen = masked_softmax(self.self_attention(x, x), mask[:, None] & others) @ x
+        return self.merge_self(torch.cat([x, seen, x * seen], dim=2)).relu()
+
+
+class TrilinearAttention(nn.Module):
+    """Attention by scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, equation 1). At
+    first `w_3` is 1, a dot product, so that equal words find each other from the first step on.
+
+    width (int): Width of the vectors.
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(3, width))
+        nn.init.xavier_uniform_(self.weight[:2])
+        nn.init.ones_(self.weight[2])
+
+    def forward(self, h: Tensor, q: Tensor) -> Tensor:
+        """Score pairs of tokens.
+
+        h (Tensor): *Shape:* `(n, n_h, width)`
+        q (Tensor): *Shape:* `(n, n_q, width)`
+        RETURNS (Tensor): *Shape:* `(n, n_h, n_q)`
+        """
+        first, second, both = self.weight
+        return (h @ first)[:, :, None] + (q @ second)[:, None] + (h * both) @ q.transpose(1, 2)

@@ -1,0 +1,104 @@
+"""The component `elmo_textpair`: the label of two texts, as entailment."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Optional
+
+import numpy as np
+from spacy.pipeline.textcat import TextCategorizer, textcat_score
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.types import Floats2d
+
+from ...layers.finite import check_loss
+from ...registry import registry
+from ..shared.spans import name_of
+from ..shared.torch_module import check_initialized
+
+
+class TextPairCategorizer(TextCategorizer):
+    """Component that gives each Doc of two texts one label: entailment, paraphrase, or the same
+    sense of a word. It is spaCy's `textcat` with a model that knows which text is which. Examples
+    whose reference has no `doc.cats` teach nothing.
+    """
+
+    def predict(self, docs: Iterable[Doc]) -> Floats2d:
+        """Find the probabilities of the labels, those of a Doc without tokens, too.
+
+        docs (Iterable[Doc]): The Docs.
+        RETURNS (Floats2d): *Shape:* `(n_docs, n_labels)`
+        RAISES (ValueError): The pipe is not initialized, or a Doc is not of two texts.
+        """
+        check_initialized(self.model, self.name)
+        return self.model.predict(list(docs))
+
+    def update(self, examples: Iterable[Example], **settings: Any) -> dict[str, float]:
+        """Learn from a batch, as spaCy's own does.
+
+        examples (Iterable[Example]): The batch.
+        settings (Any): `drop`, `sgd` and `losses`.
+        RETURNS (Dict[str, float]): The losses.
+        RAISES (ValueError): The pipe is not initialized, or an example is wrong.
+        """
+        check_initialized(self.model, self.name)
+        losses: dict[str, float] = super().update(examples, **settings)
+        return losses
+
+    def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> tuple[float, Floats2d]:
+        """Find the loss and its gradient, as spaCy's own does.
+
+        examples (Iterable[Example]): The examples.
+        scores (Floats2d): What the model returned for them.
+        RETURNS (Tuple[float, Floats2d]): The loss, and its gradient.
+        RAISES (ValueError): A label is not known, or the loss is not finite.
+        """
+        loss, d_scores = super().get_loss(examples, scores)
+        check_loss(loss, self.name)
+        return loss, d_scores
+
+    def _examples_to_truth(self, examples: Iterable[Example]) -> tuple[np.ndarray, np.ndarray]:
+        """Find the labels, as spaCy's own does.
+
+        RAISES (ValueError): A label is not known.
+        """
+        examples = list(examples)
+        for example in examples:
+            unknown = [label for label in example.reference.cats if label not in self.labels]
+            if unknown:
+                raise ValueError(
+                    f"the Doc {name_of(example.reference)} has the label {unknown[0]!r} in "
+                    f"doc.cats, but '{self.name}' knows {', '.join(self.labels)}"
+                )
+        truths, not_missing = super()._examples_to_truth(examples)
+        not_missing[[not any(one.reference.cats.values()) for one in examples]] = 0.0
+        return truths, not_missing
+
+
+@registry.scorers("spacy-elmo.textpair_scorer.v1")
+def make_textpair_scorer() -> Callable:
+    """Return `score_textpair`."""
+    return score_textpair
+
+
+def score_textpair(
+    examples: Iterable[Example], *, labels: Iterable[str], **kwargs: Any
+) -> dict[str, Any]:
+    """Compute the scores of spaCy's `textcat`, and the accuracy.
+
+    The accuracy is the share of Docs whose most probable label is the reference's. Docs whose
+    reference has no label above 0 do not count, nor do the labels of other components.
+
+    examples (Iterable[Example]): The examples.
+    labels (Iterable[str]): The labels of the component.
+    RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and `cats_acc`, which is None
+        if there is nothing to count.
+    """
+    labels = list(labels)
+    examples = [one for one in examples if any(one.reference.cats.get(key) for key in labels)]
+    right = [_best(one.predicted, labels) == _best(one.reference, labels) for one in examples]
+    accuracy = sum(right) / len(right) if right else None
+    return {**textcat_score(examples, labels=labels, **kwargs), "cats_acc": accuracy}
+
+
+def _best(doc: Doc, labels: list[str]) -> Optional[str]:
+    found = [label for label in labels if label in doc.cats]
+    return max(found, key=doc.cats.__getitem__, default=None)

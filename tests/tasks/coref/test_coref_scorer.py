@@ -1,0 +1,213 @@
+"""The scores on the examples of the papers that propose them, worked out by hand, and beside
+their definitions, by brute force."""
+
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_elmo.tasks.coref.clusters import write_clusters
+from spacy_elmo.tasks.coref.scorer import count_clusters, score_coref, total_scores
+
+
+def clusters(text):
+    """Clusters of mentions, a letter or digit each: "AB CD"."""
+    return [[(ord(letter), ord(letter) + 1) for letter in word] for word in text.split()]
+
+
+def scores(found, gold, metric):
+    return count_clusters(clusters(found), clusters(gold))[metric].scores()
+
+
+@pytest.mark.parametrize(
+    ("gold", "found", "r", "p"),
+    [
+        ("ABCD", "AB CD", 2 / 3, 1),  # one link of three is missing
+        ("AB CD", "ABCD", 1, 2 / 3),  # one of three is too much
+        ("ABCD", "AB", 1 / 3, 1),
+        ("ABC", "AC", 1 / 2, 1),
+        ("AB", "CD", 0, 0),
+        ("A BC", "A BC", 1, 1),  # a cluster of one has no links
+    ],
+)
+def test_muc(gold, found, r, p):
+    """Vilain et al. 1995: a cluster is as many links as it has mentions, but one."""
+    assert scores(found, gold, "muc") == pytest.approx(
+        {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0}
+    )
+
+
+KEY = "12345 67 89ABC"  # of Bagga and Baldwin 1998, figure 1, and of Luo 2005
+
+
+@pytest.mark.parametrize(
+    ("found", "p"),
+    [
+        ("12345 6789ABC", (5 * 1 + 2 * 2 / 7 + 5 * 5 / 7) / 12),  # 16/21, 76.2 %
+        ("1234589ABC 67", (10 * 5 / 10 + 2 * 1) / 12),  # 7/12, 58.3 %
+    ],
+)
+def test_b_cubed(found, p):
+    """Two clusters made one cost more the larger they are; for MUC both are a link of ten."""
+    assert scores(found, KEY, "b3") == pytest.approx({"p": p, "r": 1, "f": 2 * p / (1 + p)})
+    assert scores(found, KEY, "muc")["p"] == pytest.approx(9 / 10)
+
+
+@pytest.mark.parametrize(
+    ("found", "similarity", "n_found", "f"),
+    [
+        ("12345 6789ABC", 1 + 2 * 5 / (5 + 7), 2, 0.733),
+        ("1234589ABC 67", 1 + 2 * 5 / (5 + 10), 2, 0.667),
+        ("123456789ABC", 2 * 5 / (5 + 12), 1, 0.294),
+        ("1 2 3 4 5 6 7 8 9 A B C", 2 / 6 + 2 / 3 + 2 / 6, 12, 0.178),
+    ],
+)
+def test_ceaf(found, similarity, n_found, f):
+    """Luo 2005, table 1, the column of phi 4. The key has three clusters."""
+    got = scores(found, KEY, "ceafe")
+    assert got == pytest.approx(
+        {"p": similarity / n_found, "r": similarity / 3, "f": 2 * similarity / (n_found + 3)}
+    )
+    assert got["f"] == pytest.approx(f, abs=0.0005)
+
+
+def test_lea():
+    """Moosavi and Strube 2016, section 4: of three links of abc one is found, of six of defg one;
+    of one link of ab one is right, of one of cd none, of six of fghi one."""
+    got = scores("ab cd fghi", "abc defg", "lea")
+    r, p = (3 * 1 / 3 + 4 * 1 / 6) / 7, (2 * 1 / 1 + 2 * 0 / 1 + 4 * 1 / 6) / 8
+    assert got == pytest.approx({"p": p, "r": r, "f": 2 * p * r / (p + r)})
+    assert (round(p, 2), round(r, 2)) == (0.33, 0.24)
+    # A cluster of one is right if it is alone on the other side, too.
+    assert scores("a b", "a bc", "lea") == pytest.approx({"p": 1 / 2, "r": 1 / 3, "f": 0.4})
+
+
+def test_mentions():
+    assert scores("ab cd", "abx", "mentions") == pytest.approx({"p": 2 / 4, "r": 2 / 3, "f": 4 / 7})
+
+
+# By brute force
+
+
+def links(cluster):
+    return list(combinations(sorted(cluster), 2)) or [(cluster[0],)]
+
+
+def brute_lea(some, others):
+    there = {link for other in others for link in links(other)}
+    return sum(len(c) * sum(one in there for one in links(c)) / len(links(c)) for c in some)
+
+
+def brute_b_cubed(some, others):
+    total = 0.0
+    for cluster in some:
+        for mention in cluster:
+            theirs = [other for other in others if mention in other]
+            total += len(set(cluster) & set(theirs[0])) / len(cluster) if theirs else 0.0
+    return total
+
+
+def brute_ceaf(some, others):
+    def similarity(one, other):
+        return 2 * len(set(one) & set(other)) / (len(one) + len(other))
+
+    few, many = sorted((some, others), key=len)
+    return max(sum(map(similarity, few, chosen)) for chosen in permutations(many, len(few)))
+
+
+def brute_muc(some, others):
+    """Links are put into the other side's parts of a cluster until it is whole: those that
+    are missing."""
+    right = 0
+    for cluster in some:
+        part = {m: {m} for m in cluster}
+        for other in others:
+            shared = set(cluster) & set(other)
+            part.update(dict.fromkeys(shared, frozenset(shared)))
+        n_missing = len({frozenset(p) for p in part.values()}) - 1
+        right += len(cluster) - 1 - n_missing
+    return right
+
+
+def random_clusters(rng):
+    mentions = rng.permutation(9)[: rng.integers(1, 10)]
+    numbers = rng.integers(0, 5, size=len(mentions))
+    return [
+        [(int(m), int(m) + 1) for m in sorted(mentions[numbers == n])]
+        for n in range(5)
+        if (numbers == n).any()
+    ]
+
+
+def test_definitions():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        found, gold = random_clusters(rng), random_clusters(rng)
+        counts = count_clusters(found, gold)
+        for metric, brute in (("lea", brute_lea), ("b3", brute_b_cubed), ("muc", brute_muc)):
+            assert counts[metric].p_right == pytest.approx(brute(found, gold)), metric
+            assert counts[metric].r_right == pytest.approx(brute(gold, found)), metric
+        assert counts["ceafe"].p_right == pytest.approx(brute_ceaf(found, gold))
+        n_found, n_gold = (sum(map(len, side)) for side in (found, gold))
+        for metric in ("lea", "b3", "mentions"):
+            assert (counts[metric].p_all, counts[metric].r_all) == (n_found, n_gold)
+
+
+# Of examples
+
+NLP = spacy.blank("en")
+
+
+def doc(*found, prefix="coref_clusters"):
+    made = Doc(NLP.vocab, words=["Ann", "saw", "Bob", "and", "her", "cat", "saw", "him"])
+    write_clusters(made, found, prefix)
+    return made
+
+
+ANN, BOB, CAT = [(0, 1), (4, 5)], [(2, 3), (7, 8)], [(4, 6)]
+
+
+def test_documents_are_added_up():
+    """In the sum of two documents a large one counts for more; the mean would be another."""
+    first, second = Example(doc(ANN), doc(ANN, BOB)), Example(doc(BOB), doc(BOB))
+    got = score_coref([first, second])
+    assert got["coref_muc_r"] == pytest.approx(2 / 3)
+    assert got["coref_b3_r"] == got["coref_lea_r"] == pytest.approx(4 / 6)
+    assert got["coref_mentions_p"] == 1.0
+    parts = [count_clusters([ANN], [ANN, BOB]), count_clusters([BOB], [BOB])]
+    assert {**total_scores(parts), "coref_counts": parts} == got
+    of = [got[f"coref_{name}_f"] for name in ("muc", "b3", "ceafe")]
+    assert got["coref_f"] == pytest.approx(sum(of) / 3)
+
+
+def test_singletons_and_prefix():
+    example = Example(doc(ANN, BOB), doc(ANN, BOB, CAT))
+    assert score_coref([example])["coref_mentions_r"] == pytest.approx(4 / 5)
+    assert score_coref([example], singletons=False)["coref_mentions_r"] == 1.0
+    other = Example(doc(ANN, prefix="mine"), doc(ANN, prefix="mine"))
+    assert score_coref([other], span_cluster_prefix="mine")["coref_f"] == 1.0
+    assert score_coref([other])["coref_f"] is None
+    both = Example(doc(ANN), doc(ANN))
+    write_clusters(both.reference, [CAT], "mine")
+    scores = score_coref([both]) | score_coref([both], span_cluster_prefix="mine")
+    assert (scores["mine_f"], scores["mine_b3_r"]) == (scores["coref_f"], 0.0) == (0.0, 0.0)
+    assert "coref_clusters_f" not in scores
+
+
+def test_only_annotated_docs_count():
+    assert set(score_coref([Example(doc(ANN), doc())]).values()) == {None}
+    reference = doc()
+    reference.spans["coref_clusters_1"] = []
+    invented = score_coref([Example(doc(ANN), reference)])
+    assert invented["coref_f"] == invented["coref_mentions_p"] == 0.0
+
+
+def test_other_tokens_than_the_reference():
+    reference = Doc(NLP.vocab, words=["He", "can", "not", "do", "it"], spaces=[1, 0, 1, 1, 0])
+    write_clusters(reference, [[(0, 1), (4, 5)]])
+    predicted = Doc(NLP.vocab, words=["He", "cannot", "do", "it"], spaces=[1, 1, 1, 0])
+    write_clusters(predicted, [[(0, 1), (3, 4)]])
+    assert score_coref([Example(predicted, reference)])["coref_f"] == 1.0

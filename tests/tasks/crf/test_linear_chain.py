@@ -1,0 +1,193 @@
+"""The linear-chain CRF against the sum over all sequences of tags, in float64."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from spacy_elmo.tasks.crf.model import CRF_PARAMS, Chains, log_partition
+from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags
+from spacy_elmo.tasks.shared.log_space import viterbi
+
+LENGTHS = (3, 0, 5, 1)
+N_TAGS = 4
+
+
+def random_chains(seed, lengths=LENGTHS, n_tags=N_TAGS, scale=2.0):
+    rng = np.random.default_rng(seed)
+
+    def draw(*shape):
+        return rng.normal(scale=scale, size=shape)
+
+    scores = [draw(n, n_tags) for n in lengths]
+    return Chains(scores, draw(n_tags, n_tags), draw(n_tags), draw(n_tags))
+
+
+def total(tags, scores, chains):
+    found = chains.start[tags[0]] + chains.end[tags[-1]]
+    found += sum(scores[t, tag] for t, tag in enumerate(tags))
+    return found + sum(chains.transitions[one, other] for one, other in zip(tags, tags[1:]))
+
+
+def brute_force(chains):
+    """By the definition: log Z, marginals of tags and of pairs, a sequence."""
+    n_tags = len(chains.start)
+    log_z, marginals, pairs = 0.0, [], np.zeros((n_tags, n_tags))
+    for scores in chains.scores:
+        expected = np.zeros(scores.shape)
+        if len(scores):
+            weights = {
+                tags: np.exp(total(tags, scores, chains))
+                for tags in product(range(n_tags), repeat=len(scores))
+            }
+            z = sum(weights.values())
+            log_z += np.log(z)
+            for tags, weight in weights.items():
+                expected[range(len(tags)), tags] += weight / z
+                for pair in zip(tags, tags[1:]):
+                    pairs[pair] += weight / z
+        marginals.append(expected)
+    return log_z, marginals, pairs
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_partition_and_marginals(seed):
+    chains = random_chains(seed)
+    log_z, expected = log_partition(chains)
+    wanted, marginals, pairs = brute_force(chains)
+    assert log_z == pytest.approx(wanted, rel=1e-12)
+    for got, right in zip(expected.scores, marginals):
+        np.testing.assert_allclose(got, right, atol=1e-12)
+    np.testing.assert_allclose(expected.transitions, pairs, atol=1e-12)
+    np.testing.assert_allclose(expected.start, sum(m[0] for m in marginals if len(m)), atol=1e-12)
+    np.testing.assert_allclose(expected.end, sum(m[-1] for m in marginals if len(m)), atol=1e-12)
+
+
+def test_gradient_by_finite_differences():
+    chains = random_chains(7)
+    _, gradient = log_partition(chains)
+    rng = np.random.default_rng(0)
+    for name in (*CRF_PARAMS, "scores"):
+        values = getattr(chains, name)
+        many = name == "scores"
+        steps = [1e-5 * rng.normal(size=v.shape) for v in (values if many else [values])]
+        ends = []
+        for sign in (1, -1):
+            moved = [v + sign * step for v, step in zip(values if many else [values], steps)]
+            ends.append(log_partition(replace(chains, **{name: moved if many else moved[0]}))[0])
+        found = getattr(gradient, name)
+        along = sum((g * step).sum() for g, step in zip(found if many else [found], steps))
+        assert 2 * along == pytest.approx(ends[0] - ends[1], rel=1e-5), name
+
+
+@pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
+def test_constraints_leave_valid_tags(scheme):
+    """The sum over the tags of all sets of spans, which are written down by hand, not by the
+    matrix."""
+    tags = scheme(["A", "B"])
+    chains = random_chains(0, lengths=[3], n_tags=len(tags))
+    spans = [(s, e, label) for s in range(3) for e in range(s + 1, 4) for label in "AB"]
+    sets = [
+        chosen
+        for n in range(4)
+        for chosen in product(spans, repeat=n)
+        if all(one[1] <= other[0] for one, other in zip(chosen, chosen[1:]))
+    ]
+    assert len(sets) == 41
+    weights = [total(tags.of_spans(one, 3), chains.scores[0], chains) for one in sets]
+    valid = chains.constrained(tags)
+    assert log_partition(valid)[0] == pytest.approx(np.logaddexp.reduce(weights), rel=1e-12)
+    best = viterbi(valid.scores[0], valid.transitions, valid.start, valid.end)
+    assert tags.spans(best) == list(sets[int(np.argmax(weights))])
+    for one in sets:
+        assert tags.spans(tags.of_spans(one, 3)) == list(one)
+
+
+def agrees(spans, known, missing):
+    """Whether a set of spans holds the known ones, and no others at annotated tokens."""
+    rest = set(spans) - set(known)
+    return set(known) <= set(spans) and all(missing[s:e].all() for s, e, _ in rest)
+
+
+@pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
+@pytest.mark.parametrize(
+    ("known", "missing"),
+    [
+        ([(0, 2, "A")], [0, 0, 1]),  # the span ends where it ends, the next token is free
+        ([(1, 2, "B")], [1, 0, 1]),
+        ([], [0, 1, 1]),
+        ([(0, 3, "B")], [0, 0, 0]),
+    ],
+)
+def test_missing_annotation_is_summed_over(scheme, known, missing):
+    tags = scheme(["A", "B"])
+    missing = np.array(missing, dtype=bool)
+    chains = random_chains(1, lengths=[3], n_tags=len(tags)).constrained(tags)
+    weights = {}
+    for one in product(range(len(tags)), repeat=3):
+        weight = total(one, chains.scores[0], chains)
+        if np.isfinite(weight) and agrees(tags.spans(one), known, missing):
+            weights[one] = weight
+    log_z = np.logaddexp.reduce(list(weights.values()))
+    marginals, pairs = np.zeros((3, len(tags))), np.zeros((len(tags), len(tags)))
+    for one, weight in weights.items():
+        marginals[range(3), one] += np.exp(weight - log_z)
+        for pair in zip(one, one[1:]):
+            pairs[pair] += np.exp(weight - log_z)
+    allowed = tags.allowed(known, missing, 3)
+    found, expected = log_partition(chains.restricted([allowed]))
+    assert found == pytest.approx(log_z, rel=1e-12)
+    np.testing.assert_allclose(expected.scores[0], marginals, atol=1e-12)
+    np.testing.assert_allclose(expected.transitions, pairs, atol=1e-12)
+
+
+def test_a_long_chain():
+    """No sum leaves the range of numbers: two tags, whose scores and transitions say nothing."""
+    chains = Chains([np.full((10_000, 2), 300.0)], np.zeros((2, 2)), np.zeros(2), np.zeros(2))
+    log_z, expected = log_partition(chains)
+    assert log_z == pytest.approx(10_000 * (300.0 + np.log(2)))
+    np.testing.assert_allclose(expected.scores[0], 0.5)
+    np.testing.assert_allclose(expected.transitions, 9_999 / 4)
+
+
+def test_best_tags_that_exclude_each_other():
+    """B and O do; three sequences have one of them: BL, UO and OO."""
+    tags = BILUOTags(["A"])
+    scores = np.zeros((2, len(tags)))
+    scores[0, tags.begin("A")] = scores[1, 0] = 1000.0  # B, and then O
+    chains = Chains([scores], np.zeros((5, 5)), np.zeros(5), np.zeros(5)).constrained(tags)
+    log_z, expected = log_partition(chains)
+    assert log_z == pytest.approx(1000.0 + np.log(3), rel=1e-12)
+    assert expected.scores[0][0, tags.begin("A")] == pytest.approx(1 / 3)
+    assert expected.scores[0][1, 0] == pytest.approx(2 / 3)
+    np.testing.assert_allclose(expected.transitions[:, 0].sum(), 2 / 3)
+
+
+def test_no_tokens():
+    chains = random_chains(0, lengths=[0, 0])
+    log_z, expected = log_partition(chains)
+    assert log_z == 0.0
+    assert [len(values) for values in expected.scores] == [0, 0]
+    assert not any(getattr(expected, name).any() for name in CRF_PARAMS)
+
+
+@pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
+@pytest.mark.parametrize("scale", [400.0, 5000.0])
+def test_scores_whose_exponentials_are_no_numbers(scheme, scale):
+    """Beside sums over sequences from their scores alone, whose largest is taken out: where the
+    best tags of two tokens exclude each other, too."""
+    tags = scheme(["A", "B"])
+    for seed in range(20):
+        chains = random_chains(seed, lengths=[1 + seed % 4], n_tags=len(tags), scale=scale)
+        chains = replace(chains, transitions=chains.transitions / scale).constrained(tags)
+        sequences = list(product(range(len(tags)), repeat=len(chains.scores[0])))
+        sums = np.array([total(one, chains.scores[0], chains) for one in sequences])
+        weights = np.exp(sums - sums.max())
+        log_z, expected = log_partition(chains)
+        assert log_z == pytest.approx(sums.max() + np.log(weights.sum()), rel=1e-12)
+        pairs = np.zeros_like(chains.transitions)
+        for one, weight in zip(sequences, weights / weights.sum()):
+            for pair in zip(one, one[1:]):
+                pairs[pair] += weight
+        np.testing.assert_allclose(expected.transitions, pairs, atol=1e-9)

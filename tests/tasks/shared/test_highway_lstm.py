@@ -1,0 +1,172 @@
+"""The highway LSTM against the formula in numpy's float64, a token at a time."""
+
+import numpy as np
+import pytest
+import spacy
+from spacy.training import Example
+from thinc.api import Model
+
+from spacy_elmo.tasks.shared.highway_lstm import HighwayLSTM, build_highway_lstm, orthonormal_blocks
+
+LENGTHS = [3, 0, 5, 1]
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def reference(x, W, U, b):
+    """One sequence through one layer in one direction (He et al. 2017, section 2.2)."""
+    n = U.shape[1]
+    h = c = np.zeros(n)
+    outputs = np.zeros((len(x), n))
+    for t, x_t in enumerate(x):
+        z = W[: 5 * n] @ x_t + U @ h + b
+        i, f, o, r = (sigmoid(z[k * n : (k + 1) * n]) for k in range(4))
+        c = i * np.tanh(z[4 * n :]) + f * c
+        h = r * o * np.tanh(c) + (1 - r) * (W[5 * n :] @ x_t)
+        outputs[t] = h
+    return outputs
+
+
+def layer_reference(layer, x):
+    params = [layer.get_param(name).astype("float64") for name in ("W", "U", "b")]
+    found = []
+    for direction, *weights in zip(layer.attrs["directions"], *params):
+        steps = slice(None, None, -1 if direction else 1)
+        found.append(reference(x[steps], *weights)[steps])
+    return np.hstack(found)
+
+
+def inputs(width=4, dtype="float32", seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(length, width)).astype(dtype) for length in LENGTHS]
+
+
+@pytest.mark.parametrize("directions", ["alternating", "bidirectional"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_formula(directions, depth):
+    X = inputs()
+    model = build_highway_lstm(6, depth, directions).initialize(X=X)
+    assert (model.get_dim("nI"), model.get_dim("nO")) == (4, 6)
+    layers = [node for node in model.walk() if node.name == "highway_lstm"]
+    alternating = [[i % 2] for i in range(depth)]
+    expected = [[0, 1]] * depth if directions == "bidirectional" else alternating
+    assert [layer.attrs["directions"] for layer in layers] == expected
+    for x, found in zip(X, model.predict(X)):
+        for layer in layers:
+            x = layer_reference(layer, x)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, x.reshape(found.shape), atol=1e-5)
+
+
+def test_what_stands_beside_a_sequence_changes_nothing():
+    X = inputs()
+    model = build_highway_lstm(6, 2).initialize(X=X)
+    together = model.predict(X)
+    for x, found in zip(X, together):
+        np.testing.assert_allclose(model.predict([x])[0], found, atol=1e-6)
+
+
+@pytest.mark.parametrize("directions", [(0,), (1,), (0, 1)])
+def test_gradients(directions):
+    """Of inputs and all weights, by finite differences, with a dropout mask in between."""
+    import torch
+
+    rng = np.random.default_rng(1)
+    X = inputs(dtype="float64")
+    model = HighwayLSTM(6, directions=directions, dropout=0.3).initialize(X=X)
+    for name in ("W", "U", "b"):
+        model.set_param(name, rng.normal(size=model.get_param(name).shape))
+    wanted = [rng.normal(size=(length, 6)) for length in LENGTHS]
+
+    def run():
+        torch.manual_seed(0)
+        return model(X, is_train=True)
+
+    def loss():
+        return sum((y * d).sum() for y, d in zip(run()[0], wanted))
+
+    d_inputs = run()[1](wanted)
+    pairs = [(x, d) for x, d in zip(X, d_inputs)]
+    pairs += [(model.get_param(name), model.get_grad(name)) for name in ("W", "U", "b")]
+    for values, gradient in pairs:
+        assert values.shape == gradient.shape
+        for place in rng.permutation(values.size)[:20]:
+            at = np.unravel_index(place, values.shape)
+            before = values[at]
+            values[at] = before + 1e-5
+            above = loss()
+            values[at] = before - 1e-5
+            below = loss()
+            values[at] = before
+            assert gradient[at] == pytest.approx((above - below) / 2e-5, rel=1e-4, abs=1e-6)
+
+
+def test_a_sequence_has_one_mask():
+    X = [np.ones((50, 4), dtype="float32") for _ in range(20)]
+    model = build_highway_lstm(16, 1, dropout=0.5).initialize(X=X)
+    outputs = model(X, is_train=True)[0]
+    dropped = np.array([(output == 0.0).all(axis=0) for output in outputs])
+    assert all(((output == 0.0) == gone).all() for output, gone in zip(outputs, dropped))
+    assert 0.35 < dropped.mean() < 0.65
+    assert not np.array_equal(dropped[0], dropped[1])
+    assert not any((output == 0.0).any() for output in model.predict(X))
+
+
+def test_initial_weights():
+    X = inputs()
+    model = HighwayLSTM(6, directions=(0, 1)).initialize(X=X)
+    blocks = [*model.get_param("U").reshape(-1, 3, 3), *model.get_param("W").reshape(-1, 3, 4)]
+    assert len(blocks) == 2 * (5 + 6)
+    for block in blocks:
+        np.testing.assert_allclose(block @ block.T, np.eye(3), atol=1e-5)
+    tall = orthonormal_blocks(1, 5, 2)
+    np.testing.assert_allclose(tall.T @ tall, np.eye(2), atol=1e-12)
+    bias = model.get_param("b").reshape(2, 5, 3)
+    assert (bias[:, 1] == 1.0).all()
+    assert bias.sum() == 6.0
+
+
+def test_only_empty_sequences():
+    model = build_highway_lstm(6, 2).initialize(X=inputs())
+    empty = [np.zeros((0, 4), dtype="float32")]
+    outputs, backprop = model(empty, is_train=True)
+    assert [output.shape for output in outputs] == [(0, 6)]
+    assert [d.shape for d in backprop(outputs)] == [(0, 4)]
+    assert model.predict([]) == []
+
+
+def test_bytes():
+    X = inputs()
+    model = build_highway_lstm(6, 2).initialize(X=X)
+    loaded = build_highway_lstm(6, 2).from_bytes(model.to_bytes())
+    for one, other in zip(model.predict(X), loaded.predict(X)):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("directions", ["alternating", "bidirectional"])
+def test_in_a_tok2vec(directions):
+    """An encoder as any other: a tagger learns with it."""
+    nlp = spacy.blank("en")
+    encode = {"@architectures": "spacy-elmo.HighwayLSTM.v1", "width": 16, "directions": directions}
+    embed = {
+        "@architectures": "spacy.MultiHashEmbed.v2",
+        "width": 16,
+        "attrs": ["NORM"],
+        "rows": [50],
+        "include_static_vectors": False,
+    }
+    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
+    tagger = nlp.add_pipe("tagger", config={"model": model})
+    texts = {"a b a": ["X", "Y", "Z"], "a a": ["X", "Z"]}  # by place, not by word
+    examples = [
+        Example.from_dict(nlp.make_doc(text), {"tags": tags}) for text, tags in texts.items()
+    ]
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.02
+    for _ in range(60):
+        nlp.update(examples, sgd=optimizer)
+    assert nlp.evaluate(examples)["tag_acc"] == 1.0
+    assert isinstance(tagger.model, Model)

@@ -1,0 +1,233 @@
+"""The component `elmo_qa`: its model against the formulas; what is wrong with gold answers is said;
+the command."""
+
+import json
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.training import Example
+
+from spacy_elmo.tasks.texts import QUESTION, copy_pair, make_pair
+from spacy_elmo.tasks.texts.modules import BiDAFSelfAttention
+from spacy_elmo.tasks.texts.qa import best_span
+
+from helpers.commands import run_elmo
+from helpers.components import listener
+from helpers.gradients import check_gradients, randomize, softmax
+from helpers.recurrent import linear, run
+from helpers.tasks import QA, QUESTIONS, gold_answers, question_examples
+
+
+@pytest.fixture
+def trained(know):
+    return know(QA)
+
+
+def test_the_language_model_reads_each_text_once_and_alone(make_nlp, computed):
+    split = {"@segmenters": "spacy-elmo.spans.v1", "sentences": False}
+    nlp = QA.add(make_nlp(segmenter=split), listener(), output_tok2vec=listener())
+    nlp.initialize(lambda: question_examples(nlp))
+    computed.clear()
+    nlp(make_pair(nlp, "Who ran", "Anna ran . Tom did not .", QUESTION))
+    assert sorted(map(len, computed)) == [2, 7]
+
+
+# The model
+
+
+def test_the_module_is_the_formulas():
+    """Each pair by itself; the recurrent layers are PyTorch's."""
+    torch.manual_seed(0)
+    module = BiDAFSelfAttention(nI=3, nE=2, width=4, dropout=0.5).double().eval()
+    texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1), (2, 6))]
+    beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
+    for i, found in enumerate(module(*texts, *beside)):
+        q, h = [
+            np.concatenate([run(module.encode, one[i]), more[i].numpy()], axis=1)
+            for one, more in zip(texts, beside)
+        ]
+        scores = trilinear(module.attention, h, q)
+        seen = softmax(scores) @ q
+        from_question = softmax(scores.max(axis=1)) @ h
+        merged = np.concatenate([h, seen, h * seen, from_question * seen], axis=1)
+        x = np.maximum(linear(module.merge, merged), 0.0)
+        g = run(module.encode_merged, torch.from_numpy(x))
+        scores = trilinear(module.self_attention, g, g)
+        np.fill_diagonal(scores, -1e30)
+        seen = softmax(scores) @ g
+        both = np.concatenate([g, seen, g * seen], axis=1)
+        x = x + np.maximum(linear(module.merge_self, both), 0.0)
+        starts = run(module.encode_start, torch.from_numpy(x))
+        ends = run(module.encode_end, torch.from_numpy(np.concatenate([x, starts], axis=1)))
+        wanted = np.concatenate([linear(module.start, starts), linear(module.end, ends)], axis=1)
+        np.testing.assert_allclose(found.detach(), wanted, rtol=1e-6)
+
+
+def trilinear(layer, h, q):
+    first, second, both = layer.weight.detach().numpy()
+    return np.array([[first @ one + second @ two + both @ (one * two) for two in q] for one in h])
+
+
+def test_a_context_of_one_token(trained):
+    """It sees no other token."""
+    doc = trained(make_pair(trained, "Who ?", "Anna", QUESTION))
+    assert [str(span) for span in doc.spans["answer"]] == ["Anna"]
+    assert np.isfinite(doc.spans["answer"].attrs["scores"][0])
+
+
+@pytest.mark.parametrize(("window", "overlap"), [(600, 200), (4, 2)])
+def test_gradients(make, window, overlap):
+    """Of the negative log-likelihood, with respect to all weights; windows compete."""
+    one = listener(layer_norm=True)
+    settings = {"window": window, "overlap": overlap, "max_batch_tokens": 30}
+    nlp = make(QA, one, elmo=True, output_tok2vec=one, **settings)
+    data = question_examples(nlp)
+    nlp.initialize(lambda: data)
+    pipe = nlp.get_pipe("elmo_qa")
+    randomize(pipe.model)
+    told = pipe.update(data)["elmo_qa"]
+    docs = [nlp.get_pipe("elmo")(example.predicted) for example in data]
+
+    def loss():
+        total = 0.0
+        for scores, example in zip(pipe.model.predict(docs), data):
+            start = example.reference.spans["context"][0].start
+            probabilities = softmax(scores.astype("float64"), axis=0)
+            spans = example.reference.spans["answer"]
+            total -= np.log(sum(probabilities[i, 0] for i in {s.start - start for s in spans}))
+            total -= np.log(sum(probabilities[i, 1] for i in {s.end - 1 - start for s in spans}))
+        return total
+
+    assert loss() == pytest.approx(told, rel=1e-4)
+    check_gradients(pipe.model, loss)
+
+
+@pytest.mark.parametrize("gap", [1.0, 72.0, 3000.0])
+def test_loss_of_scores_far_apart(trained, gap):
+    """Minus the log of the probability, by the formula in float64."""
+    example = question_examples(trained)[0]
+    start = example.reference.spans["context"][0].start
+    (answer,) = example.reference.spans["answer"]
+    scores = np.zeros((len(example.reference) - start, 2), dtype="float32")
+    scores[-1] = gap
+    assert answer.end < len(example.reference)
+    loss, (gradient,) = trained.get_pipe("elmo_qa").get_loss([example], [scores])
+    total = np.log(np.exp(scores.astype("float64") - gap).sum(axis=0)) + gap
+    assert loss == pytest.approx(total.sum(), rel=1e-6)
+    wanted = np.exp(scores - total)
+    wanted[answer.start - start, 0] -= 1.0
+    wanted[answer.end - 1 - start, 1] -= 1.0
+    np.testing.assert_allclose(gradient, wanted, atol=1e-6)
+
+
+def test_the_best_span_is_that_of_all():
+    rng = np.random.default_rng(0)
+    for n_tokens in (1, 2, 9, 30):
+        scores = rng.normal(size=(n_tokens, 2)).astype("float32")
+        for most in (1, 3, 17):
+            spans = {
+                (i, j + 1): float(scores[i, 0] + scores[j, 1])
+                for i in range(n_tokens)
+                for j in range(i, min(i + most, n_tokens))
+            }
+            found = best_span(scores, most)
+            assert spans[found.start, found.end] == found.score == max(spans.values())
+
+
+def test_long_contexts_are_read_in_windows(trained, monkeypatch):
+    """No attention is larger than a window; all tokens of the context compete."""
+    sizes = []
+    forward = BiDAFSelfAttention.forward
+
+    def count(self, first, second, *beside):
+        sizes.append((len(second), max(map(len, second))))
+        return forward(self, first, second, *beside)
+
+    monkeypatch.setattr(BiDAFSelfAttention, "forward", count)
+    context = " ".join(["It rained ."] * 2000 + ["The old dog sleeps , and Anna runs ."])
+    doc = trained(make_pair(trained, "Who sleeps ?", context, QUESTION))
+    assert max(longest for _, longest in sizes) == 600
+    assert max(n * longest for n, longest in sizes) <= 4096
+    assert sum(n for n, _ in sizes) == 15
+    assert len(doc.spans["answer"]) == 1
+
+
+# Gold answers
+
+
+def test_answers_outside_of_the_context_are_named(trained):
+    doc = gold_answers(trained, *QUESTIONS[0])
+    doc.spans["answer"] = [doc[1:3]]
+    with pytest.raises(ValueError, match=r"'gave Tom' \(1, 3\).*'Who gave Tom.*\(6, 15\)"):
+        trained.update([Example(copy_pair(doc, QUESTION), doc)])
+
+
+def test_training_without_answers(make):
+    nlp = make(QA)
+    data = question_examples(nlp)
+    for example in data:
+        example.reference.spans["answer"] = []
+    with pytest.raises(ValueError, match=r"'elmo_qa' finds no answer in doc.spans\['answer'\]"):
+        nlp.initialize(lambda: data)
+
+
+def test_docs_that_are_no_pairs(trained):
+    with pytest.raises(ValueError, match=r"'Who ran \?'.*'question'"):
+        trained("Who ran ?")
+    with pytest.raises(ValueError, match=r"'Who ran \?'.*'question'"):
+        trained.update(
+            [Example(trained.make_doc("Who ran ?"), gold_answers(trained, *QUESTIONS[0]))]
+        )
+
+
+def test_other_tokens_than_the_reference(trained):
+    """Answers go to the predicted Doc's tokens."""
+    reference = make_pair(trained, "Who ?", ["It", "can", "not", "be", "Anna", "."], QUESTION)
+    reference.spans["answer"] = [reference[6:7]]
+    predicted = make_pair(trained, "Who ?", ["It", "can", "not", "be", "An", "na", "."], QUESTION)
+    for token in (2, 3, 4):
+        assert reference[token].text == predicted[token].text
+    words = [token.text for token in predicted]
+    spaces = [bool(token.whitespace_) for token in predicted]
+    spaces[6] = False
+    glued = spacy.tokens.Doc(trained.vocab, words=words, spaces=spaces)
+    for group in QUESTION:
+        span = predicted.spans[group][0]
+        glued.spans[group] = [glued[span.start : span.end]]
+    pipe = trained.get_pipe("elmo_qa")
+    assert pipe._gold(Example(glued, reference)) == [(4, 6)]
+
+
+def test_an_answer_within_a_token(trained):
+    """It becomes the whole token."""
+    reference = make_pair(trained, "Who ?", ["Ann", "Smith", "-", "Jones", "ran"], QUESTION)
+    reference.spans["answer"] = [reference[3:4]]
+    words, spaces = ["Who", "?", "Ann", "Smith-Jones", "ran"], [True] * 5
+    predicted = spacy.tokens.Doc(trained.vocab, words=words, spaces=spaces)
+    predicted.spans["question"], predicted.spans["context"] = [predicted[:2]], [predicted[2:]]
+    pipe = trained.get_pipe("elmo_qa")
+    assert pipe._gold(Example(predicted, reference)) == [(1, 2)]
+    assert trained.update([Example(predicted, reference)])["elmo_qa"] > 0.0
+
+
+# The command
+
+
+def test_ask(trained, tmp_path):
+    trained.to_disk(tmp_path / "pipeline")
+    (tmp_path / "text.txt").write_text(f"  {QUESTIONS[0][1]}\n", "utf-8-sig")
+    where = (tmp_path / "pipeline", tmp_path / "text.txt", QUESTIONS[0][0])
+    printed = run_elmo("ask", *where).output
+    assert "Maria" in printed
+    found = json.loads(run_elmo("ask", *where, "--json").output)
+    assert set(found) == {"answer", "start_char", "end_char", "score"}
+    text = (tmp_path / "text.txt").read_text("utf-8-sig")
+    assert text[found["start_char"] : found["end_char"]] == found["answer"]
+    assert "question is empty" in run_elmo("ask", *where[:2], " ", status=1).output
+    for empty in ("", " \n"):
+        (tmp_path / "text.txt").write_text(empty)
+        assert "is empty" in run_elmo("ask", *where, status=1).output
+    spacy.blank("en").to_disk(tmp_path / "pipeline")
+    assert "no elmo_qa" in run_elmo("ask", *where, status=1).output
