@@ -1,16 +1,16 @@
-"""The formats of the output."""
+"""Formats of the output."""
 
 from pathlib import Path
 from types import ModuleType
 from typing import Optional
 
-from . import hdf5_output, npz_output, parquet_output, spacy_output
-from .tables import check_pyarrow
+from . import hdf5_output, npz_output, parquet, spacy_output
+from .parquet import check_pyarrow
 
 OUTPUTS: dict[str, ModuleType] = {
     "hdf5": hdf5_output,
     "npz": npz_output,
-    "parquet": parquet_output,
+    "parquet": parquet,
     "spacy": spacy_output,
 }
 
@@ -40,12 +40,12 @@ def check_format(output: Path, format: Optional[str]) -> str:
 
 
 def check_room(output: Path, format: str, force: bool) -> None:
-    """Check that nothing is overwritten which nobody meant.
+    """Check that an output overwrites nothing that it must not.
 
     output (Path): The output.
     format (str): Its format.
-    force (bool): Whether an output that is there is replaced.
-    RAISES (ValueError): Something is there.
+    force (bool): Whether it may replace an existing output of this command.
+    RAISES (ValueError): It would overwrite something.
     """
     if not output.exists():
         return
