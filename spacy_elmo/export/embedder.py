@@ -76,7 +76,7 @@ class GroupEmbedder:
         words = (word for entry in group for word in entry.words)
         tokens = list(dict.fromkeys([*self.bilm.indexer.marks, *words]))
         self.bilm.cache = self._known
-        vectors = self.bilm.token_vectors(tokens).cpu().numpy()
+        vectors = _to_numpy(self.bilm.token_vectors(tokens))
         # The batches of the group must not change what is known, and when it is forgotten.
         self.bilm.cache = TokenVectorCache(len(tokens))
         self.bilm.cache.lookup(tokens, lambda _: vectors)
@@ -98,8 +98,13 @@ class GroupEmbedder:
         )
         marks = self.bilm.indexer.marks if self.sentence_marks else None
         for entry, values in zip(group, layers):
-            vectors = self.choose(values.cpu().numpy())
+            vectors = self.choose(_to_numpy(values))
             yield make_embedded(entry, vectors, self.dtype, marks)
+
+
+def _to_numpy(values: Any) -> np.ndarray:
+    """Return what the model returned, a tensor or an array, as an array."""
+    return np.asarray(values.cpu() if isinstance(values, torch.Tensor) else values)
 
 
 def make_embedded(

@@ -106,14 +106,12 @@ def read_json(text: Optional[Any]) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def index_of(texts: Iterable[str], first: int) -> bytes:
-    """Make AllenNLP's `sentence_to_index`: JSON from each sentence to its last number, sorted.
+def index_json(last: dict[str, int]) -> bytes:
+    """Make AllenNLP's `sentence_to_index`, a JSON object with sorted keys.
 
-    texts (Iterable[str]): The sentences.
-    first (int): Number of the first one.
-    RETURNS (bytes): The JSON object.
+    last (Dict[str, int]): From each sentence, as JSON, to the number of its last entry.
+    RETURNS (bytes): The object.
     """
-    last = {json.dumps(text): str(i) for i, text in enumerate(texts, first)}
     return "{{{}}}".format(", ".join(f'{key}: "{last[key]}"' for key in sorted(last))).encode(
         "ascii"
     )

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from ..files.hdf5 import guarded_hdf5
-from .entries import INDEX, Embedded, index_of, read_json
+from .entries import INDEX, Embedded, index_json, read_json
 
 SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
@@ -41,7 +41,8 @@ def write(
     first (int): Number of the first entry.
     RAISES (ValueError): A sentence can be no name.
     """
-    index, texts = index and not sentence_keys, []
+    index = index and not sentence_keys
+    last: dict[str, int] = {}
     # HDF5 ends the process on a full disk, wherever shards were written before.
     with guarded_hdf5(path, oldest=OLDEST) as (file, check):
         file.attrs[SETTINGS] = json.dumps(settings)
@@ -54,9 +55,10 @@ def write(
                 kind = BESIDE.get(name, "float32")
                 file[str(i)].attrs.create(name, np.array(values, kind), dtype=kind)
             check()
-            texts += [entry.text] if index else []
+            if index:
+                last[json.dumps(entry.text)] = i
         if index:
-            file.create_dataset(INDEX, data=np.array([index_of(texts, first)]), track_times=False)
+            file.create_dataset(INDEX, data=np.array([index_json(last)]), track_times=False)
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .entries import INDEX, Embedded, index_of, read_json
+from .entries import INDEX, Embedded, index_json, read_json
 
 SUFFIXES = (".npz",)
 IS_FOLDER = False
@@ -31,15 +31,16 @@ def write(
     index (bool): Whether to write `sentence_to_index`.
     first (int): Number of the first entry.
     """
-    texts = []
+    last: dict[str, int] = {}
     with zipfile.ZipFile(path, "w") as archive:
         comment = json.dumps(settings).encode("ascii")
         archive.comment = comment if len(comment) <= zipfile.ZIP_MAX_COMMENT else b""
         for i, entry in enumerate(entries, first):
             _write_array(archive, str(i), entry.vectors)
-            texts += [entry.text] if index else []
+            if index:
+                last[json.dumps(entry.text)] = i
         if index:
-            _write_array(archive, INDEX, np.array([index_of(texts, first)]))
+            _write_array(archive, INDEX, np.array([index_json(last)]))
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -50,8 +50,9 @@ def write(path, n_bytes):
 @pytest.mark.parametrize(
     ("name", "format", "settings"),
     [
-        ("x.txt", "hdf5", {"layers": "all"}),
-        ("x.txt", "hdf5", {"tokenize": True}),  # an npz file has a list of its members in memory
+        ("x.txt", "hdf5", {"layers": "all", "sentence_index": False}),
+        # An npz file has a list of its members in memory.
+        ("x.txt", "hdf5", {"tokenize": True, "sentence_index": False}),
         ("x.jsonl", "parquet", {}),
         ("x.conllu", "spacy", {}),
     ],
