@@ -20,7 +20,7 @@ from ..text.workers import map_in_order, parse_worker
 from .embedder import CorpusEmbedder
 from .entries import EntryCounts
 from .inputs import DOCBIN, find_inputs, read_entries
-from .outputs import OUTPUTS, check_format, check_room
+from .outputs import OUTPUTS, check_format, check_room, check_wanted, format_of
 from .partial_output import SUFFIX, PartialOutput, write_embedded
 from .places import Folder, InputPiece, RemoteFolder, open_folder
 from .plan import make_plan
@@ -114,12 +114,12 @@ def embed_corpus(
     if workers == "ray":  # Its actors run in folders of their own.
         output = output if is_url(output) else Path(output).absolute()
         model = str(user_path(model).absolute()) if user_path(model).exists() else model
-    named = format or (None if shards is None else _format_of(Path(output)))
+    named = format or (None if shards is None else format_of(Path(output)))
     format = check_format(Path(output), named)
     call = _caller(workers, address, gpus_per_worker)
     _check_shards(shards, worker, output, format, force=force)
     embedder = CorpusEmbedder(model, **options)
-    _check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
+    check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     output = output if is_url(output) else followed(Path(output))
     sources = find_inputs(inputs, output, column)
     if not any(source.name.endswith(DOCBIN) for source in sources):
@@ -211,17 +211,7 @@ def _write_file(
     if not resume:
         check_room(output, job.format, force)
     sources = [replace(source, sha256=source.digest(0, source.size())) for source in sources]
-    settings = {
-        **job.embedder.describe(),
-        "inputs": [
-            {"name": source.name, "size": source.size(), "sha256": source.sha256}
-            for source in sources
-        ],
-        "format": job.format,
-        "tokenize": job.tokenize,
-        # Earlier versions did not write it.
-        **({} if job.column is None else {"column": job.column}),
-    }
+    settings = _settings_of_file(job, sources)
     if resume and output.exists():
         found = kind.read_settings(output)
         written = [found.pop(name, None) for name in ("entries", "tokens")]
@@ -261,6 +251,21 @@ def _write_file(
         raise
     part.delete()
     return counts
+
+
+def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
+    """Return what the file depends on, which it holds as well."""
+    return {
+        **job.embedder.describe(),
+        "inputs": [
+            {"name": source.name, "size": source.size(), "sha256": source.sha256}
+            for source in sources
+        ],
+        "format": job.format,
+        "tokenize": job.tokenize,
+        # Earlier versions did not write it.
+        **({} if job.column is None else {"column": job.column}),
+    }
 
 
 def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[str, Any]) -> None:
@@ -364,12 +369,6 @@ def _caller(
     return partial(map_in_order, n_process=workers)
 
 
-def _format_of(output: Path) -> str:
-    """Return the format that a folder's name ends in, or "parquet"."""
-    suffix = output.suffix.lower() or ".parquet"
-    return next((name for name, kind in OUTPUTS.items() if suffix in kind.SUFFIXES), "parquet")
-
-
 def _check_shards(
     shards: Optional[int],
     worker: Optional[str],
@@ -398,21 +397,3 @@ def _check_shards(
         raise ValueError(f"{output}: only `shards` are written to URLs")
     elif is_stream(Path(output)):
         raise ValueError(f"{output} is no file: vectors are put together on a disk")
-
-
-def _check_wanted(
-    embedder: CorpusEmbedder, format: str, *, max_tokens: int, sentence_keys: bool
-) -> None:
-    """Check settings that depend on one another.
-
-    RAISES (ValueError): They are impossible, or do not go together.
-    """
-    if max_tokens < 1:
-        raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
-    if sentence_keys and format != "hdf5":
-        raise ValueError(f"`sentence_keys` is for HDF5, not for {format}")
-    is_reduced = embedder.dtype == "int8" or embedder.pool or embedder.only
-    if is_reduced and (format not in ("hdf5", "parquet") or sentence_keys):
-        raise ValueError("`pool`, `only` and `dtype=int8` are for Parquet and numbered HDF5")
-    if embedder.sentence_marks and format == "spacy":
-        raise ValueError("`sentence_marks`: a Doc has no token for a mark; write another format")
