@@ -21,7 +21,7 @@ from language_models import SIZES, make_model, read_sentences
 
 from spacy_elmo.embedding.batches import by_tokens
 from spacy_elmo.export.embedder import CHUNK_BATCHES
-from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.weights import safetensors_file
 
@@ -68,7 +68,7 @@ def main() -> None:
             (folder / file).write_text("".join(" ".join(words) + "\n" for words in lines), "utf8")
 
         def embed(file: str, suffix: str) -> None:
-            embed_files(args.weights, folder / file, folder / f"out{suffix}", force=True)
+            embed_corpus(args.weights, folder / file, folder / f"out{suffix}", force=True)
 
         for number in range(args.rounds + 1):
             alone = timed(lambda: model_alone(bilm, sentences))

@@ -21,8 +21,7 @@ from typing import Union
 import torch
 from language_models import read_sentences
 
-from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.sharding import embed_shards
+from spacy_elmo.export.sharding import embed_corpus
 
 
 def timed(clock: Callable[[], float], function: Callable[[str], None]) -> float:
@@ -55,12 +54,12 @@ def main() -> None:
             (folder / file).write_text("".join(" ".join(words) + "\n" for words in lines), "utf8")
 
         def one_file(file: str) -> None:
-            embed_files(args.weights, folder / file, folder / "out.parquet", force=True)
+            embed_corpus(args.weights, folder / file, folder / "out.parquet", force=True)
 
         def in_shards(file: str, workers: Union[int, str] = 1) -> None:
             shutil.rmtree(folder / "out", ignore_errors=True)
             settings = {"shards": args.shards, "workers": workers}
-            embed_shards(args.weights, folder / file, folder / "out", **settings)
+            embed_corpus(args.weights, folder / file, folder / "out", **settings)
 
         for number in range(args.rounds + 1):
             whole = timed(time.process_time, one_file)

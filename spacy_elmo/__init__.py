@@ -27,3 +27,8 @@ def pretrained(name_or_path: Union[str, Path]) -> dict[str, Any]:
 
 
 __all__ = ["__version__", "pretrained"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, without the imports of this module."""
+    return __all__

@@ -5,18 +5,12 @@ docs/architecture.md). So this module imports no wing of `tasks` until a pipelin
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 from spacy.language import Language
+from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Token
 from thinc.api import Model
-
-if TYPE_CHECKING:
-    from .tasks.coref import CoreferenceResolver
-    from .tasks.crf import CRFTagger
-    from .tasks.srl import SemanticRoleLabeler
-    from .tasks.texts.qa import QuestionAnswerer
-    from .tasks.texts.textpair import TextPairCategorizer
 
 LISTENER = {"@architectures": "spacy-elmo.ElmoListener.v1"}
 SENTENCES = {"@segmenters": "spacy-elmo.sentences.v2"}
@@ -49,7 +43,7 @@ def make_crf(
     scheme: str,
     max_batch_tokens: int,
     scorer: Optional[Callable],
-) -> "CRFTagger":
+) -> Pipe:
     """Make an `elmo_crf` pipe. `CRFTagger` says what the settings mean."""
     from .tasks.crf import CRFTagger
 
@@ -97,7 +91,7 @@ def make_srl(
     segmenter: Callable[[Doc], list],
     max_batch_tokens: int,
     scorer: Optional[Callable],
-) -> "SemanticRoleLabeler":
+) -> Pipe:
     """Make an `elmo_srl` pipe. `SemanticRoleLabeler` says what the settings mean."""
     from .tasks.srl import SemanticRoleLabeler
 
@@ -140,7 +134,7 @@ def make_coref(
     max_training_sentences: int,
     segmenter: Callable[[Doc], list],
     scorer: Optional[Callable],
-) -> "CoreferenceResolver":
+) -> Pipe:
     """Make an `elmo_coref` pipe. `CoreferenceResolver` says what the settings mean."""
     from .tasks.coref import CoreferenceResolver
 
@@ -177,7 +171,7 @@ def make_qa(
     model: Model,
     max_answer_tokens: int,
     scorer: Optional[Callable],
-) -> "QuestionAnswerer":
+) -> Pipe:
     """Make an `elmo_qa` pipe. `QuestionAnswerer` says what the settings mean."""
     from .tasks.texts.qa import QuestionAnswerer
 
@@ -211,9 +205,7 @@ def make_qa(
         "cats_f_per_type": None,
     },
 )
-def make_textpair(
-    nlp: Language, name: str, model: Model, scorer: Optional[Callable]
-) -> "TextPairCategorizer":
+def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Callable]) -> Pipe:
     """Make an `elmo_textpair` pipe.
 
     model (Model[List[Doc], Floats2d]): From Docs of two texts to the probabilities of labels.

@@ -127,6 +127,10 @@ def test_version():
     assert bibtex in (root / "README.md").read_text("utf8")
 
 
+def test_public_names():
+    assert dir(spacy_elmo) == ["__version__", "pretrained"]
+
+
 def test_registered_names_carry_our_prefix():
     for kind in ("segmenters", "weights_readers"):
         assert all(name.startswith("spacy-elmo.") for name in getattr(registry, kind).get_all())

@@ -244,7 +244,7 @@ def test_stopped_run_goes_on(saved, name):
     metrics = (output / "metrics.jsonl").read_bytes()
     corpus = {path: path.read_bytes() for path in (output / "corpus").iterdir()}
     shown = run("pretrain", f"pretraining-{name}.cfg", "--output", output, "--resume")
-    assert "Going on from step 6" in shown
+    assert "Resuming from step 6" in shown
     check_metrics(output, expected_json(f"pretraining-{name}"), first=7)
     assert (output / "metrics.jsonl").read_bytes().startswith(metrics)
     assert {path: path.read_bytes() for path in (output / "corpus").iterdir()} == corpus

@@ -1,5 +1,4 @@
-"""Groups of a word's occurrences, how well they agree with gold senses, and the words that
-stand around each."""
+"""Groups of a word's occurrences, their agreement with gold senses, and their typical words."""
 
 import math
 import warnings
@@ -86,16 +85,16 @@ def agreement(numbers: Ints1d, senses: Sequence[str]) -> tuple[float, float]:
 def typical_words(
     contexts: Sequence[Sequence[str]], numbers: Ints1d, *, n: int = 8
 ) -> dict[int, list[str]]:
-    """Find the words that stand around the occurrences of each cluster rather than around
+    """Find the words that are more frequent around the occurrences of each cluster than around
     the others: by the log-odds ratio with an informative Dirichlet prior, the counts of
     both together, over its standard deviation (Monroe et al. 2008, equations 16 to 22).
 
     contexts (Sequence[Sequence[str]]): The words around each occurrence.
     numbers (Ints1d): Their clusters. *Shape:* `(n,)`
     n (int): Most words.
-    RETURNS (Dict[int, List[str]]): Of each cluster those that stand there at least twice
-        and whose ratio is positive, the most typical first; equal ones by the alphabet. None
-        where nothing stands around the others.
+    RETURNS (Dict[int, List[str]]): The words of each cluster that occur there at least twice and
+        have a positive ratio, the most typical first; equal ones by the alphabet. An empty list
+        if there are no words around the other clusters.
     """
     counts = {number: Counter[str]() for number in sorted(set(numbers.tolist()))}
     for context, number in zip(contexts, numbers.tolist()):

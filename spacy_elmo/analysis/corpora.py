@@ -75,7 +75,7 @@ def read_corpus_docs(
     annotated = [Path(name) for name in inputs if name.endswith(FILE_TYPE)]
     others = [name for name in inputs if not name.endswith(FILE_TYPE)]
     files = list(dict.fromkeys(find_files(others)))
-    # Of packed Docs nobody knows how many there are.
+    # A .spacy file does not store its number of tokens, so the total is unknown.
     total = None if annotated else estimate_tokens(files, format=format)
     with progress_bar(total, None, " tokens", in_logs=False) as bar:
         for doc in _all_docs(files, annotated, format, lang):

@@ -41,8 +41,8 @@ def find_neighbors(
     n: int = 10,
     same_word: Optional[bool] = None,
 ) -> list[Neighbor]:
-    """Find the tokens of a corpus whose vectors are nearest, by their cosine. The token
-    itself is none of them, and a sentence that stands several times counts once.
+    """Find the tokens of a corpus whose vectors are nearest by cosine. The token itself is left
+    out, and a repeated sentence counts once.
 
     nlp (Language): A pipeline with a pipe `elmo`; its settings hold.
     sentence (Sequence[str]): Tokens.
@@ -105,21 +105,21 @@ def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
 
 
 def find_token(tokens: Sequence[str], wanted: str) -> int:
-    """Find the token that is meant.
+    """Find a token by position or word.
 
     tokens (Sequence[str]): The sentence.
-    wanted (str): A position, counted from 0; or a word that stands there once.
+    wanted (str): A position, counted from 0; or a word that occurs there once.
     RETURNS (int): Its position.
     RAISES (ValueError): There is no such token, or there are several.
     """
     if not tokens:
         raise ValueError("the sentence has no token")
     places = [i for i, token in enumerate(tokens) if token == wanted]
-    stands_at = " or ".join(map(str, places))
+    positions = " or ".join(map(str, places))
     if wanted.isascii() and wanted.isdigit():
         if int(wanted) < len(tokens):
             return int(wanted)
-        meant = f". The word '{wanted}' is token {stands_at}" if places else ""
+        meant = f". The word '{wanted}' is token {positions}" if places else ""
         raise ValueError(
             f"there is no token {wanted}: those of the sentence are 0 to {len(tokens) - 1}{meant}"
         )
@@ -127,7 +127,7 @@ def find_token(tokens: Sequence[str], wanted: str) -> int:
         return places[0]
     if places:
         raise ValueError(
-            f"'{wanted}' stands {len(places)} times in the sentence: give the position, {stands_at}"
+            f"'{wanted}' occurs {len(places)} times in the sentence: give the position, {positions}"
         )
     numbered = ", ".join(f"{i} {token}" for i, token in enumerate(tokens))
     raise ValueError(f"no token of the sentence is '{wanted}': it has {numbered}")

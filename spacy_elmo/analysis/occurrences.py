@@ -41,7 +41,7 @@ class Drawn:
     """Occurrences of one word, in the order of the corpus.
 
     word (str): The word.
-    n_total (int): How often it stands in the corpus.
+    n_total (int): Its count in the corpus.
     occurrences (List[Occurrence]): Those that were drawn.
     """
 
@@ -110,7 +110,7 @@ def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: st
 
     pipe (Elmo): The language model.
     occurrences (Sequence[Occurrence]): Occurrences, those of a Doc side by side.
-    name (str): What stands before the progress bar.
+    name (str): Text before the progress bar.
     RETURNS (Floats3d): *Shape:* `(L + 1, n, 2P)`, float32; of several tokens the mean.
     """
     config = pipe.bilm.config

@@ -161,8 +161,8 @@ def probe_senses(
 ) -> Iterator[Row]:
     """Predict the sense of each word from its own training occurrences: the most
     frequent one, that of the nearest neighbor (Peters et al. 2018, section 5.3 and
-    table 5), and by a logistic regression a word. Where a word has no training
-    occurrence, the most frequent label of all stands in, in every row alike.
+    table 5), and by a logistic regression a word. If a word has no training
+    occurrence, every row predicts the most frequent label of all.
 
     train (Sample): Occurrences with known senses.
     test (Sample): Occurrences to predict.

@@ -27,7 +27,7 @@ class LabeledItem(NamedTuple):
     start (int): Its first token.
     end (int): The token after its last one.
     label (str): The label.
-    word (str): What stands there: the text, of a sense in lower case, of a Doc "".
+    word (str): Its text; in lower case for a sense, "" for a Doc.
     """
 
     start: int
@@ -120,7 +120,7 @@ class Sample:
     layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`, float32; of an item of several
         tokens their mean.
     labels (List[str]): A label an item.
-    words (List[str]): What stands there; a sense's in lower case, a Doc's "".
+    words (List[str]): The text of each item; in lower case for a sense, "" for a Doc.
     """
 
     layers: Floats3d

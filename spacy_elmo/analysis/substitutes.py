@@ -17,8 +17,8 @@ class Substitute(NamedTuple):
     word (str): The word.
     rank (int): Its place among all words, from 1.
     probability (float): By both directions together, from 0 to 1, among all words.
-    forward (float): By what stands to the left, as the softmax has it.
-    backward (Optional[float]): By what stands to the right; None if the model has one
+    forward (float): By the words to the left, as in the softmax.
+    backward (Optional[float]): By the words to the right; None if the model has one
         direction.
     """
 
@@ -35,8 +35,8 @@ def find_substitutes(
     """Find the words that are most likely in a token's place, which the model does not
     see: forwards it reads `<S>` and what precedes, backwards `</S>` and what follows,
     each from zeros. The log-probabilities of both are added, and normalised again over
-    all words. `<UNK>` stands for thousands of words and the two marks for none: they
-    are left out.
+    all words. `<UNK>`, which is thousands of words, and the two marks are left
+    out.
 
     model (FrozenLanguageModel): The model.
     sentence (Sequence[str]): Tokens.

@@ -32,7 +32,7 @@ def corpus_cli(
     max_sentence: int = typer.Option(10_000, help="Most tokens of a sentence"),
 ) -> None:
     """Prepare text of any size for `spacy elmo pretrain`: numbers instead of words,
-    read from disk while training. What was interrupted goes on when it is run again.
+    read from disk while training. If it is interrupted, run it again: it resumes.
 
     Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
     """
@@ -42,7 +42,7 @@ def corpus_cli(
 
     if is_url(output):
         raise CommandLineError(f"{output}: a corpus is written to a disk, and copied afterwards")
-    with stopped("Stopped; the same command goes on from here"):
+    with stopped("Stopped. To resume, run the same command again"):
         corpus = prepare(
             inputs,
             output,

@@ -17,8 +17,8 @@ def download_cli(
     force: bool = typer.Option(False, "--force", "-F", help="Download again what is there"),
 ) -> None:
     """Download published models into the cache: the folder that SPACY_ELMO_CACHE names, or
-    ~/.cache/spacy-elmo. What broke off goes on when it is run again. What is there is
-    checked, without the network. A download that fails has the exit code 4.
+    ~/.cache/spacy-elmo. An interrupted download resumes when it is run again. Files that
+    are there are checked, without the network. A download that fails has the exit code 4.
 
     Example: python -m spacy elmo download small manylangs-fr
     """
@@ -35,7 +35,7 @@ def download_cli(
 
             for file, path in zip(model.files, model.paths):
                 check(file, path)
-        with stopped("Stopped; the same command goes on from here"):
+        with stopped("Stopped. To resume, run the same command again"):
             path = obtain(model, force=force)
         msg.good(f"{model.name}: {path}", f"Licence: {model.licence or 'unknown'}")
 

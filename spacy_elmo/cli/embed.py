@@ -1,12 +1,11 @@
 """`python -m spacy elmo embed`"""
 
-from pathlib import Path
 from typing import Any, Optional
 
 import typer
 
 from ..files.terminal import msg
-from .errors import CommandLineError, stopped
+from .errors import stopped
 from .options import MODEL
 
 
@@ -16,7 +15,7 @@ def embed_cli(
         ...,
         metavar="INPUT...",
         help="Text: .txt, .jsonl, .tsv, .conllu, .conll, .parquet, .spacy; files, folders or "
-        "globs, with --shards also URLs",
+        "globs, URLs",
     ),
     output: str = typer.Argument(..., help="What to write; with --shards, a folder or URL"),
     layers: str = typer.Option(
@@ -72,67 +71,37 @@ def embed_cli(
     use_sentence_keys: bool = typer.Option(
         False, "--use-sentence-keys", help="Sentences name the datasets of HDF5, not numbers"
     ),
-    shards: Optional[int] = typer.Option(
-        None, help="Write a folder of so many files; the same again goes on where it was stopped"
-    ),
+    shards: Optional[int] = typer.Option(None, help="Write a folder of at most this many files"),
     workers: str = typer.Option(
         "1",
-        help="Processes that make shards on this machine; several have one thread each. 'ray': "
-        "those of a Ray cluster",
+        help="Processes on this machine; several have one thread each. 'ray': a Ray cluster's",
     ),
     worker: Optional[str] = typer.Option(
-        None, help="K/N: make every N-th shard from the K-th on, as one of N in an array of jobs"
+        None, help="K/N: make every N-th shard from the K-th on, as job K of an array of N jobs"
     ),
     address: Optional[str] = typer.Option(
-        None, help="Of the Ray cluster; default: RAY_ADDRESS, or one that is started here"
+        None, help="Address of the Ray cluster; default: RAY_ADDRESS, or one that is started here"
     ),
     gpus_per_worker: float = typer.Option(0, help="GPUs of each of Ray's workers, 0.5 for a half"),
-    resume: bool = typer.Option(False, "--resume", help="Go on with what was interrupted"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace an existing output"),
+    resume: bool = typer.Option(
+        False, "--resume", help="Resume an unfinished output; done if it is finished"
+    ),
+    force: bool = typer.Option(
+        False, "--force", "-F", help="Replace an existing output; without --resume, begin again"
+    ),
 ) -> None:
     """Write the vectors of a text, of any size, to a file: HDF5 as AllenNLP's command
-    elmo, .npz, Parquet, or spaCy Docs. It appears when it is whole.
+    elmo, .npz, Parquet, or spaCy Docs. It appears when it is whole. After an interruption, run the
+    same command again: it resumes.
 
     Example: python -m spacy elmo embed en_small text.txt vectors.hdf5 --layers all
     """
-    options: dict[str, Any] = {
-        "layers": layers,
-        "format": format,
-        "dtype": dtype,
-        "pool": pool,
-        "only": only,
-        "precision": precision,
-        "initial_state": initial_state,
-        "batch_tokens": batch_tokens,
-        "tokenize": tokenize,
-        "column": column,
-        "lang": lang,
-        "max_tokens": max_tokens,
-        "sentence_marks": sentence_marks,
-        "sentence_index": not forget_sentences,
-        "sentence_keys": use_sentence_keys,
-    }
-    path = output if "://" in output else Path(output)
-    if shards is None:
-        if workers != "1" or worker or address or gpus_per_worker:
-            raise CommandLineError("--workers and --worker make shards: how many? --shards N")
-        if not isinstance(path, Path):
-            raise CommandLineError(f"{output}: URLs are for shards: how many? --shards N")
-        from ..export.job import embed_files
+    options: dict[str, Any] = dict(locals())
+    options["workers"] = int(workers) if workers.isdecimal() else workers
+    options["sentence_index"] = not options.pop("forget_sentences")
+    options["sentence_keys"] = options.pop("use_sentence_keys")
+    from ..export.sharding import embed_corpus
 
-        with stopped("Stopped; the same command with --resume goes on from here"):
-            counts = embed_files(model, inputs, path, **options, resume=resume, force=force)
-    else:
-        if force:
-            raise CommandLineError("--force is not for --shards: give another folder, or delete it")
-        from ..export.sharding import embed_shards
-
-        how: dict[str, Any] = {
-            "workers": int(workers) if workers.isdecimal() else workers,
-            "worker": worker,
-            "address": address,
-            "gpus_per_worker": gpus_per_worker,
-        }
-        with stopped("Stopped; the same command goes on from here"):
-            counts = embed_shards(model, inputs, path, shards=shards, **how, **options)
+    with stopped("Stopped; the same command with --resume goes on from here"):
+        counts = embed_corpus(**options)
     msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")

@@ -39,7 +39,7 @@ def evaluate_cli(
     force: bool = FORCE,
 ) -> None:
     """Score a pipeline on the files of its tasks: pairs, questions, roles and clusters, which
-    `spacy evaluate` does not read, or of which it does not show the scores.
+    `spacy evaluate` does not read, or whose scores it does not show.
 
     Example: python -m spacy elmo evaluate training/model-best test.jsonl
     """

@@ -22,7 +22,8 @@ def pretrain_cli(
         False, "--overwrite", help="Delete an earlier run, and start again"
     ),
     gpus: Optional[str] = typer.Option(
-        None, help="Numbers of GPUs, such as 0,1,2,3: a process each, which train together"
+        None,
+        help="Numbers of GPUs, such as 0,1,2,3: each a process; all train one model. -1: none",
     ),
 ) -> None:
     """Pretrain a language model on text. Settings of the config can be
@@ -40,7 +41,9 @@ def pretrain_cli(
     from ..pretraining.run import pretrain
 
     config = read_config(config_path, _overrides(ctx))
-    if gpus is not None:
+    if gpus == "-1":  # as spaCy's --gpu-id
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    elif gpus is not None:
         from ..pretraining.launch import choose_gpus, launch
 
         chosen = choose_gpus(gpus)
@@ -48,11 +51,11 @@ def pretrain_cli(
         flags = [*["--resume"] * resume, *["--overwrite"] * overwrite]
         arguments = [str(config_path), "--output", str(output), *flags, *ctx.args]
         raise typer.Exit(launch(arguments, len(chosen)))
-    with stopped("Stopped: the same command, with --resume, goes on"):
+    with stopped("Stopped. To resume, run the same command with --resume"):
         finished = pretrain(config, output, resume=resume, overwrite=overwrite)
     if not finished:
-        if os.environ.get("RANK", "0") == "0":  # of several processes the first one speaks
-            msg.info(f"--resume goes on from {output / 'checkpoints'}")
+        if os.environ.get("RANK", "0") == "0":  # Only the first process prints.
+            msg.info(f"--resume resumes from {output / 'checkpoints'}")
         raise typer.Exit(130)
 
 
@@ -69,6 +72,6 @@ def _overrides(ctx: typer.Context) -> dict[str, Any]:
             raise CommandLineError(f"pretrain has no option {name}{meant}")
     try:
         overrides: dict[str, Any] = parse_config_overrides(list(ctx.args))
-    except SystemExit:  # spaCy has said why
+    except SystemExit:  # spaCy has printed the reason.
         raise typer.Exit(CommandLineError.exit_code) from None
     return overrides

@@ -21,9 +21,9 @@ def substitutes_cli(
     n: int = typer.Option(10, "--n", "-n", min=1, help="Words to show"),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Show what the language model would put in a token's place: by what stands to the
-    left (forward), by what stands to the right (backward), and by both, whose
-    log-probabilities are added and normalised again.
+    """Show the words that the language model expects in place of a token: by the words to the left
+    (forward), by the words to the right (backward), and by both, whose log-probabilities are added
+    and normalized again.
 
     Example: python -m spacy elmo substitutes pretraining/model-best
     --sentence "She sat on the bank of the river ." --token bank

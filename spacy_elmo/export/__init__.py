@@ -1,6 +1,6 @@
 """Vectors of whole corpora, in files."""
 
-from .embedder import Embedder
+from .embedder import CorpusEmbedder as Embedder
 from .spacy_output import load_docs
 
 __all__ = ["Embedder", "load_docs"]

@@ -2,9 +2,10 @@
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -12,19 +13,141 @@ import spacy
 from spacy.language import Language
 
 from .. import __version__
+from ..embedding.batches import by_tokens
+from ..embedding.embed import embed_words, insert_marks
 from ..embedding.segmenters import segmenter_config
+from ..frozen.cache import TokenVectorCache
+from ..frozen.model import FrozenBiLM
 from ..layers.bilm import precision_of
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..weights import language_of_weights
-from .entries import Embedded, Entry
-from .group_embedder import DTYPES, GroupEmbedder, make_embedded
-from .keeping import Keeper
+from .doc_reader import DocReader
+from .entries import Embedded, TextEntry
 from .layers import VECTOR, Choose, choose_layers
-from .making import DocMaker
+from .selection import SpanSelector
 
+DTYPES = "float32", "float16", "int8"
+PLACE = "start", "end", "label"  # of a selected span
 DEFAULT_LANG = "en"
 CHUNK_BATCHES = 4  # of which sequences of about the same length run together
+
+
+class GroupEmbedder:
+    """Computes vectors that depend on the groups so far alone, bit for bit, whether those
+    were embedded or left out. A token's vector differs in its last bits with the tokens
+    that are encoded beside it: so the new tokens of every group are encoded together, and
+    in order, also of groups whose vectors are there already.
+
+    pipe (Elmo): The language model and its settings.
+    choose (Callable): Makes the wanted vectors of layers.
+    dtype (str): Of the vectors.
+    sentence_marks (bool): Whether the marks around a sentence get vectors, too.
+    """
+
+    def __init__(self, pipe: Elmo, choose: Choose, dtype: str, sentence_marks: bool = False):
+        self.bilm = pipe.bilm
+        if isinstance(self.bilm, FrozenBiLM):
+            # A cache of its own: what others have embedded changes the last bits.
+            capacity = self.bilm.cache.capacity
+            self.bilm = self.bilm.replace()
+            self.bilm.cache = TokenVectorCache(capacity)
+        self.settings = pipe.settings
+        self.choose = choose
+        self.dtype = dtype
+        self.sentence_marks = sentence_marks
+        self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
+        self._known = getattr(self.bilm, "cache", None)
+
+    def embed_all(self, entries: Iterable[TextEntry], max_tokens: int) -> Iterator[Embedded]:
+        """Embed entries, group by group.
+
+        entries (Iterable[TextEntry]): The entries.
+        max_tokens (int): Most tokens of a group.
+        YIELDS (Embedded): An entry.
+        """
+        for group in by_tokens(entries, max_tokens, max_tokens):
+            self.encode(group)
+            yield from self.embed(group)
+
+    def encode(self, group: Sequence[TextEntry]) -> None:
+        """Take the next group: `embed` it, or leave it out.
+
+        group (Sequence[TextEntry]): The group.
+        """
+        if not isinstance(self.bilm, FrozenBiLM) or self._known is None:
+            return
+        words = (word for entry in group for word in entry.words)
+        tokens = list(dict.fromkeys([*self.bilm.indexer.marks, *words]))
+        self.bilm.cache = self._known
+        vectors = self.bilm.token_vectors(tokens)
+        # The batches of the group must not change what is known, and when it is forgotten.
+        self.bilm.cache = TokenVectorCache(len(tokens))
+        self.bilm.cache.lookup(tokens, lambda _: vectors)
+
+    def embed(self, group: Sequence[TextEntry]) -> Iterator[Embedded]:
+        """Embed a group.
+
+        group (Sequence[TextEntry]): The group.
+        YIELDS (Embedded): An entry.
+        RAISES (ValueError): A number is too large for the type.
+        """
+        layers = embed_words(
+            self.bilm,
+            [entry.words for entry in group],
+            [entry.segments for entry in group],
+            self.settings,
+            keep_marks=self.sentence_marks,
+        )
+        marks = self.bilm.indexer.marks if self.sentence_marks else None
+        for entry, values in zip(group, layers):
+            vectors = self.choose(np.asarray(values))
+            yield make_embedded(entry, vectors, self.dtype, marks)
+
+
+def make_embedded(
+    entry: TextEntry, vectors: np.ndarray, dtype: str, marks: Optional[Sequence[str]] = None
+) -> Embedded:
+    """Keep what is wanted of an entry's vectors, in the wanted type.
+
+    entry (TextEntry): The entry.
+    vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`
+    dtype (str): One of `DTYPES`.
+    marks (Optional[Sequence[str]]): The sentence marks, if they have vectors.
+    RETURNS (Embedded): It; of int8 with scales, by which each vector is to be multiplied.
+    RAISES (ValueError): A number is too large for the type.
+    """
+    words, beside = entry.words, {}
+    if marks is not None:
+        words = insert_marks(words, entry.segments, marks)
+    if entry.selected is not None:
+        means = [vectors[..., span.tokens, :].mean(axis=-2) for span in entry.selected]
+        vectors = np.stack(means, axis=-2) if means else vectors[..., :0, :]
+        words = [span.text for span in entry.selected]
+        beside = {f"{name}s": [getattr(span, name) for span in entry.selected] for name in PLACE}
+    if dtype == "int8":
+        vectors, scales = _to_int8(vectors)
+        by_layer = [("", scales)] if scales.ndim == 1 else zip(map("_{}".format, count()), scales)
+        beside |= {f"scales{layer}": values.tolist() for layer, values in by_layer}
+    return Embedded(entry.text, words, _cast(vectors, dtype), entry.doc, beside)
+
+
+def _to_int8(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Divide each vector by a scale of its own, so that its largest number is 127."""
+    scales = np.abs(vectors).max(axis=-1) / np.float32(127)
+    scales[scales == 0] = 1
+    return np.rint(vectors / scales[..., None]), scales
+
+
+def _cast(vectors: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        cast = vectors.astype(dtype, copy=False)
+    if dtype == "float16" and np.isinf(cast).any():
+        raise ValueError(
+            f"the vectors hold numbers up to {np.abs(vectors).max():g}, too large for "
+            f"{dtype}: use float32"
+        )
+    return cast
 
 
 class _Loaded(NamedTuple):
@@ -32,11 +155,11 @@ class _Loaded(NamedTuple):
     pipe: Elmo
     choose: Choose
     chosen: dict[str, Any]
-    maker: DocMaker
+    reader: DocReader
 
 
 @dataclass(frozen=True)
-class Embedder:
+class CorpusEmbedder:
     """Adds the vectors of text to tables of Arrow, in any process: it is pickled as its
     arguments, and reads the model when it is first called.
 
@@ -77,8 +200,8 @@ class Embedder:
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{self.dtype}'")
-        self._keeper.check()
-        if self._is_kept and self.sentence_marks:
+        self._selector.check()
+        if self._is_selective and self.sentence_marks:
             raise ValueError(
                 "`sentence_marks`: marks are no tokens, which `pool` and `only` choose"
             )
@@ -93,21 +216,21 @@ class Embedder:
             and `vectors`, or `layer_0`, `layer_1` and so on: a list of vectors, one a token; and
             what stands beside each vector: `scales`, of int8; `starts`, `ends` and `labels`, of
             what was chosen.
-        RAISES (ValueError): It has neither column, or what `Embedder` says.
+        RAISES (ValueError): It has neither column, or what `CorpusEmbedder` says.
         """
-        from .tables import add_columns, table_entries
+        from .parquet import add_columns, table_entries
 
-        maker = self.maker()
-        maker.check_labels()
-        entries = map(maker.keep, table_entries(table, maker))
+        reader = self.reader()
+        reader.check_labels()
+        entries = map(reader.select, table_entries(table, reader))
         rows = list(self._for_tables.embed_all(entries, self.group_tokens))
         return add_columns(table, rows or [self.empty])
 
-    def embed(self, entries: Iterable[Entry]) -> Iterator[Embedded]:
+    def embed(self, entries: Iterable[TextEntry]) -> Iterator[Embedded]:
         """Embed entries in order, with memory for some thousand tokens. The same entries get the
         same vectors, bit for bit, whatever was embedded before.
 
-        entries (Iterable[Entry]): The entries.
+        entries (Iterable[TextEntry]): The entries.
         YIELDS (Embedded): An entry with its vectors.
         RAISES (ValueError): A number is too large for the type.
         """
@@ -118,11 +241,11 @@ class Embedder:
         loaded = self._loaded
         return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
 
-    def maker(self, *, keep_docs: bool = False) -> DocMaker:
-        """RETURNS (DocMaker): Makes Docs as the pipeline does, which entries hold if wanted; the
+    def reader(self, *, keep_docs: bool = False) -> DocReader:
+        """RETURNS (DocReader): Makes Docs as the pipeline does, which entries hold if wanted; the
         same each time."""
-        self._loaded.maker.keep_docs = keep_docs
-        return self._loaded.maker
+        self._loaded.reader.keep_docs = keep_docs
+        return self._loaded.reader
 
     @property
     def group_tokens(self) -> int:
@@ -134,7 +257,7 @@ class Embedder:
         """RETURNS (Embedded): An entry without a token."""
         config = self._loaded.pipe.bilm.config
         layers = np.zeros((config.n_layers + 1, 0, config.width), "float32")
-        entry = Entry("", [], [], kept=[] if self._is_kept else None)
+        entry = TextEntry("", [], [], selected=[] if self._is_selective else None)
         return make_embedded(entry, self._loaded.choose(layers), self.dtype)
 
     def describe(self) -> dict[str, Any]:
@@ -142,13 +265,13 @@ class Embedder:
         return dict(self._description)
 
     @property
-    def _keeper(self) -> Keeper:
-        return Keeper(self.pool, self.only)
+    def _selector(self) -> SpanSelector:
+        return SpanSelector(self.pool, self.only)
 
     @property
-    def _is_kept(self) -> bool:
+    def _is_selective(self) -> bool:
         """Whether something else than each token gets a vector."""
-        return any(self._keeper)
+        return any(self._selector)
 
     @cached_property
     def _description(self) -> dict[str, Any]:
@@ -165,7 +288,7 @@ class Embedder:
             **chosen,
             # Which earlier versions did not write.
             **({"sentence_marks": True} if self.sentence_marks else {}),
-            **({"pool": self.pool, "only": self.only} if self._is_kept else {}),
+            **({"pool": self.pool, "only": self.only} if self._is_selective else {}),
         }
         return dict(json.loads(json.dumps(settings)))
 
@@ -192,8 +315,8 @@ class Embedder:
         if self.device is not None:
             pipe.move_to(self.device)
         chosen = choose_layers(self.layers, nlp)
-        maker = DocMaker(nlp, pipe, self._keeper if self._is_kept else None)
-        return _Loaded(nlp, pipe, *chosen, maker)
+        reader = DocReader(nlp, pipe, self._selector if self._is_selective else None)
+        return _Loaded(nlp, pipe, *chosen, reader)
 
     def _lang_of_weights(self) -> str:
         lang = None if is_pipeline(self.model) else language_of_weights(self.model)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ import h5py
 import numpy as np
 
 from ..files.hdf5 import guarded_hdf5
-from .entries import Embedded
-from .sentence_index import NAME, SentenceIndex
-from .workplace import read_json
+from .entries import INDEX, Embedded, index_json, read_json
 
 SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
@@ -45,31 +42,27 @@ def write(
     RAISES (ValueError): A sentence can be no name.
     """
     index = index and not sentence_keys
-    with SentenceIndex(path.parent) if index else nullcontext() as sentences:
-        with guarded_hdf5(path, oldest=OLDEST) as (file, check):
-            file.attrs[SETTINGS] = json.dumps(settings)
-            for i, entry in enumerate(entries, first):
-                if sentence_keys:
-                    _write_by_sentence(file, entry, i)
-                else:
-                    _write_array(file, str(i), entry.vectors)
-                for name, values in entry.beside.items():
-                    kind = BESIDE.get(name, "float32")
-                    file[str(i)].attrs.create(name, np.array(values, kind), dtype=kind)
-                check()
-                if sentences is not None:
-                    sentences.add(entry.text, i)
-            if sentences is not None:
-                offset = _make_room(file, sentences.size())
-        if sentences is not None:
-            # Through the library it would have to be in memory, several times.
-            with path.open("rb+") as raw:
-                raw.seek(offset)
-                raw.writelines(sentences.blocks())
+    last: dict[str, int] = {}
+    # HDF5 ends the process on a full disk, wherever shards were written before.
+    with guarded_hdf5(path, oldest=OLDEST) as (file, check):
+        file.attrs[SETTINGS] = json.dumps(settings)
+        for i, entry in enumerate(entries, first):
+            if sentence_keys:
+                _write_by_sentence(file, entry, i)
+            else:
+                _write_array(file, str(i), entry.vectors)
+            for name, values in entry.beside.items():
+                kind = BESIDE.get(name, "float32")
+                file[str(i)].attrs.create(name, np.array(values, kind), dtype=kind)
+            check()
+            if index:
+                last[json.dumps(entry.text)] = i
+        if index:
+            file.create_dataset(INDEX, data=np.array([index_json(last)]), track_times=False)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """RETURNS (dict): The settings that `write` was given; none where it wrote no such file."""
+    """Return the settings that `write` was given; empty if it did not write the file."""
     try:
         with h5py.File(path, "r") as file:
             return read_json(file.attrs.get(SETTINGS))
@@ -103,12 +96,3 @@ def _layout(dtype: np.dtype) -> tuple[Any, Any]:
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_obj_track_times(False)
     return h5py.h5t.py_create(dtype), properties
-
-
-def _make_room(file: h5py.File, size: int) -> int:
-    """Make the dataset of one string, its bytes to be written; where they stand."""
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    dataset = file.create_dataset(NAME, (1,), f"S{size}", dcpl=properties, track_times=False)
-    return int(dataset.id.get_offset())

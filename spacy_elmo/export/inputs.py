@@ -7,14 +7,11 @@ from typing import Optional, Union
 
 from ..files.remote import is_url, reading
 from ..text.reading import READABLE, Inputs, find_files
-from .columns_input import read_conll, read_conllu, read_tsv
-from .entries import Entry
-from .making import DocMaker
-from .pieces import Piece
-from .spacy_input import read_docbin
-from .tables import read_parquet
-from .text_input import read_records, read_text
-from .workplace import Workplace
+from .doc_reader import DocReader
+from .entries import TextEntry
+from .parquet import read_parquet
+from .places import InputPiece, partial_folder
+from .text_input import read_conll, read_conllu, read_records, read_text, read_tsv
 
 CONLLU, DOCBIN = (".conllu", ".conllu.gz"), ".spacy"
 PARQUET = ".parquet"
@@ -25,14 +22,14 @@ INPUTS = (*READABLE, *CONLLU, *CONLL, DOCBIN)
 
 def find_inputs(
     inputs: Inputs, output: Union[str, Path], column: Optional[str] = None
-) -> list[Piece]:
+) -> list[InputPiece]:
     """Find the files to read.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, and URLs of
         them as `fsspec` reads them.
     output (Union[str, Path]): What is in it, or in `OUTPUT.part`, is no input.
     column (Optional[str]): What is to be read of `.tsv` files, which are no input without.
-    RETURNS (List[Piece]): The files, each once; those of URLs as pieces. Parquet
+    RETURNS (List[InputPiece]): The files, each once; those of URLs as pieces. Parquet
         is found where a name or glob ends so.
     RAISES (ValueError): One is missing, or of an unknown format, or there is none with columns.
     """
@@ -44,15 +41,15 @@ def find_inputs(
     readable = INPUTS if column is None else (*INPUTS, *TSV)
     if any(str(name).endswith(PARQUET) for name in given):
         readable = (*readable, PARQUET)
-    files: dict[Piece, None] = {}
+    files: dict[InputPiece, None] = {}
     for name in given:
         found = _find_urls(str(name), readable) if is_url(name) else find_files(name, readable)
-        files.update(dict.fromkeys(Piece(str(file)) for file in found))
+        files.update(dict.fromkeys(InputPiece(str(file)) for file in found))
     if column is not None and not any(file.name.endswith((*TSV, *CONLL)) for file in files):
         raise ValueError(f"`column={column}`: no {', '.join((*TSV, *CONLL))} file is given")
     if is_url(output):
         return [file for file in files if not str(file).startswith(f"{output}/")]
-    ours = {Path(output).resolve(), Workplace(Path(output)).folder.resolve()}
+    ours = {Path(output).resolve(), partial_folder(Path(output)).resolve()}
     return [
         file
         for file in files
@@ -91,44 +88,44 @@ def _is_hidden(path: str, given: str) -> bool:
 
 
 def read_entries(
-    files: Sequence[Piece],
-    maker: DocMaker,
+    files: Sequence[InputPiece],
+    reader: DocReader,
     *,
     tokenize: bool,
     column: Optional[str],
     max_tokens: int,
     progress: Callable[[int], object],
-) -> Iterator[Entry]:
+) -> Iterator[TextEntry]:
     """Read the entries of files: of `.txt`, `.conllu` and `.conll` a sentence, of `.jsonl` and
     `.tsv` a line, of `.spacy` a Doc.
 
-    files (Sequence[Piece]): What `find_inputs` found, or parts of it.
-    maker (DocMaker): Makes Docs of text.
+    files (Sequence[InputPiece]): What `find_inputs` found, or parts of it.
+    reader (DocReader): Makes Docs of text.
     tokenize (bool): Whether text files hold running text, rather than a sentence a
         line, its tokens separated by spaces.
     column (Optional[str]): Column of `.tsv` and `.conll` files: its name, or number from 1.
     max_tokens (int): Most tokens of an entry.
     progress (Callable[[int], object]): Told how many bytes more were read.
-    YIELDS (Entry): An entry.
+    YIELDS (TextEntry): An entry.
     RAISES (ValueError): A file cannot be read, an entry is too long, or a part holds more or
         fewer entries than were planned.
     """
     for file in files:
         n_read = 0
         if file.name.endswith(DOCBIN):
-            entries = read_docbin(file, maker, progress)
+            entries = reader.read_docbin(file, progress)
         elif file.name.endswith(PARQUET):
-            entries = read_parquet(file, maker, progress)
+            entries = read_parquet(file, reader, progress)
         elif file.name.endswith(CONLLU):
             entries = read_conllu(file, progress)
         elif file.name.endswith(CONLL):
             entries = read_conll(file, column, progress)
         elif file.name.endswith(TSV) and column is not None:
-            entries = read_tsv(file, file.column or column, maker, progress, tokenize=tokenize)
+            entries = read_tsv(file, file.column or column, reader, progress, tokenize=tokenize)
         elif file.name.endswith(JSONL):
-            entries = read_records(file, maker, progress)
+            entries = read_records(file, reader, progress)
         else:
-            entries = read_text(file, maker if tokenize else None, progress)
+            entries = read_text(file, reader if tokenize else None, progress)
         for number, entry in enumerate(entries):
             n_read += 1
             if len(entry) > max_tokens:
@@ -137,7 +134,7 @@ def read_entries(
                     f"0; it starts with '{entry.text[:60]}'), and its vectors have to fit into "
                     f"memory. Split it, or allow more: `max_tokens={len(entry)}`"
                 )
-            yield maker.keep(entry)
+            yield reader.select(entry)
         if file.entries not in (None, n_read):
             raise ValueError(
                 f"{file}: the part from byte {file.start:,} on holds {n_read:,} entries, and was "

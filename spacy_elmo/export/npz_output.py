@@ -3,15 +3,12 @@
 import json
 import zipfile
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from .entries import Embedded
-from .sentence_index import NAME, SentenceIndex
-from .workplace import read_json
+from .entries import INDEX, Embedded, index_json, read_json
 
 SUFFIXES = (".npz",)
 IS_FOLDER = False
@@ -25,9 +22,8 @@ def write(
     index: bool,
     first: int = 0,
 ) -> None:
-    """Write a file: an array an entry, named by its number, and `sentence_to_index`, a
-    JSON object, as an array of one string. Some 340 bytes an entry are held in memory, by
-    this writer as by all readers.
+    """Write a file: an array for each entry, named by its number, and `sentence_to_index`. Writer
+    and readers hold a list of all members, some 340 bytes each.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
@@ -35,26 +31,20 @@ def write(
     index (bool): Whether to write `sentence_to_index`.
     first (int): Number of the first entry.
     """
-    with (
-        SentenceIndex(path.parent) if index else nullcontext() as sentences,
-        zipfile.ZipFile(path, "w") as archive,
-    ):
+    last: dict[str, int] = {}
+    with zipfile.ZipFile(path, "w") as archive:
         comment = json.dumps(settings).encode("ascii")
         archive.comment = comment if len(comment) <= zipfile.ZIP_MAX_COMMENT else b""
         for i, entry in enumerate(entries, first):
-            with _member(archive, str(i)) as file:
-                np.lib.format.write_array(file, entry.vectors, allow_pickle=False)
-            if sentences is not None:
-                sentences.add(entry.text, i)
-        if sentences is not None:
-            header = {"descr": f"|S{sentences.size()}", "fortran_order": False, "shape": (1,)}
-            with _member(archive, NAME) as file:
-                np.lib.format.write_array_header_1_0(file, header)
-                file.writelines(sentences.blocks())
+            _write_array(archive, str(i), entry.vectors)
+            if index:
+                last[json.dumps(entry.text)] = i
+        if index:
+            _write_array(archive, INDEX, np.array([index_json(last)]))
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """RETURNS (dict): The settings that `write` was given; none where it wrote no such file."""
+    """Return the settings that `write` was given; empty if it did not write the file."""
     try:
         with zipfile.ZipFile(path) as archive:
             return read_json(archive.comment)
@@ -62,6 +52,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    """A new member; its date is 1980: the same content, the same bytes."""
-    return archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True)
+def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+    # The date of a new member is 1980: the same content makes the same bytes.
+    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
+        np.lib.format.write_array(file, array, allow_pickle=False)

@@ -1,8 +1,9 @@
-"""Which part of the input belongs to which shard."""
+"""Plan of the shards: the parts of the input that belong to each."""
 
 import codecs
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Optional
 
@@ -10,63 +11,82 @@ from ..files import progress_bar
 from ..files.remote import reading
 from ..text.chunks import BLOCK, Chunk, ChunkReader
 from ..text.reading import refuse
-from .columns_input import column_number
 from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV
-from .pieces import Piece
-from .tables import check_pyarrow, group_bytes
-from .text_input import Progress, lines_of
+from .parquet import check_pyarrow, group_bytes
+from .places import InputPiece
+from .text_input import CHUNK_SIZE, Progress, column_number, lines_of
 
-Plan = list[list[tuple[int, Piece]]]
+Plan = list[list[tuple[int, InputPiece]]]
 ShardAt = Callable[[int], int]
 
-CHUNKS = 8  # of a shard; it may be by one larger or smaller than others
+CHUNKS = 8  # chunks of a shard; it may be larger or smaller than others by one chunk
+# Bytes of a shard of one output file: half a minute of en_small, a quarter of an hour of the
+# published original. Each shard starts with an empty cache of words: smaller ones cost time.
+SHARD_SIZE = 1 << 20
+MAX_SHARDS = 1000  # A packed file is unpacked up to each of its shards.
 # Bytes of running text without an empty line, after which it is cut at the end of a line.
 MAX_UNCUT = 1 << 20
 
 
 def make_plan(
-    sources: Sequence[Piece], n_shards: int, *, tokenize: bool, column: Optional[str]
+    sources: Sequence[InputPiece],
+    n_shards: Optional[int],
+    *,
+    tokenize: bool,
+    column: Optional[str],
 ) -> Plan:
     """Cut the input into shards of about the same number of bytes: text at the ends of lines,
-    where a sentence may have several at empty lines, Parquet between row groups; what is
-    compressed, and Docs, not at all. The same input makes the same plan. It is read once.
+    sentences of several lines at empty lines, Parquet between row groups, and Docs not at all. The
+    same input makes the same plan. It is read once.
 
-    sources (Sequence[Piece]): The whole files.
-    n_shards (int): Most shards.
+    sources (Sequence[InputPiece]): The whole files, with checksums if those must be right.
+    n_shards (Optional[int]): Most shards, for which packed files are not cut; by default as many
+        as it takes for shards of `SHARD_SIZE`.
     tokenize (bool): Whether text files hold running text.
     column (Optional[str]): Column of `.tsv` files.
-    RETURNS (List[List[Tuple[int, Piece]]]): The shards; of each the numbers of files, and parts
-        of them.
+    RETURNS (List[List[Tuple[int, InputPiece]]]): For each shard its parts of files, with the
+        numbers of the files.
     RAISES (ValueError): A file cannot be read, or holds nothing.
     """
     sizes = [source.size() for source in sources]
     total, offset = max(sum(sizes), 1), 0
-    chunk_size = min(max(total // (CHUNKS * n_shards), 1), BLOCK)
-    shards: dict[int, list[tuple[int, Piece]]] = {}
+    if n_shards is None:
+        # Each chunk is then a chunk of the readers, which cut running text at its end.
+        n_cuts, per, chunk_size = 1, max(SHARD_SIZE, total // MAX_SHARDS), CHUNK_SIZE
+    else:
+        n_cuts, per = n_shards, total
+        chunk_size = min(max(total // (CHUNKS * n_shards), 1), BLOCK)
+    shards: dict[int, list[tuple[int, InputPiece]]] = {}
     with progress_bar(total, "Planning", "B") as bar:
         for number, (source, size) in enumerate(zip(sources, sizes)):
 
             def shard_at(position: int, offset: int = offset) -> int:
-                return (offset + position) * n_shards // total
+                return (offset + position) * n_cuts // per
 
             if source.name.endswith(PARQUET):
                 pieces = _cut_parquet(source, shard_at, bar.update)
             elif source.name.endswith(DOCBIN):
-                pieces = iter([_part(source, 0, size)])
+                sha256 = source.sha256 or source.digest(0, size)
+                pieces = iter([replace(source, stop=size, sha256=sha256)])
             else:
                 cutter = _LineCutter(source, tokenize=tokenize, column=column)
+                cutter.cuts_packed = n_shards is None
                 pieces = cutter.cut(size, shard_at, chunk_size, bar.update)
+            end = size
             for piece in pieces:
+                end = max(end, piece.stop or 0)  # Unpacked text is longer than its file.
                 if piece.entries != 0:
                     shards.setdefault(shard_at(piece.start), []).append((number, piece))
-            offset += size
+            offset += end
     return [shards[shard] for shard in sorted(shards)]
 
 
 class _LineCutter:
-    """Cuts a file of lines, and counts its entries where a line is one."""
+    """Cutter of a file of lines. It counts entries if each line is one."""
 
-    def __init__(self, source: Piece, *, tokenize: bool, column: Optional[str]):
+    cuts_packed = False  # whether to cut a `.gz` file by what it holds
+
+    def __init__(self, source: InputPiece, *, tokenize: bool, column: Optional[str]):
         name = source.name
         is_table, is_jsonl = name.endswith(TSV), name.endswith(JSONL)
         has_sentences = name.endswith((*CONLL, *CONLLU))
@@ -79,14 +99,17 @@ class _LineCutter:
 
     def cut(
         self, size: int, shard_at: ShardAt, chunk_size: int, progress: Progress
-    ) -> Iterator[Piece]:
-        """YIELDS (Piece): The parts, in order."""
+    ) -> Iterator[InputPiece]:
+        """Yield the parts, in order."""
         chunks = ChunkReader([self.source], chunk_size, [self.by_paragraph])
-        is_packed = self.source.suffix == ".gz"
-        mark = b"".join(self.source.blocks(0, len(codecs.BOM_UTF8)))
+        is_packed = self.source.suffix == ".gz" and not self.cuts_packed
+        unpacked = True if self.source.suffix == ".gz" and self.cuts_packed else None
+        part, mark = replace(self.source, entries=0, unpacked=unpacked), b""
+        with suppress(ValueError):  # The first chunk says what is wrong.
+            mark = b"".join(part.blocks(0, len(codecs.BOM_UTF8)))
         stop = len(mark) if mark == codecs.BOM_UTF8 else 0
         digest = hashlib.sha256(mark[:stop])
-        part, safe, place, end = replace(self.source, entries=0), 0, None, b""
+        safe, place, end = 0, None, b""
         for chunk in chunks:
             if chunk.problem is not None:
                 refuse(self.source, *chunk.problem)
@@ -101,22 +124,24 @@ class _LineCutter:
                 if shard_at(stop) != shard_at(part.start):
                     yield replace(part, stop=stop, sha256=digest.hexdigest())
                     line = chunk.first_line + chunk.data.count(b"\n")
-                    part = Piece(self.source.source, stop, None, None, line, 0, place)
+                    part = replace(part, start=stop, first_line=line, entries=0, column=place)
                     digest = hashlib.sha256()
             progress(chunk.n_read)
+        if self.source.sha256 not in (None, chunks.checksums[0]):
+            raise ValueError(f"{self.source} has changed while it was read: run the same again")
         if is_packed:
             yield replace(part, stop=size, sha256=chunks.checksums[0])
         elif stop > part.start:
             yield replace(part, stop=stop, sha256=digest.hexdigest())
 
     def _may_cut(self, end: bytes, n_bytes: int) -> bool:
-        """Whether the file can be cut after this end, so many bytes from where it last could."""
+        """Return whether the file can be cut here, `n_bytes` after the last possible cut."""
         if not self.by_paragraph or end.endswith((b"\n\n", b"\n\r\n")):
             return end.endswith(b"\n")
         return self.max_uncut is not None and n_bytes > self.max_uncut and end.endswith(b"\n")
 
-    def _count(self, part: Piece, chunk: Chunk, place: Optional[str]) -> Optional[int]:
-        """The entries of a part with some lines more."""
+    def _count(self, part: InputPiece, chunk: Chunk, place: Optional[str]) -> Optional[int]:
+        """Return the entries of a part after one more chunk."""
         if self.by_paragraph or part.entries is None:
             return None
         n_lines = sum(self.may_be_blank or bool(line.strip()) for _, line in lines_of(chunk))
@@ -124,7 +149,7 @@ class _LineCutter:
         return part.entries + n_lines - bool(has_names)
 
 
-def _cut_parquet(source: Piece, shard_at: ShardAt, progress: Progress) -> Iterator[Piece]:
+def _cut_parquet(source: InputPiece, shard_at: ShardAt, progress: Progress) -> Iterator[InputPiece]:
     check_pyarrow()
     import pyarrow.parquet
 
@@ -137,15 +162,7 @@ def _cut_parquet(source: Piece, shard_at: ShardAt, progress: Progress) -> Iterat
         start = group_bytes(groups[first])[0]
         n_rows += group.num_rows
         if number == len(groups) or shard_at(stop) != shard_at(start):
-            part = _part(source, start, stop)
+            part = replace(source, start=start, stop=stop, sha256=source.digest(start, stop))
             yield replace(part, entries=n_rows, row_groups=(first, number))
             progress(stop - start)
             first, n_rows = number, 0
-
-
-def _part(source: Piece, start: int, stop: int) -> Piece:
-    """A part with its checksum."""
-    digest = hashlib.sha256()
-    for block in source.blocks(start, stop):
-        digest.update(block)
-    return replace(source, start=start, stop=stop, sha256=digest.hexdigest())

@@ -1,11 +1,12 @@
-"""A folder of shards: what is to be made, and what is there.
+"""A folder of shards.
 
 `_manifest.json` is the plan: settings, inputs, and the pieces of each shard with their checksums.
-Beside each shard `NAME` stands `_NAME.json`, its record: which plan it belongs to, and the sizes
-and checksums of its files. A record is written before its shard gets its name, so a shard without
-one, or with another checksum, has been changed or damaged."""
+Beside each shard `NAME` is `_NAME.json`, its record: the plan that it belongs to, its counts, and
+sizes and checksums of its files. A record is written before its shard gets its name. So a shard
+without a record, or with another checksum, has been changed or damaged."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
@@ -14,17 +15,28 @@ from typing import Any, Optional
 
 from typing_extensions import NotRequired
 
-from ..files.schema import Integer, Natural, Positive, Schema, String, record, records, seal
+from ..files.schema import (
+    Boolean,
+    Integer,
+    Natural,
+    Positive,
+    Schema,
+    String,
+    record,
+    records,
+    seal,
+)
 from ..files.unfinished import is_temporary
-from .folders import Folder, describe_files
-from .pieces import Piece
+from .entries import EntryCounts
+from .places import Folder, InputPiece, LocalFolder, describe_files
 from .plan import Plan
-from .workplace import check_settings
+from .spacy_output import is_foreign
 
-# Readers of folders of Parquet pass over names that begin so, or with a dot.
+# Readers of folders of Parquet pass over names that begin with "_" or a dot.
 MANIFEST = "_manifest.json"
 FORMAT_VERSION = 2  # Shards of version 1 have no checksums.
-ADVICE = "another folder"
+OURS = re.compile(r"_?part-\d{5,}-of-\d{5,}(\.\w+)*")
+ADVICE = "Give the same, another output, or begin again with `force=True` and no `resume=True`"
 PIECE = {
     "input": Natural,
     "start": Natural,
@@ -34,6 +46,7 @@ PIECE = {
     "entries": NotRequired[Positive],
     "column": NotRequired[String],
     "row_groups": NotRequired[tuple[Natural, Natural]],
+    "unpacked": NotRequired[Boolean],
 }
 PLAN = Schema(
     {
@@ -44,12 +57,15 @@ PLAN = Schema(
         "checksum": String,
     }
 )
+# Earlier versions did not write the counts.
+COUNTS = NotRequired[record({"entries": Natural, "tokens": Natural, "vectors": Natural})]  # type: ignore[misc]
 RECORD = Schema(
     {
         "format_version": Integer,
         "plan": String,
         "shard": String,
         "files": dict[str, record({"size": Natural, "sha256": String})],  # type: ignore[misc]
+        "counts": COUNTS,
         "checksum": String,
     }
 )
@@ -57,12 +73,11 @@ RECORD = Schema(
 
 @dataclass(frozen=True)
 class ShardFolder:
-    """The shards, and `_manifest.json`: the plan, and what it was made for. A shard is done when
-    it has its name.
+    """Shards and their plan. A shard is done when it has its name.
 
     folder (Folder): The folder.
-    suffix (str): What the names of shards end in.
-    plan (List[List[Tuple[int, Piece]]]): As `make_plan` makes it.
+    suffix (str): Ending of the shards' names.
+    plan (List[List[Tuple[int, InputPiece]]]): What `make_plan` returned.
     checksum (str): Checksum of the manifest.
     """
 
@@ -72,56 +87,62 @@ class ShardFolder:
     checksum: str
 
     def name(self, number: int) -> str:
-        """RETURNS (str): Name of a shard, by its number from 0."""
+        """Return the name of a shard, by its number from 0."""
         return f"part-{number:05}-of-{len(self.plan):05}{self.suffix}"
 
     def firsts(self) -> Optional[list[int]]:
-        """RETURNS (Optional[List[int]]): The number of each shard's first entry; None where the
-        plan does not know how many entries there are."""
+        """Return the number of each shard's first entry; None if the plan does not know it."""
         counts = [[piece.entries for _, piece in shard] for shard in self.plan]
         if any(None in shard for shard in counts):
             return None
         return list(accumulate((sum(map(int, shard)) for shard in counts), initial=0))  # type: ignore[arg-type]
 
     def sweep(self) -> None:
-        """Delete what killed processes have left of what is done now."""
+        """Delete what killed processes left of shards that are done."""
         names = self.folder.names()
-        for name in names:
-            if is_temporary(name):
-                shard = name.lstrip("._")[: len(self.name(0))]
-                if shard in names or MANIFEST in name:
-                    self.folder.delete(name)
+        for name in filter(is_temporary, names):
+            shard = name.lstrip("._")[: len(self.name(0))]
+            if shard in names or MANIFEST in name:
+                self.folder.delete(name)
+
+    def find_problem(self, name: str) -> Optional[str]:
+        """Compare a shard with its record.
+
+        name (str): The name of a shard that is there.
+        RETURNS (Optional[str]): What is wrong; None if it is whole.
+        """
+        try:
+            return self.folder.compare(name, self._read_record(name)["files"])
+        except (ValueError, OSError) as error:
+            return f"{_record_name(name)} cannot be used ({error})"
+
+    def counts(self) -> EntryCounts:
+        """Return what all shards count, which must be there."""
+        counts = EntryCounts()
+        for number in range(len(self.plan)):
+            counts += EntryCounts(**self._read_record(self.name(number))["counts"])
+        return counts
+
+    def _read_record(self, name: str) -> dict[str, Any]:
+        content = RECORD.read_sealed(self.folder.read(_record_name(name)), FORMAT_VERSION)
+        if (content["plan"], content["shard"]) != (self.checksum, name):
+            raise ValueError("it belongs to another shard")
+        return content
 
 
-def write_record(folder: Folder, name: str, plan: str, shard: Path) -> None:
+def write_record(folder: Folder, name: str, plan: str, shard: Path, counts: EntryCounts) -> None:
     """Write the record of a shard, before the shard gets its name.
 
     folder (Folder): The folder.
     name (str): The shard's name.
     plan (str): Checksum of the manifest.
     shard (Path): The file or folder that gets the name.
+    counts (EntryCounts): What it holds.
     """
-    content = {"plan": plan, "shard": name, "files": describe_files(shard)}
+    files = describe_files(shard)
+    content = {"plan": plan, "shard": name, "files": files, "counts": asdict(counts)}
     sealed = seal({"format_version": FORMAT_VERSION, **content})
     folder.write(_record_name(name), json.dumps(sealed, indent=1) + "\n")
-
-
-def find_problem(folder: Folder, name: str, plan: str) -> Optional[str]:
-    """Compare a shard with its record.
-
-    folder (Folder): The folder.
-    name (str): The name of a shard that is there.
-    plan (str): Checksum of the manifest.
-    RETURNS (Optional[str]): What is wrong; None if it is whole.
-    """
-    try:
-        content = RECORD.read_sealed(folder.read(_record_name(name)), FORMAT_VERSION)
-        if (content["plan"], content["shard"]) != (plan, name):
-            raise ValueError("it belongs to another shard")
-        problem = folder.compare(name, content["files"])
-    except (ValueError, OSError) as error:
-        problem = f"{_record_name(name)} cannot be used ({error})"
-    return problem and f"{problem}. Delete this shard, and the same call makes it again"
 
 
 def _record_name(name: str) -> str:
@@ -132,15 +153,15 @@ def open_shards(
     folder: Folder,
     suffix: str,
     settings: dict[str, Any],
-    sources: Sequence[Piece],
+    sources: Sequence[InputPiece],
     make_plan: Callable[[], Plan],
 ) -> ShardFolder:
-    """Read the plan of a folder, or make one where nothing is there.
+    """Read the plan of a folder, or make one for an empty folder.
 
     folder (Folder): The folder.
-    suffix (str): What the names of shards end in.
+    suffix (str): Ending of the shards' names.
     settings (dict): What the shards depend on beside the input, as JSON.
-    sources (Sequence[Piece]): The input, whole files.
+    sources (Sequence[InputPiece]): The input, whole files.
     make_plan (Callable[[], Plan]): Cuts the input.
     RETURNS (ShardFolder): The folder.
     RAISES (ValueError): It is not ours, or was begun with other settings or input.
@@ -149,21 +170,73 @@ def open_shards(
         plan = make_plan()
         if not plan:
             raise ValueError(f"no sentence in {', '.join(map(str, sources[:5]))}")
-        if not _is_begun(folder):  # another process may have made the same
+        if not _is_begun(folder):  # Another process may have made the same plan.
             _write_manifest(folder, settings, sources, plan)
-    return ShardFolder(folder, suffix, *_read_plan(folder, settings, sources))
+    try:
+        content = PLAN.read_sealed(folder.read(MANIFEST), FORMAT_VERSION)
+    except ValueError as error:
+        raise ValueError(
+            f"{folder}/{MANIFEST} cannot be used: {error}. Give another output, or begin again "
+            f"with `force=True`"
+        ) from error
+    known = [f"{about['name']} of {about['size']:,} bytes" for about in content["inputs"]]
+    found = [f"{source.name} of {source.size():,} bytes" for source in sources]
+    check_settings(folder, content["settings"], settings)
+    if known != found:
+        pairs = zip([*known, "nothing"], [*found, "nothing"])
+        before, now = next(pair for pair in pairs if pair[0] != pair[1])
+        raise ValueError(f"{folder} was begun with other input: {now}, and was {before}. {ADVICE}")
+    plan = [[_from_json(about, sources) for about in shard] for shard in content["shards"]]
+    return ShardFolder(folder, suffix, plan, content["checksum"])
+
+
+def check_settings(folder: object, known: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Check that a run is resumed with the settings that it was begun with.
+
+    folder (object): What it writes to.
+    known (dict): The settings that it was begun with.
+    settings (dict): The settings now.
+    RAISES (ValueError): They differ.
+    """
+    different = [
+        f"{name} is {settings.get(name)!r}, and was {known.get(name)!r}"
+        for name in {**known, **settings}
+        if known.get(name) != settings.get(name)
+    ]
+    if different:
+        raise ValueError(
+            f"{folder} was begun with other settings: {'; '.join(different)}. {ADVICE}"
+        )
+
+
+def clear(folder: Folder) -> None:
+    """Delete all shards of a folder, and the manifest last.
+
+    folder (Folder): The folder.
+    RAISES (ValueError): It holds something that `embed` does not write. Nothing is deleted.
+    """
+    names = folder.names() if _is_begun(folder) else set()
+    for name in names:
+        inner = folder.path / name if isinstance(folder, LocalFolder) else None
+        is_ours = is_temporary(name) or name == MANIFEST or OURS.fullmatch(name)
+        if not is_ours or (inner and inner.is_dir() and OURS.fullmatch(name) and is_foreign(inner)):
+            raise ValueError(
+                f"{folder} holds something else than shards, {name}: give another output"
+            )
+    for name in sorted(names, key=lambda name: (name == MANIFEST, name[0] == "_")):
+        folder.delete(name)
 
 
 def _is_begun(folder: Folder) -> bool:
-    """Whether the manifest is there; without, there may be nothing else."""
+    """Return whether the manifest is there. Without it, the folder must be empty."""
     names = {name for name in folder.names() if not is_temporary(name)}
     if names and MANIFEST not in names:
-        raise ValueError(f"{folder} holds something else than shards: give {ADVICE}")
+        raise ValueError(f"{folder} holds something else than shards: give another output")
     return bool(names)
 
 
 def _write_manifest(
-    folder: Folder, settings: dict[str, Any], sources: Sequence[Piece], plan: Plan
+    folder: Folder, settings: dict[str, Any], sources: Sequence[InputPiece], plan: Plan
 ) -> None:
     content = {
         "format_version": FORMAT_VERSION,
@@ -174,44 +247,13 @@ def _write_manifest(
     folder.write(MANIFEST, json.dumps(seal(content), indent=1) + "\n")
 
 
-def _read_plan(
-    folder: Folder, settings: dict[str, Any], sources: Sequence[Piece]
-) -> tuple[Plan, str]:
-    """Read the plan, whose input may be elsewhere now, and the checksum of the manifest."""
-    try:
-        content = PLAN.read_sealed(folder.read(MANIFEST), FORMAT_VERSION)
-    except ValueError as error:
-        raise ValueError(f"{folder}/{MANIFEST} cannot be used: {error}. Give {ADVICE}") from error
-    check_settings(folder, content["settings"], settings, ADVICE)
-    _check_inputs(folder, [(about["name"], about["size"]) for about in content["inputs"]], sources)
-    plan = [
-        [(about["input"], _from_json(about, sources)) for about in shard]
-        for shard in content["shards"]
-    ]
-    return plan, content["checksum"]
-
-
-def _check_inputs(folder: Folder, known: list[tuple[str, int]], sources: Sequence[Piece]) -> None:
-    if len(known) != len(sources):
-        raise ValueError(
-            f"{folder} was begun with {len(known)} input files, not with {len(sources)}: give the "
-            f"same, or {ADVICE}"
-        )
-    for source, (name, size) in zip(sources, known):
-        found = source.size()
-        if (source.name, found) != (name, size):
-            raise ValueError(
-                f"{folder} was begun with {name} of {size:,} bytes, and {source} has {found:,}: "
-                f"give the same, or {ADVICE}"
-            )
-
-
-def _to_json(piece: Piece) -> dict[str, Any]:
+def _to_json(piece: InputPiece) -> dict[str, Any]:
     return {name: v for name, v in asdict(piece).items() if name != "source" and v is not None}
 
 
-def _from_json(about: dict[str, Any], sources: Sequence[Piece]) -> Piece:
+def _from_json(about: dict[str, Any], sources: Sequence[InputPiece]) -> tuple[int, InputPiece]:
+    """Make a piece of an input file, which may have moved."""
     values = {name: value for name, value in about.items() if name != "input"}
     if "row_groups" in values:
         values["row_groups"] = tuple(values["row_groups"])
-    return Piece(source=sources[about["input"]].source, **values)
+    return about["input"], InputPiece(source=sources[about["input"]].source, **values)

@@ -1,49 +1,66 @@
-"""From a model and text of any size to a folder of shards, by as many processes as there are."""
+"""From a model and text of any size to a file or a folder of shards.
 
+Both are made alike: a plan cuts the input into shards, any number of processes make them, and
+what is whole is kept. For one file the shards are in `OUTPUT.part`, and are joined at the end.
+"""
+
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ..files import full_disk, progress_bar, user_path
+from ..files import followed, full_disk, is_stream, progress_bar, user_path
 from ..files.remote import is_url
 from ..frozen.threads import limit_threads
 from ..text.reading import Inputs
 from ..text.workers import map_in_order, parse_worker
-from .embedder import Embedder
-from .entries import Counts
-from .folders import Folder, RemoteFolder, open_folder
-from .inputs import find_inputs, read_entries
-from .job import MAX_TOKENS, check_labels, check_wanted, warn_of_nothing
-from .outputs import OUTPUTS, check_format
-from .pieces import Piece
+from .embedder import CorpusEmbedder
+from .entries import EntryCounts
+from .inputs import DOCBIN, find_inputs, read_entries
+from .outputs import OUTPUTS, check_format, check_room, check_wanted, format_of
+from .partial_output import SUFFIX, PartialOutput, write_embedded
+from .places import Folder, InputPiece, RemoteFolder, open_folder
 from .plan import make_plan
 from .ray_workers import map_with_ray
-from .shard_folder import find_problem, open_shards, write_record
-from .workplace import check_settings
+from .shard_folder import ShardFolder, check_settings, clear, open_shards, write_record
 
+MAX_TOKENS = 10_000
+ADVICE = "run the same with `resume=True`: it goes on from here"
 SHOWN = 20  # shards that could not be made
 
 
 @dataclass(frozen=True)
 class _Job:
-    """What is the same for all shards."""
+    """Settings that are the same for all shards.
 
-    folder: Folder
-    plan: str  # checksum of the manifest
-    embedder: Embedder
-    settings: dict[str, Any]
+    is_joined (bool): Whether the shards become one file.
+    """
+
+    embedder: CorpusEmbedder
+    format: str
+    tokenize: bool
+    column: Optional[str]
     max_tokens: int
+    sentence_index: bool
+    sentence_keys: bool
     n_threads: Optional[int]
+    device: Optional[str]
+    is_joined: bool
+
+    @property
+    def more(self) -> dict[str, bool]:
+        """Arguments that only HDF5 has."""
+        return {"sentence_keys": True} if self.sentence_keys else {}
 
 
-def embed_shards(
+def embed_corpus(
     model: str,
     inputs: Inputs,
     output: Union[str, Path],
     *,
-    shards: int,
+    shards: Optional[int] = None,
     workers: Union[int, str] = 1,
     worker: Optional[str] = None,
     address: Optional[str] = None,
@@ -54,111 +71,294 @@ def embed_shards(
     max_tokens: int = MAX_TOKENS,
     sentence_index: bool = True,
     sentence_keys: bool = False,
+    resume: bool = False,
+    force: bool = False,
     **options: Any,
-) -> Counts:
-    """Write the vectors of text to a folder, a file for each part of the text. Stopped at any
-    moment, the same call goes on: a shard that is there is done, if its checksum is right. Several
-    processes may work on one folder at once.
+) -> EntryCounts:
+    """Write the vectors of text to a file, or to a folder of shards. An interrupted call goes on
+    when it is repeated.
 
-    model (str): As of `embed_files`.
-    inputs (Union[str, Path, Iterable[Union[str, Path]]]): As of `embed_files`; and URLs, as
+    model (str): Folder or package of a pipeline with a pipe `elmo`, or what
+        `spacy_elmo.weights.read_weights` reads.
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, and URLs as
         `fsspec` reads them.
-    output (Union[str, Path]): The folder, or a URL as `fsspec` writes to it.
-    shards (int): Most shards.
-    workers (Union[int, str]): Processes on this machine; more than one have a thread each. "ray":
-        the actors of a Ray cluster, a thread each, which reach model, input and output under the
-        same names.
-    worker (Optional[str]): "K/N": this is the K-th of N calls, each of which makes every N-th
-        shard.
-    address (Optional[str]): Of the Ray cluster, as `ray.init` takes it.
-    gpus_per_worker (float): GPUs that an actor of Ray has to itself; then the model is there.
-    format (Optional[str]): As of `embed_files`; by default what the folder's name ends in, or
-        "parquet".
-    tokenize (bool): As of `embed_files`, and so are the rest.
-    options: Others of `Embedder`.
-    RETURNS (Counts): How much this call embedded.
-    RAISES (ValueError): A setting is impossible, the model cannot be read, the folder is not
-        ours or was begun with other settings; or, after all other shards were made, some input
-        could not be read or has changed, or a shard that was there is damaged.
+    output (Union[str, Path]): The file or folder. Shards may be written to a URL.
+    shards (Optional[int]): Most shards; by default one file is written.
+    workers (Union[int, str]): Processes on this machine. Several have a thread each. "ray": the
+        actors of a Ray cluster, which reach model, input and output under the same names.
+    worker (Optional[str]): "K/N" makes every N-th shard from the K-th on.
+    address (Optional[str]): Address of the Ray cluster, as `ray.init` takes it.
+    gpus_per_worker (float): GPUs of an actor of Ray. Above 0, the model runs there.
+    format (Optional[str]): One of `OUTPUTS`; by default what the output's name says, for shards
+        "parquet" if it says none.
+    tokenize (bool): Whether text files hold running text for the pipeline to split. By default a
+        line is a sentence, its tokens separated by spaces.
+    column (Optional[str]): Text column of `.tsv` files (name, or number from 1), and word column
+        of `.conll` files (number).
+    max_tokens (int): Most tokens of a sentence or Doc.
+    sentence_index (bool): Whether to write the texts (`sentence_to_index`).
+    sentence_keys (bool): Whether sentences name the datasets of an HDF5 file, not numbers.
+    resume (bool): Whether an unfinished output is resumed in spite of `force`, and an output that
+        is finished already is no error.
+    force (bool): Whether to replace an existing output, and to delete an unfinished one.
+    options: Other arguments of `CorpusEmbedder`.
+    RETURNS (EntryCounts): What the file holds, or for shards what this call embedded.
+    RAISES (ValueError): A setting is impossible, the model or input cannot be read, something is in
+        the way, the unfinished output has other settings, or a shard is damaged.
     RAISES (ImportError): Ray is wanted, and not installed.
-    RAISES (OSError): The disk is full, or a process was ended from outside.
+    RAISES (OSError): The disk is full, another process writes the same file, or a worker was ended
+        from outside.
     """
     output = output if is_url(output) else user_path(output)
-    if workers == "ray":  # its actors stand in folders of their own
+    if workers == "ray":  # Its actors run in folders of their own.
         output = output if is_url(output) else Path(output).absolute()
         model = str(user_path(model).absolute()) if user_path(model).exists() else model
-    format = check_format(Path(output), format or _format_of(Path(output)))
-    folder = open_folder(output)
+    named = format or (None if shards is None else format_of(Path(output)))
+    format = check_format(Path(output), named)
     call = _caller(workers, address, gpus_per_worker)
-    if shards < 1:
-        raise ValueError(f"`shards` must be 1 or more, got {shards}")
-    if format == "spacy" and isinstance(folder, RemoteFolder):
-        raise ValueError(
-            f"{output}: Docs are written to folders of this machine; set another `format`"
-        )
-    first, step = parse_worker(worker)
-    embedder = Embedder(model, **options)
+    _check_shards(shards, worker, output, format, force=force)
+    embedder = CorpusEmbedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
+    output = output if is_url(output) else followed(Path(output))
     sources = find_inputs(inputs, output, column)
-    check_labels(embedder, sources)
+    if not any(source.name.endswith(DOCBIN) for source in sources):
+        embedder.reader().check_labels()  # Docs may have other labels.
     if workers == "ray":
         sources = [source.absolute() for source in sources]
-    described = {
-        **embedder.describe(),
-        "format": format,
-        "tokenize": tokenize,
-        "column": column,
-        "shards": shards,
-        "sentence_index": sentence_index,
-        "sentence_keys": sentence_keys,
+    job = _Job(
+        embedder=embedder,
+        format=format,
+        tokenize=tokenize,
+        column=column,
+        max_tokens=max_tokens,
+        sentence_index=sentence_index,
+        sentence_keys=sentence_keys,
+        n_threads=None if workers == 1 else 1,
+        device="cuda" if gpus_per_worker else None,
+        is_joined=shards is None,
+    )
+    if shards is None:
+        counts = _write_file(job, sources, Path(output), call, resume=resume, force=force)
+        is_all = True
+    else:
+        folder = open_folder(output)
+        if force and not resume:
+            clear(folder)
+        counts, is_all = _write_shards(job, sources, folder, shards, worker, call)
+    if is_all and counts.entries and not counts.vectors and embedder.only is not None:
+        warnings.warn(f"`only={embedder.only}`: no row has a token", stacklevel=2)
+    return counts
+
+
+def _write_shards(
+    job: _Job,
+    sources: Sequence[InputPiece],
+    folder: Folder,
+    n_shards: int,
+    worker: Optional[str],
+    call: Callable[..., Iterator],
+) -> tuple[EntryCounts, bool]:
+    """Make this call's shards. Return what was embedded, and whether that is all."""
+    settings = {
+        **job.embedder.describe(),
+        "format": job.format,
+        "tokenize": job.tokenize,
+        "column": job.column,
+        "shards": n_shards,
+        "sentence_index": job.sentence_index,
+        "sentence_keys": job.sentence_keys,
     }
-    plan = partial(make_plan, sources, shards, tokenize=tokenize, column=column)
-    all_shards = open_shards(folder, OUTPUTS[format].SUFFIXES[0], described, sources, plan)
-    firsts, done = all_shards.firsts(), folder.names()
-    mine = range(first, len(all_shards.plan), step)
-    n_threads = None if workers == 1 else 1
-    job = _Job(folder, all_shards.checksum, embedder, described, max_tokens, n_threads)
-    if workers == "ray":
-        job = replace(job, embedder=replace(embedder, device="cuda" if gpus_per_worker else None))
-    tasks = []
-    for number in mine:
-        name, pieces = all_shards.name(number), [piece for _, piece in all_shards.plan[number]]
-        if name not in done:
-            tasks.append((name, (job, name, pieces, firsts[number] if firsts else None)))
-    counts, failed = Counts(), []
-    with full_disk(output), progress_bar(len(mine), "Shards", "shard") as bar:
-        for name in sorted(done & {all_shards.name(number) for number in mine}):
-            if problem := find_problem(folder, name, all_shards.checksum):
-                failed.append(f"{name}: {problem}")
-            bar.update()
-        for name, result in call(_make_shard, tasks):
+    plan = partial(make_plan, sources, n_shards, tokenize=job.tokenize, column=job.column)
+    suffix = OUTPUTS[job.format].SUFFIXES[0]
+    shards = open_shards(folder, suffix, settings, sources, plan)
+    first, step = parse_worker(worker)
+    mine = range(first, len(shards.plan), step)
+    with full_disk(str(folder), ADVICE):
+        damaged = _find_damaged(shards, mine)
+        failed = [
+            f"{name}: {problem}. Delete this shard, and the same call makes it again"
+            for name, problem in damaged.items()
+        ]
+        counts, n_made = EntryCounts(), 0
+        for name, result in _make_shards(job, shards, settings, mine, call):
             if isinstance(result, str):
                 failed.append(f"{name}: {result}")
             else:
                 counts += result
-            bar.update()
-    all_shards.sweep()
+                n_made += 1
+    shards.sweep()
     if failed:
         more = f"\nand {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
         raise ValueError(
             f"{len(failed):,} of {len(mine):,} shards could not be made or are damaged; the "
             f"others are there\n" + "\n".join(sorted(failed)[:SHOWN]) + more
         )
-    if len(tasks) == len(all_shards.plan):
-        warn_of_nothing(embedder, counts)
+    return counts, n_made == len(shards.plan)
+
+
+def _write_file(
+    job: _Job,
+    sources: Sequence[InputPiece],
+    output: Path,
+    call: Callable[..., Iterator],
+    *,
+    resume: bool,
+    force: bool,
+) -> EntryCounts:
+    """Make all shards in `OUTPUT.part`, and join them."""
+    part, kind = PartialOutput(output), OUTPUTS[job.format]
+    if not resume:
+        check_room(output, job.format, force)
+    sources = [replace(source, sha256=source.digest(0, source.size())) for source in sources]
+    settings = _settings_of_file(job, sources)
+    if resume and output.exists():
+        found = kind.read_settings(output)
+        written = [found.pop(name, None) for name in ("entries", "tokens")]
+        if found == settings and all(type(number) is int for number in written):
+            part.delete()
+            return EntryCounts(written[0], written[1], written[1])
+        check_room(output, job.format, force)
+    has_shards, begin_again = False, force and not resume
+    if not begin_again:
+        part.check()
+    try:
+        with full_disk(output, ADVICE), part.held(begin_again=begin_again):
+            has_shards = any(name.startswith("part-") for name in part.shards.names())
+            plan = partial(make_plan, sources, None, tokenize=job.tokenize, column=job.column)
+            shards = open_shards(part.shards, SUFFIX, settings, sources, plan)
+            numbers = range(len(shards.plan))
+            for name, problem in _find_damaged(shards, numbers).items():
+                warnings.warn(f"{part.shards}/{name} is made again: {problem}", stacklevel=3)
+                part.shards.delete(name)
+            for _, result in _make_shards(job, shards, settings, numbers, call):
+                if isinstance(result, str):
+                    raise ValueError(result)
+                has_shards = True
+            counts = shards.counts()
+            has_shards = bool(counts.entries)
+            if not has_shards:
+                raise ValueError(f"no sentence in {', '.join(map(str, sources[:5]))}")
+            settings |= {"entries": counts.entries, "tokens": counts.tokens}
+            _join(job, part, shards, settings)
+            check_room(output, job.format, force)  # It may have appeared in the meantime.
+            part.publish()
+    except BlockingIOError:  # The folder is another process's.
+        raise
+    except BaseException:
+        if not has_shards:
+            part.delete()
+        raise
+    part.delete()
     return counts
 
 
-def _format_of(output: Path) -> str:
-    """What the folder's name ends in, if it is a format."""
-    suffix = output.suffix.lower() or ".parquet"
-    return next((name for name, kind in OUTPUTS.items() if suffix in kind.SUFFIXES), "parquet")
+def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
+    """Return what the file depends on, which it holds as well."""
+    return {
+        **job.embedder.describe(),
+        "inputs": [
+            {"name": source.name, "size": source.size(), "sha256": source.sha256}
+            for source in sources
+        ],
+        "format": job.format,
+        "tokenize": job.tokenize,
+        # Earlier versions did not write it.
+        **({} if job.column is None else {"column": job.column}),
+    }
+
+
+def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[str, Any]) -> None:
+    """Write the output of the shards."""
+    names = [shards.name(number) for number in range(len(shards.plan))]
+    whole = part.clear_whole()
+    for name, problem in _find_damaged(shards, range(len(names))).items():
+        raise ValueError(f"{part.shards}/{name}: {problem}. `resume=True` makes it again")
+    entries = part.join(names)
+    with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
+        OUTPUTS[job.format].write(whole, bar, settings, index=job.sentence_index, **job.more)
+
+
+def _find_damaged(shards: ShardFolder, numbers: range) -> dict[str, str]:
+    """Return what is wrong with shards that are there, by their names."""
+    done = shards.folder.names() & {shards.name(number) for number in numbers}
+    problems = {name: shards.find_problem(name) for name in sorted(done)}
+    return {name: problem for name, problem in problems.items() if problem}
+
+
+def _make_shards(
+    job: _Job,
+    shards: ShardFolder,
+    settings: dict[str, Any],
+    numbers: range,
+    call: Callable[..., Iterator[tuple[str, Union[EntryCounts, str]]]],
+) -> Iterator[tuple[str, Union[EntryCounts, str]]]:
+    """Make the shards that are not there. Yield names, and what was embedded or why it was not."""
+    done, firsts, tasks = shards.folder.names(), shards.firsts(), []
+    for number in numbers:
+        name, pieces = shards.name(number), [piece for _, piece in shards.plan[number]]
+        if name not in done:
+            first = firsts[number] if firsts else None
+            tasks.append(
+                (name, (job, shards.folder, shards.checksum, settings, name, pieces, first))
+            )
+    n_done = len(numbers) - len(tasks)
+    with progress_bar(len(numbers), "Shards", "shard", initial=n_done) as bar:
+        for name, result in call(_make_shard, tasks):
+            yield name, result
+            bar.update()
+
+
+def _make_shard(
+    job: _Job,
+    folder: Folder,
+    plan: str,
+    settings: dict[str, Any],
+    name: str,
+    pieces: Sequence[InputPiece],
+    first: Optional[int],
+) -> Union[EntryCounts, str]:
+    """Make a shard, in any process. Return what was embedded, or why it cannot be made."""
+    embedder, counts = job.embedder, EntryCounts()
+    if job.n_threads is not None:
+        limit_threads(job.n_threads)
+        embedder = _loaded_once(replace(embedder, device=job.device or embedder.device))
+    try:
+        described = embedder.describe()
+        check_settings(folder, {key: settings[key] for key in described}, described)
+        reader = embedder.reader(keep_docs=job.format == "spacy")
+        entries = read_entries(
+            pieces,
+            reader,
+            tokenize=job.tokenize,
+            column=job.column,
+            max_tokens=job.max_tokens,
+            progress=lambda _: None,
+        )
+        embedded = embedder.embed(counts.count(entries))
+        with folder.writing(name) as whole:
+            if job.is_joined:
+                write_embedded(whole, embedded)
+            else:
+                more = {"empty": embedder.empty} if job.format == "parquet" else job.more
+                about = {**settings, "shard": name, "first": first}
+                index, number = job.sentence_index, first or 0
+                OUTPUTS[job.format].write(whole, embedded, about, index=index, first=number, **more)
+            write_record(folder, name, plan, whole, counts)
+    except ValueError as error:
+        return str(error)
+    return counts
+
+
+@lru_cache(maxsize=1)
+def _loaded_once(embedder: CorpusEmbedder) -> CorpusEmbedder:
+    """Return the first of equal copies, which came with tasks: it has read the model."""
+    return embedder
 
 
 def _caller(
     workers: Union[int, str], address: Optional[str], gpus_per_worker: float
-) -> Callable[..., Iterator[tuple[str, Union[Counts, str]]]]:
-    """What calls a function on all tasks."""
+) -> Callable[..., Iterator[tuple[str, Union[EntryCounts, str]]]]:
+    """Return the function that calls a function on all tasks."""
     if workers == "ray":
         return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)
     if address is not None or gpus_per_worker:
@@ -168,47 +368,31 @@ def _caller(
     return partial(map_in_order, n_process=workers)
 
 
-def _make_shard(
-    job: _Job, name: str, pieces: Sequence[Piece], first: Optional[int]
-) -> Union[Counts, str]:
-    """Make a shard, in any process; what was embedded, or why it cannot be made."""
-    embedder = job.embedder
-    if job.n_threads is not None:
-        limit_threads(job.n_threads)
-        embedder = _loaded_once(embedder)
-    settings, counts = job.settings, Counts()
-    try:
-        described = embedder.describe()
-        known = {name: settings[name] for name in described}
-        check_settings(job.folder, known, described, "the model as it was")
-        maker = embedder.maker(keep_docs=settings["format"] == "spacy")
-        more: dict[str, Any] = {"sentence_keys": True} if settings["sentence_keys"] else {}
-        if settings["format"] == "parquet":
-            more["empty"] = embedder.empty
-        entries = read_entries(
-            pieces,
-            maker,
-            tokenize=settings["tokenize"],
-            column=settings["column"],
-            max_tokens=job.max_tokens,
-            progress=lambda _: None,
-        )
-        with job.folder.writing(name) as whole:
-            OUTPUTS[settings["format"]].write(
-                whole,
-                embedder.embed(counts.of(entries)),
-                {**settings, "shard": name, "first": first},
-                index=settings["sentence_index"],
-                first=first or 0,
-                **more,
+def _check_shards(
+    shards: Optional[int],
+    worker: Optional[str],
+    output: Union[str, Path],
+    format: str,
+    *,
+    force: bool,
+) -> None:
+    """Check what differs between a file and shards.
+
+    RAISES (ValueError): A setting is impossible.
+    """
+    parse_worker(worker)
+    if shards is not None:
+        if shards < 1:
+            raise ValueError(f"`shards` must be 1 or more, got {shards}")
+        if format == "spacy" and isinstance(open_folder(output), RemoteFolder):
+            raise ValueError(
+                f"{output}: Docs are written to folders of this machine; set another `format`"
             )
-            write_record(job.folder, name, job.plan, whole)
-    except ValueError as error:
-        return str(error)
-    return counts
-
-
-@lru_cache(maxsize=1)
-def _loaded_once(embedder: Embedder) -> Embedder:
-    """Of equal ones, each a copy that came with a task, the first, which has read the model."""
-    return embedder
+        if worker and force:
+            raise ValueError("`force` would delete the shards of other workers: omit `worker`")
+    elif worker is not None:
+        raise ValueError("`worker` makes some of several shards: set `shards`")
+    elif is_url(output):
+        raise ValueError(f"{output}: only `shards` are written to URLs")
+    elif is_stream(Path(output)):
+        raise ValueError(f"{output} is no file: vectors are put together on a disk")

@@ -18,8 +18,7 @@ from ..embedding.batches import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from ..files import user_path
 from ..files.docbin import read_docbin
-from .entries import Embedded
-from .workplace import read_json
+from .entries import Embedded, read_json
 
 SUFFIXES = (".spacy", "")
 IS_FOLDER = True
@@ -55,13 +54,13 @@ def write(
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """RETURNS (dict): The settings that `write` was given; none where it wrote no such folder."""
+    """Return the settings that `write` was given; empty if it did not write the folder."""
     file = path / SETTINGS
     return read_json(file.read_bytes()) if file.is_file() else {}
 
 
 def is_foreign(path: Path) -> bool:
-    """RETURNS (bool): Whether a folder holds something that `write` does not write."""
+    """Return whether a folder holds something that `write` does not write."""
     names = {found.name for found in path.iterdir()}
     is_ours = read_settings(path).get("format") == "spacy"
     return bool(names) and not (is_ours and all(map(_NAMES.fullmatch, names)))

@@ -1,25 +1,32 @@
-"""Text and JSON, some lines at a time."""
+"""Readers of text, JSON lines and tables of text, some lines at a time."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from typing import Optional
 
+from ..frozen.config import listed
 from ..text.chunks import Chunk, ChunkReader
 from ..text.reading import NOT_UTF8, has_half_a_pair, read_record, refuse, sentences_of_lines
-from .entries import Entry, sentence
-from .making import DocMaker
-from .pieces import Piece
+from .doc_reader import DocReader
+from .entries import TextEntry, sentence
+from .places import InputPiece
 
 CHUNK_SIZE = 1 << 17  # bytes that are read at a time
+DOCUMENT = "-DOCSTART-"  # begins the lines of CoNLL-2003 that are no words
+CELLS = 10  # of a line of CoNLL-U
+SPACES = re.compile(" +")
+# Comments of CoNLL-2012, CoNLL-U and MultiCoNER. Other lines that begin with "#" are words.
+COMMENT = re.compile(r"#(begin|end) document|# (newdoc|newpar|id|\S+ =)(\s|$)")
 
 Progress = Callable[[int], object]
 
 
-def chunks_of(file: Piece, progress: Progress, *, by_paragraph: bool) -> Iterator[Chunk]:
+def chunks_of(file: InputPiece, progress: Progress, *, by_paragraph: bool) -> Iterator[Chunk]:
     """Read a file, gzipped or not, in pieces that end with a line.
 
-    file (Piece): The file, or a part of it.
+    file (InputPiece): The file, or a part of it.
     progress (Callable[[int], object]): Told how many bytes more were read.
     by_paragraph (bool): Whether to cut at empty lines, where there are some.
     YIELDS (Chunk): Some lines.
@@ -39,7 +46,7 @@ def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
 
 
-def decode(file: Piece, number: int, line: bytes) -> str:
+def decode(file: InputPiece, number: int, line: bytes) -> str:
     """RETURNS (str): A line.
     RAISES (ValueError): It is not UTF-8."""
     try:
@@ -48,52 +55,179 @@ def decode(file: Piece, number: int, line: bytes) -> str:
         refuse(file, number, NOT_UTF8)
 
 
-def read_text(file: Piece, maker: Optional[DocMaker], progress: Progress) -> Iterator[Entry]:
+def read_text(
+    file: InputPiece, reader: Optional[DocReader], progress: Progress
+) -> Iterator[TextEntry]:
     """Read a text file. A line is an entry, its tokens separated by spaces, an empty
     line as well: numbers of entries are numbers of lines. Of running text a sentence
     is an entry.
 
-    file (Piece): The file, or a part of it.
-    maker (Optional[DocMaker]): Splits running text; None if there is none.
+    file (InputPiece): The file, or a part of it.
+    reader (Optional[DocReader]): Splits running text; None if there is none.
     progress (Callable[[int], object]): Told how many bytes more were read.
-    YIELDS (Entry): An entry.
+    YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
-    for chunk in chunks_of(file, progress, by_paragraph=maker is not None):
+    for chunk in chunks_of(file, progress, by_paragraph=reader is not None):
         lines, callback = lines_of(chunk), partial(refuse, file)
-        with nullcontext() if maker is None else maker.nlp.memory_zone():
-            numbered = sentences_of_lines(lines, False, maker is not None, lambda: maker, callback)
+        with nullcontext() if reader is None else reader.nlp.memory_zone():
+            numbered = sentences_of_lines(
+                lines, False, reader is not None, lambda: reader, callback
+            )
             entries = [sentence(words) for _, words in numbered]
         yield from entries
 
 
-def read_records(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+def read_records(file: InputPiece, reader: DocReader, progress: Progress) -> Iterator[TextEntry]:
     """Read a `.jsonl` file. A line is an entry: its `tokens` one sentence, its `text` a
     Doc as the pipeline reads it.
 
-    file (Piece): The file, or a part of it.
-    maker (DocMaker): Makes the Docs.
+    file (InputPiece): The file, or a part of it.
+    reader (DocReader): Makes the Docs.
     progress (Callable[[int], object]): Told how many bytes more were read.
-    YIELDS (Entry): An entry.
+    YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
     for chunk in chunks_of(file, progress, by_paragraph=False):
-        with maker.nlp.memory_zone():
+        with reader.nlp.memory_zone():
             entries = [
-                _record(file, number, line, maker)
+                _record(file, number, line, reader)
                 for number, line in lines_of(chunk)
                 if line.strip()
             ]
         yield from entries
 
 
-def _record(file: Piece, number: int, line: bytes, maker: DocMaker) -> Entry:
+def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> TextEntry:
     try:
         content = read_record(line.decode("utf8"))
         if isinstance(content, str):
-            return maker.read(content)
+            return reader.read(content)
         if any(map(has_half_a_pair, content)):
             raise ValueError("'tokens' hold half a surrogate pair, which cannot be written")
     except ValueError as error:
         refuse(file, number, str(error))
     return sentence(content)
+
+
+def read_tsv(
+    file: InputPiece, column: str, reader: DocReader, progress: Progress, *, tokenize: bool
+) -> Iterator[TextEntry]:
+    """Read a column of a tab-separated file; quotes have no meaning. A row is an entry, also
+    where its text is empty: tokens separated by spaces, or a Doc as the pipeline reads it.
+
+    file (InputPiece): The file, or a part of it.
+    column (str): The column's name, which the first line has then; or its number, from 1,
+        and then the first line is a row like all.
+    reader (DocReader): Makes the Docs.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    tokenize (bool): Whether it holds running text.
+    YIELDS (TextEntry): An entry.
+    RAISES (ValueError): There is no such column, or the file cannot be read.
+    """
+    place = _place(column)
+    for chunk in chunks_of(file, progress, by_paragraph=False):
+        with reader.nlp.memory_zone():
+            entries = []
+            for number, line in lines_of(chunk):
+                cells = decode(file, number, line).split("\t")
+                if place is None:
+                    place = _find(file, number, cells, column)
+                    continue
+                text = _cell(file, number, cells, place).strip()
+                entries.append(reader.read(text) if tokenize else sentence(text.split()))
+        yield from entries
+
+
+def read_conll(file: InputPiece, column: Optional[str], progress: Progress) -> Iterator[TextEntry]:
+    """Read a file of columns, a word a line, as of CoNLL's shared tasks: separated by tabs, or
+    else by spaces; empty lines stand between sentences.
+
+    file (InputPiece): The file, or a part of it.
+    column (Optional[str]): Number of the column of words, from 1; None for the first.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    YIELDS (TextEntry): A sentence.
+    RAISES (ValueError): A line has no such column, or the file cannot be read.
+    """
+    place = _place(column or "1")
+    if place is None:
+        raise ValueError(f"{file}: columns of .conll files have numbers, from 1, not '{column}'")
+
+    def words_of(number: int, line: str) -> list[str]:
+        if line.startswith(DOCUMENT) or COMMENT.match(line):
+            return []
+        # Other white space is part of a word, such as U+00A0 in "10 000" of French numbers.
+        cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
+        return [_cell(file, number, cells, place).strip(" ")]
+
+    return _sentences(file, words_of, progress)
+
+
+def read_conllu(file: InputPiece, progress: Progress) -> Iterator[TextEntry]:
+    """Read a file of CoNLL-U (universaldependencies.org/format.html). Tokens are its words, with
+    numbers as ids: what stands for several words, and words that are not in the text, are left
+    out.
+
+    file (InputPiece): The file, or a part of it.
+    progress (Callable[[int], object]): Told how many bytes more were read.
+    YIELDS (TextEntry): A sentence.
+    RAISES (ValueError): It is no such file.
+    """
+
+    def words_of(number: int, line: str) -> list[str]:
+        if line.startswith("#"):
+            return []
+        cells = line.split("\t")
+        is_word = cells[0].isdecimal()
+        if len(cells) != CELLS or not (is_word or cells[0].replace(".", "-").count("-") == 1):
+            refuse(file, number, f"no line of CoNLL-U, which has {CELLS} columns, the first an id")
+        return [cells[1]] if is_word else []
+
+    return _sentences(file, words_of, progress)
+
+
+def _sentences(
+    file: InputPiece, words_of: Callable[[int, str], list[str]], progress: Progress
+) -> Iterator[TextEntry]:
+    """Sentences of the words of lines, with empty lines between them."""
+    words: list[str] = []
+    for chunk in chunks_of(file, progress, by_paragraph=True):
+        for number, line in lines_of(chunk):
+            text = decode(file, number, line)
+            if text.strip():
+                words += words_of(number, text)
+            elif words:
+                yield sentence(words)
+                words = []
+    if words:
+        yield sentence(words)
+
+
+def column_number(file: InputPiece, line: bytes, column: str) -> str:
+    """Find the column of text of a `.tsv` file, for parts of it without its first line.
+
+    file (InputPiece): The file.
+    line (bytes): Its first line.
+    column (str): The column's name, which stands in this line, or its number, from 1.
+    RETURNS (str): Its number.
+    RAISES (ValueError): There is no such column.
+    """
+    if _place(column) is not None:
+        return column
+    return str(_find(file, 1, decode(file, 1, line).split("\t"), column) + 1)
+
+
+def _place(column: str) -> Optional[int]:
+    return int(column) - 1 if column.isdecimal() and int(column) else None
+
+
+def _find(file: InputPiece, number: int, names: list[str], column: str) -> int:
+    if column not in names:
+        refuse(file, number, f"no column '{column}', but {listed(names)}; or its number, from 1")
+    return names.index(column)
+
+
+def _cell(file: InputPiece, number: int, cells: list[str], place: int) -> str:
+    if place >= len(cells):
+        refuse(file, number, f"no column {place + 1}: the line has {len(cells)}")
+    return cells[place]

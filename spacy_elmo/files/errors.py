@@ -57,7 +57,7 @@ def bounded(error: object) -> str:
 
 @contextmanager
 def full_disk(
-    output: Union[str, Path], advice: str = "run the same again: it goes on from here"
+    output: Union[str, Path], advice: str = "run the same again: it resumes"
 ) -> Iterator[None]:
     """Say what to do when the disk is full. PyTorch hides the system's error behind one of its own.
     The system's error is found only if PyTorch writes to an open file.

@@ -13,8 +13,8 @@ import h5py
 def guarded_hdf5(
     path: Path, oldest: int = h5py.h5f.LIBVER_EARLIEST
 ) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
-    """Make a file, which libraries from 2008 on can read. No times stand in it: the same
-    content, the same bytes.
+    """Make a file that libraries from 2008 on can read. It has no times, so that equal content
+    gives equal bytes.
 
     path (Path): The file.
     oldest (int): The oldest version of the format to make use of.

@@ -115,6 +115,6 @@ def _describe(wrong: Mapping[str, Any]) -> str:
 def _place(loc: tuple[Union[str, int], ...]) -> str:
     """Name the place of a value: `"answers"[0]["text"]`."""
     if not loc:
-        return "what stands here"
+        return "the value"
     first, *rest = (json.dumps(key, ensure_ascii=False) for key in loc)
     return first + "".join(f"[{key}]" for key in rest)

@@ -133,7 +133,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def check_ours(folder: Path) -> None:
-    """Check a folder that may have been made by somebody else.
+    """Check that nothing without our marker has the name of a folder.
 
     folder (Path): The folder.
     RAISES (ValueError): Something without the marker has its name.

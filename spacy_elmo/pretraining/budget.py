@@ -164,7 +164,7 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
       those seen three times; and a hundred tokens for each, or its row learns nothing.
     * Evaluations: about ten, by the speed.
 
-    "the paper" stands for Peters et al. (2018) and bilm-tf, whatever the text.
+    "the paper" gives the settings of Peters et al. (2018) and bilm-tf for any text.
 
     budget (Budget): What the run may cost.
     n_tokens (int): Tokens of the text, about.

@@ -43,7 +43,7 @@ def save_checkpoint(
     folder (Path): Where to.
     corpus (str): Checksum of the text it is trained on.
     keep (int): How many checkpoints stay.
-    init (Optional[str]): Checksum of the model that it went on from.
+    init (Optional[str]): Checksum of the initial model.
     RETURNS (Optional[Path]): The file; None in the other processes.
     RAISES (OSError): It cannot be written; the earlier ones are as they were.
     RAISES (FloatingPointError): A weight is not finite.
@@ -66,7 +66,7 @@ def save_checkpoint(
     step = trainer.progress.step
     path = _path_of(folder, step)
     earlier = [other.name for other in checkpoints(folder) if other != path]
-    advice = f"go on with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
+    advice = f"resume with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
     with full_disk(path, advice), atomic_stream(path) as file:
         torch.save(content, file)
     set_aside(folder, step + 1)  # could not be read: this run went on from one before
@@ -116,14 +116,13 @@ def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
             unusable.append(f"{path} cannot be used: {without_advice(error)}")
             continue
         for reason in unusable:
-            msg.warn(f"{reason}; going on from the one before it, {path.name}")
+            msg.warn(f"{reason}; resuming from the one before it, {path.name}")
         return content
     if unusable:
         raise ValueError(
             f"no checkpoint in {folder} can be read: {'; '.join(unusable)}. "
-            f"`overwrite=True` starts anew; `pretraining.init={folder.parent / 'model-last'}` with "
-            f"another `output` goes "
-            f"on from the last model"
+            f"`overwrite=True` starts again. `pretraining.init={folder.parent / 'model-last'}` and "
+            f"another `output` start from the last model"
         )
     return None
 
@@ -147,9 +146,9 @@ def _read(path: Path) -> dict[str, Any]:
 def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: str) -> None:
     """Check that a run can resume from a checkpoint.
 
-    content (dict): What `read_checkpoint` gave.
-    config (PretrainingConfig): The settings to go on with.
-    corpus (str): Checksum of the text to go on with.
+    content (dict): The result of `read_checkpoint`.
+    config (PretrainingConfig): The settings of the resumed run.
+    corpus (str): Checksum of the text of the resumed run.
     RAISES (ValueError): Text or settings differ; the message names them. Those of `LOWERED` may
         be lower.
     """
@@ -177,7 +176,7 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     if differing:
         raise ValueError(
             f"the run cannot be resumed: {'; '.join(differing)}. Resume with what it was "
-            f"started with, or start anew with `overwrite=True` or another `output`."
+            f"started with, or start again with `overwrite=True` or another `output`."
         )
 
 

@@ -24,7 +24,7 @@ class _Section(BaseModel):
 
 
 class InitSettings(_Section):
-    """`[pretraining]`: `init` is a model to go on from, in any readable format. Its
+    """`[pretraining]`: `init` is a model to start from, in any readable format. Its
     vocabulary and softmax are kept where it has them, unless `vocabulary` is
     "new". A new softmax is trained alone for the first `softmax_warmup` steps."""
 

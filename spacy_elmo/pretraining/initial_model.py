@@ -20,14 +20,14 @@ from .config import PretrainingConfig
 
 
 def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageModel, int]:
-    """Make the model that a run starts from. The sizes of a model to go on from
-    take the place of the config's.
+    """Make the model that a run starts from. The sizes of an initial model replace
+    those of the config.
 
     config (PretrainingConfig): The settings.
     train (Corpus): The text, for a new vocabulary.
     RETURNS (Tuple[LanguageModel, int]): The model, and the steps in which its
         softmax alone is trained, because it is new and the biLM is not.
-    RAISES (ValueError): The model to go on from cannot be read, its softmax is of
+    RAISES (ValueError): The initial model cannot be read, its softmax is of
         another kind, or models of such sizes cannot be pretrained.
     """
     init, settings = config.pretraining.init, config.pretraining
@@ -108,7 +108,7 @@ def _check_readable(sizes: BiLMConfig) -> None:
         raise ValueError(
             f"[model]: a new model reads characters as UTF-8 bytes, or words; this has "
             f"token_encoder = '{sizes.token_encoder}', n_characters = {sizes.n_characters}, "
-            f"n_words = {sizes.n_words}. Give a model to go on from as [pretraining] init"
+            f"n_words = {sizes.n_words}. Give an initial model as [pretraining] init"
         )
 
 

@@ -55,7 +55,7 @@ def launch(arguments: list[str], n_processes: int) -> int:
         if failure.exitcode < 0:
             raise ChildProcessError(
                 f"process {rank} was ended by signal {-failure.exitcode}; with `resume=True`, the "
-                f"same command goes on from the last checkpoint"
+                f"same command resumes from the last checkpoint"
             ) from None
         return int(failure.exitcode)
     return 0

@@ -31,8 +31,8 @@ class Reporter:
     trainer (Trainer): The run.
     output (Path): Folder of the run.
     corpus (str): Checksum of its text.
-    init (Optional[str]): Checksum of the model that it went on from.
-    is_resumed (bool): Whether it goes on from a checkpoint.
+    init (Optional[str]): Checksum of the initial model.
+    is_resumed (bool): Whether it resumes from a checkpoint.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Reporter:
                 f"(softmax_warmup)"
             )
         if is_resumed:
-            self.msg.info(f"Going on from step {trainer.progress.step:,}")
+            self.msg.info(f"Resuming from step {trainer.progress.step:,}")
         self.bar = progress_bar(
             1.0,
             initial=trainer.fraction_done,
@@ -149,7 +149,7 @@ class Reporter:
         if not self.has_begun:
             self.msg.info(
                 f"The run was finished before, by {limits}: nothing was trained. A higher limit, "
-                f"[training] {reached[0]}, goes on with it, overwrite starts anew"
+                f"[training] {reached[0]}, resumes it, overwrite starts again"
             )
         best = f"{progress.best:.2f}" if progress.best is not None else "unknown"
         self.msg.good(f"Best held-out perplexity {best}: {self.output / 'model-best'}")
@@ -197,7 +197,7 @@ class Reporter:
             "seed": config.seed,
         }
         folder = self.output / name
-        with full_disk(folder, "go on with `resume=True`: the model that was there is kept"):
+        with full_disk(folder, "resume with `resume=True`: the earlier model is kept"):
             save_model(self.trainer.model, folder, lang=config.lang, provenance=provenance)
         self.unsaved.discard(name)
 
@@ -217,7 +217,7 @@ class Reporter:
         try:
             write()
         except OSError as error:
-            self.bar.write(f"{printable(error)} (This run goes on.)", file=sys.stderr)
+            self.bar.write(f"{printable(error)} (This run continues.)", file=sys.stderr)
 
     def _log(self, report: Optional[dict[str, Any]]) -> None:
         """Call the logger. If it fails, perhaps without a network, the run continues without it."""

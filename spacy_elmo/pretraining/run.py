@@ -50,10 +50,10 @@ def pretrain(
     RAISES (OSError): The last checkpoint or model cannot be written.
     """
     if resume and overwrite:
-        raise ValueError("`resume` goes on with a run, `overwrite` deletes it: give one of them")
+        raise ValueError("`resume` resumes a run, `overwrite` deletes it: give one of them")
     if overwrite and int(os.environ.get("GROUP_WORLD_SIZE", 1)) > 1:
         raise ValueError(
-            f"`overwrite` is not for several machines: their processes start anew whenever one "
+            f"`overwrite` is not for several machines: their processes start again whenever one "
             f"joins, and would delete their own run. Delete {output}, and set `resume=True`"
         )
     output = user_path(output)
@@ -103,8 +103,8 @@ def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) ->
     """Warn if the initial model has changed, and return the checksum of the one that was used."""
     if None not in (now, then) and now != then:
         msg.warn(
-            f"{name} is another model than the one that this run went on from; the run goes on "
-            f"with that one. Overwrite it to start anew with this one"
+            f"{name} has changed since this run started from it; it continues from the earlier "
+            f"one. Overwrite the run to start from the new one"
         )
     return then or now
 
@@ -132,8 +132,8 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
     elif not resume and found:
         name = "checkpoints" if found[0].parent.name == "checkpoints" else found[0].name
         raise ValueError(
-            f"{output} holds the {name} of a run: `resume=True` goes on with it, "
-            f"`overwrite=True` deletes it and starts anew"
+            f"{output} holds the {name} of a run: `resume=True` resumes it, "
+            f"`overwrite=True` deletes it and starts again"
         )
 
 

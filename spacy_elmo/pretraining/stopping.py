@@ -16,7 +16,7 @@ from torch import Tensor
 from ..bilm.finite import is_finite
 from .config import TrainingSettings
 
-# Settings of which a lower value may let a diverged run go on.
+# A lower value of one of these settings may save a diverged run.
 LOWERED = ("learn_rate", "muon_learn_rate", "grad_clip")
 
 

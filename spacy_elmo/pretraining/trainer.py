@@ -292,7 +292,7 @@ class Trainer:
         if states["batch_size"] != self.batches.batch_size:
             raise ValueError(
                 f"the run had {states['batch_size']} streams and would have "
-                f"{self.batches.batch_size}: go on with as many processes, and the same "
+                f"{self.batches.batch_size}: resume with as many processes, and the same "
                 f"accumulate_gradient, as before"
             )
         self.model.bilm.load_state_dict(states["bilm"])

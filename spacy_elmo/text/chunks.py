@@ -136,7 +136,7 @@ class _Cutter:
             first_end = buffer.find(b"\n", 0, self.max_line)
             if first_end < 0 and len(buffer) > self.max_line:
                 if end == 0:
-                    # The line goes on: what is known of it is enough.
+                    # The line is too long, wherever it ends: the rest is not needed.
                     del buffer[self.max_line + 1 :]
                     return
                 yield self._too_long_line(buffer[:end])

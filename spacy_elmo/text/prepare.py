@@ -84,8 +84,8 @@ def prepare(
     max_sentence (int): Most tokens of a sentence; a longer one cannot be read.
     ignore (Optional[Path]): A folder whose files are no inputs, beside `output`.
     worker (Optional[str]): "K/N": this is the K-th of N calls, perhaps on as many machines, each
-        of which reads its share of the text. When all have, the call without it writes the
-        corpus; it reads what they have not.
+        of which reads its share of the text. Afterwards, a call without it writes the corpus,
+        and reads the shares that are missing.
     chunk_size (int): Bytes of text that a process works on at a time.
     shard_size (int): Tokens of a file.
     RETURNS (Optional[Corpus]): The corpus, as `open_corpus` reads it; None after a share.
@@ -190,7 +190,7 @@ def manifest_of(folder: Union[str, Path]) -> dict[str, Any]:
     if manifest is None:
         raise ValueError(
             f"{folder} holds no {MANIFEST}: there is no corpus, or its preparation was "
-            f"interrupted. `python -m spacy elmo corpus INPUT {folder}` goes on with it."
+            f"interrupted. `python -m spacy elmo corpus INPUT {folder}` resumes it."
         )
     return manifest
 
@@ -321,7 +321,7 @@ class _Skipped:
     named: list[dict[str, Any]] = field(default_factory=list)
     counts: Counter[int] = field(default_factory=Counter)
     n_warned: Counter[int] = field(default_factory=Counter)
-    not_utf8: set[int] = field(default_factory=set)  # files, of which a line is enough to know it
+    not_utf8: set[int] = field(default_factory=set)  # files with such a line; one warning each
 
     def add(self, file: int, line: Optional[int], reason: str) -> None:
         """Note a skipped line or file.

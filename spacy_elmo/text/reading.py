@@ -51,8 +51,8 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
     readable (Tuple[str, ...]): The ends of the names of readable files.
-    RETURNS (List[Path]): The files, those of a folder or glob sorted. Hidden files, corpora that
-        were prepared and pipelines that stand in a folder are no text of it.
+    RETURNS (List[Path]): The files, those of a folder or glob sorted. Hidden files, and
+        prepared corpora and pipelines in a folder, are left out.
     RAISES (ValueError): A path is missing, its format unknown, or it is such a corpus.
     """
     if isinstance(inputs, (str, Path)):

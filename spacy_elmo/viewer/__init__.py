@@ -36,7 +36,7 @@ def render(
     word (Union[str, Sequence[str], None]): For "senses", the word, or several.
     style (str): "senses", "heat" or "mix".
     jupyter (Optional[bool]): Whether to show it in a notebook; None to find out.
-    page (bool): Whether to return a whole page, or a frame that can stand in another one.
+    page (bool): Whether to return a whole page, or a frame for another page.
     options (Optional[dict]): Of "senses": `gold`, `ignore_case` and `limit` of
         `draw_occurrences`, `projection` and `seed` of `senses_section`.
     RETURNS (Optional[str]): HTML; None in a notebook, which shows it.

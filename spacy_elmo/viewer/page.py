@@ -15,7 +15,7 @@ from ..files import atomic_write, user_path
 
 UNIT = 32_000  # the int16 of 1.0
 HERE = Path(__file__).parent
-# No request of any kind, whatever stands in the page.
+# The page can make no request of any kind.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 # Ends of scripts, comments, lines of JavaScript, and halves of surrogate pairs, which are no UTF-8.
 UNSAFE = re.compile("[<>&\x7f\u2028\u2029\ud800-\udfff]")
@@ -74,7 +74,7 @@ def write_page(
 
 
 def safe_json(data: Any) -> str:
-    """Write JSON that can stand within `<script>`.
+    """Write JSON for use within `<script>`.
 
     data (Any): The data.
     RETURNS (str): JSON without `<`, `>`, `&`, line separators and lone surrogates, which
@@ -85,7 +85,7 @@ def safe_json(data: Any) -> str:
 
 
 def in_frame(page: str, title: str) -> str:
-    """Put a page into a frame that can stand in other pages and in notebooks. Its styles
+    """Put a page into a frame for other pages and notebooks. Its styles
     and scripts reach nothing outside.
 
     page (str): What `make_page` made.

@@ -110,7 +110,7 @@ def _notice(drawn: Drawn) -> str:
     if len(drawn.occurrences) > 1:
         return ""
     drawn_of = "" if drawn.n_total == 1 else f" One of {drawn.n_total:,} occurrences was drawn."
-    return f"“{drawn.word}” stands here once: there is nothing to compare it with.{drawn_of}"
+    return f"“{drawn.word}” occurs only once here: there is nothing to compare it with.{drawn_of}"
 
 
 def _parts(one: Occurrence) -> tuple[str, str, str]:
@@ -140,7 +140,7 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     typical = typical_words(contexts, numbers)
     labels = range(int(numbers.max()) + 1)
     several = (
-        "Below each group the words that stand within five tokens of it rather than of the "
+        "Below each group are words that are more frequent within five tokens of it than of the "
         "others. From layer to layer a group keeps its number as far as it is the same. Click a "
         "group to see it alone."
     )

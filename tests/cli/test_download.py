@@ -52,7 +52,7 @@ def test_stopped(server, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(named, "obtain", stop)
-    assert "the same command goes on" in run("tiny", status=130)
+    assert "run the same command again" in run("tiny", status=130)
 
 
 def test_list(server, monkeypatch):

@@ -3,7 +3,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-import spacy_elmo.export.job as job
+import spacy_elmo.export.sharding as sharding
 
 from helpers.commands import shown_by
 
@@ -36,7 +36,7 @@ def test_stopped(run, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "_put_together", lambda *_, **__: stop())
+        patch.setattr(sharding, "_join", stop)
         assert "--resume goes on from here" in run("text.txt", "out.hdf5", status=130)
     assert "Wrote out.hdf5" in run("text.txt", "out.hdf5", "--resume")
 

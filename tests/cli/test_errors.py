@@ -239,9 +239,6 @@ def test_what_functions_refuse_is_a_line(tmp_path, monkeypatch, arguments):
     ("arguments", "message"),
     [
         (("corpus", "a.txt", "memory://out"), "memory://out: a corpus is written to a disk"),
-        (("embed", "a", "b", "c", "--workers", "2"), "how many? --shards N"),
-        (("embed", "a", "b", "memory://c.hdf5"), "URLs are for shards: how many?"),
-        (("embed", "a", "b", "c", "--shards", "2", "-F"), "--force is not for --shards"),
         (("init-training", "a.cfg", "--train", "missing.spacy"), "missing.spacy"),
         (("neighbors", "a", "b", *ASKED, "-n", "0"), "'-n'"),
         (("neighbors", "a", "b", "--token", "1"), "--sentence"),

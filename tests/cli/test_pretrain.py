@@ -89,11 +89,11 @@ def test_interrupted_run_goes_on(folder, monkeypatch):
         patch.setattr(Trainer, "step", step)
         shown = pretrain(*settings, status=130)
     assert "Stopped at step 3" in shown
-    assert "--resume goes on from out/checkpoints" in shown
+    assert "--resume resumes from out/checkpoints" in shown
     assert [path.name for path in checkpoints(folder / "out" / "checkpoints")] == [
         "checkpoint-0000000003.pt"
     ]
-    assert "Going on from step 3" in pretrain("--resume", *settings)
+    assert "Resuming from step 3" in pretrain("--resume", *settings)
     assert_same_arrays(arrays(folder / "out"), arrays(folder / "alone"))
 
 
@@ -101,7 +101,7 @@ def test_earlier_run_is_not_overwritten_unasked(folder):
     pretrain(*steps(2))
     before = arrays(folder / "out")
     shown = pretrain(*steps(2), "--system.seed", "5", status=1)
-    assert "out holds the checkpoints of a run: --resume goes on with it, --overwrite" in shown
+    assert "out holds the checkpoints of a run: --resume resumes it, --overwrite" in shown
     assert_same_arrays(arrays(folder / "out"), before)
     assert len(metrics(folder / "out")) == 1
     pretrain(*steps(2), "--system.seed", "5", "--overwrite")
@@ -134,7 +134,7 @@ def test_finished_run_is_finished(folder):
     before = arrays(folder / "out")
     shown = pretrain("--resume", *steps(2), *settings)
     assert "finished before, by max_steps = 2: nothing was trained" in shown
-    assert "[training] max_steps, goes on" in shown
+    assert "[training] max_steps, resumes it" in shown
     assert "Planned: max_epochs = 100, max_steps = 2, max_minutes = 60" in shown
     assert_same_arrays(arrays(folder / "out"), before)
     assert [row["step"] for row in metrics(folder / "out")] == [2]

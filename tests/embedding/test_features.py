@@ -245,9 +245,7 @@ def bfloat16(monkeypatch):
     monkeypatch.setattr(find_kernel(), "fast_types", ("bfloat16", "int8"))
 
 
-@pytest.mark.parametrize(
-    "change", ["set_bilm", "precision", "initial_state"]
-)
+@pytest.mark.parametrize("change", ["set_bilm", "precision", "initial_state"])
 def test_other_weights_other_layers(make_nlp, bfloat16, change):
     """Nothing outlives what it was computed with, nor takes its room."""
     nlp = make_nlp()

@@ -7,10 +7,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-import spacy_elmo.export.embedder as embedder
-from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.sharding import embed_shards
-from spacy_elmo.export.workplace import Workplace
+import spacy_elmo.export.plan as planning
+from spacy_elmo.export.partial_output import PartialOutput
+from spacy_elmo.export.sharding import embed_corpus
 
 from helpers.prepared import content, random_text
 from helpers.written_vectors import SENTENCES
@@ -20,32 +19,33 @@ NEST = '{"a": ' * 100_000
 
 @pytest.fixture
 def embed(folder, tiny_weights, monkeypatch):
-    """Embeds `text.txt` to `out.npz`, a chunk a sentence."""
-    monkeypatch.setattr(embedder, "CHUNK_BATCHES", 1)
+    """Embeds `text.txt` to `out.npz`, a shard a line."""
+    monkeypatch.setattr(planning, "SHARD_SIZE", 1)
+    monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
 
     def run(**settings):
         settings = {"batch_tokens": 1, **settings}
-        return embed_files(str(tiny_weights), "text.txt", folder / "out.npz", **settings)
+        return embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", **settings)
 
     return run
 
 
 @pytest.fixture
 def unfinished(embed, monkeypatch):
-    """The chunks of a run before it puts them together, and what it wrote in the end."""
-    clear = Workplace.clear_whole
+    """The shards of a run before it joins them, and what it wrote in the end."""
+    clear = PartialOutput.clear_whole
 
-    def keep(workplace):
-        shutil.copytree(workplace.folder, "kept")
-        return clear(workplace)
+    def keep(part):
+        shutil.copytree(part.folder, "kept")
+        return clear(part)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Workplace, "clear_whole", keep)
+        patched.setattr(PartialOutput, "clear_whole", keep)
         embed()
     shutil.move("kept", "out.npz.part")
     written = Path("out.npz").read_bytes()
     Path("out.npz").unlink()
-    return sorted(Path("out.npz.part/chunks").glob("0*")), written
+    return sorted(Path("out.npz.part/shards").glob("part-*")), written
 
 
 def flip(path, place):
@@ -54,60 +54,46 @@ def flip(path, place):
     path.write_bytes(data)
 
 
-# Digest, header, vectors, checksum.
-@pytest.mark.parametrize("place", [0, 40, 60, -100, -1])
-def test_a_flipped_bit_in_a_chunk(embed, unfinished, place):
-    chunks, expected = unfinished
-    flip(chunks[2], place)
-    with pytest.warns(UserWarning, match="00000002 is damaged: it is computed again"):
+@pytest.mark.parametrize("place", [0, 20, -30, -1])
+def test_a_flipped_bit_in_a_shard(embed, unfinished, place):
+    shards, expected = unfinished
+    flip(shards[2], place)
+    with pytest.warns(UserWarning, match="part-00002.* is made again: its checksum is wrong"):
         assert embed(resume=True).entries == len(SENTENCES)
     assert Path("out.npz").read_bytes() == expected
 
 
-@pytest.mark.parametrize("size", [0, 10, 40, 200])
-def test_a_chunk_that_was_cut(embed, unfinished, size):
-    chunks, expected = unfinished
-    chunks[2].write_bytes(chunks[2].read_bytes()[:size])
-    with pytest.warns(UserWarning, match="00000002 is damaged"):
+@pytest.mark.parametrize("size", [0, 10, 100])
+def test_a_shard_that_was_cut(embed, unfinished, size):
+    shards, expected = unfinished
+    shards[2].write_bytes(shards[2].read_bytes()[:size])
+    with pytest.warns(UserWarning, match="part-00002.* is made again"):
         embed(resume=True)
     assert Path("out.npz").read_bytes() == expected
 
 
-def test_entries_of_another_chunk(embed, unfinished):
-    """Under the right digest they are damage; a whole chunk under another number is refused."""
-    chunks, expected = unfinished
-    other = chunks[3].read_bytes()
-    chunks[0].write_bytes(chunks[0].read_bytes()[:33] + other[33:])
-    with pytest.warns(UserWarning, match="00000000 is damaged"):
+@pytest.mark.parametrize("with_record", [False, True])
+def test_entries_of_another_shard(embed, unfinished, with_record):
+    shards, expected = unfinished
+    shutil.copy(shards[3], shards[0])
+    if with_record:
+        record = "out.npz.part/shards/_{}.json"
+        shutil.copy(record.format(shards[3].name), record.format(shards[0].name))
+    with pytest.warns(UserWarning, match="part-00000.* is made again"):
         embed(resume=True)
     assert Path("out.npz").read_bytes() == expected
 
 
-def test_a_chunk_with_the_same_tokens(embed, folder):
-    """Of another number, or of other settings."""
-    (folder / "text.txt").write_text("two words\n" * 3)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Workplace, "clear_whole", lambda self: 1 / 0)
-        for layers in ("all", "top"):
-            with pytest.raises(ZeroDivisionError):
-                embed(force=True, layers=layers)
-            shutil.copytree("out.npz.part/chunks", layers)
-    for other in ("all/00000001", "top/00000000"):
-        shutil.copy(other, "out.npz.part/chunks/00000001")
-        with pytest.raises(ValueError, match="00000001 holds other tokens than are read now"):
-            embed(resume=True)
-
-
-def test_a_chunk_that_is_damaged_meanwhile(embed, unfinished, monkeypatch):
+def test_a_shard_that_is_damaged_meanwhile(embed, unfinished, monkeypatch):
     """After it was found, before it is read."""
-    clear = Workplace.clear_whole
+    clear = PartialOutput.clear_whole
 
-    def damage(workplace):
+    def damage(part):
         flip(unfinished[0][2], 60)
-        return clear(workplace)
+        return clear(part)
 
-    monkeypatch.setattr(Workplace, "clear_whole", damage)
-    with pytest.raises(ValueError, match="00000002 was damaged. `resume=True` computes"):
+    monkeypatch.setattr(PartialOutput, "clear_whole", damage)
+    with pytest.raises(ValueError, match="part-00002.*wrong.*`resume=True` makes it again"):
         embed(resume=True)
     assert not Path("out.npz").exists()
 
@@ -118,8 +104,8 @@ EDITS = [
     (lambda text: "[]", "dictionary, got"),
     (lambda text: NEST, "nested too deeply"),
     (lambda text: text.replace("npz", "hdf5"), "its checksum is wrong"),
-    (lambda text: text.replace('"force": false', '"force": true'), "its checksum is wrong"),
-    (lambda text: text.replace('"force": false', '"force": 0'), '"force" should be a valid bool'),
+    (lambda text: text.replace('"first_line": 2', '"first_line": 3'), "its checksum is wrong"),
+    (lambda text: text.replace('"start": 0', '"start": false'), '"start".* should be a valid int'),
     (lambda text: text.replace('"checksum"', '"other"'), '"checksum" is missing'),
     (lambda text: json.dumps({"settings": json.loads(text)["settings"]}), "version 1"),
 ]
@@ -127,13 +113,13 @@ EDITS = [
 
 @pytest.mark.parametrize(("edit", "message"), EDITS, ids=[message for _, message in EDITS])
 def test_an_edited_manifest_of_a_run(embed, unfinished, edit, message):
-    manifest = Path("out.npz.part/manifest.json")
+    manifest = Path("out.npz.part/shards/_manifest.json")
     edited = edit(manifest.read_text("utf8"))
     assert edited != manifest.read_text("utf8")
     manifest.write_text(edited, "utf8")
     with pytest.raises(ValueError, match=message) as error:
         embed(resume=True)
-    assert "manifest.json cannot be resumed" in str(error.value)
+    assert "_manifest.json cannot be used" in str(error.value)
     assert "\n" not in str(error.value) and len(str(error.value)) < 300
     assert embed(force=True).entries == len(SENTENCES)
 
@@ -159,7 +145,7 @@ def shard(folder, tiny_weights):
     def run(output="out", **settings):
         settings = {"shards": 5, "batch_tokens": 100, **settings}
         place = output if "://" in output else folder / output
-        return embed_shards(str(tiny_weights), "text.txt", place, **settings)
+        return embed_corpus(str(tiny_weights), "text.txt", place, **settings)
 
     return run
 
@@ -217,7 +203,7 @@ def test_an_edited_plan(shard, change, message):
 def test_no_plan(shard, text):
     shard(worker="1/5")
     Path("out/_manifest.json").write_text(text, "utf8")
-    with pytest.raises(ValueError, match=r"_manifest\.json cannot be used: .*Give another folder"):
+    with pytest.raises(ValueError, match=r"_manifest\.json cannot be used: .*Give another output"):
         shard()
 
 
@@ -284,5 +270,5 @@ def test_an_input_whose_name_is_not_utf8(folder, tiny_weights):
     """Its plan can be read again."""
     Path("text.txt").rename("x\udcff.txt")
     for n_entries in (len(SENTENCES), 0):
-        counts = embed_shards(str(tiny_weights), "x\udcff.txt", folder / "out", shards=2)
+        counts = embed_corpus(str(tiny_weights), "x\udcff.txt", folder / "out", shards=2)
         assert counts.entries == n_entries

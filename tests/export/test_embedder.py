@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from spacy_elmo.export import Embedder
-from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_corpus
 
 from helpers.written_vectors import SENTENCES, TEXT, read
 
@@ -23,7 +23,7 @@ def table():
 
 def test_vectors_of_embed(folder, tiny_weights, table):
     """Whatever the cut of the table; the second time with all words known."""
-    embed_files(str(tiny_weights), "text.txt", folder / "out.npz", layers="all")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", layers="all")
     expected = read("npz", folder / "out.npz")
     embedder = Embedder(str(tiny_weights), layers="all")
     for size in (6, 2):

@@ -12,21 +12,21 @@ from helpers.written_vectors import FORMATS, read
 SCRIPT = """
 import json, resource, signal, sys
 from pathlib import Path
-import spacy_elmo.export.embedder as embedder
-import spacy_elmo.export.job as job
+import spacy_elmo.export.plan as plan
+from spacy_elmo.export.sharding import embed_corpus
 
-embedder.CHUNK_BATCHES = 1
+plan.SHARD_SIZE, plan.CHUNK_SIZE = 600, 200
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 settings = json.loads(sys.argv[1])
 for format in sys.argv[2:]:
-    for size in (2_000, 100_000, resource.RLIM_INFINITY):
+    for size in (9_000, 100_000, resource.RLIM_INFINITY):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
         try:
-            job.embed_files(output=Path(format), format=format, resume=True, **settings)
+            embed_corpus(output=Path(format), format=format, resume=True, **settings)
             print("whole")
         except OSError as error:
-            n_chunks = len(list(Path(format + ".part").glob("chunks/0*")))
-            print(json.dumps([str(error), n_chunks, Path(format).exists()]))
+            n_shards = len(list(Path(format + ".part").glob("shards/part-*")))
+            print(json.dumps([str(error), n_shards, Path(format).exists()]))
 """
 
 
@@ -38,13 +38,13 @@ def test_full_disk(folder, tiny_weights):
     lines = run_python("-c", SCRIPT, given, *FORMATS, cwd=folder).splitlines()
     assert len(lines) == 3 * len(FORMATS)
     for i, format in enumerate(FORMATS):
-        for line, has_chunks in zip(lines[3 * i :], (False, True)):
-            message, n_chunks, exists = json.loads(line)
+        for line, has_shards in zip(lines[3 * i :], (False, True)):
+            message, n_shards, exists = json.loads(line)
             assert message == (
                 f"{format} cannot be written: File too large. Make room and run the same with "
                 f"`resume=True`: it goes on from here."
             )
             assert not exists
-            assert bool(n_chunks) == has_chunks
+            assert bool(n_shards) == has_shards
         assert lines[3 * i + 2] == "whole"
         assert len(read(format, folder / format)) == 300

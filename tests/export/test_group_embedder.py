@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import spacy_elmo.export.embedder as embedder
+import spacy_elmo.export.plan as planning
+import spacy_elmo.export.sharding as sharding
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.workplace import Workplace
+from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.pipeline.load import elmo_pipe
 
 from helpers.prepared import random_text
@@ -29,7 +30,7 @@ def encoded(monkeypatch):
 
 @pytest.fixture
 def embed(folder, tiny_weights, monkeypatch):
-    """Embeds 300 sentences in many chunks, with room for so many strings."""
+    """Embeds 300 sentences in many groups, with room for so many strings."""
     monkeypatch.setattr(embedder, "CHUNK_BATCHES", 1)
     (folder / "text.txt").write_text(random_text(300), "utf8")
 
@@ -41,7 +42,7 @@ def embed(folder, tiny_weights, monkeypatch):
 
         monkeypatch.setattr(embedder, "elmo_pipe", find)
         settings = {"batch_tokens": 50, "layers": "all", **settings}
-        embed_files(str(tiny_weights), "text.txt", folder / "out.npz", **settings)
+        embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", **settings)
         return (folder / "out.npz").read_bytes()
 
     return run
@@ -53,29 +54,38 @@ def test_every_string_once(embed, encoded):
     assert set(encoded.values()) == {1}
 
 
-def test_every_string_once_a_chunk_without_room(embed, encoded, monkeypatch):
-    n_chunks, write = [], Workplace.write_chunk
-    monkeypatch.setattr(Workplace, "write_chunk", lambda *rest: (n_chunks.append(1), write(*rest)))
+def test_every_string_once_a_group_without_room(embed, encoded, monkeypatch):
+    n_groups, encode = [], embedder.GroupEmbedder.encode
+
+    def count(group_embedder, group):
+        n_groups.append(1)
+        encode(group_embedder, group)
+
+    monkeypatch.setattr(embedder.GroupEmbedder, "encode", count)
     embed(cache=0)
     marks = encoded.pop("<S>"), encoded.pop("</S>")
-    assert max(encoded.values()) <= len(n_chunks) <= min(marks)  # which precede the first, too
+    assert max(encoded.values()) <= len(n_groups) <= min(marks)  # which precede the first, too
 
 
 @pytest.mark.parametrize("cache", [0, 5, 40])
 def test_same_bytes_whatever_was_there_already(embed, cache, monkeypatch):
     """Also where strings are forgotten and encoded again."""
+    monkeypatch.setattr(planning, "SHARD_SIZE", 500)
+    monkeypatch.setattr(planning, "CHUNK_SIZE", 50)
     expected = embed(cache)
     Path("out.npz").unlink()
-    write, stops = Workplace.write_chunk, [2, 7]
+    write, stops = sharding.write_embedded, [2, 4]
 
-    def stop(workplace, number, *rest):
-        if number in stops:
-            stops.remove(number)
+    def stop(*rest):
+        stops[0] -= 1
+        if not stops[0]:
+            stops.pop(0)
             raise InterruptedError
-        write(workplace, number, *rest)
+        write(*rest)
 
-    monkeypatch.setattr(Workplace, "write_chunk", stop)
-    for _ in range(2):
+    monkeypatch.setattr(sharding, "write_embedded", stop)
+    while len(stops) > 0:
         with pytest.raises(InterruptedError):
-            embed(cache, resume=True)
-    assert embed(cache, resume=True) == expected
+            embed(cache)
+    monkeypatch.setattr(sharding, "write_embedded", write)
+    assert embed(cache) == expected

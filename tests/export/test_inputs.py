@@ -8,7 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import make_ours
 
 from helpers.written_vectors import SENTENCES, TEXT, index_of, read
@@ -26,7 +26,7 @@ def embed_to(folder):
     """Embeds, and tells texts and lengths."""
 
     def run(model, inputs, **settings):
-        embed_files(str(model), inputs, folder / "out.hdf5", force=True, **settings)
+        embed_corpus(str(model), inputs, folder / "out.hdf5", force=True, **settings)
         return texts(folder / "out.hdf5")
 
     return run
@@ -115,7 +115,7 @@ def test_another_column_is_another_run(folder, tiny_weights, embed_to):
     (folder / "x.tsv").write_text(TSV)
     embed_to(tiny_weights, "x.tsv", column="text")
     with pytest.raises(ValueError, match="exists already"):
-        embed_files(str(tiny_weights), "x.tsv", folder / "out.hdf5", column="label", resume=True)
+        embed_corpus(str(tiny_weights), "x.tsv", folder / "out.hdf5", column="label", resume=True)
 
 
 def test_a_record_is_an_entry(inputs, tiny_weights, embed_to):
@@ -133,7 +133,7 @@ def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
     nlp.add_pipe("sentencizer", first=True)
     nlp.add_pipe("merge_entities")  # after it: not run
     nlp.to_disk("pipeline")
-    embed_files("pipeline", "x.jsonl", inputs / "out.npz")
+    embed_corpus("pipeline", "x.jsonl", inputs / "out.npz")
     found = read("npz", inputs / "out.npz")
     np.testing.assert_allclose(found[0], nlp(TEXT).tensor, rtol=0, atol=1e-6)
     nlp.remove_pipe("sentencizer")  # the whole text is one sequence then
@@ -145,7 +145,7 @@ def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
     nlp.to_disk("pipeline")
     for name, model in (("windows", nlp), ("sentences", make_nlp())):
         model.to_disk(name)
-        embed_files(name, "x.spacy", inputs / f"{name}.npz")
+        embed_corpus(name, "x.spacy", inputs / f"{name}.npz")
         docs = list(DocBin().from_disk("x.spacy").get_docs(spacy.blank("en").vocab))
         found = read("npz", inputs / f"{name}.npz")
         assert [len(vectors) for vectors in found] == [11, 0, 3]
@@ -164,10 +164,10 @@ def test_running_text(folder, tiny_weights, embed_to, make_nlp):
 
 def test_a_folder(inputs, tiny_weights, embed_to):
     """In the order of the names, without what an earlier run has written into it."""
-    embed_files(str(tiny_weights), "text.txt", inputs / "Docs")
+    embed_corpus(str(tiny_weights), "text.txt", inputs / "Docs")
     make_ours(inputs / "Docs.part")
     (inputs / "Docs.part" / "x.txt").write_text("no input\n")
-    embed_files(str(tiny_weights), ".", inputs / "Docs", force=True)
+    embed_corpus(str(tiny_weights), ".", inputs / "Docs", force=True)
     lengths = [len(words) for words in SENTENCES]
     expected = [*lengths, *lengths, 2, 2, 11, 2, 0, 0, 11, 0, 3]
     assert [len(vectors) for vectors in read("spacy", inputs / "Docs")] == expected
@@ -200,7 +200,7 @@ def test_refused(folder, tiny_weights, name, content, message):
     (folder / name).write_bytes(content)
     column = "text" if name.endswith((".tsv", ".conll")) else None
     with pytest.raises(ValueError, match=message):
-        embed_files(str(tiny_weights), name, folder / "out.npz", max_tokens=4, column=column)
+        embed_corpus(str(tiny_weights), name, folder / "out.npz", max_tokens=4, column=column)
     assert not (folder / "out.npz").exists()
     assert not (folder / "out.npz.part").exists()
 
@@ -230,22 +230,22 @@ def test_settings_that_are_refused(folder, tiny_weights, settings, message):
     arguments = {"model": str(tiny_weights), "inputs": "text.txt", **settings}
     output = folder / arguments.pop("output", "out.npz")
     with pytest.raises(ValueError, match=message):
-        embed_files(output=output, **arguments)
+        embed_corpus(output=output, **arguments)
     assert [path.name for path in folder.iterdir()] == ["text.txt"]
 
 
 def test_language_of_a_pipeline(folder, make_nlp):
     make_nlp().to_disk("pipeline")
     with pytest.raises(ValueError, match="is of the language 'en', not 'de'"):
-        embed_files("pipeline", "text.txt", folder / "out.npz", lang="de")
+        embed_corpus("pipeline", "text.txt", folder / "out.npz", lang="de")
 
 
 def test_too_large_for_half_precision(folder, tiny_weights, monkeypatch):
-    from spacy_elmo.export import group_embedder
+    from spacy_elmo.export import embedder
 
-    monkeypatch.setattr(group_embedder, "embed_words", lambda *_, words=None, **__: huge(folder))
+    monkeypatch.setattr(embedder, "embed_words", lambda *_, words=None, **__: huge(folder))
     with pytest.raises(ValueError, match="up to 70000, too large for float16"):
-        embed_files(str(tiny_weights), "text.txt", folder / "out.npz", dtype="float16")
+        embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", dtype="float16")
 
 
 def huge(folder):

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import spacy_elmo.export.embedder as embedder
-import spacy_elmo.export.job as job
+import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
-from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.sharding import embed_shards
+from spacy_elmo.export.sharding import embed_corpus
 
 from helpers.killed import in_child, killed_at_each_step, left_in, stopped_at_each_step
 from helpers.prepared import content
@@ -30,12 +28,11 @@ def remove(path):
 
 @pytest.fixture
 def model(folder, tiny_weights, monkeypatch):
-    """The model is read here once, not by each child; an entry is a chunk."""
+    """The model is read here once, not by each child. A line is a shard."""
     (folder / "text.txt").write_text("The cat sat .\nOne more\n", "utf8")
-    monkeypatch.setattr(embedder, "CHUNK_BATCHES", 1)
-    read_once = lru_cache(embedder.Embedder)
-    monkeypatch.setattr(job, "Embedder", read_once)
-    monkeypatch.setattr(sharding, "Embedder", read_once)
+    monkeypatch.setattr(planning, "SHARD_SIZE", 1)
+    monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
+    monkeypatch.setattr(sharding, "CorpusEmbedder", lru_cache(sharding.CorpusEmbedder))
     return str(tiny_weights)
 
 
@@ -44,7 +41,7 @@ def embed(model, folder):
     """Embeds two sentences."""
 
     def run(output=KILLED, batch_tokens=1, **settings):
-        embed_files(model, "text.txt", output, batch_tokens=batch_tokens, **settings)
+        embed_corpus(model, "text.txt", output, batch_tokens=batch_tokens, **settings)
 
     run(Path("warm.npz"))
     (folder / "warm.npz").unlink()
@@ -86,9 +83,7 @@ def test_embed_over_an_earlier_output(embed, folder, format):
     for step in killed_at_each_step(lambda: embed(format=format, force=True)):
         moved = Path("killed.part/previous/killed")
         assert bytes_of(KILLED if KILLED.exists() else moved) in (earlier, expected), step
-        is_begun = Path("killed.part/manifest.json").exists()
-        again = {"resume": True} if is_begun else {"force": True}
-        in_child(lambda again=again: embed(format=format, **again))
+        in_child(lambda: embed(format=format, force=True, resume=True))
         assert bytes_of(KILLED) == expected, step
         assert len(left_in(folder)) == 4, step
         remove(KILLED)
@@ -102,7 +97,7 @@ def shard(model, folder):
 
     def run(output=KILLED, **settings):
         place = f"{folder.as_uri()}/{output}" if settings.pop("url", False) else output
-        embed_shards(model, "text.txt", place, shards=2, batch_tokens=100, **settings)
+        embed_corpus(model, "text.txt", place, shards=2, batch_tokens=100, **settings)
 
     run("warm")
     shutil.rmtree("warm")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.export import Embedder
-from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.layers.scalar_mix import mixes_of
 
 from helpers.components import concat_both, examples, listener, tagger
@@ -43,7 +43,7 @@ def mixed(layers, mix):
     [("tagger", "tagger", 0), ("two:0", "two", 0), ("two:1", "two", 1)],
 )
 def test_learned_mix(folder, nlp, name, component, number):
-    embed_files("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
+    embed_corpus("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
     mix = mixes_of(nlp.get_pipe(component).model)[number]
     assert np.ptp(mix.get_param("weights")) > 1e-3  # it has learned something
     expected = mixed(nlp(TEXT)._.elmo, mix)
@@ -60,16 +60,16 @@ def test_learned_mix(folder, nlp, name, component, number):
 )
 def test_no_such_mix(folder, nlp, name, message):
     with pytest.raises(ValueError, match=message):
-        embed_files("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
+        embed_corpus("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
 
 
 def test_one_layer(folder, nlp):
     for layer in (0, 2):
-        embed_files("pipeline", "text.txt", folder / f"{layer}.npz", layers=str(layer))
+        embed_corpus("pipeline", "text.txt", folder / f"{layer}.npz", layers=str(layer))
         found = read("npz", folder / f"{layer}.npz")[0]
         np.testing.assert_allclose(found, nlp(TEXT)._.elmo[layer], rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match="a number from 0 to 2 or mix:PIPE, got '3'"):
-        embed_files("pipeline", "text.txt", folder / "3.npz", layers="3")
+        embed_corpus("pipeline", "text.txt", folder / "3.npz", layers="3")
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_the_pipe_s_own_mix(folder, make_nlp, mix, weights):
     """By default, and known by what it is: the same as where that is named."""
     make_nlp(mix=mix).to_disk("own")
     (folder / "text.txt").write_text(TEXT + "\n", "utf8")
-    embed_files("own", "text.txt", folder / "own.npz")
-    embed_files("own", "text.txt", folder / "all.npz", layers="all")
+    embed_corpus("own", "text.txt", folder / "own.npz")
+    embed_corpus("own", "text.txt", folder / "all.npz", layers="all")
     found, layers = (read("npz", folder / f"{name}.npz")[0] for name in ("own", "all"))
     expected = np.einsum("l,lnw->nw", weights, layers.astype("float64"))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)

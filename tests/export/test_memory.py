@@ -12,9 +12,9 @@ from helpers.commands import run_python
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_corpus
 
-embed_files(sys.argv[1], sys.argv[2], Path(sys.argv[3]), **json.loads(sys.argv[4]))
+embed_corpus(sys.argv[1], sys.argv[2], Path(sys.argv[3]), **json.loads(sys.argv[4]))
 lines = Path("/proc/self/status").read_text("utf8").splitlines()
 print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024)
 """
@@ -50,8 +50,9 @@ def write(path, n_bytes):
 @pytest.mark.parametrize(
     ("name", "format", "settings"),
     [
-        ("x.txt", "hdf5", {"layers": "all"}),
-        ("x.txt", "hdf5", {"tokenize": True}),  # an npz file has a list of its members in memory
+        ("x.txt", "hdf5", {"layers": "all", "sentence_index": False}),
+        # An npz file has a list of its members in memory.
+        ("x.txt", "hdf5", {"tokenize": True, "sentence_index": False}),
         ("x.jsonl", "parquet", {}),
         ("x.conllu", "spacy", {}),
     ],

@@ -9,11 +9,11 @@ import pytest
 import spacy
 import torch
 
-import spacy_elmo.export.parquet_output
+import spacy_elmo.export.parquet
 import spacy_elmo.export.spacy_output
 from spacy_elmo.export import load_docs
-from spacy_elmo.export.job import embed_files
 from spacy_elmo.export.outputs import OUTPUTS
+from spacy_elmo.export.sharding import embed_corpus
 
 from helpers.models import TINY_OPTIONS
 from helpers.reference import layers as reference_layers
@@ -42,11 +42,11 @@ def same(got, expected):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_bit_by_bit(folder, tiny_weights, bilm, format):
-    counts = embed_files(str(tiny_weights), "text.txt", folder / FORMATS[format], layers="all")
+    counts = embed_corpus(str(tiny_weights), "text.txt", folder / FORMATS[format], layers="all")
     assert (counts.entries, counts.tokens) == (6, sum(map(len, SENTENCES)))
     expected = one_batch(bilm, SENTENCES)
     same(read(format, folder / FORMATS[format]), expected)
-    embed_files(str(tiny_weights), "text.txt", folder / "top", format=format, layers="top")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "top", format=format, layers="top")
     same(read(format, folder / "top"), [layers[-1] for layers in expected])
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         ["text.txt", "top", FORMATS[format]]
@@ -58,7 +58,7 @@ def test_against_the_formulas(folder, tiny_weights, format):
     datasets = random_datasets(TINY_OPTIONS, seed=1)
     layers, _ = reference_layers(TINY_OPTIONS, datasets, [words for words in SENTENCES if words])
     path = folder / FORMATS[format]
-    embed_files(str(tiny_weights), "text.txt", path, initial_state="zeros")
+    embed_corpus(str(tiny_weights), "text.txt", path, initial_state="zeros")
     found = [vectors for vectors in read(format, path) if len(vectors)]
     for ours, theirs in zip(found, layers):
         np.testing.assert_allclose(ours, theirs[-1], rtol=0, atol=1e-5)
@@ -66,8 +66,8 @@ def test_against_the_formulas(folder, tiny_weights, format):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_half_precision(folder, tiny_weights, format):
-    embed_files(str(tiny_weights), "text.txt", folder / "a", format=format)
-    embed_files(str(tiny_weights), "text.txt", folder / "b", format=format, dtype="float16")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "a", format=format)
+    embed_corpus(str(tiny_weights), "text.txt", folder / "b", format=format, dtype="float16")
     wanted = [vectors.astype("float16") for vectors in read(format, folder / "a")]
     same(read(format, folder / "b"), wanted)
 
@@ -75,19 +75,19 @@ def test_half_precision(folder, tiny_weights, format):
 @pytest.mark.parametrize("format", ["hdf5", "npz"])
 def test_sentence_to_index(folder, tiny_weights, format):
     path = folder / FORMATS[format]
-    embed_files(str(tiny_weights), "text.txt", path)
+    embed_corpus(str(tiny_weights), "text.txt", path)
     expected = {}
     for i, words in enumerate(SENTENCES):  # as AllenNLP: the last of those that are equal
         expected[" ".join(words)] = str(i)
     assert index_of(format, path) == expected
-    embed_files(str(tiny_weights), "text.txt", path, sentence_index=False, force=True)
+    embed_corpus(str(tiny_weights), "text.txt", path, sentence_index=False, force=True)
     opened = h5py.File(path) if format == "hdf5" else np.load(path)
     with opened as file:
         assert sorted(file) == [str(i) for i in range(6)]
 
 
 def test_no_key_is_repeated_in_sentence_to_index(folder, tiny_weights):
-    embed_files(str(tiny_weights), "text.txt", folder / "out.hdf5")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "out.hdf5")
     with h5py.File("out.hdf5") as file:
         text = file["sentence_to_index"][0]
     pairs = json.loads(text, object_pairs_hook=list)
@@ -95,8 +95,8 @@ def test_no_key_is_repeated_in_sentence_to_index(folder, tiny_weights):
 
 
 def test_parquet_columns(folder, tiny_weights, monkeypatch):
-    monkeypatch.setattr(spacy_elmo.export.parquet_output, "ROW_GROUP_ROWS", 4)
-    embed_files(str(tiny_weights), "text.txt", folder / "out.parquet", layers="all")
+    monkeypatch.setattr(spacy_elmo.export.parquet, "ROW_GROUP_ROWS", 4)
+    embed_corpus(str(tiny_weights), "text.txt", folder / "out.parquet", layers="all")
     table = pyarrow.parquet.read_table("out.parquet")
     assert table.column_names == ["index", "text", "tokens", "layer_0", "layer_1", "layer_2"]
     assert table["tokens"].to_pylist() == SENTENCES
@@ -105,7 +105,7 @@ def test_parquet_columns(folder, tiny_weights, monkeypatch):
         "fixed_size_list<element: float>[12]"
     )
     assert pyarrow.parquet.ParquetFile("out.parquet").num_row_groups == 2
-    embed_files(str(tiny_weights), "text.txt", folder / "b.parquet", sentence_index=False)
+    embed_corpus(str(tiny_weights), "text.txt", folder / "b.parquet", sentence_index=False)
     names = pyarrow.parquet.read_schema("b.parquet").names
     assert names == ["index", "tokens", "vectors"]
 
@@ -114,7 +114,7 @@ def test_without_pyarrow(folder, tiny_weights, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     monkeypatch.delitem(__import__("sys").modules, "pyarrow.parquet")
     with pytest.raises(ImportError, match=r"spacy-elmo\[parquet\]"):
-        embed_files(str(tiny_weights), "text.txt", folder / "out.parquet")
+        embed_corpus(str(tiny_weights), "text.txt", folder / "out.parquet")
 
 
 @pytest.mark.parametrize("layers", ["average", "all"])
@@ -122,7 +122,7 @@ def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch)
     monkeypatch.setattr(spacy_elmo.export.spacy_output, "SHARD_BYTES", 1500)
     nlp = make_nlp(store_layers=True, mix="average")
     nlp.to_disk("pipeline")
-    embed_files("pipeline", "x.spacy", folder / "out", layers=layers)
+    embed_corpus("pipeline", "x.spacy", folder / "out", layers=layers)
     assert len(list((folder / "out").glob("*.spacy"))) == 2
     docs = list(load_docs("out", spacy.blank("en").vocab))
     originals = list(spacy.tokens.DocBin().from_disk("x.spacy").get_docs(nlp.vocab))
@@ -143,7 +143,7 @@ def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch)
 
 
 def test_loader_of_half_precision(folder, tiny_weights):
-    embed_files(str(tiny_weights), "text.txt", folder / "out", layers="all", dtype="float16")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "out", layers="all", dtype="float16")
     doc = next(load_docs(folder / "out", spacy.blank("en").vocab))
     assert doc[0].vector.dtype == doc._.elmo.dtype == np.float32
     assert doc.text == "The cat sat ."
@@ -153,7 +153,7 @@ def test_loader_of_half_precision(folder, tiny_weights):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_says_what_it_was_made_by(folder, tiny_weights, bilm, format):
-    embed_files(str(tiny_weights), "text.txt", folder / "out", format=format, layers="top")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "out", format=format, layers="top")
     found = OUTPUTS[format].read_settings(folder / "out")
     assert found["model"] == bilm.checksum()
     assert (found["layers"], found["dtype"], found["entries"]) == ("top", "float32", 6)
@@ -166,15 +166,15 @@ def test_sentences_as_keys(folder, tiny_weights):
     sentences = ["The cat sat .", "naïve 日本", "", "The cat sat ."]
     (folder / "plain.txt").write_text("\n".join(sentences) + "\n", "utf8")
     for name, keys in (("keys", True), ("numbers", False)):
-        embed_files(str(tiny_weights), "plain.txt", folder / f"{name}.hdf5", sentence_keys=keys)
+        embed_corpus(str(tiny_weights), "plain.txt", folder / f"{name}.hdf5", sentence_keys=keys)
     with h5py.File(folder / "keys.hdf5") as keys, h5py.File(folder / "numbers.hdf5") as numbers:
         assert set(keys) == set(sentences) - {""}
         for i, sentence in enumerate(sentences[:2]):
             np.testing.assert_array_equal(keys[sentence][()], numbers[str(i)][()])
     path = folder / "slash.hdf5"
     with pytest.raises(ValueError, match=r"sentence 2 can be no name of a dataset: 'a/b"):
-        embed_files(str(tiny_weights), "text.txt", path, sentence_keys=True)
+        embed_corpus(str(tiny_weights), "text.txt", path, sentence_keys=True)
     assert not path.exists()
-    assert embed_files(str(tiny_weights), "text.txt", path, resume=True).entries == 6
+    assert embed_corpus(str(tiny_weights), "text.txt", path, resume=True).entries == 6
     with pytest.raises(ValueError, match="`sentence_keys` is for HDF5, not for npz"):
-        embed_files(str(tiny_weights), "text.txt", folder / "a.npz", sentence_keys=True)
+        embed_corpus(str(tiny_weights), "text.txt", folder / "a.npz", sentence_keys=True)

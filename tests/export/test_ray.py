@@ -14,7 +14,7 @@ import pytest
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export import Embedder
 from spacy_elmo.export.ray_workers import _Caller
-from spacy_elmo.export.sharding import embed_shards
+from spacy_elmo.export.sharding import embed_corpus
 
 from helpers.killed_actor import killed_at_tenth
 from helpers.prepared import content, random_text
@@ -27,7 +27,7 @@ def test_without_ray(folder, tiny_weights, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setitem(sys.modules, "ray.data", None)
     with pytest.raises(ImportError, match=r'needs Ray.*: pip install "spacy-elmo\[ray\]"'):
-        embed_shards(str(tiny_weights), "text.txt", folder / "out", shards=2, workers="ray")
+        embed_corpus(str(tiny_weights), "text.txt", folder / "out", shards=2, workers="ray")
 
 
 def test_error_of_the_system_arrives_as_it_is(tmp_path):
@@ -60,7 +60,7 @@ def test_shards(cluster, folder, tiny_weights, monkeypatch):
     def embed(output, **how):
         inputs, settings = ["text.txt", "broken.txt"], {"shards": 40, "batch_tokens": 100}
         with pytest.raises(ValueError, match=r"1 of 40 .*\npart-00039.*broken\.txt, line 98: not"):
-            embed_shards(str(tiny_weights), inputs, folder / output, **settings, **how)
+            embed_corpus(str(tiny_weights), inputs, folder / output, **settings, **how)
 
     embed("alone")
     command = [sys.executable, "-m", "spacy", "elmo", "embed", str(tiny_weights)]

@@ -1,5 +1,6 @@
 """What a run finds that goes on with another, and what it refuses."""
 
+import gzip
 import os
 import shutil
 import sys
@@ -9,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import spacy_elmo.export.embedder as embedder
-import spacy_elmo.export.job as job
-from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.workplace import Workplace
+import spacy_elmo.export.plan as planning
+import spacy_elmo.export.sharding as sharding
+from spacy_elmo.export.partial_output import PartialOutput
+from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import lock
 
 from helpers.prepared import content, random_text
@@ -25,41 +26,55 @@ class Stop(Exception):
 
 @pytest.fixture
 def embed(folder, tiny_weights, monkeypatch):
-    """Embeds `text.txt` to `out.npz`, a chunk a sentence."""
-    monkeypatch.setattr(embedder, "CHUNK_BATCHES", 1)
+    """Embeds `text.txt` to `out.npz`, a shard a line."""
+    monkeypatch.setattr(planning, "SHARD_SIZE", 1)
+    monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
 
     def run(inputs="text.txt", **settings):
         settings = {"batch_tokens": 1, **settings}
-        return embed_files(str(tiny_weights), inputs, folder / "out.npz", **settings)
+        return embed_corpus(str(tiny_weights), inputs, folder / "out.npz", **settings)
 
     return run
 
 
+def shards():
+    return sorted(path.name for path in Path("out.npz.part/shards").glob("part-*"))
+
+
 @pytest.fixture
-def interrupted(embed, monkeypatch):
-    """A run that ended after three chunks."""
-    write = Workplace.write_chunk
+def written(monkeypatch):
+    """Lists the entries of each shard that is made; `stop_at` is the one that is not."""
+    write, found = sharding.write_embedded, []
 
-    def stop(workplace, number, digest, entries):
-        if number == 3:
+    def count(path, entries):
+        if len(found) == count.stop_at:
             raise Stop
-        write(workplace, number, digest, entries)
+        found.append(list(entries))
+        write(path, found[-1])
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Workplace, "write_chunk", stop)
-        with pytest.raises(Stop):
-            embed()
+    count.stop_at, count.found = None, found
+    monkeypatch.setattr(sharding, "write_embedded", count)
+    return count
+
+
+@pytest.fixture
+def interrupted(embed, written):
+    """A run that ended after three shards."""
+    written.stop_at = 3
+    with pytest.raises(Stop):
+        embed()
+    written.stop_at = None
+    written.found.clear()
     assert not Path("out.npz").exists()
-    assert len(list(Path("out.npz.part/chunks").glob("0*"))) == 3
+    assert len(shards()) == 3
 
 
-def test_finished_chunks_are_not_computed_again(embed, interrupted, monkeypatch):
-    numbers, write = [], Workplace.write_chunk
-    monkeypatch.setattr(
-        Workplace, "write_chunk", lambda self, *rest: (numbers.append(rest[0]), write(self, *rest))
-    )
-    assert embed(resume=True).entries == len(SENTENCES)
-    assert numbers == [3, 4, 5]
+@pytest.mark.parametrize("settings", [{}, {"resume": True}, {"resume": True, "force": True}])
+def test_finished_shards_are_not_computed_again(embed, interrupted, written, settings):
+    assert embed(**settings).entries == len(SENTENCES)
+    assert [[entry.words for entry in shard] for shard in written.found] == [
+        [words] for words in SENTENCES[3:]
+    ]
     assert not Path("out.npz.part").exists()
 
 
@@ -72,11 +87,9 @@ def test_resuming_what_is_whole_does_nothing(embed, monkeypatch):
     assert Path("out.npz.part").exists()  # somebody else made it
 
 
-def test_without_resume(embed, interrupted):
-    with pytest.raises(ValueError, match="holds an interrupted run: `resume=True` goes on"):
-        embed()
-    assert len(list(Path("out.npz.part/chunks").glob("0*"))) == 3
+def test_force_begins_again(embed, interrupted, written):
     embed(force=True, layers="average")
+    assert len(written.found) == len(SENTENCES)
     assert len(read("npz", Path("out.npz"))) == len(SENTENCES)
 
 
@@ -93,8 +106,11 @@ def test_without_resume(embed, interrupted):
 )
 def test_other_settings(embed, interrupted, settings, message):
     Path("other.txt").write_text("other\n")
-    with pytest.raises(ValueError, match=message):
-        embed(resume=True, **settings)
+    for resume in (True, False):
+        with pytest.raises(ValueError, match=message) as error:
+            embed(resume=resume, **settings)
+        assert "out.npz.part" in str(error.value) and "`force=True`" in str(error.value)
+    assert len(shards()) == 3
     assert embed(resume=True).entries == len(SENTENCES)
 
 
@@ -105,7 +121,7 @@ def test_another_model(embed, interrupted, folder, tiny_weights):
 
     safetensors_file.write(tiny_bilm(), folder / "x.safetensors")
     with pytest.raises(ValueError, match="model is"):
-        embed_files("x.safetensors", "text.txt", folder / "out.npz", batch_tokens=1, resume=True)
+        embed_corpus("x.safetensors", "text.txt", folder / "out.npz", batch_tokens=1, resume=True)
 
 
 def test_input_that_has_changed(embed, interrupted):
@@ -114,22 +130,32 @@ def test_input_that_has_changed(embed, interrupted):
         embed(resume=True)
 
 
-def test_input_that_is_read_differently(embed, interrupted, monkeypatch):
-    """Another version of a tokenizer, say."""
-    monkeypatch.setattr(job, "_digest", lambda *_: "another")
-    with pytest.raises(ValueError, match="00000000 holds other tokens than are read now"):
-        embed(resume=True)
+def test_input_that_changes_meanwhile(embed, written, monkeypatch):
+    """Before a part of it is read; or between its checksum and the plan."""
+    text = Path("text.txt").read_text("utf8")
+    plan = planning.make_plan
 
+    def change(*arguments, **settings):
+        Path("text.txt").write_text(text.replace("end", "END"), "utf8")
+        return plan(*arguments, **settings)
 
-def test_input_that_changes_meanwhile(embed, monkeypatch):
-    write = Workplace.write_chunk
+    with monkeypatch.context() as patched:
+        patched.setattr(sharding, "make_plan", change)
+        with pytest.raises(ValueError, match=r"text\.txt has changed while it was read"):
+            embed()
+    Path("text.txt").write_text(text, "utf8")
+    written.stop_at = 3
+    with pytest.raises(Stop):
+        embed()
+    describe = sharding.check_settings
 
-    def change(workplace, *rest):
-        write(workplace, *rest)
-        os.utime("text.txt", (1, 1))
+    def change_later(*arguments):
+        Path("text.txt").write_text(text.replace("end", "END"), "utf8")
+        describe(*arguments)
 
-    monkeypatch.setattr(Workplace, "write_chunk", change)
-    with pytest.raises(ValueError, match="changed while it was read"):
+    written.stop_at = None
+    monkeypatch.setattr(sharding, "check_settings", change_later)
+    with pytest.raises(ValueError, match=r"text\.txt has changed since the shards were planned"):
         embed()
     assert not Path("out.npz").exists()
 
@@ -148,9 +174,9 @@ def test_another_folder_is_no_output(folder, tiny_weights):
     (folder / "mine").mkdir()
     (folder / "mine" / "x").write_text("")
     with pytest.raises(ValueError, match="holds something else than Docs with vectors"):
-        embed_files(str(tiny_weights), "text.txt", folder / "mine", force=True)
+        embed_corpus(str(tiny_weights), "text.txt", folder / "mine", force=True)
     with pytest.raises(ValueError, match="is a folder: give another name"):
-        embed_files(str(tiny_weights), "text.txt", folder / "mine", format="npz", force=True)
+        embed_corpus(str(tiny_weights), "text.txt", folder / "mine", format="npz", force=True)
 
 
 @pytest.mark.parametrize("content", [{}, {"x": "mine"}, {"manifest.json": "{}", "chunks": None}])
@@ -167,6 +193,19 @@ def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, content):
     assert not (folder / "out.npz").exists()
 
 
+def test_half_finished_by_an_earlier_version(embed, folder):
+    part = folder / "out.npz.part"
+    (part / "chunks").mkdir(parents=True)
+    for name in (".spacy-elmo", "manifest.json", "chunks/00000000"):
+        (part / name).write_text("")
+    for settings in ({}, {"resume": True}, {"resume": True, "force": True}):
+        with pytest.raises(ValueError, match=r"out\.npz\.part was begun by another .*`force=True`"):
+            embed(**settings)
+    assert (part / "chunks" / "00000000").exists()
+    assert embed(force=True).entries == len(SENTENCES)
+    assert not part.exists()
+
+
 def test_the_unfinished_folder_is_no_link(embed, folder):
     (folder / "victim").mkdir()
     (folder / "victim" / "manifest.json").write_text("mine")
@@ -179,25 +218,25 @@ def test_the_unfinished_folder_is_no_link(embed, folder):
 
 @pytest.mark.parametrize("more", ["README.md", "00000001.spacy.bak"])
 def test_only_folders_that_embed_writes_are_replaced(folder, tiny_weights, make_nlp, more):
-    embed_files(str(tiny_weights), "text.txt", folder / "noted")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "noted")
     (folder / "noted" / more).write_text("mine")
     make_nlp().to_disk(folder / "pipeline")
     for name in ("noted", "pipeline"):
         before = content(folder / name)
         with pytest.raises(ValueError, match="holds something else than Docs with vectors"):
-            embed_files(str(tiny_weights), "text.txt", folder / name, format="spacy", force=True)
+            embed_corpus(str(tiny_weights), "text.txt", folder / name, format="spacy", force=True)
         assert content(folder / name) == before
 
 
 def test_output_that_appears_meanwhile_stays(embed, folder, monkeypatch):
-    write = Workplace.write_chunk
+    write = sharding.write_embedded
 
-    def appear(workplace, *rest):
-        write(workplace, *rest)
+    def appear(*rest):
+        write(*rest)
         (folder / "out.npz").write_text("mine")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Workplace, "write_chunk", appear)
+        patched.setattr(sharding, "write_embedded", appear)
         with pytest.raises(ValueError, match="exists already"):
             embed()
     assert (folder / "out.npz").read_text() == "mine"
@@ -209,18 +248,18 @@ def test_output_that_appears_meanwhile_stays(embed, folder, monkeypatch):
 def test_output_that_is_a_link_or_a_device(folder, tiny_weights):
     (folder / "far").mkdir()
     (folder / "near.npz").symlink_to(folder / "far" / "x.npz")
-    embed_files(str(tiny_weights), "text.txt", folder / "near.npz")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "near.npz")
     assert (folder / "near.npz").is_symlink()
     assert len(read("npz", folder / "far" / "x.npz")) == len(SENTENCES)
     assert os.listdir(folder / "far") == ["x.npz"]
     os.mkfifo(folder / "fifo.npz")
     with pytest.raises(ValueError, match=r"fifo\.npz is no file"):
-        embed_files(str(tiny_weights), "text.txt", folder / "fifo.npz", force=True)
+        embed_corpus(str(tiny_weights), "text.txt", folder / "fifo.npz", force=True)
     assert (folder / "fifo.npz").is_fifo()
 
 
 def test_a_folder_is_back_when_the_new_one_does_not_come(folder, tiny_weights, monkeypatch):
-    embed_files(str(tiny_weights), "text.txt", folder / "out")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "out")
     before, rename = content(folder / "out"), Path.rename
 
     def fail(path, target):
@@ -231,70 +270,96 @@ def test_a_folder_is_back_when_the_new_one_does_not_come(folder, tiny_weights, m
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", fail)
         with pytest.raises(OSError, match="no"):
-            embed_files(str(tiny_weights), "text.txt", folder / "out", layers="all", force=True)
+            embed_corpus(str(tiny_weights), "text.txt", folder / "out", layers="all", force=True)
     assert content(folder / "out") == before
 
 
 def test_an_old_folder_stays_until_the_new_one_is_whole(folder, tiny_weights, monkeypatch):
-    embed_files(str(tiny_weights), "text.txt", folder / "out")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "out")
     before = content(folder / "out")
     with monkeypatch.context() as patched:
-        patched.setattr(Workplace, "publish", lambda self: 1 / 0)
+        patched.setattr(PartialOutput, "publish", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            embed_files(str(tiny_weights), "text.txt", folder / "out", layers="average", force=True)
+            embed_corpus(str(tiny_weights), "text.txt", "out", layers="average", force=True)
     assert content(folder / "out") == before
-    embed_files(str(tiny_weights), "text.txt", folder / "out", layers="average", resume=True)
+    again = {"layers": "average", "resume": True}
+    with pytest.raises(ValueError, match="exists already"):
+        embed_corpus(str(tiny_weights), "text.txt", "out", **again)
+    embed_corpus(str(tiny_weights), "text.txt", "out", force=True, **again)
     assert content(folder / "out") != before
     assert sorted(path.name for path in folder.iterdir()) == ["out", "text.txt"]
 
 
 def test_no_room_for_both(embed, monkeypatch):
-    """Known before the output is begun: the chunks take as much."""
+    """Known before the output is begun: the shards take as much."""
     usage = namedtuple("usage", "free")
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "disk_usage", lambda _: usage(free=100))
         with pytest.raises(OSError, match="cannot be written: No space left on device. Make room"):
             embed()
-    assert not Path("out.npz.part/whole").exists()
+    assert not Path("out.npz.part/joining/whole").exists()
     assert embed(resume=True).entries == len(SENTENCES)
 
 
 def test_one_process_at_a_time(embed, interrupted):
-    held, message = lock(Path("out.npz.part/chunks/lock")), r"is writing to .*out\.npz\.part"
-    with held, pytest.raises(BlockingIOError, match=message):
-        embed(resume=True)
-    for path in Path("out.npz.part/chunks").glob("0*"):
-        path.unlink()  # as if the other had just begun
-    held = lock(Path("out.npz.part/chunks/lock"))
-    with held, pytest.raises(BlockingIOError, match=message):
-        embed(resume=True)
-    assert Path("out.npz.part/manifest.json").exists()
+    held, message = lock(Path("out.npz.part/joining/lock")), r"is writing to .*out\.npz\.part"
+    for settings in ({"resume": True}, {"force": True}):
+        with held, pytest.raises(BlockingIOError, match=message):
+            embed(**settings)
+        held = lock(Path("out.npz.part/joining/lock"))
+    assert len(shards()) == 3
     assert embed(resume=True).entries == len(SENTENCES)
 
 
-def test_chunks_do_not_depend_on_what_was_kept(folder, embed, monkeypatch):
-    """The token vectors that one process has kept, and another one has not."""
+def test_bytes_do_not_depend_on_interruptions(folder, embed, written, monkeypatch):
+    """The token vectors that one process has cached, and another one has not."""
     (folder / "text.txt").write_text(random_text(300), "utf8")
+    monkeypatch.setattr(planning, "SHARD_SIZE", 200)
     embed(batch_tokens=50, layers="all")
     expected = (folder / "out.npz").read_bytes()
     (folder / "out.npz").unlink()
-    write, numbers = Workplace.write_chunk, iter(np.random.default_rng(0).integers(1, 9, 99))
-
-    def stop(workplace, number, digest, entries):
-        stop.left -= 1
-        if stop.left < 0:
-            raise Stop
-        write(workplace, number, digest, entries)
-
-    monkeypatch.setattr(Workplace, "write_chunk", stop)
-    n_stopped = 0
-    while True:
-        stop.left = next(numbers)
+    numbers, n_stopped = iter(np.random.default_rng(0).integers(1, 9, 99)), 0
+    while not (folder / "out.npz").exists():
+        written.found.clear()
+        written.stop_at = next(numbers)
         try:
-            embed(batch_tokens=50, layers="all", resume=True)
+            embed(batch_tokens=50, layers="all")
         except Stop:
             n_stopped += 1
-        else:
-            break
     assert n_stopped > 3
     assert (folder / "out.npz").read_bytes() == expected
+
+
+@pytest.mark.processes
+def test_workers(folder, embed, monkeypatch):
+    """The same bytes as of one process."""
+    (folder / "text.txt").write_text(random_text(40), "utf8")
+    monkeypatch.setattr(planning, "SHARD_SIZE", 200)
+    embed(batch_tokens=50)
+    expected = (folder / "out.npz").read_bytes()
+    embed(batch_tokens=50, workers=2, force=True)
+    assert (folder / "out.npz").read_bytes() == expected
+
+
+@pytest.mark.parametrize("name", ["text.txt", "x.jsonl"])
+def test_packed_input_is_cut(folder, embed, written, name):
+    """So an interruption does not lose all of it; the vectors are those of the plain file."""
+    Path("other.txt").write_text("other\n")
+    mark = b"\xef\xbb\xbf" if name == "text.txt" else b""
+    lines = Path("text.txt").read_bytes()
+    if name == "x.jsonl":
+        lines = b"".join(b'{"tokens": ["%d", "x"]}\n' % i for i in range(6))
+    Path(name).write_bytes(mark + lines)
+    Path(f"{name}.gz").write_bytes(gzip.compress(mark + lines))
+    embed(name)
+    expected = read("npz", Path("out.npz"))
+    written.found.clear()
+    assert embed([f"{name}.gz", "other.txt"], force=True).entries == len(expected) + 1
+    assert len(written.found) == len(expected) + 1
+    for ours, theirs in zip(read("npz", Path("out.npz")), expected):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_several_calls_need_shards(embed):
+    with pytest.raises(ValueError, match="`worker` makes some of several shards: set `shards`"):
+        embed(worker="1/2")

@@ -6,7 +6,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_corpus
 
 from helpers import reference
 from helpers.models import TINY_OPTIONS
@@ -25,20 +25,20 @@ def expected_layers(sentences):
 
 def test_first_and_last_row(folder, tiny_weights):
     output = folder / "out.npz"
-    embed_files(str(tiny_weights), "text.txt", output, layers="all", sentence_marks=True)
+    embed_corpus(str(tiny_weights), "text.txt", output, layers="all", sentence_marks=True)
     found = read("npz", output)
     for vectors, words, layers in zip(found, SENTENCES, expected_layers(SENTENCES)):
         layers = layers if words else layers[:, :0]
         np.testing.assert_allclose(vectors, layers, rtol=0, atol=1e-5)
-    embed_files(str(tiny_weights), "text.txt", folder / "bare.npz", layers="all")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "bare.npz", layers="all")
     for vectors, bare in zip(found, read("npz", folder / "bare.npz")):
         np.testing.assert_allclose(vectors[:, 1:-1], bare, rtol=0, atol=1e-6)
     with pytest.raises(ValueError, match="exists already"):
-        embed_files(str(tiny_weights), "text.txt", output, layers="all", resume=True)
+        embed_corpus(str(tiny_weights), "text.txt", output, layers="all", resume=True)
 
 
 def test_around_each_sentence_of_a_doc(inputs, tiny_weights):
-    embed_files(str(tiny_weights), "x.spacy", inputs / "x.parquet", sentence_marks=True)
+    embed_corpus(str(tiny_weights), "x.spacy", inputs / "x.parquet", sentence_marks=True)
     words = TEXT.split()
     expected = [["<S>", *words[:6], "</S>", "<S>", *words[6:], "</S>"], []]
     table = pyarrow.parquet.read_table(inputs / "x.parquet")
@@ -56,7 +56,7 @@ def test_not_between_windows(folder, make_nlp, initial_state):
     nlp = spacy.blank("en")
     DocBin(docs=[nlp(TEXT)]).to_disk("long.spacy")
     for name, marks in (("marked", True), ("bare", False)):
-        embed_files("pipeline", "long.spacy", folder / f"{name}.parquet", sentence_marks=marks)
+        embed_corpus("pipeline", "long.spacy", folder / f"{name}.parquet", sentence_marks=marks)
     marked = pyarrow.parquet.read_table("marked.parquet")["tokens"].to_pylist()[0]
     assert marked == ["<S>", *TEXT.split(), "</S>"]
     vectors, bare = (read("parquet", folder / f"{name}.parquet")[0] for name in ("marked", "bare"))
@@ -66,4 +66,4 @@ def test_not_between_windows(folder, make_nlp, initial_state):
 
 def test_docs_cannot_hold_them(folder, tiny_weights):
     with pytest.raises(ValueError, match="a Doc has no token for a mark"):
-        embed_files(str(tiny_weights), "text.txt", folder / "docs", sentence_marks=True)
+        embed_corpus(str(tiny_weights), "text.txt", folder / "docs", sentence_marks=True)

@@ -17,10 +17,9 @@ import pytest
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export import load_docs
-from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.pieces import Piece
+from spacy_elmo.export.places import InputPiece
 from spacy_elmo.export.plan import make_plan
-from spacy_elmo.export.sharding import embed_shards
+from spacy_elmo.export.sharding import embed_corpus
 
 from helpers.models import tiny_bilm
 from helpers.prepared import content, random_text
@@ -49,7 +48,7 @@ def shard(folder, tiny_weights):
     def run(inputs="text.txt", output="out", **settings):
         settings = {"shards": 7, "batch_tokens": 100, **settings}
         place = output if "://" in output else folder / output
-        return embed_shards(str(tiny_weights), inputs, place, **settings)
+        return embed_corpus(str(tiny_weights), inputs, place, **settings)
 
     return run
 
@@ -60,7 +59,7 @@ def expected(folder, tiny_weights):
 
     def run(inputs, **settings):
         path = folder / "whole.parquet"
-        embed_files(str(tiny_weights), inputs, path, batch_tokens=100, force=True, **settings)
+        embed_corpus(str(tiny_weights), inputs, path, batch_tokens=100, force=True, **settings)
         return pq.read_table(path)
 
     return run
@@ -220,14 +219,14 @@ def test_urls(shard, folder, expected):
             shard("memory://nowhere", "c")
         with pytest.raises(ValueError, match=r"memory://.*csv: unknown format"):
             shard("memory://in/c.csv", "c")
-        with pytest.raises(ValueError, match="URLs are read for `shards`"):
-            expected("memory://in/a.txt")
+        whole = expected("memory://in")
     finally:
         memory.rm("/in", recursive=True)
     shutil.copy("text.txt", "copy.txt")
     wanted = expected(["text.txt", "copy.txt"])
     assert_same(table_of("a"), wanted)
     assert_same(table_of("b"), wanted)
+    assert whole.equals(wanted)
     shard((folder / "text.txt").as_uri(), "d")
     assert_same(table_of("d"), expected("text.txt"))
 
@@ -251,8 +250,11 @@ def test_array_of_jobs(shard, expected):
         ({"shards": 8}, "shards is 8, and was 7"),
         ({"format": "hdf5"}, "format is 'hdf5', and was 'parquet'"),
         ({"batch_tokens": 99}, "batch_tokens is 99, and was 100"),
-        ({"inputs": "other.txt"}, "begun with text.txt of .* bytes, and other.txt has 6"),
-        ({"inputs": ["text.txt", "other.txt"]}, "begun with 1 input files, not with 2"),
+        ({"inputs": "other.txt"}, "other input: other.txt of 6 bytes, and was text.txt of"),
+        (
+            {"inputs": ["text.txt", "other.txt"]},
+            "other input: other.txt of 6 bytes, and was nothing",
+        ),
         ({"inputs": "nowhere.txt"}, "no .txt.* file at 'nowhere.txt'"),
         ({"worker": "8/7"}, "`worker` is K/N"),
         ({"worker": "one"}, "`worker` is K/N"),
@@ -273,13 +275,38 @@ def test_other_settings(shard, folder, settings, message):
     assert content(Path("out")) == before
 
 
+def test_force_begins_again(shard):
+    """Nothing else is deleted, and nothing at all with `resume`, or while others work."""
+    shard(output="other", layers="average")
+    shard(shards=3)
+    Path("out/_manifest.json").write_text("{")
+    with pytest.raises(ValueError, match="cannot be used.*`force=True`"):
+        shard(layers="average")
+    shard(layers="average", force=True)
+    assert content(Path("out")) == content(Path("other"))
+    assert shard(layers="average", force=True, resume=True).entries == 0
+    with pytest.raises(ValueError, match="`force` would delete the shards of other workers"):
+        shard(worker="1/7", force=True)
+    shard(output="docs", format="spacy")
+    Path("out/part-00000").write_text("mine")
+    Path("out/notes.txt").write_text("mine")
+    Path("docs/part-00000-of-00007.spacy/notes.txt").write_text("mine")
+    Path("no shards").mkdir()
+    Path("no shards/part-00000-of-00007.parquet").write_text("mine")
+    for name in ("out", "docs", "no shards"):
+        before = content(Path(name))
+        with pytest.raises(ValueError, match=f"{name} holds something else than shards"):
+            shard(output=name, force=True)
+        assert content(Path(name)) == before
+
+
 def test_another_model(shard, folder):
     from spacy_elmo.weights import safetensors_file
 
     shard(worker="1/7")
     safetensors_file.write(tiny_bilm(), folder / "x.safetensors")
     with pytest.raises(ValueError, match="model is"):
-        embed_shards("x.safetensors", "text.txt", folder / "out", shards=7, batch_tokens=100)
+        embed_corpus("x.safetensors", "text.txt", folder / "out", shards=7, batch_tokens=100)
 
 
 def test_input_that_changes(shard, folder, expected):
@@ -311,7 +338,7 @@ def test_line_that_cannot_be_read(shard, folder):
 def test_input_that_goes(folder):
     """After it was planned."""
     (folder / "x.txt").write_text("The end\n")
-    [[(number, piece)]] = make_plan([Piece("x.txt")], 3, tokenize=False, column=None)
+    [[(number, piece)]] = make_plan([InputPiece("x.txt")], 3, tokenize=False, column=None)
     assert (number, piece.stop, piece.entries, piece.read_bytes()) == (0, 8, 1, b"The end\n")
     (folder / "x.txt").unlink()
     with pytest.raises(ValueError, match=r"x\.txt cannot be read: .*No such file"):
@@ -333,11 +360,11 @@ def test_local_workers(shard, monkeypatch):
     assert content(Path("two")) == content(Path("one"))
 
 
-def killed_at_third(job, name, *rest):
+def killed_at_third(job, folder, plan, settings, name, *rest):
     """In a worker process: as if there were no memory left."""
     if name.startswith("part-00002"):
         os.kill(os.getpid(), signal.SIGKILL)
-    return sharding._make_shard(job, name, *rest)
+    return sharding._make_shard(job, folder, plan, settings, name, *rest)
 
 
 @pytest.fixture

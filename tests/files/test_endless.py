@@ -8,7 +8,7 @@ import pytest
 from fsspec.spec import AbstractFileSystem
 
 from spacy_elmo.export.inputs import find_inputs
-from spacy_elmo.export.pieces import Piece
+from spacy_elmo.export.places import InputPiece
 from spacy_elmo.export.text_input import chunks_of
 from spacy_elmo.files import remote
 from spacy_elmo.files.remote import RemoteFile
@@ -65,15 +65,16 @@ def test_finding_a_file_does_not_read_it(tmp_path):
 
 
 def test_text_is_read_as_it_comes():
-    found = islice(chunks_of(Piece("endless://a/x.txt"), lambda n: None, by_paragraph=False), 3)
+    file = InputPiece("endless://a/x.txt")
+    found = islice(chunks_of(file, lambda n: None, by_paragraph=False), 3)
     assert b"".join(chunk.data for chunk in found).startswith(b"the cat\nthe cat\n")
 
 
 @pytest.mark.parametrize(
     ("name", "read"),
     [
-        ("x.spacy", lambda url: Piece(url).read_bytes()),
-        ("x.txt", lambda url: Piece(url).size()),
+        ("x.spacy", lambda url: InputPiece(url).read_bytes()),
+        ("x.txt", lambda url: InputPiece(url).size()),
         ("manifest.json", lambda url: open_corpus(url.rpartition("/")[0])),
         ("x", lambda url: RemoteFile(url).read()),
     ],

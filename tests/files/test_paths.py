@@ -14,8 +14,7 @@ import spacy_elmo
 from spacy_elmo.analysis.corpora import read_annotated_docs, read_corpus_docs
 from spacy_elmo.analysis.sense_corpus import read_sense_corpus
 from spacy_elmo.embedding.features_file import DiskFeatures
-from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.sharding import embed_shards
+from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.pipeline.load import is_pipeline, read_pipeline
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
@@ -78,8 +77,8 @@ def test_texts(home):
 
 
 def test_vectors_and_features(home):
-    embed_files("~/model", "~/a.txt", "~/a.npz")
-    embed_shards("~/model", "~/a.txt", "~/shards", shards=1)
+    embed_corpus("~/model", "~/a.txt", "~/a.npz")
+    embed_corpus("~/model", "~/a.txt", "~/shards", shards=1)
     assert (home / "a.npz").is_file()
     assert (home / "shards").is_dir()
     features = DiskFeatures("~/features.sqlite")

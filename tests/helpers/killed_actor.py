@@ -7,10 +7,10 @@ from pathlib import Path
 from spacy_elmo.export.sharding import _make_shard
 
 
-def killed_at_tenth(job, name, *rest):
+def killed_at_tenth(job, folder, plan, settings, name, *rest):
     """As if there were no memory left, once for every tenth shard."""
-    killed = Path(job.folder.path, "..", f"killed-{name}")
+    killed = Path(folder.path, "..", f"killed-{name}")
     if name.startswith("part-000") and name[9] == "3" and not killed.exists():
         killed.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return _make_shard(job, name, *rest)
+    return _make_shard(job, folder, plan, settings, name, *rest)

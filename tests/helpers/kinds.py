@@ -22,7 +22,7 @@ KINDS = {
     },
     "threads": {"ThreadPoolExecutor"},
     "pipelines": {"add_pipe", "fill_config", "load_model_from_config"},
-    "corpora": {"embed_files", "embed_shards", "Workplace"},
+    "corpora": {"embed_corpus"},
 }
 
 

@@ -55,6 +55,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 COMPLETE_CONFIG = ROOT / "configs" / "training" / "ner_elmo_alone.cfg"
 READ_BY_PEOPLE = {"", "bibtex"}
 RUN = {"python", "bash", "ini", "text"}
+WITH_PLACE = {"--find-links", "--index-url"}  # options of pip, before a folder or an address
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 OUTPUT = "printed output"  # key of the namespace; None where nothing ran
 OPTIONS = "options of the next block"
@@ -142,15 +143,19 @@ def _look_up_target(command: list[str]) -> tuple[int, str]:
 
 
 def _look_up_extras(words: list[str]) -> tuple[int, str]:
-    """The package has the extras, and the files are there."""
+    """The package has the extras, and the files and packages are known."""
     known = metadata.metadata("spacy-elmo").get_all("Provides-Extra", [])
-    for word in words:
+    # The package index has no package of ours.
+    packages = {"torch", "spacy-elmo", "spacy-elmo-en-small"} if WITH_PLACE & {*words} else set()
+    for before, word in zip(["", *words], words):
         extras = re.fullmatch(r"\.(?:\[(.*)\])?", word)
         if extras:
             unknown = {name for name in (extras[1] or "").split(",") if name} - set(known)
             if unknown:
                 return 1, f"the package has no extra {sorted(unknown)}"
-        elif not word.startswith("-") and not (ROOT / word).exists():
+        elif word.startswith("-") or word in packages or before in WITH_PLACE:
+            continue
+        elif not (ROOT / word).exists():
             return 1, f"{word} is neither in the checkout nor a path to it"
     return 0, ""
 

@@ -5,7 +5,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.export.job import embed_files
+from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.describe import describe
@@ -114,7 +114,7 @@ def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path, tiny_weights
     told = [describe(tmp_path / name)["aligned"] for name in ("x.safetensors", "x.hdf5")]
     assert told == [True, False]
     (tmp_path / "text.txt").write_text(TEXT + "\n")
-    embed_files(str(tmp_path / "pipeline"), tmp_path / "text.txt", tmp_path / "out.npz")
+    embed_corpus(str(tmp_path / "pipeline"), tmp_path / "text.txt", tmp_path / "out.npz")
     with np.load(tmp_path / "out.npz") as vectors:
         np.testing.assert_allclose(vectors["0"], expected, atol=1e-6)
 

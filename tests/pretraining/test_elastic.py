@@ -142,7 +142,7 @@ def test_a_machine_is_lost(tmp_path, start):
     output = (tmp_path / "first.log").read_text("utf8")
     assert "another process of the run ended" in output
     assert "Traceback" not in output
-    assert "Going on from step" in output
+    assert "Resuming from step" in output
     found = windows(tmp_path)
     assert {step for step, *_ in found} == set(range(40))
     alone = [size for step, _, size in found if step == 39]

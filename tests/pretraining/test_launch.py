@@ -50,6 +50,15 @@ def test_command_starts_a_process_a_gpu(folder, see, monkeypatch):
     assert len(given) == 1  # said once, not by each process
 
 
+def test_none_of_the_gpus(folder, see, monkeypatch):
+    see(4)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr(module, "launch", None)
+    run("-1", "--training.max_steps", "1", status=0)
+    assert module.os.environ["CUDA_VISIBLE_DEVICES"] == ""
+    assert (folder / "out" / "model-last").is_dir()
+
+
 def test_gpus_among_those_that_are_visible(see, monkeypatch):
     see(3)
     assert choose_gpus("2,0") == ["2", "0"]

@@ -5,11 +5,12 @@ import shutil
 
 import pytest
 import srsly
+from thinc.api import get_current_ops
 from weasel.cli.document import project_document
 from weasel.util import get_checksum
 
 from helpers.project_scripts import PROJECT
-from scripts.experiments import trials
+from scripts.experiments import run_trial, trials
 
 TEXTS = ("lm_train", "lm_dev")
 
@@ -97,3 +98,28 @@ def test_workflows_make_what_they_need(project, workflow):
         for split in ("train", "dev", "test"):
             needed = trial.experiment in tasks
             assert not needed or f"corpus/{trial.data}-{split}.spacy" in made
+
+
+TRAIN = ("-m spacy train", "run_plan", "pretrain_tok2vec", "spacy elmo pretrain")
+
+
+def test_every_training_takes_the_gpu(project):
+    lines = [line for command in project["commands"] for line in command.get("script", ())]
+    training = [line for line in lines if any(name in line for name in TRAIN)]
+    assert len(training) > 30
+    for line in training:
+        option = "--gpus" if "elmo pretrain" in line else "--gpu-id"
+        assert line.endswith(f"{option} ${{vars.gpu_id}}"), line
+    assert project["vars"]["gpu_id"] == -1
+
+
+def test_no_gpu_is_said(monkeypatch):
+    monkeypatch.setattr(run_trial, "require_gpu", refuse)
+    with pytest.raises(ValueError, match="no GPU"):
+        run_trial.use_processor(0)
+    with run_trial.use_processor(-1):
+        assert get_current_ops().name == "numpy"
+
+
+def refuse(gpu_id):
+    raise ValueError(f"no GPU {gpu_id}")

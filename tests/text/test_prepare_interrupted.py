@@ -40,7 +40,7 @@ def test_work_is_not_done_twice(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         prepare(tmp_path / "a.txt", out, **SMALL)
     assert not is_prepared(out)
-    with pytest.raises(ValueError, match=r"no manifest\.json.*goes on"):
+    with pytest.raises(ValueError, match=r"no manifest\.json.*resumes it"):
         open_corpus(out)
     broken, *_ = (out / "unfinished").glob("*.npz")
     broken.write_bytes(broken.read_bytes()[:100])
@@ -180,7 +180,7 @@ def test_a_full_disk(tmp_path, start):
     _, errors = process.communicate()
     assert process.returncode == 1
     assert "OSError" in errors and f"{tmp_path / 'out'} cannot be written" in errors
-    assert "goes on" in errors
+    assert "it resumes" in errors
     assert not is_prepared(tmp_path / "out")
     assert prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL).n_words > 3000
 

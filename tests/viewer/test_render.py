@@ -64,7 +64,7 @@ def test_senses(nlp):
     assert "does not see the context" in bank["views"][0]["facts"]
     assert not shown_pages.fractions(bank["views"][0]["places"]).any()
     assert [row[0] for row in bank["table"]["rows"]] == section["views"]
-    assert lends["notice"] == "“lends” stands here once: there is nothing to compare it with."
+    assert lends["notice"] == "“lends” occurs only once here: there is nothing to compare it with."
     assert sea["notice"] == "“sea” does not occur in this text."
     assert money["views"]
     assert river["views"]

@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from spacy_elmo.export.columns_input import column_number
-from spacy_elmo.export.pieces import Piece
+from spacy_elmo.export.places import InputPiece
+from spacy_elmo.export.text_input import column_number
 from spacy_elmo.files.errors import named_errors
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import LossError, convert
@@ -148,7 +148,7 @@ def test_what_a_conversion_would_lose(tmp_path):
 def test_columns(tmp_path):
     names = "\t".join([LONG, *(f"name{i}" for i in range(10_000))])
     with pytest.raises(ValueError, match="no column 'text', but .*, 9,996 others") as error:
-        column_number(Piece("a.tsv"), names.encode(), "text")
+        column_number(InputPiece("a.tsv"), names.encode(), "text")
     assert len(str(error.value)) < MOST
 
 

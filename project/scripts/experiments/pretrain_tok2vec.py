@@ -15,6 +15,7 @@ from spacy.training.pretrain import pretrain
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.text.reading import find_files, read_sentences
 
+from .run_trial import use_processor
 from .trial_config import Inputs, build_config, pretraining_block
 from .trials import Trial
 
@@ -47,6 +48,7 @@ def main(
     ),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
     minutes: float = typer.Option(120.0, help="Processor time"),
+    gpu_id: int = typer.Option(-1, help="Number of the GPU; -1 is the processor"),
 ) -> None:
     """Pretrain with spaCy's defaults: the first and last characters of each word are predicted."""
     with no_traceback():
@@ -56,8 +58,9 @@ def main(
         config["pretraining"] = pretraining_block()
         how = {"minutes": minutes, "format": format, "lang": lang}
         config["corpora"]["pretrain"] = {"@readers": READER, "path": str(text), **how}
+        use_processor(gpu_id)  # fails before a folder is made
         output.mkdir(parents=True, exist_ok=True)
-        pretrain(config.interpolate(), output, silent=False, skip_last=True)
+        pretrain(config.interpolate(), output, use_gpu=gpu_id, silent=False, skip_last=True)
 
 
 if __name__ == "__main__":

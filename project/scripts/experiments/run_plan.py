@@ -18,7 +18,7 @@ from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback, stopped
 
-from .run_trial import Places, prepare
+from .run_trial import Places, prepare, use_processor
 from .runs import folder_of
 from .trials import EXPERIMENTS, PLANS, Trial
 
@@ -141,6 +141,7 @@ def main(
         None, help="Folder for the results: by default metrics/runs, or metrics/quick"
     ),
     logs: Path = typer.Option(Path("training/experiments"), help="Folder for the trials' logs"),
+    gpu_id: int = typer.Option(-1, help="Number of the GPU; -1 is the processor"),
 ) -> None:
     """Do every trial of a plan, the most telling first."""
     folder = folder_of(plan, runs)
@@ -151,6 +152,7 @@ def main(
     changed = LIMITS[plan]
     places = Places(corpus, model, models, vectors, tok2vec, folder)
     options = [part for name, at in asdict(places).items() for part in (f"--{name}", str(at))]
+    options += ["--gpu-id", str(gpu_id)]
     for name, value in changed.items():
         options += [f"--{name.replace('_', '-')}", str(value)]
 
@@ -164,6 +166,7 @@ def main(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a kill ends the trials, too
     with no_traceback(), stopped("Stopped. The same command goes on where it was."):
+        use_processor(gpu_id)  # fails at once where there is no GPU
         chosen = leave_out(chosen, places)
         failed = do_all(chosen, is_done, options, logs, jobs)
     if failed:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ import typer
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
-from thinc.api import Config, use_ops
+from thinc.api import Config, require_gpu, use_ops
 from tqdm import tqdm
 from wasabi import msg
 
@@ -208,8 +208,19 @@ def checksum(config: Config, files: dict[str, Path], inputs: Inputs, max_minutes
     return digest.hexdigest()
 
 
-# BLIS takes its slowest kernels on AMD's processors since Zen 3.
-@use_ops("numpy", use_blis=False)
+def use_processor(gpu_id: int) -> AbstractContextManager[None]:
+    """Compute on a GPU or on the processor.
+
+    gpu_id (int): Number of the GPU; -1 is the processor.
+    RAISES (ValueError): There is no such GPU.
+    """
+    if gpu_id >= 0:
+        require_gpu(gpu_id)
+        return nullcontext()
+    # BLIS takes its slowest kernels on AMD's processors since Zen 3.
+    return use_ops("numpy", use_blis=False)
+
+
 def do(job: Job) -> dict[str, Any]:
     """Train and evaluate.
 
@@ -274,6 +285,7 @@ def main(
     patience: Optional[int] = typer.Option(None, min=0, help="Steps without a better dev score"),
     eval_frequency: Optional[int] = typer.Option(None, min=1, help="Steps between evaluations"),
     force: bool = typer.Option(False, "--force", help="Repeat a run that has been done"),
+    gpu_id: int = typer.Option(-1, help="Number of the GPU; -1 is the processor"),
 ) -> None:
     """Train once and write a line of RUNS/EXPERIMENT.jsonl.
 
@@ -291,7 +303,8 @@ def main(
         job = prepare(trial, Places(corpus, model, models, vectors, tok2vec, runs), limits)
         result = None if force else job.find_result()
         if result is None:
-            result = do(job)
+            with use_processor(gpu_id):
+                result = do(job)
         job.write(result)
     msg.good(f"{trial.name}: {headline(trial, result)}")
 

@@ -25,24 +25,25 @@ MAX_TRAINING_TOKENS = 4096  # a bound of memory where sentences are long
 
 
 class CoreferenceResolver(TaskPipe):
-    """Finds what is one thing: the clusters of mentions, in `doc.spans["coref_clusters_1"]`,
-    `doc.spans["coref_clusters_2"]` and so on, in order of their first mentions. A Doc with none
-    of them counts as not annotated.
+    """Component that finds coreference: clusters of mentions of one thing.
+
+    They are in `doc.spans["coref_clusters_1"]`, `doc.spans["coref_clusters_2"]` and so on, in order
+    of their first mentions. A Doc with none of them counts as not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], DocRanker]): The model.
     name (str): Name of the pipe.
-    span_cluster_prefix (str): What the keys of `doc.spans` begin with, before `_1`.
-    singletons (bool): Whether there are clusters of one mention: whether the corpus has
-        them. Otherwise those of the corpus are left out, in training and in scores.
-    mention_loss (float): Weight of a loss of the scores of mentions: whether each span is a
-        mention of a gold cluster (Zhang et al. 2018). 0 is what Lee et al. 2017 do: mentions
-        are then learned by their links alone, which takes many documents.
-    max_training_sentences (int): How many sentences of a Doc are read in training: random
-        ones that follow each other, with at most 4,096 tokens unless one alone has more. 0 is
-        all, however many.
-    segmenter (Callable[[Doc], List[Segment]]): What cuts Docs into the sentences that are read.
-        A mention is within one.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
+    singletons (bool): Whether there are clusters of one mention, as in the corpus. Otherwise those
+        of the corpus are left out, in training and in scores.
+    mention_loss (float): Weight of a loss of the mentions' scores, by whether each span is a
+        mention of a gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, mentions are
+        learned only by their links, which takes many documents.
+    max_training_sentences (int): Number of sentences of a Doc that are read in training:
+        consecutive ones from a random one on, with at most 4,096 tokens unless one sentence has
+        more. 0 reads all.
+    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into the sentences that are read. A
+        mention is within one.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """
@@ -72,16 +73,12 @@ class CoreferenceResolver(TaskPipe):
             raise ValueError(
                 f"mention_loss must be 0 or more, and above 0 with singletons, got {mention_loss}"
             )
-        self.vocab = vocab
-        self.model = model
-        self.name = name
+        super().__init__(vocab, model, name, scorer)
         self.span_cluster_prefix = span_cluster_prefix
         self.singletons = singletons
         self.mention_loss = mention_loss
         self.max_training_sentences = max_training_sentences
         self.segmenter = segmenter
-        self.scorer = scorer
-        self.cfg: dict[str, Any] = {}
 
     # Applying
 
@@ -161,30 +158,22 @@ class CoreferenceResolver(TaskPipe):
             if clusters is None or not segments:
                 continue
             ranking, backprop_ranking = rank(number, segments)
-            loss, gradients = self._loss(ranking, clusters)
+            loss, gradients = self._loss_of_doc(clusters, ranking)
             backprop_ranking(*gradients)
             total += loss
         backprop(rank)
         return total
 
-    def get_loss(
-        self, examples: Iterable[Example], scores: Sequence[Ranking]
+    def _loss(
+        self, gold: Sequence[Optional[Sequence[Cluster]]], scores: Sequence[Ranking]
     ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
-        """Find the loss and its gradient, zeros where nothing is annotated.
-
-        examples (Iterable[Example]): The examples.
-        scores (Sequence[Ranking]): What the model found in each.
-        RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The sum over spans of the negative
-            log-likelihood, in nats, and its gradients with respect to the scores of mentions and
-            pairs.
-        RAISES (ValueError): A mention stands twice, has no tokens, or the loss is not finite.
-        """
-        pairs = zip(examples, scores)
-        found = [self._loss(ranking, self._gold(example)) for example, ranking in pairs]
+        """Return the sum over spans of the negative log-likelihood, and for each ranking the
+        gradients with respect to the scores of mentions and of pairs."""
+        found = [self._loss_of_doc(*pair) for pair in zip(gold, scores)]
         return sum(loss for loss, _ in found), [gradients for _, gradients in found]
 
-    def _loss(
-        self, ranking: Ranking, clusters: Optional[Sequence[Cluster]]
+    def _loss_of_doc(
+        self, clusters: Optional[Sequence[Cluster]], ranking: Ranking
     ) -> tuple[float, tuple[Floats1d, Floats2d]]:
         scores = ranking.pair_scores
         if clusters is None:
@@ -207,7 +196,7 @@ class CoreferenceResolver(TaskPipe):
         return [cluster for cluster in clusters if len(cluster) > 1]
 
     def _training_segments(self, doc: Doc) -> list[Segment]:
-        """At most so many segments, from a random one on."""
+        """Return at most `max_training_sentences` segments, from a random one on."""
         segments = self.segmenter(doc)
         n = self.max_training_sentences
         if not n:
@@ -223,8 +212,7 @@ class CoreferenceResolver(TaskPipe):
         RETURNS (Dict[str, Any]): The scores of the scorer.
         """
         settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
-        scores: dict[str, Any] = super().score(examples, **{**settings, **kwargs})
-        return scores
+        return super().score(examples, **{**settings, **kwargs})
 
 
 def _n_tokens(segment: Segment) -> int:

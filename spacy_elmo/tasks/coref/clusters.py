@@ -15,7 +15,7 @@ PREFIX = "coref_clusters"
 
 
 def cluster_keys(doc: Doc, prefix: str) -> list[str]:
-    """RETURNS (List[str]): The keys of `doc.spans` that are a prefix and a number."""
+    """Return the keys of `doc.spans` that are a prefix and a number."""
     return [key for key in doc.spans if re.fullmatch(re.escape(prefix) + r"_\d+", key)]
 
 
@@ -47,7 +47,7 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
 
 
 def _fault(mention: Mention, key: str, found: dict[Mention, str]) -> str:
-    """What is wrong with a mention, if anything."""
+    """Return what is wrong with a mention, if anything."""
     if mention[0] == mention[1]:
         return "has no tokens"
     if mention not in found:
@@ -71,22 +71,20 @@ def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) 
 
 
 def gold_clusters(example: Example, prefix: str = PREFIX) -> Optional[list[Cluster]]:
-    """RETURNS (Optional[List[List[Tuple[int, int]]]]): The reference's clusters, in tokens of
-    the predicted Doc; None where the reference has none."""
+    """Return the reference's clusters in tokens of the predicted Doc; None if there are none."""
     clusters = read_clusters(example.reference, prefix)
     return clusters and _align(clusters, to_predicted(example))
 
 
 def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
-    """RETURNS (List[List[Tuple[int, int]]]): The predicted clusters, in tokens of the
-    reference."""
+    """Return the predicted clusters in tokens of the reference."""
     clusters = read_clusters(example.predicted, prefix) or []
     return _align(clusters, to_reference(example))
 
 
 def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
-    """Clusters in the tokens of another Doc of the same text, without mentions that have no
-    tokens of their own there. Two that differ in whitespace alone are one, the first."""
+    """Return the clusters in the tokens of another Doc of the same text. Mentions without tokens of
+    their own there are left out. Of two that differ only in whitespace, the first is kept."""
     aligned: list[Cluster] = []
     seen: set[Mention] = set()
     for cluster in clusters:

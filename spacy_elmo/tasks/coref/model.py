@@ -48,8 +48,8 @@ class DocRanker(DocHead):
 
         doc (int): Number of the Doc.
         segments (Sequence[Segment]): Those of its segments that are read, one or more.
-        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass from the gradients
-            of the scores of mentions and of pairs.
+        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass from the gradients of
+            the scores of mentions and of pairs.
         """
         tokens = self.head.ops.asarray1i(
             np.concatenate([np.arange(one.start, one.end) for one in segments])
@@ -76,24 +76,26 @@ def build_coref(
     dropout: float = 0.2,
     input_dropout: float = 0.5,
 ) -> Model[list[Doc], DocRanker]:
-    """Coreference by the ranking of spans (Lee et al. 2017). A span is represented by what a
-    biLSTM over its sentence has at its ends, by its words, weighted by attention, and by an
-    embedding of its width. A network scores each span as a mention; the best are kept, and
-    another network ranks for each the spans before it as antecedents, by both spans, their
-    product and their distance. The paper has `encoder_width = 400`, `hidden_width = 150` and
-    `max_antecedents = 250`, and features of genre and speaker, which are left out.
+    """Build a model that ranks spans as antecedents of spans (Lee et al. 2017).
+
+    A span is represented by the outputs of a biLSTM over its sentence at its ends, by its words,
+    weighted by attention, and by an embedding of its width. A network scores each span as a
+    mention, and the best are kept. Another network ranks for each the spans before it as
+    antecedents, by both spans, their product and their distance. The paper has `encoder_width =
+    400`, `hidden_width = 150` and `max_antecedents = 250`, and features of genre and speaker, which
+    are left out.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once a Doc.
     encoder_width (int): Width of the biLSTM's output, half of it from each direction.
     hidden_width (int): Width of the hidden layers of both networks.
-    hidden_depth (int): How many hidden layers each has.
+    hidden_depth (int): Number of hidden layers of each.
     feature_width (int): Width of the embeddings of a span's width and of distances.
     max_span_width (int): Most tokens of a mention.
-    spans_per_word (float): How many spans are kept, for each token.
-    max_antecedents (int): How many of the kept spans before it are ranked for each.
+    spans_per_word (float): Number of spans that are kept for each token.
+    max_antecedents (int): Number of kept spans before it that are ranked for each.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
     input_dropout (float): Dropout rate of the vectors of tokens.
-    RETURNS (Model[List[Doc], DocRanker]): Gives a callable that ranks the spans of a Doc.
+    RETURNS (Model[List[Doc], DocRanker]): Returns a callable that ranks the spans of a Doc.
     RAISES (ValueError): A size is impossible.
     """
     sizes = {
@@ -123,7 +125,7 @@ def build_coref(
 
 
 def make_ranker(**sizes: Any) -> "SpanRanker":
-    """RETURNS (SpanRanker): The module."""
+    """Make the PyTorch module. PyTorch is imported now."""
     from .module import SpanRanker
 
     return SpanRanker(**sizes)
@@ -132,7 +134,7 @@ def make_ranker(**sizes: Any) -> "SpanRanker":
 def rank(
     model: Model, X: tuple[Floats2d, Sequence[Segment]], is_train: bool
 ) -> tuple[Ranking, Callable]:
-    """The head's forward pass."""
+    """Compute the head's forward pass."""
     vectors, segments = X
     candidates = find_candidate_spans(segments, model.attrs["max_span_width"])
     lengths = [one.end - one.start for one in segments]

@@ -80,13 +80,15 @@ class SpanRanker(nn.Module):
     def forward(
         self, tokens: Tensor, lengths: Sequence[int], candidates: CandidateSpans
     ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """tokens (Tensor): Vectors of the tokens of all segments. *Shape:* `(n_tokens, nI)`
-        lengths (Sequence[int]): The tokens of each segment.
+        """Score all spans as mentions, keep the best, and score their antecedents.
+
+        tokens (Tensor): Vectors of the tokens of all segments. *Shape:* `(n_tokens, nI)`
+        lengths (Sequence[int]): Number of tokens of each segment.
         candidates (CandidateSpans): The spans, one or more.
         RETURNS (Tuple[Tensor, Tensor, numpy.ndarray]): The scores of all spans as mentions,
-            `(n_spans,)`; the numbers of the spans that are kept, `(n_kept,)`; between them the
-            scores of antecedents, `(n_kept, n_antecedents)`: in column a that of the span a + 1
-            places before, -inf where there is none.
+            `(n_spans,)`; the scores of antecedents, `(n_kept, n_antecedents)`, in column a that of
+            the span a + 1 places before, -inf if there is none; the numbers of the kept spans,
+            `(n_kept,)`.
         """
         tokens = self.input_dropout(tokens)
         sentences = tokens.split(list(lengths))
@@ -103,7 +105,7 @@ class SpanRanker(nn.Module):
     def _represent_chunks(
         self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans
     ) -> Iterator[Tensor]:
-        """Representations of some spans at a time."""
+        """Yield the representations of some spans at a time."""
         ends = np.searchsorted(spans.rows, np.arange(0, len(tokens), SPAN_TOKENS)[1:])
         for numbers in np.split(np.arange(len(spans)), ends):
             if len(numbers):
@@ -142,9 +144,10 @@ class SpanRanker(nn.Module):
         )
 
     def rank(self, spans: Tensor, mention_scores: Tensor) -> Tensor:
-        """Score antecedents: the scores of both spans as mentions, and that of the pair.
-        All pairs of one distance are scored at once, so that no more than the spans
-        themselves need be in memory.
+        """Score antecedents by the scores of both spans as mentions, and that of the pair.
+
+        All pairs of one distance are scored at once, so that memory grows with the spans, not the
+        pairs.
 
         spans (Tensor): *Shape:* `(n_kept, width)`
         mention_scores (Tensor): *Shape:* `(n_kept,)`

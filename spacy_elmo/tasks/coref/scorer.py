@@ -16,8 +16,8 @@ MEAN_OF = ("muc", "b3", "ceafe")
 
 
 class ClusterCounts(NamedTuple):
-    """What is right of all there is, of the predicted and of the gold side: precision and recall
-    are the quotients. Counts of several documents are added up."""
+    """Numbers of right and of all items, of the predicted and of the gold side. Precision and
+    recall are the quotients. Counts of several documents are added up."""
 
     p_right: float = 0.0
     p_all: float = 0.0
@@ -25,7 +25,7 @@ class ClusterCounts(NamedTuple):
     r_all: float = 0.0
 
     def scores(self) -> dict[str, float]:
-        """RETURNS (Dict[str, float]): "p", "r" and "f", from 0 to 1."""
+        """Return "p", "r" and "f", from 0 to 1."""
         p = self.p_right / self.p_all if self.p_all else 0.0
         r = self.r_right / self.r_all if self.r_all else 0.0
         return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0}
@@ -36,7 +36,7 @@ DocCounts = dict[str, ClusterCounts]  # by metric
 
 @registry.scorers("spacy-elmo.coref_scorer.v1")
 def make_coref_scorer() -> Callable:
-    """RETURNS (Callable[[Iterable[Example]], Dict[str, Any]]): `score_coref`."""
+    """Return `score_coref`."""
     return score_coref
 
 
@@ -47,19 +47,21 @@ def score_coref(
     singletons: bool = True,
     **kwargs: Any,
 ) -> dict[str, Any]:
-    """Precision, recall and F-score of MUC, B3, CEAF (its phi 4, which compares clusters), LEA
-    and mentions. As the reference scorer of CoNLL 2012 does (Pradhan et al. 2014), numerators
-    and denominators are added up over documents. Examples whose reference has no clusters,
-    not even an empty group, do not count.
+    """Compute precision, recall and F-score of MUC, B3, CEAF (phi 4, which compares clusters), LEA
+    and mentions.
+
+    Numerators and denominators are added up over documents, as the reference scorer of CoNLL 2012
+    does (Pradhan et al. 2014). Examples whose reference has no clusters, not even an empty group,
+    do not count.
 
     examples (Iterable[Example]): The examples.
-    span_cluster_prefix (str): What the keys of `doc.spans` begin with.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
     singletons (bool): Whether clusters of one mention count.
-    RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF, and
-        `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, so with b3, ceafe, lea and mentions; and
-        `coref_counts`, the `Counts` of each document by metric. They are None where there is
-        nothing to count. With another prefix, `people`, they stand there as `people_f`,
-        `people_muc_p` and so on, too: those of two components are told apart by these.
+    RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF;
+        `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, and the same with b3, ceafe, lea and mentions;
+        `coref_counts`, the `ClusterCounts` of each document by metric. They are None if there is
+        nothing to count. With another prefix, `people`, there are also `people_f`, `people_muc_p`
+        and so on, which tell two components apart.
     """
     counts = [
         count_example(example, span_cluster_prefix=span_cluster_prefix, singletons=singletons)
@@ -76,7 +78,7 @@ def score_coref(
 def count_example(
     example: Example, *, span_cluster_prefix: str = PREFIX, singletons: bool = True
 ) -> DocCounts:
-    """RETURNS (Dict[str, ClusterCounts]): The counts of one example."""
+    """Return the counts of one example."""
     found = predicted_clusters(example, span_cluster_prefix)
     gold = read_clusters(example.reference, span_cluster_prefix) or []
     least = 1 if singletons else 2
@@ -181,7 +183,7 @@ def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, 
 def _parts(
     clusters: Sequence[Cluster], others: Sequence[Cluster]
 ) -> Iterable[tuple[Cluster, Counter[int]]]:
-    """Each cluster, and how many of its mentions are in which other cluster."""
+    """Yield each cluster, and how many of its mentions are in which other cluster."""
     place: dict[Mention, int] = {m: j for j, other in enumerate(others) for m in other}
     for cluster in clusters:
         yield cluster, Counter(place[mention] for mention in cluster if mention in place)

@@ -19,10 +19,10 @@ Cluster = list[Mention]
 class CandidateSpans:
     """All spans of some segments of a Doc, up to a width, in order of their tokens.
 
-    rows (numpy.ndarray): Where each begins among the tokens that are read, which are those of
-        the segments, one after the other. *Shape:* `(n_spans,)`
-    widths (numpy.ndarray): How many tokens each has. *Shape:* `(n_spans,)`
-    starts (numpy.ndarray): Their first tokens within the Doc. *Shape:* `(n_spans,)`
+    rows (numpy.ndarray): First token of each among the tokens that are read: those of the segments,
+        one after the other. *Shape:* `(n_spans,)`
+    widths (numpy.ndarray): Number of tokens of each. *Shape:* `(n_spans,)`
+    starts (numpy.ndarray): First token of each within the Doc. *Shape:* `(n_spans,)`
     """
 
     rows: np.ndarray
@@ -31,7 +31,10 @@ class CandidateSpans:
 
     @property
     def ends(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The tokens after the last ones. *Shape:* `(n_spans,)`"""
+        """Tokens after the last ones.
+
+        *Shape:* `(n_spans,)`
+        """
         return self.starts + self.widths
 
     def __len__(self) -> int:
@@ -42,13 +45,13 @@ class CandidateSpans:
 
     @property
     def mentions(self) -> list[Mention]:
-        """RETURNS (List[Tuple[int, int]]): They, as tokens of the Doc."""
+        """Spans as tokens of the Doc."""
         return list(zip(self.starts.tolist(), self.ends.tolist()))
 
 
 def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
-    """Find all spans within segments. Where segments overlap, a span is found in that one which
-    keeps its first token.
+    """Find all spans within segments. If segments overlap, a span is found in the one that keeps
+    its first token.
 
     segments (Sequence[Segment]): The segments.
     max_width (int): Most tokens of a span.
@@ -98,13 +101,13 @@ def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
 def make_clusters(
     mentions: Sequence[Mention], links: np.ndarray, is_mention: Optional[np.ndarray] = None
 ) -> list[Cluster]:
-    """Join what is linked.
+    """Join linked spans to clusters.
 
     mentions (Sequence[Tuple[int, int]]): The spans that are kept, in order.
-    links (numpy.ndarray): The antecedent of each, so many spans before it; 0 where there is
-        none. *Shape:* `(n_spans,)`
-    is_mention (Optional[numpy.ndarray]): Which spans without a link are clusters of one; by
-        default none is. *Shape:* `(n_spans,)`
+    links (numpy.ndarray): Distance to the antecedent of each, in spans; 0 if there is none.
+        *Shape:* `(n_spans,)`
+    is_mention (Optional[numpy.ndarray]): Which spans without a link are clusters of one; by default
+        none is. *Shape:* `(n_spans,)`
     RETURNS (List[List[Tuple[int, int]]]): The clusters, in order of their first mentions.
     """
     cluster_of: list[int] = []  # the number of its first mention
@@ -141,11 +144,11 @@ def gold_pairs(
 
 
 def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Floats2d]:
-    """The negative log-likelihood of the right antecedents, all together (Lee et al. 2017,
-    section 6); where none is right, of no antecedent, whose score is 0.
+    """Compute the negative log-likelihood of all right antecedents together (Lee et al. 2017,
+    section 6). If none is right, no antecedent is, whose score is 0.
 
     pair_scores (Floats2d): -inf where there is no antecedent. *Shape:* `(n_kept, n_columns)`
-    right (numpy.ndarray): As `gold_pairs` returns it. *Shape:* `(n_kept, n_columns)`
+    right (numpy.ndarray): What `gold_pairs` returns. *Shape:* `(n_kept, n_columns)`
     RETURNS (Tuple[float, Floats2d]): The sum over spans, in nats, and its gradient.
     """
     # With scores s, and s_0 = 0 of no antecedent: loss = log sum_j exp(s_j) - log of the same
@@ -161,10 +164,10 @@ def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Fl
 
 
 def mention_loss(scores: Floats1d, right: np.ndarray) -> tuple[float, Floats1d]:
-    """The negative log-likelihood of which spans are mentions, by the logistic function.
+    """Compute the negative log-likelihood of which spans are mentions, by the logistic function.
 
     scores (Floats1d): *Shape:* `(n_spans,)`
-    right (numpy.ndarray): Which are. *Shape:* `(n_spans,)`
+    right (numpy.ndarray): Which are mentions. *Shape:* `(n_spans,)`
     RETURNS (Tuple[float, Floats1d]): The sum over spans, in nats, and its gradient.
     """
     xp = get_array_module(scores)

@@ -12,6 +12,7 @@ from thinc.api import Model
 
 from ...embedding.batches import by_tokens
 from ...layers.finite import check_loss
+from ..shared import check_sizes
 from ..shared.bio import BILUOTags, BIOTags, LabeledSpan
 from ..shared.log_space import viterbi
 from ..shared.pipe import SpanPipe
@@ -25,17 +26,17 @@ ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
 
 
 class CRFTagger(SpanPipe[BIOTags]):
-    """Finds labeled spans that do not overlap: the most probable tags of a linear-chain CRF,
-    among those in a valid order. A Doc is one chain.
+    """Component that finds labeled spans that do not overlap: the most probable valid tags of a
+    linear-chain CRF. A Doc is one chain.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], Chains]): The model.
     name (str): Name of the pipe.
-    spans_key (Optional[str]): The key of `doc.spans` where the spans are; None for `doc.ents`.
-        Entities that stand there before are kept.
+    spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Entities
+        that a Doc has before are kept.
     scheme (str): The tags: "biluo" or "bio".
-    max_batch_tokens (int): Most tokens that the model reads at a time in prediction, unless one
-        Doc has more.
+    max_batch_tokens (int): Most tokens that the model reads at a time in prediction, unless one Doc
+        has more.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """
@@ -55,16 +56,11 @@ class CRFTagger(SpanPipe[BIOTags]):
     ):
         if scheme not in SCHEMES:
             raise ValueError(f"scheme must be one of {tuple(SCHEMES)}, got {scheme!r}")
-        if max_batch_tokens < 1:
-            raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}")
-        self.vocab = vocab
-        self.model = model
-        self.name = name
+        check_sizes("elmo_crf", max_batch_tokens=max_batch_tokens)
+        super().__init__(vocab, model, name, scorer)
         self.spans_key = spans_key
         self.scheme = scheme
         self.max_batch_tokens = max_batch_tokens
-        self.scorer = scorer
-        self.cfg: dict[str, Any] = {"labels": []}
 
     # Applying
 
@@ -91,7 +87,7 @@ class CRFTagger(SpanPipe[BIOTags]):
         return found
 
     def _decode(self, docs: list[Doc], chains: Chains) -> Iterator[list[LabeledSpan]]:
-        """The spans of the best valid tags, a Doc."""
+        """Yield the spans of the best valid tags of each Doc."""
         to_numpy = self.model.ops.to_numpy
         params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
         valid = replace(chains, **params).constrained(self._tags)
@@ -101,7 +97,7 @@ class CRFTagger(SpanPipe[BIOTags]):
             yield self._tags.spans(tags.tolist())
 
     def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
-        """The scores, but tokens of entities that stand on the Doc already are O."""
+        """Return the scores, with O at tokens of entities that the Doc has already."""
         taken = [token.i for token in doc if token.ent_iob in ENTITY]
         if self.spans_key is not None or not taken:
             return scores
@@ -135,45 +131,26 @@ class CRFTagger(SpanPipe[BIOTags]):
     def _make_tags(self) -> BIOTags:
         return SCHEMES[self.scheme](self.labels)
 
-    def _learn(self, examples: list[Example]) -> Optional[float]:
-        allowed = [self._allowed(example) for example in examples]
-        if all(tags is None for tags in allowed):
-            return None
-        chains, backprop = self.model.begin_update([example.predicted for example in examples])
-        loss, gradient = self._loss(allowed, chains)
-        backprop(gradient)
-        return loss
-
-    def get_loss(self, examples: Iterable[Example], scores: Chains) -> tuple[float, Chains]:
-        """Find the loss and its gradient.
-
-        examples (Iterable[Example]): The examples.
-        scores (Chains): What the model returned for them.
-        RETURNS (Tuple[float, Chains]): The negative log-likelihood of the batch, in nats, and its
-            gradient. Of tokens without annotation all tags are summed over.
-        RAISES (ValueError): Spans overlap, a label is not known, or the loss is not finite.
-        """
-        return self._loss([self._allowed(example) for example in examples], scores)
-
-    def _loss(self, allowed: list[Optional[np.ndarray]], chains: Chains) -> tuple[float, Chains]:
-        """`log Z - log Z_gold`, where Z sums over all valid tags, Z_gold over those that agree
-        with the annotation; the gradient is the difference of what they expect."""
+    def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
+        """Return `log Z - log Z_gold` and its gradient, the difference of what both expect. Z sums
+        over all valid tags, Z_gold over those that agree with the annotation: without one, over all
+        tags of a token."""
         xp = self.model.ops.xp
-        # Where nothing is annotated, the two would be equal.
-        scores = [s[: 0 if a is None else len(s)] for s, a in zip(chains.scores, allowed)]
-        tags = [np.ones((0, len(self._tags)), dtype=bool) if a is None else a for a in allowed]
-        valid = replace(chains, scores=scores).constrained(self._tags, xp)
+        # Without annotation, both sums would be equal.
+        kept = [s[: 0 if a is None else len(s)] for s, a in zip(scores.scores, gold)]
+        tags = [np.ones((0, len(self._tags)), dtype=bool) if a is None else a for a in gold]
+        valid = replace(scores, scores=kept).constrained(self._tags, xp)
         total, expected = log_partition(valid, xp)
         gold_total, expected_of_gold = log_partition(valid.restricted(tags, xp), xp)
         check_loss(total - gold_total, self.name)
-        d_scores = [xp.zeros_like(values) for values in chains.scores]
+        d_scores = [xp.zeros_like(values) for values in scores.scores]
         for d, one, other in zip(d_scores, expected.scores, expected_of_gold.scores):
             d[: len(one)] = one - other
         d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in CRF_PARAMS]
         return total - gold_total, Chains(d_scores, *d_params)
 
-    def _allowed(self, example: Example) -> Optional[np.ndarray]:
-        """The tags that agree with the annotation; None where there is none."""
+    def _gold(self, example: Example) -> Optional[np.ndarray]:
+        """Return which tags agree with the annotation; None where there is none."""
         gold = gold_spans(example, self.spans_key)
         if gold is None:
             return None
@@ -191,10 +168,9 @@ class CRFTagger(SpanPipe[BIOTags]):
         examples (Iterable[Example]): The examples.
         RETURNS (Dict[str, Any]): The scores of the scorer.
         """
-        scores: dict[str, Any] = super().score(examples, **{"spans_key": self.spans_key, **kwargs})
-        return scores
+        return super().score(examples, **{"spans_key": self.spans_key, **kwargs})
 
 
 def _blocked(doc: Doc) -> list[int]:
-    """Tokens that are to be no part of an entity, as `Doc.set_ents` marks them."""
+    """Return the tokens that must not be part of an entity, as `Doc.set_ents` marks them."""
     return [token.i for token in doc if token.ent_iob_ == "B" and not token.ent_type]

@@ -26,8 +26,10 @@ class Gold(NamedTuple):
 
 
 def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
-    """RETURNS (List[Span]): The spans of a reference: of a group, or its entities.
-    RAISES (ValueError): A span of the group has no tokens, or no label."""
+    """Return the spans of a reference: those of a group, or its entities.
+
+    RAISES (ValueError): A span of the group has no tokens, or no label.
+    """
     return list(doc.ents if spans_key is None else checked_spans(doc, spans_key))
 
 
@@ -46,12 +48,12 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
 
 
 def _entities(example: Example) -> Optional[Gold]:
-    """As spaCy's `ner` reads them."""
+    """Read the entities as spaCy's `ner` does."""
     if not example.reference.has_annotation("ENT_IOB"):
         return None
     entities, tags = example.get_aligned_ents_and_ner()
     missing = np.array([tag is None for tag in tags], dtype=bool)
-    return Gold([_labeled(span) for span in entities], missing)
+    return Gold([(span.start, span.end, span.label_) for span in entities], missing)
 
 
 def _group(example: Example, spans_key: str) -> Gold:
@@ -74,36 +76,31 @@ def _group(example: Example, spans_key: str) -> Gold:
     return gold
 
 
-def _labeled(span: Span) -> LabeledSpan:
-    return span.start, span.end, span.label_
-
-
 def _show(span: Span) -> str:
     return f"{span.label_} ({span.start}, {span.end})"
 
 
 @registry.scorers("spacy-elmo.crf_scorer.v1")
 def make_crf_scorer() -> Callable:
-    """RETURNS (Callable[[Iterable[Example]], Dict[str, Any]]): `score_crf`."""
+    """Return `score_crf`."""
     return score_crf
 
 
 def score_crf(
     examples: Iterable[Example], *, spans_key: Optional[str] = None, **kwargs: Any
 ) -> dict[str, Any]:
-    """Precision, recall and F-score of whole spans, as of spaCy's `ner` and `spancat`.
+    """Compute precision, recall and F-score of whole spans, like spaCy's `ner` and `spancat`.
 
     examples (Iterable[Example]): The examples.
     spans_key (Optional[str]): The span group; None for entities.
-    RETURNS (Dict[str, Any]): `ents_p`, `ents_r`, `ents_f`, `ents_per_type`; of a group
-        `spans_KEY_p` and so on. They are None where there is nothing to count.
+    RETURNS (Dict[str, Any]): `ents_p`, `ents_r`, `ents_f`, `ents_per_type`; for a group
+        `spans_KEY_p` and so on. They are None if there is nothing to count.
     """
     if spans_key is None:
         return get_ner_prf(examples)
-    scores: dict[str, Any] = Scorer.score_spans(
+    return Scorer.score_spans(
         examples,
         f"spans_{spans_key}",
         getter=lambda doc, _: doc.spans.get(spans_key, ()),
         has_annotation=lambda doc: spans_key in doc.spans,
     )
-    return scores

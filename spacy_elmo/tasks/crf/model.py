@@ -36,13 +36,15 @@ class Chains:
     end: Floats1d
 
     def constrained(self, tags: BIOTags, xp: Any = np) -> "Chains":
-        """RETURNS (Chains): The same, minus infinity where the tags' order is not valid."""
+        """Return the same chains, with minus infinity where the order of tags is not valid."""
         found = {name: getattr(self, name) + xp.asarray(getattr(tags, name)) for name in CRF_PARAMS}
         return replace(self, **found)
 
     def restricted(self, allowed: Sequence[np.ndarray], xp: Any = np) -> "Chains":
-        """RETURNS (Chains): The same, minus infinity at the tags that are not allowed,
-        `(n_tokens, n_tags)` each."""
+        """Return the same chains, with minus infinity at tags that are not allowed.
+
+        allowed (Sequence[numpy.ndarray]): *Shape:* `(n_tokens, n_tags)` each
+        """
         pairs = zip(self.scores, allowed)
         return replace(self, scores=[xp.where(xp.asarray(a), s, -np.inf) for s, a in pairs])
 
@@ -89,7 +91,7 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
 
 
 class _Scaled:
-    """The exponentials of a matrix, computed once, its largest value taken out first."""
+    """Exponentials of a matrix, computed once, without its largest value."""
 
     def __init__(self, matrix: Any, xp: Any):
         self.matrix = matrix
@@ -98,9 +100,11 @@ class _Scaled:
         self.values = xp.exp(matrix - self.largest)
 
     def log_product(self, values: Any, xp: Any, *, turned: bool = False) -> Any:
-        """`log(exp(values) @ exp(matrix))`, or of its transpose, by one product: the largest
-        value of a row is taken out, too. Rows in which numbers lie so far apart that their
-        exponentials are 0 are computed without a product."""
+        """Compute `log(exp(values) @ exp(matrix))`, or of the transpose, by one product.
+
+        The largest value of each row is taken out, too. Rows whose numbers lie so far apart that
+        exponentials are 0 are computed without a product.
+        """
         largest = values.max(axis=1, keepdims=True)
         scaled = self.values.T if turned else self.values
         found = xp.log(xp.exp(values - largest) @ scaled) + largest + self.largest
@@ -113,7 +117,7 @@ class _Scaled:
 
 
 def _forward(steps: list, transitions: _Scaled, start: Any, xp: Any) -> list:
-    """Of each step the log sums of what ends in each tag there, its own score included."""
+    """Return for each step the log sums of all sequences that end in each tag."""
     found = [start + steps[0]]
     for scores in steps[1:]:
         found.append(transitions.log_product(found[-1][: len(scores)], xp) + scores)
@@ -121,7 +125,7 @@ def _forward(steps: list, transitions: _Scaled, start: Any, xp: Any) -> list:
 
 
 def _backward(steps: list, transitions: _Scaled, end: Any, xp: Any) -> list:
-    """Of each step the log sums of what follows each tag there."""
+    """Return for each step the log sums of what follows each tag."""
     found = [xp.tile(end, (len(steps[-1]), 1))]
     for scores, before in zip(steps[:0:-1], steps[-2::-1]):
         after = xp.tile(end, (len(before), 1))
@@ -133,10 +137,10 @@ def _backward(steps: list, transitions: _Scaled, end: Any, xp: Any) -> list:
 def _expected_transitions(
     prefixes: list, following: list, transitions: _Scaled, totals: Any, xp: Any
 ) -> Any:
-    """How often each transition is used, by one product for all tokens; those tokens whose two
-    best tags exclude each other, nearly, are added one by one.
+    """Return how often each transition is used, by one product for all tokens. Tokens whose two
+    best tags nearly exclude each other are added one by one.
 
-    following (list): Of each step but the first, the log sums of what begins with each tag.
+    following (list): Log sums of what begins with each tag, for each step but the first.
     """
     if not following:
         return xp.zeros_like(transitions.matrix)
@@ -159,13 +163,14 @@ CRF: TypeAlias = Model[list[Doc], Chains]
 
 @registry.architectures("spacy-elmo.CRFTagger.v1")
 def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
-    """Scores of a linear-chain CRF (Lafferty et al. 2001): at each token a linear layer over
-    its vector, and learned scores of the transitions from tag to tag, as in the model of named
-    entities of Peters et al. 2018 (appendix). The dropout rate of the training applies to the
-    vectors.
+    """Build a model of the scores of a linear-chain CRF (Lafferty et al. 2001).
 
-    tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, such as those of a
-        `spacy.Tok2Vec.v2` with a recurrent encoder.
+    At each token it has a linear layer over the vector, and it learns the scores of the transitions
+    from tag to tag, as the model of named entities of Peters et al. 2018 (appendix) does. The
+    training's dropout rate applies to the vectors.
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, such as those of a `spacy.Tok2Vec.v2`
+        with a recurrent encoder.
     nO (Optional[int]): Number of tags; the pipe sets it.
     RETURNS (Model[List[Doc], Chains]): The scores.
     """

@@ -13,20 +13,20 @@ Encoder: TypeAlias = Model[Vectors, Vectors]
 
 
 def check_sizes(name: str, **sizes: float) -> None:
-    """RAISES (ValueError): A size of a layer or component is below 1."""
+    """Check that the sizes of a layer or component are at least 1."""
     for key, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name}: {key} must be at least 1, got {size}")
 
 
 def check_even(name: str, width: int) -> None:
-    """RAISES (ValueError): Two directions cannot have half of a width each."""
+    """Check that a width can be halved for two directions."""
     if width < 2 or width % 2:
         raise ValueError(f"{name}: width must be an even number from 2 on, got {width}")
 
 
 def check_rate(name: str, dropout: float) -> None:
-    """RAISES (ValueError): A dropout rate is below 0, or 1 and more."""
+    """Check that a dropout rate is at least 0 and below 1."""
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"{name}: dropout must be at least 0 and below 1, got {dropout}")
 

@@ -11,13 +11,14 @@ LabeledSpan = tuple[int, int, str]  # first token, the token after the last one,
 
 
 class BIOTags:
-    """The tags of labels, as numbers: O is 0, then B and I of each label. I follows
-    B or I of its own label alone.
+    """Tags of labels as numbers: O is 0, then B and I of each label. An I follows B or I of its own
+    label only.
 
     labels (Sequence[str]): The labels.
     """
 
     prefixes = "BI"
+    last = "OBI"  # after which another span may begin
 
     def __init__(self, labels: Sequence[str]):
         self.labels = tuple(labels)
@@ -27,62 +28,78 @@ class BIOTags:
         return 1 + len(self.prefixes) * len(self.labels)
 
     def begin(self, label: str) -> int:
-        """RETURNS (int): The tag B of a label; the next one is its I.
-        RAISES (KeyError): It is none of the labels."""
+        """Return the tag B of a label. The next tag is its I.
+
+        RAISES (KeyError): The label is unknown.
+        """
         return 1 + len(self.prefixes) * self._index[label]
 
     def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The tags of tokens with these spans, which do not
-        overlap. *Shape:* `(n_tokens,)`, int64
-        RAISES (KeyError): A label is none of the labels."""
+        """Return the tags of tokens with these spans, which do not overlap.
+
+        RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`, int64
+        RAISES (KeyError): A label is unknown.
+        """
         tags = np.zeros(n_tokens, dtype="int64")
         for start, end, label in spans:
-            tags[start:end] = self.begin(label) + 1
-            tags[start] -= 1
+            places = map(self.prefixes.index, self._prefixes_of(end - start))
+            tags[start:end] = [self.begin(label) + place for place in places]
         return tags
 
+    def _prefixes_of(self, n_tokens: int) -> str:
+        return "B" + "I" * (n_tokens - 1)
+
     def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
-        """RETURNS (List[Tuple[int, int, str]]): The spans of tags in a valid order."""
+        """Return the spans of tags in a valid order."""
         spans: list[LabeledSpan] = []
         for i, tag in enumerate(tags):
-            label = self.labels[(tag - 1) // 2]
-            if tag and tag % 2:
-                spans.append((i, i + 1, label))
+            label, prefix = divmod(tag - 1, len(self.prefixes))
+            if tag and self.prefixes[prefix] in "BU":
+                spans.append((i, i + 1, self.labels[label]))
             elif tag:
-                spans[-1] = (spans[-1][0], i + 1, label)
+                spans[-1] = (spans[-1][0], i + 1, self.labels[label])
         return spans
 
     @cached_property
     def transitions(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): From each tag to each: 0, or minus infinity where it may
-        not follow. *Shape:* `(n_tags, n_tags)`"""
-        allowed = np.zeros((len(self), len(self)))
-        for inside in range(2, len(self), 2):
-            allowed[:, inside] = -np.inf
-            allowed[inside - 1 : inside + 1, inside] = 0.0
+        """Scores from each tag to each: 0, or minus infinity if it may not follow.
+
+        *Shape:* `(n_tags, n_tags)`
+        """
+        prefixes = np.array(list("O" + self.prefixes * len(self.labels)))
+        allowed = np.full((len(self), len(self)), -np.inf)
+        allowed[np.ix_(np.isin(prefixes, list(self.last)), np.isin(prefixes, list("OBU")))] = 0.0
+        n_inside = len(set(self.prefixes) & set("IL"))
+        for begin in map(self.begin, self.labels):
+            allowed[begin : begin + 2, begin + 1 : begin + 1 + n_inside] = 0.0
         return allowed
 
     @cached_property
     def start(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The same of the first token. *Shape:* `(n_tags,)`"""
+        """Scores of the first token's tags, likewise.
+
+        *Shape:* `(n_tags,)`
+        """
         return self.transitions[0]
 
     @cached_property
     def end(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The same of the last token. *Shape:* `(n_tags,)`"""
+        """Scores of the last token's tags, likewise.
+
+        *Shape:* `(n_tags,)`
+        """
         return self.transitions[:, 0]
 
     def allowed(
         self, spans: Sequence[LabeledSpan], missing: np.ndarray, n_tokens: int
     ) -> np.ndarray:
-        """Tell which tags agree with an annotation.
+        """Find which tags agree with an annotation.
 
         spans (Sequence[Tuple[int, int, str]]): The spans, which do not overlap.
-        missing (numpy.ndarray): True at tokens of which nothing is known. *Shape:*
-            `(n_tokens,)`
+        missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
         n_tokens (int): Number of tokens.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`, bool
-        RAISES (KeyError): A label is none of the labels.
+        RAISES (KeyError): A label is unknown.
         """
         allowed = np.eye(len(self), dtype=bool)[self.of_spans(spans, n_tokens)]
         allowed[missing] = True
@@ -92,7 +109,10 @@ class BIOTags:
         return allowed
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The best tags in a valid order. *Shape:* `(n_tokens,)`"""
+        """Return the best tags in a valid order.
+
+        RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`
+        """
         best = scores.argmax(axis=1)
         steps = self.transitions[best[:-1], best[1:]]
         if len(best) and self.start[best[0]] == 0 and not steps.any():
@@ -101,45 +121,17 @@ class BIOTags:
 
 
 class BILUOTags(BIOTags):
-    """The same with B, I, L and U of each label: a span is U, or B, any number of I, and L."""
+    """Tags B, I, L and U of each label: a span is U, or B, any number of I, and L."""
 
     prefixes = "BILU"
+    last = "OLU"
 
-    def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
-        tags = np.zeros(n_tokens, dtype="int64")
-        for start, end, label in spans:
-            begin = self.begin(label)
-            tags[start:end] = begin + 1
-            tags[start], tags[end - 1] = begin, begin + 2
-            if end - start == 1:
-                tags[start] = begin + 3
-        return tags
-
-    def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
-        spans: list[LabeledSpan] = []
-        start = 0
-        for i, tag in enumerate(tags):
-            label, prefix = divmod(tag - 1, len(self.prefixes))
-            if tag and self.prefixes[prefix] in "BU":
-                start = i
-            if tag and self.prefixes[prefix] in "LU":
-                spans.append((start, i + 1, self.labels[label]))
-        return spans
-
-    @cached_property
-    def transitions(self) -> np.ndarray:
-        begins = np.arange(1, len(self), 4)
-        starts = np.concatenate([[0], begins, begins + 3])
-        ends = np.concatenate([[0], begins + 2, begins + 3])
-        allowed = np.full((len(self), len(self)), -np.inf)
-        allowed[np.ix_(ends, starts)] = 0.0
-        for begin in begins:
-            allowed[begin : begin + 2, begin + 1 : begin + 3] = 0.0
-        return allowed
+    def _prefixes_of(self, n_tokens: int) -> str:
+        return "U" if n_tokens == 1 else "B" + "I" * (n_tokens - 2) + "L"
 
 
 class TagError(ValueError):
-    """A tag is none, or stands where it cannot; `token` is its place."""
+    """Error of a tag that is unknown or out of place; `token` is its place."""
 
     def __init__(self, token: int, fault: str):
         super().__init__(f"token {token}: {fault}")
@@ -147,8 +139,10 @@ class TagError(ValueError):
 
 
 def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
-    """RETURNS (List[Tuple[int, int, str]]): The spans of BIO tags.
-    RAISES (TagError): A tag is none, or I follows neither B nor I of its label."""
+    """Return the spans of BIO tags.
+
+    RAISES (TagError): A tag is unknown, or I follows neither B nor I of its label.
+    """
     spans: list[LabeledSpan] = []
     previous = "O"
     for i, tag in enumerate(tags):

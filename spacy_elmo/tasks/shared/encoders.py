@@ -22,14 +22,14 @@ RNN_CELLS = ("lstm", "gru")
 
 @registry.architectures("spacy-elmo.BiRNN.v1")
 def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float = 0.0) -> Encoder:
-    """Bidirectional recurrent layers: an `encode` of `spacy.Tok2Vec.v2` that takes vectors of
+    """Build bidirectional recurrent layers: an `encode` of `spacy.Tok2Vec.v2` that takes vectors of
     any width, which `spacy.TorchBiLSTMEncoder.v1` does not.
 
     width (int): Width of the output, half of it from each direction.
     depth (int): Number of layers.
     cell (str): "lstm" or "gru".
-    dropout (float): Rate on the input of each layer in training; a sequence has one mask for
-        all its tokens (Gal and Ghahramani 2016).
+    dropout (float): Rate on the input of each layer in training. A sequence has one mask for all
+        its tokens (Gal and Ghahramani 2016).
     RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
     RAISES (ValueError): A value is impossible.
     """
@@ -45,7 +45,7 @@ def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float =
 def BiRNN(
     nO: int, nI: Optional[int] = None, *, cell: str = "lstm", dropout: float = 0.0
 ) -> Encoder:
-    """One layer; the arguments are those of `build_birnn`."""
+    """Build one layer, with the arguments of `build_birnn`."""
     return Model(
         "birnn",
         forward,
@@ -56,7 +56,7 @@ def BiRNN(
 
 
 def build_module(nI: int, nO: int, cell: str, dropout: float) -> "ModuleList":
-    """RETURNS (ModuleList): Dropout, and the recurrent layer."""
+    """Make the dropout and the recurrent layer. PyTorch is imported now."""
     from torch import nn
 
     from .recurrent import BidirectionalRNN, VariationalDropout
@@ -83,10 +83,11 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 def build_taglm_encoder(
     embed: Tok2Vec, elmo: Tok2Vec, width: int, cell: str = "lstm", dropout: float = 0.0
 ) -> Tok2Vec:
-    """The encoder of TagLM (Peters et al. 2017, section 2.2), ELMo's predecessor: the vectors
-    of a frozen language model join the output of the first of two bidirectional recurrent
-    layers, `[h_1 ; LM]`. There it is the language model's top layer, without a learned mix:
-    give the listener a `spacy-elmo.ScalarMix.v1` with `initial = [0.0, 0.0, 1.0]` and
+    """Build the encoder of TagLM, ELMo's predecessor (Peters et al. 2017, section 2.2).
+
+    It has two bidirectional recurrent layers. The vectors of a frozen language model join the
+    output of the first, `[h_1 ; LM]`. The paper takes the language model's top layer and learns no
+    mix: give the listener a `spacy-elmo.ScalarMix.v1` with `initial = [0.0, 0.0, 1.0]` and
     `trainable = false`.
 
     embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings.

@@ -1,7 +1,7 @@
 """The LSTM with highway connections, an encoder for any tok2vec."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 from thinc.api import Model, chain, torch2xp, xp2torch
@@ -27,15 +27,15 @@ LSTM_PARAMS = ("W", "U", "b")  # one of each a direction
 def build_highway_lstm(
     width: int, depth: int = 2, directions: str = "alternating", dropout: float = 0.1
 ) -> Encoder:
-    """LSTM layers with highway connections (He et al. 2017, section 2.2): an `encode` of
+    """Build LSTM layers with highway connections (He et al. 2017, section 2.2): an `encode` of
     `spacy.Tok2Vec.v2`, or of a task's own architecture.
 
-    width (int): Width of the output; where they are "bidirectional" each direction has half.
+    width (int): Width of the output. With "bidirectional", each direction has half.
     depth (int): Number of layers.
     directions (str): "alternating": the layers read forwards and backwards by turns.
         "bidirectional": each layer reads in both directions.
-    dropout (float): Rate on the hidden states in training; a sequence has one mask for all
-        its steps (Gal and Ghahramani 2016).
+    dropout (float): Rate on the hidden states in training. A sequence has one mask for all its
+        steps (Gal and Ghahramani 2016).
     RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
     RAISES (ValueError): A value is impossible.
     """
@@ -57,9 +57,10 @@ def build_highway_lstm(
 def HighwayLSTM(
     nO: int, nI: Optional[int] = None, *, directions: Sequence[int] = (0,), dropout: float = 0.0
 ) -> Encoder:
-    """One layer. With `[i; f; o; r] = sigmoid(W x_t + U h_{t-1} + b)` and
-    `g = tanh(W_g x_t + U_g h_{t-1} + b_g)`:
+    """Build one layer.
 
+        [i; f; o; r] = sigmoid(W x_t + U h_{t-1} + b)
+        g = tanh(W_g x_t + U_g h_{t-1} + b_g)
         c_t = i * g + f * c_{t-1}
         h_t = r * (o * tanh(c_t)) + (1 - r) * W_h x_t
 
@@ -91,18 +92,16 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
     params = {name: xp2torch(model.get_param(name), requires_grad=is_train) for name in LSTM_PARAMS}
     inverse = order.inverse()
     with torch.set_grad_enabled(is_train):
-        found, traces = [], []
+        found = []
         for direction, W, U, b in zip(model.attrs["directions"], *params.values()):
             mask = _dropout_mask(model, U, order.batch_sizes[0]) if is_train else None
             packed = inputs[torch.from_numpy(order.positions[direction])]
-            hidden, trace = run(packed, W, U, b, order.batch_sizes, mask)
+            hidden = run_steps(packed, W, U, b, order.batch_sizes, mask)
             found.append(hidden[torch.from_numpy(inverse[direction])])
-            traces.append(trace)
         outputs = torch.cat(found, dim=1)
 
     def backprop(dY: Vectors) -> Vectors:
         outputs.backward(xp2torch(ops.xp.concatenate(dY)))
-        params["U"].grad = torch.stack([trace.state_weight_gradient() for trace in traces])
         for name, param in params.items():
             model.inc_grad(name, torch2xp(param.grad))
         return ops.unflatten(torch2xp(inputs.grad), lengths)
@@ -110,65 +109,42 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
     return ops.unflatten(torch2xp(outputs), lengths), backprop
 
 
-class Trace(NamedTuple):
-    """What the gradient of the state's weights is made of, one product for all steps.
-
-    gates (Tensor): Gates before the state's share. *Shape:* `(n, 5 nO)`
-    previous (List[Tensor]): The hidden states that each step starts from.
-    """
-
-    gates: "Tensor"
-    previous: "list[Tensor]"
-
-    def state_weight_gradient(self) -> "Tensor":
-        """RETURNS (Tensor): After the backward pass. *Shape:* `(5 nO, nO)`"""
-        import torch
-
-        assert self.gates.grad is not None
-        return self.gates.grad.t() @ torch.cat(self.previous).detach()
-
-
-def run(
+def run_steps(
     inputs: "Tensor",
     W: "Tensor",
     U: "Tensor",
     b: "Tensor",
     batch_sizes: list[int],
     mask: Optional["Tensor"] = None,
-) -> "tuple[Tensor, Trace]":
-    """Run over packed sequences: at each step the rows that are still running, which are
-    the first `batch_sizes[step]`. Autograd leaves out U, whose gradient the trace gives.
+) -> "Tensor":
+    """Run over packed sequences. A step has the rows that still run: the first
+    `batch_sizes[step]`.
 
     inputs (Tensor): *Shape:* `(n, nI)`
     W (Tensor): Weights of the input, by blocks i, f, o, r, g and W_h. *Shape:* `(6 nO, nI)`
     U (Tensor): Weights of the state, by blocks i, f, o, r, g. *Shape:* `(5 nO, nO)`
     b (Tensor): Their bias. *Shape:* `(5 nO,)`
-    batch_sizes (List[int]): Rows running at each step, never rising.
-    mask (Optional[Tensor]): What the hidden states of a row are multiplied by.
-        *Shape:* `(batch_sizes[0], nO)`
-    RETURNS (Tuple[Tensor, Trace]): The hidden states, packed like the inputs,
-        `(n, nO)`, and the trace.
+    batch_sizes (List[int]): Rows of each step, never more than of the step before.
+    mask (Optional[Tensor]): Factors of the hidden states of a row. *Shape:*
+        `(batch_sizes[0], nO)`
+    RETURNS (Tensor): The hidden states, packed like the inputs. *Shape:* `(n, nO)`
     """
     import torch
 
     nO = U.shape[1]
-    state_weights = U.detach().t()
-    all_gates = torch.addmm(b, inputs, W[: 5 * nO].t())
-    if all_gates.requires_grad:
-        all_gates.retain_grad()
+    all_gates = torch.addmm(b, inputs, W[: 5 * nO].t()).split(batch_sizes)
     carried = torch.mm(inputs, W[5 * nO :].t()).split(batch_sizes)
     hidden = cell = inputs.new_zeros(batch_sizes[0], nO)
-    outputs, previous = [], []
-    for size, gates_of_input, carry in zip(batch_sizes, all_gates.split(batch_sizes), carried):
-        previous.append(hidden[:size])
-        gates = torch.addmm(gates_of_input, previous[-1], state_weights)
+    outputs = []
+    for size, gates_of_input, carry in zip(batch_sizes, all_gates, carried):
+        gates = torch.addmm(gates_of_input, hidden[:size], U.t())
         i, f, o, r = gates[:, : 4 * nO].sigmoid().chunk(4, dim=1)
         cell = i * gates[:, 4 * nO :].tanh() + f * cell[:size]
         hidden = torch.lerp(carry, o * cell.tanh(), r)
         if mask is not None:
             hidden = hidden * mask[:size]
         outputs.append(hidden)
-    return torch.cat(outputs), Trace(all_gates, previous)
+    return torch.cat(outputs)
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
@@ -185,8 +161,11 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 
 
 def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
-    """RETURNS (numpy.ndarray): Random blocks, each with orthonormal rows, or columns where
-    those are fewer (Saxe et al. 2014). *Shape:* `(n_blocks * nO, nI)`"""
+    """Make random blocks, each with orthonormal rows, or columns if those are fewer (Saxe et al.
+    2014).
+
+    RETURNS (numpy.ndarray): *Shape:* `(n_blocks * nO, nI)`
+    """
     blocks = []
     for _ in range(n_blocks):
         q, r = np.linalg.qr(np.random.normal(size=(max(nO, nI), min(nO, nI))))

@@ -1,7 +1,6 @@
 """Base classes of the components."""
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import Any, Generic, Optional, TypeVar
 
 from spacy.errors import Errors
@@ -9,7 +8,8 @@ from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
-from thinc.api import Optimizer, set_dropout_rate
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
 
 from .bio import BIOTags
 from .torch_module import check_initialized
@@ -19,20 +19,16 @@ Found = TypeVar("Found")
 
 
 class TaskPipe(TrainablePipe):
-    """A component that learns from the annotated examples of a batch."""
+    """Component that learns from the annotated examples of a batch."""
 
     reader = ""  # of its own files, if it has any
 
-    def initialize(
-        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
-    ) -> None:
-        """Prepare the model for training.
-
-        get_examples (Callable[[], Iterable[Example]]): The examples.
-        nlp (Optional[Language]): The pipeline.
-        """
-        docs, _ = self._samples(lambda: islice(get_examples(), N_SAMPLES))
-        self.model.initialize(X=docs)
+    def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.scorer = scorer
+        self.cfg: dict[str, Any] = {}
 
     def update(
         self,
@@ -42,10 +38,10 @@ class TaskPipe(TrainablePipe):
         sgd: Optional[Optimizer] = None,
         losses: Optional[dict[str, float]] = None,
     ) -> dict[str, float]:
-        """Learn from the gold annotation of a batch. Examples without any teach nothing.
+        """Learn from the gold annotation of a batch. Examples without annotation teach nothing.
 
         examples (Iterable[Example]): The batch.
-        drop (float): The dropout rate of the layers that have no rate of their own.
+        drop (float): The dropout rate of layers without a rate of their own.
         sgd (Optional[Optimizer]): The optimizer.
         losses (Optional[Dict[str, float]]): The losses by pipe.
         RETURNS (Dict[str, float]): The losses; ours is that of `get_loss`.
@@ -68,23 +64,54 @@ class TaskPipe(TrainablePipe):
         return losses
 
     def _check_initialized(self) -> None:
-        """RAISES (ValueError): The pipe is not initialized."""
+        """Check that the pipe is initialized."""
         check_initialized(self.model, self.name)
+
+    def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:
+        """Find the loss and its gradient, which is zero where nothing is annotated.
+
+        examples (Iterable[Example]): The examples.
+        scores (Any): What the model returned for them.
+        RETURNS (Tuple[float, Any]): The loss, in nats, and its gradient with respect to the scores.
+        RAISES (ValueError): The annotation is wrong, or the loss is not finite.
+        """
+        return self._loss([self._gold(example) for example in examples], scores)
 
     def _learn(self, examples: list[Example]) -> Optional[float]:
         """Add to the gradients of the model.
 
         RETURNS (Optional[float]): The loss; None where nothing is annotated.
         """
+        gold = [self._gold(example) for example in examples]
+        if all(one is None for one in gold):
+            return None
+        scores, backprop = self.model.begin_update([example.predicted for example in examples])
+        loss, gradient = self._loss(gold, scores)
+        backprop(gradient)
+        return loss
+
+    # What each component defines
+
+    def _gold(self, example: Example) -> Optional[Any]:
+        """Return the gold annotation in tokens of the predicted Doc; None where there is none.
+
+        RAISES (ValueError): It is wrong.
+        """
         raise NotImplementedError
+
+    def _loss(self, gold: list, scores: Any) -> tuple[float, Any]:
+        """Return the loss, in nats, and its gradient with respect to the scores."""
+        raise NotImplementedError
+
+    # What they share
 
     def _samples(
         self,
         get_examples: Callable[[], Iterable[Example]],
-        read: Callable[[Doc], Iterable[Found]] = lambda doc: (),
+        read: Callable[[Doc], Iterable[Found]],
     ) -> tuple[list[Doc], set[Found]]:
-        """RETURNS (Tuple[List[Doc], Set]): The first Docs, from which sizes are inferred, and
-        what `read` finds in all references."""
+        """Return the first Docs, from which sizes are inferred, and what `read` finds in all
+        references."""
         samples: list[Example] = []
         found: set[Found] = set()
         for example in get_examples():
@@ -104,20 +131,24 @@ Tags = TypeVar("Tags", bound=BIOTags)
 
 
 class SpanPipe(TaskPipe, Generic[Tags]):
-    """Keeps labels in `cfg["labels"]`, to which none can be added once the model has a size."""
+    """Component that finds labeled spans. `cfg["labels"]` has the labels; none can be added once
+    the model has a size."""
 
-    cfg: dict[str, Any]
     own_labels: tuple[str, ...] = ()  # which it has whatever the examples have
     _known_tags: Optional[Tags] = None
 
+    def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
+        super().__init__(vocab, model, name, scorer)
+        self.cfg["labels"] = []
+
     @property
     def labels(self) -> tuple[str, ...]:
-        """RETURNS (Tuple[str]): The labels of the spans."""
+        """Labels of the spans."""
         return tuple(self.cfg["labels"])
 
     @property
     def label_data(self) -> list[str]:
-        """RETURNS (List[str]): What `initialize` takes in place of the examples' labels."""
+        """Labels that `initialize` takes in place of those of the examples."""
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
@@ -178,16 +209,16 @@ class SpanPipe(TaskPipe, Generic[Tags]):
 
     @property
     def _place(self) -> str:
-        """Where its spans stand, for errors."""
+        """Place of the spans, for errors."""
         raise NotImplementedError
 
     def _labels_in(self, doc: Doc) -> Iterable[str]:
-        """Those of a reference's spans."""
+        """Return the labels of a reference's spans."""
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Take back what `cfg` says of an earlier training."""
+        """Reset what `cfg` says about an earlier training."""
 
     def _make_tags(self) -> Tags:
-        """The tags of the labels."""
+        """Return the tags of the labels."""
         raise NotImplementedError

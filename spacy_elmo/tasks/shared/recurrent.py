@@ -49,8 +49,10 @@ class BidirectionalRNN(nn.Module):
         self.rnn = RNNS[cell](nI, nO // 2, batch_first=True, bidirectional=True)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x (Tensor): *Shape:* `(n_sequences, longest, nI)`
-        mask (Tensor): As `pad` returns it. A sequence may be empty.
+        """Read padded sequences.
+
+        x (Tensor): *Shape:* `(n_sequences, longest, nI)`
+        mask (Tensor): What `pad` returns. A sequence may be empty.
         RETURNS (Tensor): Zeros behind the tokens. *Shape:* `(n_sequences, longest, nO)`
         """
         if isinstance(self.rnn, nn.GRU) and torch.is_grad_enabled() and x.device.type == "cpu":
@@ -61,7 +63,6 @@ class BidirectionalRNN(nn.Module):
         """Do the same as `forward` by PyTorch's own layer."""
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        outputs: Tensor
         outputs, _ = pad_packed_sequence(
             self.rnn(packed)[0], batch_first=True, total_length=x.shape[1]
         )
@@ -134,7 +135,9 @@ class VariationalDropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (Tensor): *Shape:* `(n_sequences, longest, width)`
+        """Drop features.
+
+        x (Tensor): *Shape:* `(n_sequences, longest, width)`
         RETURNS (Tensor): The same shape.
         """
         if not self.training or not self.rate:

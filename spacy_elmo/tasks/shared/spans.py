@@ -10,8 +10,13 @@ from spacy.training import Example
 
 
 def name_of(doc: Doc) -> str:
-    """RETURNS (str): Its first words, by which an error names a Doc."""
+    """Return the first words of a Doc, by which an error names it."""
     return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
+
+
+def show_span(start: int, end: int, label: str) -> str:
+    """Return how an error names a labeled span."""
+    return f"the span {label} ({start}, {end})"
 
 
 def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]:
@@ -27,25 +32,25 @@ def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]
         missing = "tokens" if span.start >= span.end else "label"
         if missing == "tokens" or (labeled and not span.label_.strip()):
             raise ValueError(
-                f"the span {span.label_} ({span.start}, {span.end}) of doc.spans[{key!r}] in the "
+                f"{show_span(span.start, span.end, span.label_)} of doc.spans[{key!r}] in the "
                 f"Doc {name_of(doc)} has no {missing}: correct it, or leave it out"
             )
         yield span
 
 
 def to_predicted(example: Example) -> "Aligner":
-    """RETURNS (Aligner): From the reference to the predicted Doc."""
+    """Return the aligner from the reference to the predicted Doc."""
     return Aligner(example.reference, example.predicted, lambda: example.alignment.y2x)
 
 
 def to_reference(example: Example) -> "Aligner":
-    """RETURNS (Aligner): From the predicted Doc to the reference."""
+    """Return the aligner from the predicted Doc to the reference."""
     return Aligner(example.predicted, example.reference, lambda: example.alignment.x2y)
 
 
 class Aligner:
-    """Finds where tokens and spans of a Doc stand in another. The Docs are compared once for all
-    spans, which spaCy does at each call.
+    """Finder of a Doc's tokens and spans in another Doc. It compares the Docs once for all spans;
+    spaCy does so at each call.
 
     doc (Doc): The Doc.
     other (Doc): Another of the same text, but for whitespace.
@@ -58,15 +63,17 @@ class Aligner:
         self.alignment = None if is_same else align()
 
     def tokens(self, start: int, end: int) -> list[int]:
-        """RETURNS (List[int]): Those that share text with the tokens from `start` to `end`."""
+        """Return the other Doc's tokens that share text with the tokens from `start` to `end`."""
         if self.alignment is None:
             return list(range(start, end))
         return [int(token) for token in self.alignment[start:end]]
 
     def span(self, start: int, end: int) -> Optional[tuple[int, int]]:
-        """RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None
-        where the span has no tokens of its own, that is, with the same text but for
-        whitespace and case."""
+        """Find the same span.
+
+        RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
+            no tokens have the same text, but for whitespace and case.
+        """
         tokens = self.tokens(start, end)
         if not tokens:
             return None
@@ -78,8 +85,10 @@ class Aligner:
         return (first, last) if one == other else None
 
     def around(self, start: int, end: int) -> Optional[tuple[int, int]]:
-        """RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one of
-        those that share text with the span, more of it than the span has or not; None where
-        there are none."""
+        """Find all tokens that share text with a span, also if they have more text.
+
+        RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
+            there are none.
+        """
         tokens = self.tokens(start, end)
         return (min(tokens), max(tokens) + 1) if tokens else None

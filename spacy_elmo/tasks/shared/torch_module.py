@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-Arrays: TypeAlias = Sequence[FloatsXd]
 Outputs: TypeAlias = "Union[Tensor, Sequence[Tensor]]"
 
 
 class ModuleShim(PyTorchShim):
-    """Holds a PyTorch module, which is made when its sizes are known. It is saved as sizes and
+    """Shim with a PyTorch module, which is made when its sizes are known. It is saved as sizes and
     tensors, never as a pickle.
 
     build (Callable[..., Module]): Makes the module from its sizes, by keyword. It must be
@@ -34,12 +33,13 @@ class ModuleShim(PyTorchShim):
 
     @property
     def module(self) -> "Module":
-        """RETURNS (Module): The module.
-        RAISES (ValueError): Its sizes are not known yet."""
+        """The module.
+
+        RAISES (ValueError): Its sizes are not known yet.
+        """
         if self._model is None:
             raise ValueError("The model is not initialized: call nlp.initialize first")
-        module: Module = self._model
-        return module
+        return self._model
 
     def create(self, **sizes: int) -> None:
         """Make the module.
@@ -50,8 +50,7 @@ class ModuleShim(PyTorchShim):
         self._model = self.build(**sizes).to(get_torch_default_device())
 
     def copy(self) -> "ModuleShim":
-        """RETURNS (ModuleShim): A copy with an id of its own, by which optimizers know the
-        parameters."""
+        """Return a copy with an id of its own, by which optimizers know the parameters."""
         return copy_shim(self)
 
     def to_device(self, device_type: str, device_id: int) -> None:
@@ -78,15 +77,14 @@ class ModuleShim(PyTorchShim):
                 named[name].data = values
 
     def to_bytes(self) -> bytes:
-        """RETURNS (bytes): Sizes and tensors; nothing if there is no module."""
+        """Return sizes and tensors; nothing if there is no module."""
         import srsly
         from safetensors.torch import save
 
         if self._model is None:
             return b""
         tensors = {name: value.contiguous() for name, value in self._model.state_dict().items()}
-        found: bytes = srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
-        return found
+        return srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
 
     def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
         """Make the module that was saved. Its sizes are compared with the tensors before there is
@@ -139,7 +137,7 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
 
 
 def get_module_shim(model: Model) -> ModuleShim:
-    """RETURNS (ModuleShim): That of a layer."""
+    """Return the shim of a layer."""
     shim = model.shims[0]
     assert isinstance(shim, ModuleShim)
     return shim
@@ -159,14 +157,14 @@ def check_initialized(model: Model, name: str) -> None:
 
 def run_module(
     model: Model,
-    inputs: Arrays,
+    inputs: Sequence[FloatsXd],
     is_train: bool,
     compute: "Callable[..., Outputs]",
-) -> tuple[list[FloatsXd], Callable[[Arrays], list[FloatsXd]]]:
+) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[FloatsXd]]]:
     """Run a layer's module, for the layer's `forward`.
 
     model (Model): The layer, with a `ModuleShim` as its only shim.
-    inputs (Sequence[FloatsXd]): Arrays that get a gradient.
+    inputs (Sequence[FloatsXd]): Sequence[FloatsXd] that get a gradient.
     is_train (bool): Whether there will be a backward pass.
     compute (Callable[..., Union[Tensor, Sequence[Tensor]]]): What is done with the module and
         the list of inputs as tensors.
@@ -182,7 +180,7 @@ def run_module(
         found = compute(module, tensors)
     outputs = [found] if isinstance(found, torch.Tensor) else list(found)
 
-    def backprop(d_outputs: Arrays) -> list[FloatsXd]:
+    def backprop(d_outputs: Sequence[FloatsXd]) -> list[FloatsXd]:
         reached = [pair for pair in zip(outputs, d_outputs) if pair[0].requires_grad]
         torch.autograd.backward([y for y, _ in reached], [xp2torch(dy) for _, dy in reached])
         return [

@@ -13,6 +13,7 @@ from thinc.types import Floats2d
 from ...embedding.batches import by_tokens
 from ...embedding.segmenters import Segment, Segmenter
 from ...layers.finite import check_loss
+from ..shared import check_sizes
 from ..shared.pipe import SpanPipe
 from ..shared.spans import checked_spans, name_of
 from ..shared.task_files import READERS
@@ -35,20 +36,20 @@ FINDS_PREDICATES = "finds_predicates"  # key of cfg: whether that is learned; ea
 
 
 class SemanticRoleLabeler(SpanPipe[SRLTags]):
-    """Finds who did what to whom: predicates and the spans of their roles, in
-    `doc.spans["srl"]`. A span's `id` is the token of its predicate. A Doc without that group counts
-    as not annotated.
+    """Component that finds semantic roles, who did what to whom, in `doc.spans["srl"]`.
+
+    A span's `id` is the token of its predicate. A Doc without that group counts as not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], InstanceScorer]): The model.
     name (str): Name of the pipe.
-    predicates (str): Which tokens are predicates, in prediction: "model", those that it
-        finds; "verbs", those whose `pos_` is VERB or AUX; "gold", those of the spans that
-        stand in `doc.spans["srl"]` already, and in an evaluation those of the reference. Only
-        with "model" does training teach it to find them.
-    segmenter (Callable[[Doc], List[Segment]]): What cuts Docs into the sentences that are read.
-    max_batch_tokens (int): Most tokens that the encoder reads at a time, a sentence counted
-        once for each of its predicates.
+    predicates (str): Tokens that are predicates, in prediction. "model": those that it finds.
+        "verbs": those whose `pos_` is VERB or AUX. "gold": those of the spans that
+        `doc.spans["srl"]` has already, and in an evaluation those of the reference. Only with
+        "model" does training teach the model to find them.
+    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into the sentences that are read.
+    max_batch_tokens (int): Most tokens that the encoder reads at a time. A sentence counts once for
+        each of its predicates.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is impossible.
     """
@@ -69,16 +70,11 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     ):
         if predicates not in PREDICATES:
             raise ValueError(f"predicates must be one of {PREDICATES}, got {predicates!r}")
-        if max_batch_tokens < 1:
-            raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}")
-        self.vocab = vocab
-        self.model = model
-        self.name = name
+        check_sizes("elmo_srl", max_batch_tokens=max_batch_tokens)
+        super().__init__(vocab, model, name, scorer)
         self.predicates = predicates
         self.segmenter = segmenter
         self.max_batch_tokens = max_batch_tokens
-        self.scorer = scorer
-        self.cfg: dict[str, Any] = {"labels": []}
 
     # Applying
 
@@ -100,7 +96,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         return self._predict(docs, self._find_predicates)
 
     def _predict(self, docs: Iterable[Doc], find: Callable) -> list[Optional[Frames]]:
-        """Find the frames of the predicates that `find` finds, of some Docs at a time."""
+        """Find the frames of the predicates that `find` finds, in some Docs at a time."""
         found: list[Optional[Frames]] = []
         for group in by_tokens(docs, self.max_batch_tokens, self.max_batch_tokens):
             segments = [self.segmenter(doc) for doc in group]
@@ -197,32 +193,19 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         score, backprop = self.model.begin_update([example.predicted for example in examples])
         for batch in self._batches(instances):
             scores, backprop_batch = score(batch)
-            loss, d_scores = self._loss(gold, batch, scores)
+            loss, d_scores = self._loss(gold, (batch, scores))
             backprop_batch(d_scores)
             total += loss
         backprop(score)
         return total
 
-    def get_loss(
-        self, examples: Iterable[Example], scores: tuple[list[Instance], list[Floats2d]]
-    ) -> tuple[float, list[Floats2d]]:
-        """Find the loss and its gradient.
-
-        examples (Iterable[Example]): The examples.
-        scores (Tuple[List[Instance], List[Floats2d]]): Instances of their Docs, and the
-            probabilities of their tags.
-        RETURNS (Tuple[float, List[Floats2d]]): The sum over tokens of the negative
-            log-likelihood, in nats, and its gradient with respect to the logits.
-        RAISES (ValueError): Roles of one predicate overlap or reach out of its sentence, a
-            label is not known, or the loss is not finite.
-        """
-        return self._loss([self._gold(example) for example in examples], *scores)
-
     def _loss(
-        self, gold: list[Optional[Frames]], instances: list[Instance], scores: list[Floats2d]
+        self, gold: list[Optional[Frames]], scores: tuple[list[Instance], list[Floats2d]]
     ) -> tuple[float, list[Floats2d]]:
+        """Return the sum over tokens of the negative log-likelihood, and its gradient with respect
+        to the logits. The scores are instances of the Docs, and the probabilities of their tags."""
         loss, d_scores = 0.0, []
-        for one, probabilities in zip(instances, scores):
+        for one, probabilities in zip(*scores):
             tags = self.model.ops.asarray(self._gold_tags(gold[one.doc], one))
             rows = self.model.ops.xp.arange(len(tags))
             loss -= float(self.model.ops.xp.log(probabilities[rows, tags] + TINY).sum())
@@ -233,7 +216,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         return loss, d_scores
 
     def _gold(self, example: Example) -> Optional[Frames]:
-        """The checked roles of each predicate."""
+        """Return the checked roles of each predicate."""
         frames = gold_frames(example)
         if frames is None:
             return None
@@ -274,5 +257,4 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
             docs = [one.predicted for one in examples if id(one.predicted) in given]
             found = self._predict(docs, lambda group, *_: [given[id(doc)] for doc in group])
             self.set_annotations(docs, found)
-        scores: dict[str, Any] = super().score(examples, **kwargs)
-        return scores
+        return super().score(examples, **kwargs)

@@ -1,16 +1,19 @@
-"""Frames, a predicate with its roles, in a Doc: the span group `doc.spans["srl"]`."""
+"""Frames of a Doc, predicates with their roles, in `doc.spans["srl"]`, and their scores."""
 
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
+from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from ...embedding.segmenters import Segment, Segmenter, segment_of
+from ...registry import registry
 from ..shared.bio import BIOTags, LabeledSpan
-from ..shared.spans import Aligner, checked_spans, name_of, to_predicted, to_reference
+from ..shared.spans import Aligner, checked_spans, name_of, show_span, to_predicted, to_reference
 
 KEY = "srl"
 PREDICATE = "V"  # label of the predicate itself
@@ -18,10 +21,13 @@ Frames = dict[int, list[LabeledSpan]]  # by the token of the predicate
 
 
 def read_frames(doc: Doc) -> Optional[Frames]:
-    """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles of each
-    predicate, V among them; None where the Doc has no such span group.
-    RAISES (ValueError): A span has no tokens or no label, its id is no token, or that of V is not
-    its first."""
+    """Read the roles of each predicate, V among them.
+
+    RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles; None if the Doc has no
+        such span group.
+    RAISES (ValueError): A span has no tokens or no label, its id is not a token, or that of V is
+        not its first token.
+    """
     if KEY not in doc.spans:
         return None
     frames: Frames = {}
@@ -34,13 +40,13 @@ def _checked_spans(doc: Doc) -> Iterator[Span]:
     for span in checked_spans(doc, KEY):
         if not 0 <= span.id < len(doc):
             raise ValueError(
-                f"the span {span.label_} ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
                 f"{name_of(doc)} has the id {span.id}, which is none of its {len(doc)} tokens: "
                 f"the id is the token of the predicate"
             )
         if span.label_ == PREDICATE and span.start != span.id:
             raise ValueError(
-                f"the span V ({span.start}, {span.end}) of doc.spans['srl'] in the Doc "
+                f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
                 f"{name_of(doc)} has the id {span.id}, but V begins at its predicate: make it with "
                 f"span_id={span.start}. (`Doc.from_docs` keeps ids of spans as they were.)"
             )
@@ -62,9 +68,10 @@ def write_frames(doc: Doc, frames: Frames) -> None:
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
-    """RETURNS (Dict[int, Dict[str, List[Span]]]): Of each predicate, by its token, the spans by
-    label: `doc._.srl`.
-    RAISES (ValueError): As `read_frames`."""
+    """Return the spans of each predicate, by its token and by label: `doc._.srl`.
+
+    RAISES (ValueError): As `read_frames`.
+    """
     roles: dict[int, dict[str, list[Span]]] = {}
     for span in _checked_spans(doc):
         roles.setdefault(span.id, {}).setdefault(span.label_, []).append(span)
@@ -72,7 +79,7 @@ def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
 
 
 class SRLTags(BIOTags):
-    """The BIO tags of roles. B-V stands at the predicate, and nowhere else."""
+    """BIO tags of roles. B-V is at the predicate only."""
 
     def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
         """Find the best tags.
@@ -89,22 +96,20 @@ class SRLTags(BIOTags):
 
 
 def gold_frames(example: Example) -> Optional[Frames]:
-    """RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The reference's frames, in
-    tokens of the predicted Doc; None where the reference has none."""
+    """Return the reference's frames in tokens of the predicted Doc; None if there are none."""
     frames = read_frames(example.reference)
     return frames and _align(frames, to_predicted(example))
 
 
 def predicted_frames(example: Example) -> Frames:
-    """RETURNS (Dict[int, List[Tuple[int, int, str]]]): The predicted frames, in tokens of
-    the reference."""
+    """Return the predicted frames in tokens of the reference."""
     frames = read_frames(example.predicted) or {}
     return _align(frames, to_reference(example))
 
 
 def _align(frames: Frames, aligner: Aligner) -> Frames:
-    """Frames in the tokens of another Doc of the same text. What has no tokens of its own there
-    is left out; of two predicates of one token the second is."""
+    """Return the frames in the tokens of another Doc of the same text. Spans without tokens of
+    their own there are left out. If two predicates become one token, the second is left out."""
     aligned: Frames = {}
     for predicate, roles in frames.items():
         tokens = aligner.tokens(predicate, predicate + 1)
@@ -116,7 +121,7 @@ def _align(frames: Frames, aligner: Aligner) -> Frames:
 
 
 def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan]:
-    """RETURNS (List[Tuple[int, int, str]]): The roles of a predicate, V among them."""
+    """Return the roles of a predicate, V among them."""
     if any(label == PREDICATE for _, _, label in roles):
         return roles
     return sorted([*roles, (predicate, predicate + 1, PREDICATE)])
@@ -127,15 +132,13 @@ def checked_frames(
 ) -> Frames:
     """Check gold frames.
 
-    doc (Doc): Whose tokens are meant.
-    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate; V may be
-        missing.
-    segmenter (Callable[[Doc], List[Segment]]): What cuts the Doc into the sentences that are
-        read.
+    doc (Doc): The Doc of their tokens.
+    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate. V may be missing.
+    segmenter (Callable[[Doc], List[Segment]]): Cuts the Doc into the sentences that are read.
     labels (Collection[str]): The known labels.
     RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
-    RAISES (ValueError): Two roles of a predicate overlap, one reaches out of its sentence or
-        has another label.
+    RAISES (ValueError): Two roles of a predicate overlap, a role reaches out of its sentence, or
+        its label is unknown.
     """
     checked: Frames = {}
     segments = segmenter(doc)
@@ -153,23 +156,77 @@ def checked_frames(
 
 
 def _fault(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) -> str:
-    """What is wrong with the roles of a predicate, if anything."""
+    """Return what is wrong with the roles of a predicate, if anything."""
     for one, other in pairwise(roles):
         if other[0] < one[1]:
-            return f"{_show(one)} and {_show(other)} overlap, but a token has one role"
+            return f"{show_span(*one)} and {show_span(*other)} overlap, but a token has one role"
     for role in roles:
         start, end, label = role
         if start < segment.start or end > segment.end:
             return (
-                f"{_show(role)} reaches out of the sentence ({segment.start}, {segment.end}): "
+                f"{show_span(*role)} reaches out of the sentence ({segment.start}, {segment.end}): "
                 f"correct one of them. A Doc without sentences is cut into some unless segmenter "
                 f"is spacy-elmo.sentences.v1"
             )
         if label not in labels:
-            return f"{_show(role)} has a label that is none of those the pipe was initialized with"
+            return f"{show_span(*role)} has a label that the pipe was not initialized with"
     return ""
 
 
-def _show(role: LabeledSpan) -> str:
-    start, end, label = role
-    return f"the span {label} ({start}, {end})"
+# Scores
+
+LEFT_OUT = (PREDICATE, f"C-{PREDICATE}")
+Role = tuple[int, int, int, str]  # predicate, first token, the token after the last one, label
+
+
+@registry.scorers("spacy-elmo.srl_scorer.v1")
+def make_srl_scorer() -> Callable:
+    """Return `score_srl`."""
+    return score_srl
+
+
+def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+    """Compute precision, recall and F-score of roles.
+
+    A role is right if its predicate, first token, last token and label are. V and C-V, which are
+    the predicate itself, are left out. Examples whose reference has no `doc.spans["srl"]` do not
+    count.
+
+    examples (Iterable[Example]): The examples.
+    RETURNS (Dict[str, Any]): `srl_p`, `srl_r` and `srl_f`; the same by label in `srl_per_type`; and
+        `srl_predicates_p`, `srl_predicates_r` and `srl_predicates_f` of the predicates only. They
+        are None if there is nothing to count.
+    """
+    roles, predicates = PRFScore(), PRFScore()
+    per_type: dict[str, PRFScore] = defaultdict(PRFScore)
+    for example in examples:
+        gold = read_frames(example.reference)
+        if gold is None:
+            continue
+        found = predicted_frames(example)
+        predicates.score_set(set(found), set(gold))
+        found_roles, gold_roles = _roles(found), _roles(gold)
+        roles.score_set(found_roles, gold_roles)
+        for label in {role[-1] for role in found_roles | gold_roles}:
+            sides = ({r for r in side if r[-1] == label} for side in (found_roles, gold_roles))
+            per_type[label].score_set(*sides)
+    by_label = {label: score.to_dict() for label, score in sorted(per_type.items())}
+    return {
+        **_scores("srl", roles),
+        "srl_per_type": by_label if len(roles) else None,
+        **_scores("srl_predicates", predicates),
+    }
+
+
+def _roles(frames: Frames) -> set[Role]:
+    return {
+        (predicate, start, end, label)
+        for predicate, roles in frames.items()
+        for start, end, label in roles
+        if label not in LEFT_OUT
+    }
+
+
+def _scores(name: str, score: PRFScore) -> dict[str, Any]:
+    scores = score.to_dict() if len(score) else dict.fromkeys("prf")
+    return {f"{name}_{key}": value for key, value in scores.items()}

@@ -28,8 +28,7 @@ class Instance:
 
     doc (int): Number of the Doc in its batch.
     segment (Segment): The tokens.
-    predicate (Optional[int]): The token whose roles are asked for; None where the
-        predicates are.
+    predicate (Optional[int]): The token whose roles the model finds; None to find predicates.
     """
 
     doc: int
@@ -38,7 +37,7 @@ class Instance:
 
     @property
     def tokens(self) -> slice:
-        """RETURNS (slice): The tokens within the Doc."""
+        """Tokens within the Doc."""
         return slice(self.segment.start, self.segment.end)
 
     def __len__(self) -> int:
@@ -46,13 +45,16 @@ class Instance:
 
     @property
     def place(self) -> int:
-        """RETURNS (int): The predicate's place among the tokens."""
+        """Place of the predicate among the tokens."""
         assert self.predicate is not None
         return self.predicate - self.segment.start
 
     @property
     def flags(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): Rows of the flags' embedding. *Shape:* `(n_tokens,)`"""
+        """Rows of the flags' embedding.
+
+        *Shape:* `(n_tokens,)`
+        """
         if self.predicate is None:
             return np.full(len(self), UNFLAGGED)
         flags = np.full(len(self), OTHER)
@@ -63,11 +65,11 @@ class Instance:
 def predicate_instances(
     segments: Sequence[list[Segment]], predicates: Sequence[Predicates]
 ) -> list[Instance]:
-    """Ask for the roles of predicates.
+    """Make the instances that find the roles of predicates.
 
-    segments (Sequence[List[Segment]]): Of each Doc.
+    segments (Sequence[List[Segment]]): The segments of each Doc.
     predicates (Sequence[Optional[Collection[int]]]): The tokens in each Doc.
-    RETURNS (List[Instance]): One for each of them, of the segment that keeps it.
+    RETURNS (List[Instance]): One for each predicate, with the segment that keeps it.
     """
     return [
         Instance(i, segment_of(segments[i], token), token)
@@ -77,10 +79,10 @@ def predicate_instances(
 
 
 def segment_instances(segments: Sequence[list[Segment]]) -> list[Instance]:
-    """Ask for the predicates.
+    """Make the instances that find the predicates, one for each segment.
 
-    segments (Sequence[List[Segment]]): Of each Doc.
-    RETURNS (List[Instance]): One for each of them.
+    segments (Sequence[List[Segment]]): The segments of each Doc.
+    RETURNS (List[Instance]): The instances.
     """
     return [Instance(i, segment) for i, found in enumerate(segments) for segment in found]
 
@@ -111,12 +113,13 @@ class InstanceScorer(DocHead):
 def build_srl(
     tok2vec: Tok2Vec, encode: Model[Vectors, Vectors], flag_width: int = 100
 ) -> Model[list[Doc], InstanceScorer]:
-    """Tags of roles: `[tok2vec ; flag]`, an encoder, and a softmax over BIO tags.
+    """Build a model of the tags of roles: `[tok2vec ; flag]`, an encoder, and a softmax over BIO
+    tags.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once a Doc.
     encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once a predicate.
     flag_width (int): Width of the embedding of the flag, whether a token is the predicate.
-    RETURNS (Model[List[Doc], InstanceScorer]): Gives a callable for batches of instances.
+    RETURNS (Model[List[Doc], InstanceScorer]): Returns a callable for batches of instances.
     """
     output: Model[Floats2d, Floats2d] = Softmax_v2(normalize_outputs=False)
     head: Model = chain(ConcatFlags(flag_width), encode, with_array(output))
@@ -142,7 +145,7 @@ def init(
 
 
 def ConcatFlags(width: int) -> Model[tuple[Vectors, list[Ints1d]], Vectors]:
-    """`[x ; E_flag]` for each token, E learned."""
+    """Build the layer `[x ; E_flag]` of each token, with a learned E."""
     return Model(
         "elmo_concat_flags",
         forward_flags,

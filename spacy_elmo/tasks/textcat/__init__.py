@@ -31,15 +31,15 @@ def build_bcn(
     max_batch_tokens: int = 4096,
     nO: Optional[int] = None,
 ) -> Classifier:
-    """The biattentive classification network (McCann et al. 2017, section 5), which Peters et
-    al. 2018 measured ELMo with: a `model` of `textcat` or `textcat_multilabel`. The published
-    sizes are 300, and 1200 and 600 for the maxout layers.
+    """Build the biattentive classification network (McCann et al. 2017, section 5), a `model` of
+    `textcat` or `textcat_multilabel`. Peters et al. 2018 measured ELMo with it. The published sizes
+    are 300, and 1200 and 600 for the maxout layers.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens.
-    elmo (Optional[Model[List[Doc], List[Floats2d]]]): A second listener, or a Tok2VecElmo, whose
+    elmo (Optional[Model[List[Doc], List[Floats2d]]]): A second listener, or a Tok2VecElmo. Its
         vectors join the integrator's output (Peters et al. 2018, section 3.3).
-    exclusive_classes (bool): Whether a Doc has one class: a softmax in place of a sigmoid for
-        each class.
+    exclusive_classes (bool): Whether a Doc has one class: a softmax in place of a sigmoid for each
+        class.
     hidden_width (int): Width of the layer before the encoder, and of each direction of the LSTMs.
     maxout_widths (Sequence[int]): Widths of the two maxout layers before the last.
     maxout_pieces (int): Their pieces.
@@ -86,8 +86,8 @@ def make_classifier(**sizes: Any) -> "BiattentiveClassifier":
 
 
 def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2d, Callable]:
-    """The backward pass takes the gradient of the logits, which spaCy's `textcat` computes: the
-    difference of probabilities and truth."""
+    """Compute the probabilities. The backward pass takes the gradient of the logits, which spaCy's
+    `textcat` computes: the difference of probabilities and truth."""
     squash = model.ops.sigmoid if model.attrs["multi_label"] else model.ops.softmax
     items = [(i, (slice(0, len(doc)),)) for i, doc in enumerate(docs)]
     found, backprop_texts = classify(model, docs, items, is_train, squash)

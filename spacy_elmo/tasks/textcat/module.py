@@ -11,14 +11,16 @@ N_POOLS = 4  # maximum, mean, minimum, self-attention
 
 
 class BiattentiveClassifier(nn.Module):
-    """Classes of sequences. With `x` a sequence after a ReLU layer:
+    """Classifier of sequences.
+
+    With `x` a sequence after a ReLU layer:
 
         h = biLSTM(x)
         A = softmax(h h^T)                    (rows over the sequence)
         y = biLSTM([h ; h - A h ; h * A h])   (the integrator)
         z = [max y ; mean y ; min y ; sum_t softmax(w y + b)_t y_t]
 
-    and maxout layers from z to the classes. Other vectors can join y.
+    Maxout layers lead from z to the classes. Other vectors can join y.
 
     nI (int): Width of the input.
     nE (int): Width of the vectors that join the integrator's output; 0 for none.
@@ -55,8 +57,10 @@ class BiattentiveClassifier(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, sequences: Sequence[Tensor], joined: Sequence[Tensor] = ()) -> Tensor:
-        """sequences (Sequence[Tensor]): *Shape:* `(n_tokens, nI)` each; one may be empty.
-        joined (Sequence[Tensor]): *Shape:* `(n_tokens, nE)` each, or none.
+        """Score the classes of sequences.
+
+        sequences (Sequence[Tensor]): *Shape:* `(n_tokens, nI)` each. One may be empty.
+        joined (Sequence[Tensor]): Vectors that join, or none. *Shape:* `(n_tokens, nE)` each
         RETURNS (Tensor): Logits. *Shape:* `(n_sequences, nO)`
         """
         x, mask = pad(sequences)
@@ -73,10 +77,11 @@ class BiattentiveClassifier(nn.Module):
         return hidden
 
     def pool(self, values: Tensor, mask: Tensor) -> Tensor:
-        """values (Tensor): *Shape:* `(n_sequences, longest, width)`
+        """Pool each sequence by maximum, mean, minimum and self-attention.
+
+        values (Tensor): *Shape:* `(n_sequences, longest, width)`
         mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
-        RETURNS (Tensor): Maximum, mean, minimum and self-attention of each sequence; zeros of
-            one without tokens. *Shape:* `(n_sequences, 4 width)`
+        RETURNS (Tensor): Zeros for a sequence without tokens. *Shape:* `(n_sequences, 4 width)`
         """
         tokens = mask[..., None]
         n_tokens = tokens.sum(dim=1)

@@ -17,7 +17,7 @@ ANSWER_TEXTS = "texts"  # in the attributes of gold answers: the answers as they
 
 
 class Halves(NamedTuple):
-    """The tokens of the two texts of a Doc."""
+    """Tokens of the two texts of a Doc."""
 
     first: slice
     second: slice
@@ -54,7 +54,7 @@ def make_pair(
 
 
 def _tokens(nlp: Union[Language, Vocab], text: Union[str, Sequence[str]]) -> list[tuple[str, bool]]:
-    """The words of a text, and whether a blank follows each."""
+    """Return the words of a text, and whether a blank follows each."""
     if not isinstance(text, str):
         return [(word, True) for word in text]
     if isinstance(nlp, Vocab):

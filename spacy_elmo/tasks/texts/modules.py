@@ -31,12 +31,14 @@ class ESIM(nn.Module):
 
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
-    ) -> list[Tensor]:
-        """first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
-        second (Sequence[Tensor]): Vectors of the second texts.
-        beside (Sequence[Tensor]): The same of those beside the first biLSTM's output.
+    ) -> Tensor:
+        """Score the labels of pairs.
+
+        first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
+        second (Sequence[Tensor]): Vectors of the second texts, likewise.
+        beside (Sequence[Tensor]): Vectors of both beside the first biLSTM's output, or none.
             *Shape:* `(n_tokens, nE)` each
-        RETURNS (List[Tensor]): The scores of the labels before the softmax, `(nO,)` a pair.
+        RETURNS (Tensor): Scores before the softmax. *Shape:* `(n_pairs, nO)`
         """
         beside = beside or ([], [])
         a, mask_a = self._encode(first, beside[0])
@@ -44,10 +46,10 @@ class ESIM(nn.Module):
         for_a, for_b = attend_both_ways(a, b, mask_a, mask_b)
         pooled = [self._compose(a, for_a, mask_a), self._compose(b, for_b, mask_b)]
         hidden = self.hidden(self.dropout(torch.cat(pooled, dim=1))).tanh()
-        return list(self.output(self.dropout(hidden)))
+        return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """The texts of one side, and their mask."""
+        """Return the encoded texts of one side, and their mask."""
         x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
         if beside:
@@ -55,14 +57,14 @@ class ESIM(nn.Module):
         return encoded, mask
 
     def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Texts beside what they found in the others, pooled."""
+        """Compare texts with what they found in the others, and pool the tokens."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
         return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)
 
 
 def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
-    """What each token of a text finds in the other text, by dot products (equations 11 to 13).
+    """Attend from each text to the other, by dot products (equations 11 to 13).
 
     a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
     b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
@@ -76,7 +78,7 @@ def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tu
 
 
 def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
-    """The mean and the maximum of the tokens (equations 18 and 19); zeros where there are none.
+    """Return the mean and the maximum of the tokens (equations 18 and 19); zeros without tokens.
 
     x (Tensor): *Shape:* `(n_texts, longest, width)`
     mask (Tensor): True at tokens. *Shape:* `(n_texts, longest)`
@@ -117,12 +119,14 @@ class BiDAFSelfAttention(nn.Module):
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
     ) -> list[Tensor]:
-        """first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
-        second (Sequence[Tensor]): Vectors of the contexts.
-        beside (Sequence[Tensor]): The same of those beside the first biGRU's output.
+        """Score the tokens of contexts as ends of the answer.
+
+        first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
+        second (Sequence[Tensor]): Vectors of the contexts, likewise.
+        beside (Sequence[Tensor]): Vectors of both beside the first biGRU's output, or none.
             *Shape:* `(n_tokens, nE)` each
-        RETURNS (List[Tensor]): The scores of each token of a context as the first and as the
-            last of the answer, before the softmax. *Shape:* `(n_tokens, 2)` each
+        RETURNS (List[Tensor]): Scores of each token of a context as the first and as the last of
+            the answer, before the softmax. *Shape:* `(n_tokens, 2)` each
         """
         texts = [pad(text) for text in (first, second)]
         encoded = [self.encode(self.dropout(x), mask) for x, mask in texts]
@@ -139,7 +143,7 @@ class BiDAFSelfAttention(nn.Module):
         return [found[: len(text)] for found, text in zip(scores, second)]
 
     def _both_ways(self, question: Tensor, context: Tensor, q_mask: Tensor, mask: Tensor) -> Tensor:
-        """`[h ; c ; h * c ; q * c]`: a token, the question as it sees it, and the context as
+        """Return `[h ; c ; h * c ; q * c]`: a token, the question as it sees it, and the context as
         the question sees it."""
         scores = self.attention(context, question)
         seen = masked_softmax(scores, q_mask[:, None]) @ question
@@ -149,7 +153,7 @@ class BiDAFSelfAttention(nn.Module):
         return torch.cat([context, seen, context * seen, from_question * seen], dim=2)
 
     def _to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
-        """A token and the others as it sees them."""
+        """Return a token and the other tokens as it sees them."""
         x = self.dropout(self.encode_merged(self.dropout(x), mask))
         others = ~torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
         seen = masked_softmax(self.self_attention(x, x), mask[:, None] & others) @ x
@@ -157,8 +161,8 @@ class BiDAFSelfAttention(nn.Module):
 
 
 class TrilinearAttention(nn.Module):
-    """Scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, equation 1). At first
-    `w_3` is 1, a dot product: like words find each other from the first step on.
+    """Attention by scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, equation 1). At
+    first `w_3` is 1, a dot product, so that equal words find each other from the first step on.
 
     width (int): Width of the vectors.
     """
@@ -170,7 +174,9 @@ class TrilinearAttention(nn.Module):
         nn.init.ones_(self.weight[2])
 
     def forward(self, h: Tensor, q: Tensor) -> Tensor:
-        """h (Tensor): *Shape:* `(n, n_h, width)`
+        """Score pairs of tokens.
+
+        h (Tensor): *Shape:* `(n, n_h, width)`
         q (Tensor): *Shape:* `(n, n_q, width)`
         RETURNS (Tensor): *Shape:* `(n, n_h, n_q)`
         """

@@ -16,6 +16,7 @@ from thinc.types import Floats2d
 from ...embedding.batches import by_tokens
 from ...layers.finite import check_loss
 from ...registry import registry
+from ..shared import check_sizes
 from ..shared.log_space import log_sum_exp
 from ..shared.pipe import TaskPipe
 from ..shared.spans import checked_spans, name_of, to_predicted
@@ -29,8 +30,8 @@ MAX_DOCS = 256  # that are predicted at a time
 
 
 class Answer(NamedTuple):
-    """An answer: its first token, the token after its last one, and its score, the sum of
-    those of its ends before the softmax."""
+    """Answer: its first token, the token after its last one, and its score, the sum of the scores
+    of its ends before the softmax."""
 
     start: int
     end: int
@@ -38,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class QuestionAnswerer(TaskPipe):
-    """Finds the answer to the question of a Doc in its context, and sets
+    """Component that finds the answer to the question of a Doc in its context, and sets
     `doc.spans["answer"]`. A Doc without a span there counts as not annotated.
 
     vocab (Vocab): The vocab.
@@ -60,14 +61,9 @@ class QuestionAnswerer(TaskPipe):
         max_answer_tokens: int = 17,
         scorer: Optional[Callable] = None,
     ):
-        if max_answer_tokens < 1:
-            raise ValueError(f"max_answer_tokens must be at least 1, got {max_answer_tokens}")
-        self.vocab = vocab
-        self.model = model
-        self.name = name
+        check_sizes("elmo_qa", max_answer_tokens=max_answer_tokens)
+        super().__init__(vocab, model, name, scorer)
         self.max_answer_tokens = max_answer_tokens
-        self.scorer = scorer
-        self.cfg: dict[str, Any] = {}
 
     # Applying
 
@@ -115,37 +111,22 @@ class QuestionAnswerer(TaskPipe):
         nlp (Optional[Language]): The pipeline.
         RAISES (ValueError): There are no answers.
         """
-        super().initialize(get_examples, nlp=nlp)
-        if not any(example.reference.spans.get(ANSWER) for example in get_examples()):
+        docs, found = self._samples(get_examples, lambda doc: map(str, doc.spans.get(ANSWER, ())))
+        if not found:
             raise ValueError(
                 f"'{self.name}' finds no answer in doc.spans[{ANSWER!r}] of the training examples"
             )
+        self.model.initialize(X=docs)
 
-    def _learn(self, examples: list[Example]) -> Optional[float]:
-        if not any(self._gold(example) for example in examples):
-            return None
-        scores, backprop = self.model.begin_update([example.predicted for example in examples])
-        loss, d_scores = self.get_loss(examples, scores)
-        backprop(d_scores)
-        return loss
-
-    def get_loss(
-        self, examples: Iterable[Example], scores: list[Floats2d]
+    def _loss(
+        self, gold: list[Optional[list[tuple[int, int]]]], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Find the loss and its gradient. A Doc's loss is minus the logarithm of the summed
-        probability of the first tokens of all its gold answers, and the same of the last ones.
-
-        examples (Iterable[Example]): The examples.
-        scores (List[Floats2d]): What the model returned for them.
-        RETURNS (Tuple[float, List[Floats2d]]): The loss, in nats, and its gradient with respect
-            to the scores.
-        RAISES (ValueError): An answer is not in the context, or the loss is not finite.
-        """
+        """Return minus the logarithm of the summed probability of the first tokens of all gold
+        answers, and the same of the last ones, summed over the Docs; and its gradient."""
         xp = self.model.ops.xp
         loss, gradients = 0.0, []
-        for example, values in zip(examples, scores):
-            answers = self._gold(example)
-            if not answers:
+        for answers, values in zip(gold, scores):
+            if answers is None:
                 gradients.append(xp.zeros_like(values))
                 continue
             right = xp.full_like(values, -xp.inf)
@@ -157,15 +138,10 @@ class QuestionAnswerer(TaskPipe):
         check_loss(loss, self.name)
         return loss, gradients
 
-    def _gold(self, example: Example) -> list[tuple[int, int]]:
-        """The gold answers, in whole tokens of the predicted Doc's context."""
-        doc, spans = (
-            example.predicted,
-            list(checked_spans(example.reference, ANSWER, labeled=False)),
-        )
-        context = self._context(doc)
-        if not spans:
-            return []
+    def _gold(self, example: Example) -> Optional[list[tuple[int, int]]]:
+        """Return the gold answers, in whole tokens of the predicted Doc's context."""
+        doc, context = example.predicted, self._context(example.predicted)
+        spans = list(checked_spans(example.reference, ANSWER, labeled=False))
         aligner, found = to_predicted(example), []
         for start, end in filter(None, (aligner.around(span.start, span.end) for span in spans)):
             if not context.start <= start < end <= context.stop:
@@ -174,7 +150,7 @@ class QuestionAnswerer(TaskPipe):
                     f"{name_of(doc)} is not in its context ({context.start}, {context.stop})"
                 )
             found.append((start - context.start, end - context.start))
-        return found
+        return found or None
 
 
 def best_span(scores: np.ndarray, max_tokens: int) -> Answer:
@@ -195,18 +171,19 @@ def best_span(scores: np.ndarray, max_tokens: int) -> Answer:
 
 @registry.scorers("spacy-elmo.qa_scorer.v1")
 def make_qa_scorer() -> Callable:
-    """RETURNS (Callable[[Iterable[Example]], Dict[str, Any]]): `score_qa`."""
+    """Return `score_qa`."""
     return score_qa
 
 
 def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """SQuAD's scores (Rajpurkar et al. 2016, section 6.1): the share of the answers that are a
-    gold answer, and the mean of the F-scores of the words that an answer shares with a gold
-    answer; each time with that gold answer which fits best, and without case, articles and
-    punctuation. Examples whose reference has no answer do not count.
+    """Compute SQuAD's scores (Rajpurkar et al. 2016, section 6.1).
+
+    They are the share of answers that are a gold answer, and the mean of the F-scores of the words
+    that an answer shares with a gold answer. Each time the best gold answer counts; case, articles
+    and punctuation do not. Examples whose reference has no answer do not count.
 
     examples (Iterable[Example]): The examples.
-    RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1`, None where there is nothing to count.
+    RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1`, None if there is nothing to count.
     """
     exact, f1 = [], []
     for example in examples:
@@ -224,13 +201,13 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def normalize(text: str) -> str:
-    """RETURNS (str): The text in lower case, without punctuation, articles and more than one
-    blank at a place, in the order of SQuAD's script."""
+    """Return the text in lower case, without punctuation, articles and repeated blanks, in the
+    order of SQuAD's script."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(WITHOUT_PUNCTUATION)).split())
 
 
 def f1_of_words(answer: str, gold: str) -> float:
-    """RETURNS (float): The F-score of the words that both have, each as often."""
+    """Return the F-score of the words that both have, counted as often as both have them."""
     words, gold_words = normalize(answer).split(), normalize(gold).split()
     n_shared = (Counter(words) & Counter(gold_words)).total()
     return 2.0 * n_shared / (len(words) + len(gold_words)) if n_shared else 0.0

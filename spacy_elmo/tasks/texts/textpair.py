@@ -16,9 +16,9 @@ from ..shared.torch_module import check_initialized
 
 
 class TextPairCategorizer(TextCategorizer):
-    """Gives each Doc of two texts one label: entailment, paraphrase, or the same sense of a
-    word. It is spaCy's `textcat` with a model that knows which text is which. Examples whose
-    reference has no `doc.cats` teach nothing.
+    """Component that gives each Doc of two texts one label: entailment, paraphrase, or the same
+    sense of a word. It is spaCy's `textcat` with a model that knows which text is which. Examples
+    whose reference has no `doc.cats` teach nothing.
     """
 
     def predict(self, docs: Iterable[Doc]) -> Floats2d:
@@ -75,21 +75,22 @@ class TextPairCategorizer(TextCategorizer):
 
 @registry.scorers("spacy-elmo.textpair_scorer.v1")
 def make_textpair_scorer() -> Callable:
-    """RETURNS (Callable[[Iterable[Example]], Dict[str, Any]]): `score_textpair`."""
+    """Return `score_textpair`."""
     return score_textpair
 
 
 def score_textpair(
     examples: Iterable[Example], *, labels: Iterable[str], **kwargs: Any
 ) -> dict[str, Any]:
-    """The scores of spaCy's `textcat`, and the accuracy: the share of the Docs whose most
-    probable label is the reference's. Those whose reference has none, or none
-    above 0, do not count, nor do the labels of other components.
+    """Compute the scores of spaCy's `textcat`, and the accuracy.
+
+    The accuracy is the share of Docs whose most probable label is the reference's. Docs whose
+    reference has no label above 0 do not count, nor do the labels of other components.
 
     examples (Iterable[Example]): The examples.
     labels (Iterable[str]): The labels of the component.
-    RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and `cats_acc`, None
-        where there is nothing to count.
+    RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and `cats_acc`, which is None
+        if there is nothing to count.
     """
     labels = list(labels)
     examples = [one for one in examples if any(one.reference.cats.get(key) for key in labels)]

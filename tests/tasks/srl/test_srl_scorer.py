@@ -5,8 +5,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.tasks.srl.frames import write_frames
-from spacy_elmo.tasks.srl.scorer import score_srl
+from spacy_elmo.tasks.srl.frames import score_srl, write_frames
 
 NLP = spacy.blank("en")
 

@@ -1,22 +1,35 @@
-"""Parquet files and tables of Arrow: their rows as entries, and vectors as their columns."""
+"""Parquet files and tables of Arrow: input rows, and output of vectors as columns."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Optional
 
 import numpy as np
 
+from ..embedding.batches import by_tokens
 from ..frozen.config import listed
 from ..text.reading import refuse
-from .entries import Embedded, Entry, sentence
-from .making import DocMaker
-from .pieces import Piece
+from .doc_reader import DocReader
+from .entries import Embedded, TextEntry, read_json, sentence
+from .places import InputPiece
 from .text_input import Progress
 
-BATCH_ROWS = 256  # of Parquet, read at a time
+SUFFIXES = (".parquet",)
+IS_FOLDER = False
+SETTINGS = b"spacy_elmo"
+BATCH_ROWS = 256  # rows read at a time
+ROW_GROUP_BYTES = 1 << 23  # bytes of vectors; readers hold a row group at a time
+ROW_GROUP_ROWS = 10_000
 
 
 def check_pyarrow() -> None:
-    """RAISES (ImportError): pyarrow is not installed."""
+    """Check that pyarrow is installed.
+
+    RAISES (ImportError): It is not.
+    """
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
@@ -27,22 +40,24 @@ def check_pyarrow() -> None:
 
 
 def text_column(names: Sequence[str]) -> str:
-    """RETURNS (str): Which column of a table holds text.
-    RAISES (ValueError): None does."""
+    """Return the column of a table that holds text.
+
+    RAISES (ValueError): No column does.
+    """
     for name in ("tokens", "text"):
         if name in names:
             return name
     raise ValueError(f"no column 'tokens' or 'text', but {listed(names) or 'none'}")
 
 
-def table_entries(table: Any, maker: DocMaker, first: int = 0) -> Iterator[Entry]:
+def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[TextEntry]:
     """Read the rows of a table.
 
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): It has a column `tokens`, of lists of
         strings, a sentence each; or else `text`, which the pipeline reads. A null is empty.
-    maker (DocMaker): Makes the Docs.
+    reader (DocReader): Makes the Docs.
     first (int): Number of the first row, for errors.
-    YIELDS (Entry): A row.
+    YIELDS (TextEntry): A row.
     RAISES (ValueError): It has neither, or a row holds something else.
     """
     name = text_column(table.column_names)
@@ -50,7 +65,7 @@ def table_entries(table: Any, maker: DocMaker, first: int = 0) -> Iterator[Entry
     for number, cell in enumerate(table.column(name), first):
         value = cell.as_py() if cell.is_valid else empty
         if name == "text" and isinstance(value, str):
-            yield maker.read(value)
+            yield reader.read(value)
         elif isinstance(value, list) and all(isinstance(token, str) for token in value):
             yield sentence(value)
         else:
@@ -62,14 +77,14 @@ def table_entries(table: Any, maker: DocMaker, first: int = 0) -> Iterator[Entry
             )
 
 
-def read_parquet(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[Entry]:
+def read_parquet(file: InputPiece, reader: DocReader, progress: Progress) -> Iterator[TextEntry]:
     """Read the rows of a Parquet file: its column `tokens` (lists of strings), a sentence each, or
     else its column `text`, a Doc each as the pipeline reads it. A null is an empty entry.
 
-    file (Piece): The file, or some row groups of it.
-    maker (DocMaker): Makes the Docs.
+    file (InputPiece): The file, or some row groups of it.
+    reader (DocReader): Makes the Docs.
     progress (Callable[[int], object]): Told how many bytes more were read.
-    YIELDS (Entry): A row.
+    YIELDS (TextEntry): A row.
     RAISES (ValueError): It is no such file, or has no such column.
     """
     check_pyarrow()
@@ -87,8 +102,8 @@ def read_parquet(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[E
             for group in groups:
                 batches = parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column])
                 for batch in batches:
-                    with maker.nlp.memory_zone():
-                        entries = list(table_entries(batch, maker, first))
+                    with reader.nlp.memory_zone():
+                        entries = list(table_entries(batch, reader, first))
                     yield from entries
                     first += batch.num_rows
                 start, stop = group_bytes(metadata.row_group(group))
@@ -98,7 +113,7 @@ def read_parquet(file: Piece, maker: DocMaker, progress: Progress) -> Iterator[E
 
 
 def group_bytes(group: Any) -> tuple[int, int]:
-    """RETURNS (Tuple[int, int]): Where the data of a row group begin and end in their file."""
+    """Return the first byte and the end of a row group in its file."""
     columns = [group.column(i) for i in range(group.num_columns)]
     starts = [
         column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
@@ -109,7 +124,7 @@ def group_bytes(group: Any) -> tuple[int, int]:
 
 
 def layer_names(vectors: np.ndarray) -> list[str]:
-    """RETURNS (List[str]): The columns of an entry's vectors."""
+    """Return the names of the columns of an entry's vectors."""
     return ["vectors"] if vectors.ndim == 2 else [f"layer_{i}" for i in range(len(vectors))]
 
 
@@ -137,7 +152,7 @@ def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
 
 
 def beside_type(name: str) -> Any:
-    """RETURNS (pyarrow.DataType): Of one number or string beside a vector, by its column."""
+    """Return the Arrow type of one value in a column beside the vectors."""
     import pyarrow as pa
 
     return {"starts": pa.int32(), "ends": pa.int32(), "labels": pa.string()}.get(name, pa.float32())
@@ -158,3 +173,77 @@ def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
         number = new[name].type.value_type.value_type
         new[name] = new[name].cast(pa.list_(pa.list_(number)))
     return type(table).from_pydict({**dict(zip(table.column_names, table.columns)), **new})
+
+
+def write(
+    path: Path,
+    entries: Iterable[Embedded],
+    settings: dict[str, Any],
+    *,
+    index: bool,
+    first: int = 0,
+    empty: Optional[Embedded] = None,
+) -> None:
+    """Write a file, a row an entry: `index`, `text`, `tokens`, and `vectors` or, of all
+    layers, `layer_0`, `layer_1` and so on: a list of vectors, one a token; and lists of what
+    stands beside each vector.
+
+    path (Path): The file.
+    entries (Iterable[Embedded]): The entries.
+    settings (dict): What they were made by; metadata of the file.
+    index (bool): Whether to write the texts.
+    first (int): Number of the first entry.
+    empty (Optional[Embedded]): An empty entry, whose columns there are where there is no entry.
+    """
+    import pyarrow.parquet
+
+    size = attrgetter("vectors.nbytes")
+    groups = by_tokens(entries, ROW_GROUP_BYTES, ROW_GROUP_ROWS, size)
+    first_rows = next(groups, [])
+    like = first_rows[0] if first_rows else empty
+    if like is None:
+        return
+    schema = _schema(like, index, settings)
+    # Parquet has no type of one byte: numbers of a dictionary take one.
+    names = layer_names(like.vectors) if like.vectors.dtype == "int8" else []
+    dictionaries = [f"{name}.list.element.list.element" for name in names]
+    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=dictionaries) as writer:
+        for rows in chain([first_rows] if first_rows else [], groups):
+            writer.write_batch(_batch(rows, first, schema))
+            first += len(rows)
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings that `write` was given; empty if it did not write the file."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        metadata = pyarrow.parquet.read_schema(path).metadata or {}
+    except (OSError, pyarrow.ArrowException):
+        return {}
+    return read_json(metadata.get(SETTINGS))
+
+
+def _schema(like: Embedded, index: bool, settings: dict[str, Any]) -> Any:
+    import pyarrow as pa
+
+    vectors = like.vectors
+    vector = pa.list_(pa.from_numpy_dtype(vectors.dtype), vectors.shape[-1])
+    texts = [("text", pa.string())] if index else []
+    tokens = ("tokens", pa.list_(pa.string()))
+    columns = [(name, pa.list_(vector)) for name in layer_names(vectors)]
+    columns += [(name, pa.list_(beside_type(name))) for name in like.beside]
+    schema = pa.schema([("index", pa.int64()), *texts, tokens, *columns])
+    return schema.with_metadata({SETTINGS: json.dumps(settings)})
+
+
+def _batch(rows: list[Embedded], first: int, schema: Any) -> Any:
+    import pyarrow as pa
+
+    columns = {
+        "index": pa.array(range(first, first + len(rows)), pa.int64()),
+        "text": pa.array([row.text for row in rows], pa.string()),
+        **columns_of(rows),
+    }
+    return pa.record_batch([columns[name] for name in schema.names], schema=schema)

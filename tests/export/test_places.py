@@ -3,7 +3,7 @@
 import fsspec
 import pytest
 
-from spacy_elmo.export.folders import RemoteFolder
+from spacy_elmo.export.places import RemoteFolder
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which vectors of an entry are kept: those of some tokens, or means of them."""
+"""Selection of the tokens and spans that get a vector."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional
@@ -16,14 +16,14 @@ ADVICE = "a pipeline with a component that sets them, or .spacy files that have 
 Labelled = tuple[int, int, str]  # start and end of a span, its label
 
 
-class Kept(NamedTuple):
-    """What gets one vector.
+class SelectedSpan(NamedTuple):
+    """Tokens that get one vector together.
 
-    start (int): Its first token.
-    end (int): The one after its last.
-    label (str): Of a span.
-    text (str): Its text.
-    tokens (Sequence[int]): The tokens of whose vectors its own is the mean.
+    start (int): The first token.
+    end (int): The token after the last.
+    label (str): The label of a span, else "".
+    text (str): The text.
+    tokens (Sequence[int]): The tokens whose mean is the vector.
     """
 
     start: int
@@ -33,8 +33,8 @@ class Kept(NamedTuple):
     tokens: Sequence[int]
 
 
-class Keeper(NamedTuple):
-    """Finds what gets a vector.
+class SpanSelector(NamedTuple):
+    """Rule that selects what gets a vector.
 
     pool (Optional[str]): What gets one: "sentence" or "doc", or "span", which are those of `only`;
         by default each token.
@@ -46,7 +46,10 @@ class Keeper(NamedTuple):
     only: Optional[str]
 
     def check(self) -> None:
-        """RAISES (ValueError): There is no such pool, or it has no spans."""
+        """Check the settings.
+
+        RAISES (ValueError): There is no such pool, or it has no spans.
+        """
         if self.pool not in (None, *POOLS):
             raise ValueError(f"`pool` must be one of {', '.join(POOLS)}, got '{self.pool}'")
         if self.pool == "span" and self.only is None:
@@ -55,37 +58,40 @@ class Keeper(NamedTuple):
             raise ValueError(f"`only` is ents, nouns or LABEL,LABEL..., got '{self.only}'")
 
     def check_labels(self, known: set[str]) -> None:
-        """known (Set[str]): What `labels_of` found.
-        RAISES (ValueError): A label is none of them."""
-        there_are = [*WORDS, *sorted(known)]
+        """Check that the pipeline can set the labels of `only`.
+
+        known (Set[str]): What `labels_of` found.
+        RAISES (ValueError): It cannot set one of them.
+        """
+        choices = [*WORDS, *sorted(known)]
         for name in self.only.split(",") if self.only else ():
-            if name not in there_are:
+            if name not in choices:
                 raise ValueError(
                     f"`only={name}`: no component of the pipeline sets this label; there are "
-                    f"{', '.join(there_are)}"
+                    f"{', '.join(choices)}"
                 )
 
-    def __call__(self, doc: Doc) -> list[Kept]:
-        """Find what gets a vector.
+    def __call__(self, doc: Doc) -> list[SelectedSpan]:
+        """Select what gets a vector.
 
-        doc (Doc): The Doc, which gets sentences if it has none.
-        RETURNS (List[Kept]): What gets one, in order.
+        doc (Doc): The Doc. It is cut into sentences if it has none.
+        RETURNS (List[SelectedSpan]): The spans, in order.
         RAISES (ValueError): The Doc has not been annotated.
         """
         spans = sorted({*self._spans(doc)}) if self.only else []
         if self.pool == "span":
             return [
-                Kept(start, end, label, doc[start:end].text, range(start, end))
+                SelectedSpan(start, end, label, doc[start:end].text, range(start, end))
                 for start, end, label in spans
             ]
         labels = {i: label for start, end, label in spans for i in range(start, end)}
         if self.pool is None:
-            return [Kept(i, i + 1, labels[i], doc[i].text, [i]) for i in sorted(labels)]
+            return [SelectedSpan(i, i + 1, labels[i], doc[i].text, [i]) for i in sorted(labels)]
         found = []
         for whole in _sentences(doc) if self.pool == "sentence" else [doc[:]]:
             tokens = [i for i in range(whole.start, whole.end) if not self.only or i in labels]
             if tokens:
-                found.append(Kept(whole.start, whole.end, "", whole.text, tokens))
+                found.append(SelectedSpan(whole.start, whole.end, "", whole.text, tokens))
         return found
 
     def _spans(self, doc: Doc) -> Iterator[Labelled]:
@@ -124,9 +130,14 @@ def labels_of(nlp: Language) -> Optional[set[str]]:
     return labels
 
 
-def whole(words: Sequence[str], text: str) -> list[Kept]:
-    """RETURNS (List[Kept]): A sentence, whole; nothing of an empty one."""
-    return [Kept(0, len(words), "", text, range(len(words)))] if words else []
+def whole(words: Sequence[str], text: str) -> list[SelectedSpan]:
+    """Select a whole sentence.
+
+    words (Sequence[str]): Its tokens.
+    text (str): Its text.
+    RETURNS (List[SelectedSpan]): One span, or none if the sentence is empty.
+    """
+    return [SelectedSpan(0, len(words), "", text, range(len(words)))] if words else []
 
 
 def _sentences(doc: Doc) -> Iterator[Doc]:

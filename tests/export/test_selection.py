@@ -13,8 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo.export import Embedder
-from spacy_elmo.export.job import embed_files
-from spacy_elmo.export.sharding import embed_shards
+from spacy_elmo.export.sharding import embed_corpus
 
 WORDS = ["Maria", "lends", "Ann", "money", ".", "It", "helps", ".", "Ann", "agrees"]
 ENTS = [(0, 1, "PER"), (2, 4, "LOAN"), (8, 9, "PER")]
@@ -41,7 +40,7 @@ def rows(folder, docs, tiny_weights):
     """The rows of a Parquet file, after what all tokens have."""
 
     def run(**settings):
-        embed_files(str(tiny_weights), docs, folder / "out.parquet", force=True, **settings)
+        embed_corpus(str(tiny_weights), docs, folder / "out.parquet", force=True, **settings)
         return pq.read_table("out.parquet").to_pylist()
 
     return run
@@ -95,8 +94,8 @@ def test_means_of_chosen_tokens(rows):
 
 
 def test_sentences_without_docs(folder, tiny_weights):
-    embed_files(str(tiny_weights), "text.txt", folder / "all.parquet")
-    embed_files(str(tiny_weights), "text.txt", folder / "pooled.parquet", pool="sentence")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "all.parquet")
+    embed_corpus(str(tiny_weights), "text.txt", folder / "pooled.parquet", pool="sentence")
     found = pq.read_table("pooled.parquet").to_pylist()
     for row, whole in zip(found, pq.read_table("all.parquet").to_pylist(), strict=True):
         assert row["tokens"] == ([whole["text"]] if whole["text"] else [])
@@ -114,7 +113,7 @@ def test_components_behind_elmo(make_nlp, folder):
     (folder / "x.jsonl").write_text(json.dumps({"text": text}) + "\n")
     (folder / "y.txt").write_text("Maria lends\n\nmoney\n")
     everything = nlp(text).tensor
-    embed_shards("pipeline", ["x.jsonl", "y.txt"], folder / "out", shards=2, only="PER")
+    embed_corpus("pipeline", ["x.jsonl", "y.txt"], folder / "out", shards=2, only="PER")
     embedder = Embedder("pipeline", only="PER")
     tables = [
         pq.read_table(folder / "out"),
@@ -138,18 +137,18 @@ def test_labels_that_the_pipeline_does_not_set(make_nlp, folder, docs):
     message = "`only=VERB`: no component of the pipeline sets this label; "
     message += "there are ents, nouns, PER"
     before = sorted(folder.iterdir())
-    for embed, how in ((embed_files, {}), (embed_shards, {"shards": 2})):
+    for embed, how in ((embed_corpus, {}), (embed_corpus, {"shards": 2})):
         with pytest.raises(ValueError, match=f"^{message}$"):
             embed("pipeline", "text.txt", folder / "out.parquet", only="PER,VERB", **how)
     with pytest.raises(ValueError, match=f"^{message}$"):
         Embedder("pipeline", only="VERB")(pa.table({"text": ["Maria"]}))
     assert sorted(folder.iterdir()) == before
-    embed_files("pipeline", ["text.txt", docs], folder / "docs.parquet", only="ROLE")
+    embed_corpus("pipeline", ["text.txt", docs], folder / "docs.parquet", only="ROLE")
     Language.component("of_a_user", func=lambda doc: doc)
     nlp.add_pipe("of_a_user")
     nlp.to_disk("pipeline")
     with pytest.warns(UserWarning, match="^`only=VERB`: no row has a token$"):
-        embed_files("pipeline", "text.txt", folder / "out.parquet", only="VERB")
+        embed_corpus("pipeline", "text.txt", folder / "out.parquet", only="VERB")
 
 
 def test_docs_without_a_label(rows, folder, docs, tiny_weights):
@@ -157,7 +156,7 @@ def test_docs_without_a_label(rows, folder, docs, tiny_weights):
     with pytest.warns(UserWarning, match="^`only=VERB`: no row has a token$"):
         assert [row["tokens"] for row in rows(only="VERB")] == [[], [], []]
     with pytest.warns(UserWarning, match="^`only=VERB`: no row has a token$"):
-        embed_shards(str(tiny_weights), docs, folder / "out", shards=1, only="VERB")
+        embed_corpus(str(tiny_weights), docs, folder / "out", shards=1, only="VERB")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rows(only="VERB,PER")
@@ -169,7 +168,7 @@ def test_int8(folder, tiny_weights, layers):
     settings = {"model": str(tiny_weights), "inputs": "text.txt", "layers": layers}
     for dtype in ("float32", "int8"):
         for format in ("hdf5", "parquet"):
-            embed_files(**settings, dtype=dtype, output=folder / f"{dtype}.{format}")
+            embed_corpus(**settings, dtype=dtype, output=folder / f"{dtype}.{format}")
     names = ["vectors"] if layers == "average" else [f"layer_{i}" for i in range(3)]
     found = pq.read_table("int8.parquet").to_pylist()
     with h5py.File("int8.hdf5") as small, h5py.File("float32.hdf5") as large:
@@ -193,7 +192,7 @@ def test_int8(folder, tiny_weights, layers):
 
 def test_hdf5_holds_what_stands_beside(folder, docs, tiny_weights):
     path = folder / "out.hdf5"
-    embed_files(str(tiny_weights), docs, path, only="ents", pool="span", dtype="int8")
+    embed_corpus(str(tiny_weights), docs, path, only="ents", pool="span", dtype="int8")
     with h5py.File(path) as file:
         assert file["0"].shape == (3, 12)
         found = [file["0"].attrs[name].tolist() for name in ("starts", "ends", "labels")]
@@ -206,7 +205,7 @@ def test_scales_of_a_long_doc(folder, tiny_weights):
     """More than 64 KB of them, which HDF5 keeps elsewhere."""
     (folder / "long.txt").write_text(" ".join(["a"] * 20_000) + "\n")
     path = folder / "out.hdf5"
-    embed_files(str(tiny_weights), "long.txt", path, dtype="int8", max_tokens=20_000)
+    embed_corpus(str(tiny_weights), "long.txt", path, dtype="int8", max_tokens=20_000)
     with h5py.File(path) as file:
         assert file["0"].attrs["scales"].shape == (20_000,)
 
@@ -214,15 +213,15 @@ def test_scales_of_a_long_doc(folder, tiny_weights):
 def test_interrupted_runs_keep_what_stands_beside(folder, docs, tiny_weights, monkeypatch):
     """Chunks hold it, too; other choices are other runs."""
     settings = {"only": "ents", "dtype": "int8", "layers": "all"}
-    embed_files(str(tiny_weights), docs, folder / "out.parquet", **settings)
-    embed_shards(str(tiny_weights), docs, folder / "out", shards=1, **settings)
+    embed_corpus(str(tiny_weights), docs, folder / "out.parquet", **settings)
+    embed_corpus(str(tiny_weights), docs, folder / "out", shards=1, **settings)
     assert pq.read_table("out.parquet").equals(pq.read_table("out"))
     again = {"resume": True, **settings}
-    assert embed_files(str(tiny_weights), docs, folder / "out.parquet", **again).entries == 3
+    assert embed_corpus(str(tiny_weights), docs, folder / "out.parquet", **again).entries == 3
     with pytest.raises(ValueError, match="exists already"):
-        embed_files(str(tiny_weights), docs, folder / "out.parquet", **{**again, "only": "PER"})
+        embed_corpus(str(tiny_weights), docs, folder / "out.parquet", **{**again, "only": "PER"})
     with pytest.raises(ValueError, match="only is 'PER', and was 'ents'"):
-        embed_shards(
+        embed_corpus(
             str(tiny_weights), docs, folder / "out", shards=1, **{**settings, "only": "PER"}
         )
 
@@ -244,5 +243,5 @@ def test_interrupted_runs_keep_what_stands_beside(folder, docs, tiny_weights, mo
 )
 def test_refused(folder, tiny_weights, settings, message):
     with pytest.raises(ValueError, match=message):
-        embed_files(str(tiny_weights), "text.txt", folder / "out.parquet", **settings)
+        embed_corpus(str(tiny_weights), "text.txt", folder / "out.parquet", **settings)
     assert sorted(path.name for path in folder.iterdir()) == ["text.txt"]

@@ -1,0 +1,128 @@
+"""Docs as the pipeline makes them, and entries of Docs."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Optional
+
+from spacy.language import Language
+from spacy.pipeline import Sentencizer
+from spacy.tokens import Doc, DocBin
+
+from ..embedding.segmenters import Segmenter
+from ..files.docbin import BROKEN
+from ..pipeline.elmo import Elmo
+from .entries import TextEntry
+from .places import InputPiece
+from .selection import SelectedSpan, SpanSelector, labels_of, whole
+
+
+class DocReader:
+    """Reader of text that runs the pipeline up to its pipe `elmo`. The components after it run
+    only if their annotations decide what gets a vector.
+
+    nlp (Language): The pipeline. The pipe and the components after it are disabled.
+    pipe (Elmo): The pipe.
+    selector (Optional[SpanSelector]): Selects what gets a vector; by default every token does.
+    """
+
+    keep_docs = False  # whether entries hold their Docs
+
+    def __init__(self, nlp: Language, pipe: Elmo, selector: Optional[SpanSelector] = None):
+        self._labels = labels_of(nlp)
+        names = nlp.component_names
+        at = names.index(pipe.name)
+        self._behind = [nlp.get_pipe(name) for name in names[at + 1 :] if name in nlp.pipe_names]
+        if self._behind:
+            self._behind.insert(0, pipe)  # They may listen to it.
+        for name in names[at:]:
+            if name in nlp.pipe_names:
+                nlp.disable_pipe(name)
+        nlp.max_length = sys.maxsize  # The limit is for the memory of parsers.
+        self.nlp = nlp
+        self.segmenter: Segmenter = pipe.settings.segmenter
+        self.selector = selector
+        self._sentencizer = Sentencizer()
+
+    def check_labels(self) -> None:
+        """Check that the pipeline can set the labels that are asked for.
+
+        RAISES (ValueError): It cannot, and text has no other labels.
+        """
+        if self.selector is not None and self._labels:
+            self.selector.check_labels(self._labels)
+
+    def pipe(self, texts: Iterable[tuple[str, Any]], as_tuples: bool) -> Iterator[tuple[Doc, Any]]:
+        """Run `Language.pipe`, and cut Docs without sentences into sentences."""
+        for doc, context in self.nlp.pipe(texts, as_tuples=as_tuples):
+            if not doc.has_annotation("SENT_START"):
+                self._sentencizer(doc)
+            yield doc, context
+
+    def entry(self, doc: Doc, *, annotate: bool = False) -> TextEntry:
+        """Make an entry of a Doc.
+
+        doc (Doc): The Doc.
+        annotate (bool): Whether to run the components after the pipe, if their annotations count.
+        RETURNS (TextEntry): The entry.
+        """
+        data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None
+        words = [token.text for token in doc]
+        segments = self.segmenter(doc)
+        selected = None if self.selector is None else self._select(doc, annotate=annotate)
+        return TextEntry(doc.text, words, segments, data, selected)
+
+    def read(self, text: str) -> TextEntry:
+        """Make an entry of a text."""
+        return self.entry(self.nlp(text), annotate=True)
+
+    def select(self, entry: TextEntry) -> TextEntry:
+        """Select what gets a vector, if the entry was made without a Doc.
+
+        entry (TextEntry): The entry.
+        RETURNS (TextEntry): The entry with the selection.
+        """
+        if self.selector is None or entry.selected is not None:
+            return entry
+        if self.selector.only is None:  # The entry is one sentence.
+            return replace(entry, selected=whole(entry.words, entry.text))
+        with self.nlp.memory_zone():
+            doc = self.nlp(Doc(self.nlp.vocab, words=entry.words))
+            return replace(entry, selected=self._select(doc, annotate=True))
+
+    def _select(self, doc: Doc, *, annotate: bool) -> list[SelectedSpan]:
+        assert self.selector is not None
+        n_tokens = len(doc)
+        for component in self._behind if annotate and self.selector.only else ():
+            doc = component(doc)  # type: ignore[operator]
+        if len(doc) != n_tokens:
+            raise ValueError("`only`: a component of the pipeline changes the tokens; leave it out")
+        return self.selector(doc)
+
+    def read_docbin(
+        self, file: InputPiece, progress: Callable[[int], object]
+    ) -> Iterator[TextEntry]:
+        """Read the Docs of a `.spacy` file. The whole file is in memory meanwhile.
+
+        file (InputPiece): The file.
+        progress (Callable[[int], object]): Called with the number of bytes that were read.
+        YIELDS (TextEntry): A Doc, in the sequences that the pipe cuts it into.
+        RAISES (ValueError): It is no such file, or broken.
+        """
+        try:
+            data = file.read_bytes()
+            docs = DocBin().from_bytes(data)
+        except BROKEN as error:
+            raise ValueError(f"{file} is no .spacy file, or broken: {error}") from error
+        reached, size = 0, len(data)
+        stream = docs.get_docs(self.nlp.vocab)
+        # One zone for all Docs: the first brings the strings of all.
+        with self.nlp.memory_zone():
+            for number in range(1, len(docs) + 1):
+                try:
+                    entry = self.entry(next(stream))
+                except BROKEN as error:
+                    raise ValueError(f"{file}: a Doc of it cannot be read: {error}") from error
+                yield entry
+                before, reached = reached, size * number // len(docs)
+                progress(reached - before)

@@ -1,0 +1,143 @@
+"""An unfinished output file: the folder `OUTPUT.part`.
+
+The folder carries the marker of this package. In it are `shards`, the kind of folder that
+`embed --shards` writes, and `joining`, which holds a lock and the output while it is written. So
+the same code makes one file and many. Here a shard is a file of msgpack with everything that an
+output format needs. The output is written once, in its own format, when all shards are there.
+Shards in the format of the output would not do: HDF5 and npz hold no tokens and no Docs.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from srsly.msgpack import Packer, Unpacker
+
+from ..files import (
+    by_its_name,
+    check_ours,
+    delete_ours,
+    lock,
+    make_ours,
+    publish,
+    put_on_disk,
+    replace_folder,
+    sweep,
+)
+from ..files.unfinished import MARKER, delete
+from .entries import Embedded
+from .places import LocalFolder, partial_folder
+
+SUFFIX = ".msgpack"
+SHARDS, JOINING = "shards", "joining"
+MAX_ENTRY = (1 << 31) - 1  # bytes of the largest entry that can be read
+
+
+class PartialOutput:
+    """Folder `OUTPUT.part` of an output.
+
+    output (Path): The output.
+    """
+
+    def __init__(self, output: Path):
+        self.output = output
+        self.folder = partial_folder(output)
+        self.shards = LocalFolder(self.folder / SHARDS)
+        self.whole = self.folder / JOINING / "whole"
+
+    def check(self) -> None:
+        """Check that this version made the folder, if it is there.
+
+        RAISES (ValueError): Something else, or an earlier version, made it.
+        """
+        check_ours(self.folder)
+        names = set(os.listdir(self.folder)) if self.folder.exists() else set()
+        if not names <= {MARKER, SHARDS, JOINING, "previous"}:
+            raise ValueError(
+                f"{self.folder} was begun by another version of spacy-elmo, and cannot be "
+                f"resumed. Begin again with `force=True`"
+            )
+
+    @contextmanager
+    def held(self, *, begin_again: bool) -> Iterator[None]:
+        """Make the folder, and lock it.
+
+        begin_again (bool): Whether to delete what it holds.
+        RAISES (BlockingIOError): Another process has locked it.
+        RAISES (ValueError): Something else has the folder's name.
+        """
+        with by_its_name(self.output):
+            self.output.parent.mkdir(parents=True, exist_ok=True)
+            make_ours(self.folder)
+            self.whole.parent.mkdir(exist_ok=True)
+        with lock(self.whole.parent / "lock"):
+            for path in self.folder.iterdir() if begin_again else ():
+                if path.name not in (MARKER, JOINING):
+                    delete(path)
+            yield
+
+    def join(self, names: Sequence[str]) -> Iterator[Embedded]:
+        """Read the entries of all shards.
+
+        names (Sequence[str]): The names of the shards, in order.
+        YIELDS (Embedded): An entry.
+        """
+        for name in names:
+            yield from read_embedded(self.shards.path / name)
+
+    def clear_whole(self) -> Path:
+        """Make room for the output.
+
+        RETURNS (Path): The path to write it to.
+        RAISES (OSError): The disk has no room for an output as large as the shards.
+        """
+        delete(self.whole)
+        size = sum(path.stat().st_size for path in self.shards.path.iterdir())
+        if shutil.disk_usage(self.folder).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.whole))
+        return self.whole
+
+    def publish(self) -> None:
+        """Give the output its name, in place of what had the name before."""
+        put_on_disk(self.whole)
+        if self.whole.is_dir():
+            replace_folder(self.whole, self.output, self.folder)
+        else:
+            publish(self.whole, self.output)
+
+    def delete(self) -> None:
+        """Delete the folder, and what a killed process left when it deleted the folder."""
+        delete_ours(self.folder)
+        sweep(self.folder.parent, self.folder.name)
+
+
+def write_embedded(path: Path, entries: Iterable[Embedded]) -> None:
+    """Write a shard.
+
+    path (Path): A new file.
+    entries (Iterable[Embedded]): The entries.
+    """
+    packer = Packer(use_bin_type=True)
+    with path.open("xb") as file:
+        for entry in entries:
+            array = entry.vectors
+            vectors = [array.dtype.str, array.shape, array.tobytes()]
+            content = [entry.text, entry.words, *vectors, entry.doc, entry.beside]
+            file.write(packer.pack(content))
+
+
+def read_embedded(path: Path) -> Iterator[Embedded]:
+    """Read a shard.
+
+    path (Path): The file.
+    YIELDS (Embedded): An entry.
+    """
+    with path.open("rb") as file:
+        unpacker = Unpacker(file, raw=False, max_buffer_size=MAX_ENTRY)
+        for text, words, dtype, shape, data, doc, beside in unpacker:
+            vectors = np.frombuffer(data, dtype).reshape(shape)
+            yield Embedded(text, words, vectors, doc, beside)
