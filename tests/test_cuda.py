@@ -6,7 +6,7 @@ import torch
 
 from spacy_elmo.bilm.precision import resolve_precision
 
-from helpers.models import SENTENCES, tiny_bilm
+from helpers.models import SENTENCES, tiny_module
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU")
 
@@ -17,7 +17,7 @@ PRECISIONS = ["float32", "bfloat16", "int8", "auto"]
 
 @pytest.mark.parametrize("start", [None, "warm"])
 def test_embed_is_the_cpu_s(start):
-    bilm, moved = tiny_bilm(), tiny_bilm().to(DEVICE)
+    bilm, moved = tiny_module(), tiny_module().to(DEVICE)
     expected, expected_state = bilm.embed(SENTENCES, start)
     for _ in range(2):  # the second time with known token vectors
         layers, state = moved.embed(SENTENCES, start)
@@ -28,7 +28,7 @@ def test_embed_is_the_cpu_s(start):
 
 
 def test_state_is_carried():
-    bilm, moved = tiny_bilm(), tiny_bilm().to(DEVICE)
+    bilm, moved = tiny_module(), tiny_module().to(DEVICE)
     _, expected = bilm.embed([["a"], ["b", "c"]], bilm.embed([["x"], []])[1])
     _, state = moved.embed([["a"], ["b", "c"]], moved.embed([["x"], []])[1])
     torch.testing.assert_close(state.hidden.cpu(), expected.hidden, rtol=0, atol=1e-4)
@@ -37,8 +37,8 @@ def test_state_is_carried():
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_precision(precision):
     assert resolve_precision(precision, torch.device(DEVICE)) in ("float32", "bfloat16", "float16")
-    expected, _ = tiny_bilm().embed(SENTENCES)
-    moved = tiny_bilm().to(DEVICE)
+    expected, _ = tiny_module().embed(SENTENCES)
+    moved = tiny_module().to(DEVICE)
     moved.precision = precision
     for ours, theirs in zip(moved.embed(SENTENCES)[0], expected):
         assert ours.dtype == torch.float32
@@ -48,7 +48,7 @@ def test_every_precision(precision):
 
 def test_vectors_are_on_the_cpu(make_nlp):
     alone, nlp = make_nlp(store_layers=True), make_nlp(store_layers=True)
-    nlp.get_pipe("elmo").bilm.to(DEVICE)
+    nlp.get_pipe("elmo").move_to(DEVICE)
     for doc, expected in zip(nlp.pipe(TEXTS), alone.pipe(TEXTS)):
         assert isinstance(doc.tensor, np.ndarray) and isinstance(doc._.elmo, np.ndarray)
         np.testing.assert_allclose(doc.tensor, expected.tensor, rtol=0, atol=1e-4)
@@ -57,7 +57,8 @@ def test_vectors_are_on_the_cpu(make_nlp):
 
 
 def test_gradients_are_the_cpu_s():
-    bilms = [tiny_bilm().requires_grad_(True), tiny_bilm().requires_grad_(True).to(DEVICE)]
+    bilms = [tiny_module().requires_grad_(True) for _ in range(2)]
+    bilms[1].to(DEVICE)
     for bilm in bilms:
         sum(values.square().sum() for values in bilm.embed(SENTENCES)[0]).backward()
     pairs = zip(bilms[0].named_parameters(), bilms[1].parameters())

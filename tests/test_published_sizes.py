@@ -13,7 +13,6 @@ import torch
 from spacy.tokens import Doc
 
 import spacy_elmo
-from spacy_elmo.bilm import precision, prepacked
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 
@@ -133,8 +132,7 @@ def test_first_layer_alone(model):
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_new_words_batches_and_carried_state(model, bilm, n_threads, as_before):
     torch.set_num_threads(n_threads)
-    bilm.precision = "float32"
-    bilm.cache.clear()
+    bilm = bilm.replace()
     check_batches(bilm, model)
     state = bilm.embed(BATCHES[-1])[1]
     layers, after = bilm.embed(BATCHES[-1], state)
@@ -144,15 +142,14 @@ def test_new_words_batches_and_carried_state(model, bilm, n_threads, as_before):
 
 @pytest.mark.parametrize("kind", list(COSINES))
 def test_precisions(model, bilm, kind, as_before, monkeypatch):
-    if kind != "int8":  # bfloat16 is right everywhere, if not fast
-        monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
-    elif not prepacked.can_multiply_int8():
-        pytest.skip("this machine has no products of integers")
-    bilm.precision = kind
+    # They are right everywhere, if not fast.
+    monkeypatch.setattr(bilm.kernel, "fast_types", ("bfloat16", "int8"))
+    rounded = bilm.replace(precision=kind)
     for n_threads in (1, 2):
         torch.set_num_threads(n_threads)
-        bilm.cache.clear()
+        rounded.cache.clear()
         for sentences, expected in zip(BATCHES, model.layers):
-            for got, wanted in zip(bilm.embed(sentences)[0], expected):
-                cosines = torch.cosine_similarity(got.double(), torch.from_numpy(wanted), dim=2)
+            for got, wanted in zip(rounded.embed(sentences)[0], expected):
+                pair = torch.from_numpy(got).double(), torch.from_numpy(wanted)
+                cosines = torch.cosine_similarity(*pair, dim=2)
                 assert (cosines > COSINES[kind]).all()

@@ -37,7 +37,7 @@ def embed(folder, tiny_weights, monkeypatch):
     def run(cache, **settings):
         def find(nlp):
             pipe = elmo_pipe(nlp)
-            pipe.bilm.cache.capacity = cache
+            pipe.cache = cache
             return pipe
 
         monkeypatch.setattr(embedder, "elmo_pipe", find)

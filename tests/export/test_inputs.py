@@ -249,6 +249,4 @@ def test_too_large_for_half_precision(folder, tiny_weights, monkeypatch):
 
 
 def huge(folder):
-    import torch
-
-    return [torch.full((3, len(words), 12), 70_000.0) for words in SENTENCES]
+    return [np.full((3, len(words), 12), 70_000.0, dtype="float32") for words in SENTENCES]

@@ -18,6 +18,7 @@ from spacy_elmo.tasks.coref.clusters import write_clusters
 from spacy_elmo.tasks.srl.frames import write_frames
 from spacy_elmo.weights import read_weights
 
+from helpers.models import weights_of as arrays_of
 from helpers.project_scripts import VOCAB, call, command, environment
 from scripts.experiments import run_trial, trials
 from scripts.experiments.run_plan import leave_out
@@ -153,8 +154,8 @@ def test_scores_are_those_of_the_best_model(try_it, monkeypatch, name, variant):
     kept = []
 
     def weights_of(nlp):
-        of_bilm = [weight.detach().numpy() for weight in nlp.get_pipe("elmo").bilm.parameters()]
-        elmo = b"".join(weight.tobytes() for weight in of_bilm)
+        of_bilm = arrays_of(nlp.get_pipe("elmo").bilm)
+        elmo = b"".join(weight.tobytes() for weight in of_bilm.values())
         return {"elmo": elmo, "ner": nlp.get_pipe("ner").model.to_bytes()}
 
     def evaluation(nlp, corpus, weights):

@@ -27,10 +27,11 @@ def main(
         if not bilm.config.bidirectional:
             raise ValueError(f"{model} has one direction")
         output.parent.mkdir(parents=True, exist_ok=True)
+        module = bilm.thaw()
         with torch.no_grad():
-            for lstm in bilm.stacks[1 - DIRECTIONS.index(direction)]:
+            for lstm in module.stacks[1 - DIRECTIONS.index(direction)]:
                 lstm.projection.zero_()
-        write(bilm, output)
+        write(module.freeze(), output)
     msg.good(f"Wrote {output}")
 
 
