@@ -5,8 +5,8 @@
 
 The kernel in numpy rounds weights and inputs as the compiled ones do, on any processor. The scales
 multiply all matrices of the LSTMs, for weights larger than those of the model. The cosines are of a
-token's average of layers, and of the layer that changes most; neighbors are the nearest other token among the first
-1,500, by that average. TEXT is as for inference.py; its sentences run 32 at a time.
+token's average of layers, and of the layer that changes most. Neighbors are the nearest other token
+among the first 1,500, by that average. TEXT is as for inference.py; 32 sentences run at a time.
 """
 
 import argparse
