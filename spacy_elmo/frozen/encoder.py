@@ -26,7 +26,7 @@ class FrozenEncoder:
     indexer (TokenIndexer): Ids of characters and words.
     weights (Mapping[str, numpy.ndarray]): By their names in `BiLM.state_dict()`.
     kernel (Kernel): Computes the products.
-    types (Callable[[numpy.ndarray], str]): The type that a weight is kept in.
+    type_of (Callable[[numpy.ndarray], str]): The type that a weight is kept in.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class FrozenEncoder:
         return vectors if self.projection is None else self.projection(vectors)
 
     def _tables(self, characters: np.ndarray) -> list[np.ndarray]:
-        """What each character gives to each tap of each filter.
+        """Multiply characters with each tap of each filter.
         *Shapes:* `(width, n_characters, n_filters)`"""
         return [np.matmul(characters, taps) for taps in self.taps]
 

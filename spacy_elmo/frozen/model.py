@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from .packing import pack, without_ends
 from .recurrence import FrozenStacks
 from .state import FrozenState, State
 from .vocabulary import Vocabularies
-
-if TYPE_CHECKING:
-    pass
 
 Arrays = Mapping[str, np.ndarray]
 

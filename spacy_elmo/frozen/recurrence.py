@@ -26,7 +26,6 @@ class FrozenStacks:
     weights (Mapping[str, numpy.ndarray]): By their names in `BiLM.state_dict()`.
     kernel (Kernel): Computes products and steps.
     type_of (Callable[[numpy.ndarray], str]): The type that a weight is kept in.
-    run_both (Callable): Runs the tasks of two directions, side by side where that pays off.
     """
 
     def __init__(self, config: BiLMConfig, weights: Weights, kernel: Kernel, type_of: TypeOf):
