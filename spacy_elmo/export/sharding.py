@@ -1,4 +1,4 @@
-"""From a model and text of any size to a file or a folder of shards.
+"""Vectors of text of any size, as a file or a folder of shards.
 
 Both are made alike: a plan cuts the input into shards, any number of processes make them, and
 what is whole is kept. For one file the shards are in `OUTPUT.part`, and are joined at the end.

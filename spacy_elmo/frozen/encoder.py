@@ -125,7 +125,7 @@ class FrozenEncoder:
         return vectors if self.projection is None else self.projection(vectors)
 
     def _tables(self, characters: np.ndarray) -> list[np.ndarray]:
-        """What each character gives to each tap of each filter.
+        """Multiply characters with each tap of each filter.
         *Shapes:* `(width, n_characters, n_filters)`"""
         return [np.matmul(characters, taps) for taps in self.taps]
 

@@ -1,4 +1,4 @@
-"""What the LSTMs of frozen weights carry from sequence to sequence."""
+"""State of frozen LSTMs from sequence to sequence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class FrozenState:
-    """What the LSTMs remember: one row a sequence, forward stack first.
+    """Hidden and cell state of the LSTMs: one row a sequence, forward stack first.
 
     hidden (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, P)`
     cell (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, D)`

@@ -7,6 +7,7 @@ from spacy_elmo.bilm.state import BiLMState
 
 from helpers import reference
 from helpers.models import (
+    MODELS,
     SENTENCES,
     check_layers,
     check_state,
@@ -14,22 +15,6 @@ from helpers.models import (
     tiny_module,
     tiny_options,
 )
-
-MODELS = {
-    "usual": {},
-    "tanh": {"activation": "tanh"},
-    "one layer": {"n_layers": 1},
-    "three layers": {"n_layers": 3},
-    "no highway": {"n_highway": 0},
-    "two highways": {"n_highway": 2},
-    "F == P": {"filters": [[1, 2], [3, 3]]},
-    "P == D": {"dim": 6, "projection_dim": 6},
-    "no skip connection": {"use_skip_connections": False},
-    "no clips": {"cell_clip": None, "proj_clip": None},
-    "narrow clips": {"cell_clip": 0.7, "proj_clip": 0.5},
-    "50 characters": {"max_characters_per_token": 50, "filters": [[1, 4], [7, 9]]},
-    "5 characters": {"max_characters_per_token": 5, "filters": [[5, 7]]},
-}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -19,23 +19,8 @@ from spacy_elmo.frozen.state import FrozenState
 from spacy_elmo.weights import read_weights
 
 from helpers import reference, reference_manylangs
-from helpers.models import SENTENCES, state_arrays, tiny_bilm, tiny_options
+from helpers.models import MODELS, SENTENCES, state_arrays, tiny_bilm, tiny_options
 
-MODELS = {
-    "usual": {},
-    "tanh": {"activation": "tanh"},
-    "one layer": {"n_layers": 1},
-    "three layers": {"n_layers": 3},
-    "no highway": {"n_highway": 0},
-    "two highways": {"n_highway": 2},
-    "F == P": {"filters": [[1, 2], [3, 3]]},
-    "P == D": {"dim": 6, "projection_dim": 6},
-    "no skip connection": {"use_skip_connections": False},
-    "no clips": {"cell_clip": None, "proj_clip": None},
-    "narrow clips": {"cell_clip": 0.7, "proj_clip": 0.5},
-    "50 characters": {"max_characters_per_token": 50, "filters": [[1, 4], [7, 9]]},
-    "5 characters": {"max_characters_per_token": 5, "filters": [[5, 7]]},
-}
 KINDS = {
     "one direction": {"bidirectional": False},
     "highways between layers": {"connections": "highway"},

@@ -42,6 +42,23 @@ TINY_OPTIONS = {
     "char_cnn": {**OPTIONS["char_cnn"], "max_characters_per_token": 20},
 }
 
+# Changes of the options, by what they change.
+MODELS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "tanh": {"activation": "tanh"},
+    "one layer": {"n_layers": 1},
+    "three layers": {"n_layers": 3},
+    "no highway": {"n_highway": 0},
+    "two highways": {"n_highway": 2},
+    "F == P": {"filters": [[1, 2], [3, 3]]},
+    "P == D": {"dim": 6, "projection_dim": 6},
+    "no skip connection": {"use_skip_connections": False},
+    "no clips": {"cell_clip": None, "proj_clip": None},
+    "narrow clips": {"cell_clip": 0.7, "proj_clip": 0.5},
+    "50 characters": {"max_characters_per_token": 50, "filters": [[1, 4], [7, 9]]},
+    "5 characters": {"max_characters_per_token": 5, "filters": [[5, 7]]},
+}
+
 # How bilm-tf names a single direction.
 ONE_DIRECTION = [
     ("RNN_0/RNN/", "rnn/"),

@@ -18,7 +18,7 @@ NUMPY = "numpy"
 
 
 class Kernel(Protocol):
-    """What frozen weights are computed with.
+    """Operations on frozen weights.
 
     name (str): "numpy", "avx2", "avx512" or "neon".
     fast_types (Tuple[str, ...]): Types of weights that it multiplies faster than float32.

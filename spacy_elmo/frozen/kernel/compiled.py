@@ -83,7 +83,7 @@ class PackedMatrix:
 
 
 class CompiledLinear:
-    """As `NumpyLinear`."""
+    """Compiled counterpart of `NumpyLinear`."""
 
     def __init__(
         self, library: ctypes.CDLL, weight: np.ndarray, bias: Optional[np.ndarray], type: str
@@ -116,7 +116,7 @@ class CompiledLinear:
 
 
 class CompiledLSTM:
-    """As `NumpyLSTM`."""
+    """Compiled counterpart of `NumpyLSTM`."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class CompiledKernel:
         return CompiledLSTM(self.library, weights, type, cell_clip=cell_clip, proj_clip=proj_clip)
 
     def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """As `NumpyKernel.convolve`; the number of filters must be a multiple of 16."""
+        """Compute `NumpyKernel.convolve` for a number of filters that is a multiple of 16."""
         width, n_characters, n_filters = table.shape
         index = np.ascontiguousarray(index, dtype="int32")
         largest = np.empty((len(index), n_filters), dtype="float32")

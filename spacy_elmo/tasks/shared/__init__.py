@@ -1,4 +1,4 @@
-"""What several wings use: types, checks of settings, and heads of models."""
+"""Code of several wings: types, checks of settings, and heads of models."""
 
 from collections.abc import Callable
 from typing import TypeAlias

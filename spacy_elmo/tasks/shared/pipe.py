@@ -90,7 +90,7 @@ class TaskPipe(TrainablePipe):
         backprop(gradient)
         return loss
 
-    # What each component defines
+    # Each component defines these.
 
     def _gold(self, example: Example) -> Optional[Any]:
         """Return the gold annotation in tokens of the predicted Doc; None where there is none.
@@ -103,7 +103,7 @@ class TaskPipe(TrainablePipe):
         """Return the loss, in nats, and its gradient with respect to the scores."""
         raise NotImplementedError
 
-    # What they share
+    # All components share these.
 
     def _samples(
         self,
@@ -205,7 +205,7 @@ class SpanPipe(TaskPipe, Generic[Tags]):
             self._known_tags = self._make_tags()
         return self._known_tags
 
-    # What each component says for itself
+    # Each component says these for itself.
 
     @property
     def _place(self) -> str:
