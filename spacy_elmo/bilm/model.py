@@ -174,8 +174,7 @@ class BiLM(nn.Module):
         start, has_marks = self._initial_state(state, len(sentences)), self.config.sentence_marks
         if not sentences or not (has_marks or any(sentences)):
             return self.empty_layers(len(sentences)), start
-        marked = [self.indexer.marked(sentence) for sentence in sentences]
-        types, flat, packed = lay_out(marked)
+        types, flat, packed = lay_out(sentences, self.indexer.marks if has_marks else ())
         product_dtype, n_directions = self._product_dtype(), self.config.n_directions
         vectors = self.token_vectors(types, product_dtype)
         rows = self._to_device(flat[packed.positions[:n_directions]])
@@ -199,7 +198,7 @@ class BiLM(nn.Module):
             stacked = stacked @ self.alignment.T
         if not is_finite(stacked):
             raise not_finite(self.provenance)
-        lengths = list(map(len, sentences if drops_marks else marked))
+        lengths = [length - 2 * drops_marks for length in packed.lengths]
         return list(stacked.split(lengths, dim=1)), after.rows(np.argsort(packed.order))
 
     def token_vectors(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Annotated, Any, Literal, Optional, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -153,12 +154,12 @@ class BiLMConfig:
             )
         _check_token_encoder(self)
 
-    @property
+    @cached_property
     def n_directions(self) -> int:
         """RETURNS (int): Stacks of LSTMs."""
         return 2 if self.bidirectional else 1
 
-    @property
+    @cached_property
     def width(self) -> int:
         """RETURNS (int): Width of a layer's output, all directions: 2P."""
         return self.n_directions * self.projection_dim

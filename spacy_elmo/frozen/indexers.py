@@ -47,12 +47,6 @@ class TokenIndexer:
         """
         raise NotImplementedError
 
-    def marked(self, sentence: Sequence[str]) -> list[str]:
-        """RETURNS (List[str]): A sentence between its marks, if the model has them."""
-        if not self.config.sentence_marks:
-            return list(sentence)
-        return [self.marks[0], *sentence, self.marks[1]]
-
 
 def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer:
     """RETURNS (TokenIndexer): The indexer that a config asks for; the arguments are its own."""

@@ -31,8 +31,7 @@ from .kernel import Kernel, find_kernel
 from .memory import return_freed_memory
 from .packing import lay_out, without_ends
 from .precision import resolve_precision
-from .recurrence import FrozenStacks
-from .state import FrozenState, State
+from .recurrence import FrozenStacks, FrozenState, State
 from .vocabulary import Vocabularies
 
 if TYPE_CHECKING:
@@ -246,8 +245,8 @@ class FrozenBiLM:
         drops_marks = has_marks and not keep_marks
         # Where every sentence starts from the same state, so does what follows the first mark.
         is_opened = drops_marks and not isinstance(state, FrozenState)
-        marked = [self.indexer.marked(sentence) for sentence in sentences]
-        types, flat, packed = lay_out(marked, skip=int(is_opened))
+        marks = self.indexer.marks if has_marks else ()
+        types, flat, packed = lay_out(sentences, marks, skip=int(is_opened))
         if is_opened:
             after = self._opened_state(state).rows([0] * len(sentences))
         else:
@@ -273,7 +272,7 @@ class FrozenBiLM:
             raise not_finite(self.provenance)
         if self._parts[1].n_weights > LARGE:
             return_freed_memory()
-        ends = np.cumsum([len(sentence) for sentence in (sentences if drops_marks else marked)])
+        ends = np.cumsum([length - 2 * drops_marks for length in packed.lengths])
         each = [stacked[:, start:end] for start, end in zip([0, *ends], ends)]
         return each, after.rows(np.argsort(packed.order))
 

@@ -59,18 +59,20 @@ def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
 
 
 def lay_out(
-    sentences: Sequence[Sequence[str]], skip: int = 0
+    sentences: Sequence[Sequence[str]], marks: Sequence[str] = (), skip: int = 0
 ) -> tuple[list[str], np.ndarray, PackedOrder]:
-    """Lay out sentences.
+    """Lay out sentences, each between its marks.
 
-    sentences (Sequence[Sequence[str]]): Tokens and marks, at least one a sentence.
+    sentences (Sequence[Sequence[str]]): The tokens; at least one a sentence if there are no marks.
+    marks (Sequence[str]): The marks at the start and the end of a sentence; empty for none.
     skip (int): Items that each direction leaves out at its beginning.
     RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens, the number of the
         token for each item of the concatenated sentences, and the order to run them in.
     """
     types: dict[str, int] = {}
-    flat = np.array([types.setdefault(token, len(types)) for each in sentences for token in each])
-    return list(types), flat, pack([len(each) for each in sentences], skip)
+    marked = [[*marks[:1], *sentence, *marks[1:]] for sentence in sentences]
+    flat = np.array([types.setdefault(token, len(types)) for each in marked for token in each])
+    return list(types), flat, pack([len(each) for each in marked], skip)
 
 
 def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:

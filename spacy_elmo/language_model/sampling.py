@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..frozen.state import FrozenState
+from ..frozen.recurrence import FrozenState
 from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN
 from ..weights.state_dict_file import import_torch
 from .frozen import FrozenLanguageModel

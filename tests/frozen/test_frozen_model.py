@@ -15,7 +15,7 @@ from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
 from spacy_elmo.frozen.model import FrozenBiLM, Weights
 from spacy_elmo.frozen.packing import windows
-from spacy_elmo.frozen.state import FrozenState
+from spacy_elmo.frozen.recurrence import FrozenState
 from spacy_elmo.weights import read_weights
 
 from helpers import reference, reference_manylangs
