@@ -205,18 +205,18 @@ EXPORT void elmo_product(const Matrix* w, const float* x, const float* bias, int
 #if defined(__AMX_TILE__)
         if (fit_tiles(*w, size)) {
             float sums[TILE_ROWS * 64];
+            Tiles tiles;
             for (int64_t panel = 0; panel < n_panels; panel += 4)
                 for (int64_t row = 0; row < size; row += TILE_ROWS) {
                     const int n_rows = size - row < TILE_ROWS ? size - row : TILE_ROWS;
                     const int of_block = n_panels - panel < 4 ? n_panels - panel : 4;
                     const auto before = [&](int) { return bias ? bias + panel * 16 : nullptr; };
-                    configure_tiles(n_rows);
+                    tiles.configure(n_rows);
                     multiply_tiles(*w, panel, of_block, rows.from(row), n_rows, sums, before);
                     float* to = y + (start + row) * stride + panel * 16 * (blocked ? n : 1);
                     for (int r = 0; r < n_rows; r++)
                         std::memcpy(to + r * stride, sums + r * 64, of_block * 16 * sizeof(float));
                 }
-            _tile_release();
             continue;
         }
 #endif
@@ -256,16 +256,16 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
 #if defined(__AMX_TILE__)
         if (fit_tiles(*state, n)) {
             float sums[TILE_ROWS * 64];
+            Tiles tiles;
             for (int64_t block = 0; block < n_blocks; block++)
                 for (int64_t row = 0; row < n; row += TILE_ROWS) {
                     const int n_rows = n - row < TILE_ROWS ? n - row : TILE_ROWS;
                     const auto before = [&](int r) { return gates_of(block, row + r); };
-                    configure_tiles(n_rows);
+                    tiles.configure(n_rows);
                     multiply_tiles(*state, block * 4, 4, h.from(row), n_rows, sums, before);
                     float *to = gated + row * dim, *now = cells + (block * all + row) * 16;
                     finish_step(sums, n_rows, block, dim, cell_clip, now, to);
                 }
-            _tile_release();
         } else
 #endif
         for (int64_t block = 0; block < n_blocks; block++)

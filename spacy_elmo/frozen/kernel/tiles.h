@@ -18,15 +18,24 @@ struct alignas(64) TileConfig {
     uint8_t rows[16] = {};
 };
 
-// Tiles 0 to 3 hold the sums of four panels, 4 the inputs, 5 and 6 weights.
-inline void configure_tiles(int n_rows) {
-    TileConfig config;
-    for (int tile = 0; tile < 7; tile++) {
-        config.row_bytes[tile] = 64;
-        config.rows[tile] = tile < 5 ? n_rows : 16;
+// The registers while products are computed. Tiles 0 to 3 hold the sums of four panels, 4 the inputs,
+// 5 and 6 weights. A configuration takes as long as some products.
+class Tiles {
+    int configured = 0;
+
+public:
+    void configure(int n_rows) {
+        if (n_rows == configured) return;
+        TileConfig config;
+        for (int tile = 0; tile < 7; tile++) {
+            config.row_bytes[tile] = 64;
+            config.rows[tile] = tile < 5 ? n_rows : 16;
+        }
+        _tile_loadconfig(&config);
+        configured = n_rows;
     }
-    _tile_loadconfig(&config);
-}
+    ~Tiles() { _tile_release(); }
+};
 
 // A row's inputs in one tile are 64 bytes. Few rows of int8 are faster without tiles, and exactly the
 // same; of bfloat16 another order of summing would show.
