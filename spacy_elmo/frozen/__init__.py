@@ -1,1 +1,1 @@
-"""Frozen weights on a CPU: numpy and a kernel of our own, without PyTorch and spaCy."""
+"""Engine for frozen weights on a CPU: numpy and its own kernel, without PyTorch and spaCy."""

@@ -1,4 +1,4 @@
-"""A bounded memory of token vectors by string."""
+"""Bounded cache of token vectors by string."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -8,37 +8,34 @@ import numpy as np
 
 
 class TokenVectorCache:
-    """Keeps the token vectors (the character CNN's output) of the strings seen
-    last. It is the caller's duty to `clear` it when the weights change.
+    """Cache of the token encoder's vectors for the strings seen last.
 
-    capacity (int): Most strings to keep; 0 keeps none.
+    It belongs to one model, whose weights do not change. Threads may share it.
+
+    capacity (int): Maximum number of strings; 0 keeps none.
     """
 
     def __init__(self, capacity: int):
         if capacity < 0:
-            raise ValueError(f"cache must be 0 or more token strings, got {capacity}")
+            raise ValueError(f"cache must be 0 or more, got {capacity}. Give a number of strings.")
         self.capacity = capacity
         self._vectors: OrderedDict[str, np.ndarray] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._vectors)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._vectors = OrderedDict()
-
     def lookup(
         self, tokens: Sequence[str], compute: Callable[[list[str]], np.ndarray]
     ) -> np.ndarray:
-        """Get the vectors of some tokens, computing those that are not known.
+        """Return the vectors of some tokens, and compute the missing ones.
 
         tokens (Sequence[str]): Different token strings, at least one.
-        compute (Callable[[List[str]], numpy.ndarray]): Called at most once, with
-            the unknown tokens; returns their vectors, shape `(n, P)`.
+        compute (Callable[[List[str]], numpy.ndarray]): Is called at most once, with the missing
+            tokens, and returns their vectors, shape `(n, P)`.
         RETURNS (numpy.ndarray): Shape `(n_tokens, P)`.
         """
         kept = self._vectors
-        # Single operations on the dict alone: another thread may be here, too.
+        # Only single operations on the dict, because another thread may use it at the same time.
         popped = {token: kept.pop(token, None) for token in tokens}
         found = {token: vector for token, vector in popped.items() if vector is not None}
         missing = [token for token in tokens if token not in found]
@@ -49,5 +46,5 @@ class TokenVectorCache:
         while len(kept) > self.capacity:
             with suppress(KeyError):
                 kept.popitem(last=False)
-        # Several times as fast as `np.stack`.
+        # This is several times as fast as `np.stack`.
         return np.concatenate([found[token] for token in tokens]).reshape(len(tokens), -1)

@@ -1,4 +1,4 @@
-"""From token strings to character ids: UTF-8 bytes or code points between word marks."""
+"""Character ids of tokens: UTF-8 bytes or code points between word marks."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -8,7 +8,7 @@ import numpy as np
 
 from .vocabulary import SENTENCE_END, SENTENCE_START, InputVocabulary
 
-# Ids as in AllenNLP: one more than bilm-tf's, 0 is a masked position.
+# Ids are those of AllenNLP: one more than in bilm-tf, because 0 is a masked position.
 BOS, EOS, BOW, EOW, PAD = 257, 258, 259, 260, 261
 
 # ELMoForManyLangs' names of the marks.
@@ -19,14 +19,15 @@ CODE_POINT_SPECIAL = ("<oov>", "<pad>", "<bow>", "<eow>", *CODE_POINT_MARKS)
 def character_ids(
     tokens: Sequence[str], max_characters: int = 50, widest_filter: Optional[int] = None
 ) -> np.ndarray:
-    """Spell tokens as the public ELMo models were trained to read them: the
-    UTF-8 bytes, cut to `max_characters - 2`, between a begin-of-word and an
-    end-of-word mark, padded. `<S>` and `</S>` are the sentence marks.
+    """Convert tokens to the ids of their UTF-8 bytes, as the public ELMo models read them.
 
-    tokens (Sequence[str]): The tokens; what cannot be encoded is left out.
-    max_characters (int): Width of the result, and the most that is read of a token.
-    widest_filter (Optional[int]): If given, columns that no convolution up to
-        this width can tell from those before them are left out.
+    A row is a begin-of-word mark, at most `max_characters - 2` bytes, an end-of-word mark, and
+    padding. `<S>` and `</S>` are the sentence marks.
+
+    tokens (Sequence[str]): The tokens. Characters without a UTF-8 form are left out.
+    max_characters (int): Number of ids of a token, marks included.
+    widest_filter (Optional[int]): Width of the widest convolution. If given, columns of padding
+        that cannot change its maximum are left out.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32, ids from 1 to 261.
     """
     spelled = [token.encode("utf8", "ignore")[: max_characters - 2] for token in tokens]
@@ -44,15 +45,16 @@ def character_ids(
 def code_point_ids(
     tokens: Sequence[str], vocabulary: InputVocabulary, max_characters: int, widest_filter: int
 ) -> np.ndarray:
-    """Spell tokens as ELMoForManyLangs' models were trained to read them: Unicode
-    code points, cut to `max_characters - 2`. A word begins with `<eow>` and ends
-    with `<bow>`: the names were swapped in their training. `<bos>` and `<eos>` are
+    """Convert tokens to the ids of their code points, as ELMoForManyLangs' models read them.
+
+    At most `max_characters - 2` code points are read. A word begins with `<eow>` and ends with
+    `<bow>`, because these models were trained with the two names swapped. `<bos>` and `<eos>` are
     the sentence marks.
 
     tokens (Sequence[str]): The tokens.
-    vocabulary (InputVocabulary): The code points; others are `<oov>`.
-    max_characters (int): As in `character_ids`.
-    widest_filter (int): As in `character_ids`.
+    vocabulary (InputVocabulary): The known code points; others become `<oov>`.
+    max_characters (int): See `character_ids`.
+    widest_filter (int): See `character_ids`.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32.
     """
     spelled = [
@@ -68,14 +70,14 @@ def code_point_ids(
 def _n_columns(lengths: np.ndarray, max_characters: int, widest_filter: Optional[int]) -> int:
     if widest_filter is None:
         return max_characters
-    # One window of padding alone is kept for every filter: it takes part in the maximum.
+    # One window of padding stays for every filter, because it takes part in the maximum.
     return min(max_characters, int(lengths.max(initial=1)) + 2 + widest_filter)
 
 
 def _between_marks(
     flat: np.ndarray, lengths: np.ndarray, marks: tuple[int, int, int], n_columns: int
 ) -> np.ndarray:
-    """Words, one after another in `flat`, as rows: first mark, word, last mark, padding."""
+    """Cut `flat` into words, and return a row for each: first mark, word, last mark, padding."""
     first, last, pad = marks
     rows = np.arange(len(lengths))
     ids = np.full((len(lengths), n_columns), pad, dtype="int32")

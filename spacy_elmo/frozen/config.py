@@ -1,4 +1,4 @@
-"""The sizes of a biLM, and their form in bilm-tf's and AllenNLP's `options.json`."""
+"""Sizes of a biLM, and their form in the `options.json` of bilm-tf and AllenNLP."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,13 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 PRECISIONS = ("float32", "bfloat16", "int8", "auto")
 
-# UTF-8 bytes, the marks and a masked position: ids as in AllenNLP.
+# UTF-8 bytes, marks and a masked position, with the ids of AllenNLP.
 N_BYTE_CHARACTERS = 262
-# Sizes come from files that anybody may have written: these are beyond any model.
+# Sizes come from files of unknown origin. No real model reaches these bounds.
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100
-# Most characters of a value, and most names, that a message shows.
+# An error message shows at most so much of a value, and this many names.
 LONGEST, SHOWN = 80, 5
 
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
@@ -26,7 +26,7 @@ Clip = Optional[Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]]
 Filter = Annotated[tuple[Size, Size], Field(strict=False)]  # JSON has no tuples
 Filters = Annotated[tuple[Filter, ...], Field(strict=False, max_length=MAX_LAYERS)]
 
-# Where each field stands in options.json.
+# Path of each field in options.json.
 _OPTIONS = {
     "lstm_dim": ("lstm", "dim"),
     "projection_dim": ("lstm", "projection_dim"),
@@ -40,7 +40,7 @@ _OPTIONS = {
     "activation": ("char_cnn", "activation"),
     "max_characters_per_token": ("char_cnn", "max_characters_per_token"),
 }
-# What a missing key means there; a key that is not listed here must be given.
+# Defaults for missing keys of options.json. Every other key is required.
 _OPTIONAL = {
     "n_layers": 1,
     "cell_clip": None,
@@ -49,9 +49,9 @@ _OPTIONAL = {
     "n_highway": 0,
     "activation": "relu",
 }
-# The sizes of a model that reads words alone.
+# Sizes of a model that reads words only.
 NO_CHARACTERS: Any = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
-# Files of the package's first models, of bytes, know nothing of these.
+# Fields that the package's first files do not have. They are written only if not the default.
 _LATER = (
     *("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim"),
     *("connections", "joined_directions", "sentence_marks", "square_projection"),
@@ -60,44 +60,45 @@ _LATER = (
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMConfig:
-    """Every size of a biLM (Peters et al. 2018, section 3.4). The defaults are
-    those of the small English model.
+    """Sizes of a biLM (Peters et al. 2018, section 3.4).
 
-    A token is read by its characters, by a word embedding, or by both. As in
-    bilm-tf, words take the place of characters: those of the vocabulary have a
-    ready-made vector, which others get from their characters, if there are any. As
-    in ELMoForManyLangs, they stand beside them: `[word ; characters]`, projected.
+    The defaults are the sizes of the small English model.
+
+    The token encoder reads characters, words, or both. In bilm-tf, a word of the vocabulary has
+    a ready-made vector, and the characters serve the other words. In ELMoForManyLangs every token
+    has both: `[word ; characters]`, projected.
 
     lstm_dim (int): Cell size of each LSTM, D.
-    projection_dim (int): Size of a token vector and of each LSTM's output, P.
-        Smaller than `lstm_dim`, or equal to it: then there is no projection, or a square one.
-    n_layers (int): LSTM layers of each direction, L.
-    cell_clip (Optional[float]): Bound of the cell state, at every step.
-    proj_clip (Optional[float]): Bound of the projected output, at every step.
-    use_skip_connections (bool): Add a layer's input to its output, from the second layer on.
-    char_embed_dim (int): Size of a character embedding; 0 for words alone.
-    filters (Tuple[Tuple[int, int], ...]): `(width, number)` of each convolution;
-        none for words alone.
-    n_highway (int): Highway layers over the convolutions' output.
-    activation (str): "relu" or "tanh", of the convolutions.
-    max_characters_per_token (int): Characters of a token that are read, marks included.
+    projection_dim (int): Size of a token vector and of each LSTM's output, P. At most `lstm_dim`.
+        If they are equal, `square_projection` decides whether there is a projection.
+    n_layers (int): Number of LSTM layers of each direction, L.
+    cell_clip (Optional[float]): Bound of the cell state at every step.
+    proj_clip (Optional[float]): Bound of the projected output at every step.
+    use_skip_connections (bool): Whether to add a layer's input to its output, from the second
+        layer on.
+    char_embed_dim (int): Size of a character embedding; 0 if the model reads only words.
+    filters (Tuple[Tuple[int, int], ...]): `(width, number)` of each convolution; empty if the
+        model reads only words.
+    n_highway (int): Number of highway layers over the convolutions' output.
+    activation (str): Activation of the convolutions, "relu" or "tanh".
+    max_characters_per_token (int): Characters read of a token, marks included.
     bidirectional (bool): Whether there is a backward stack beside the forward one.
-    token_encoder (str): "bilm-tf", where characters are UTF-8 bytes, or "manylangs",
-        where they are Unicode code points.
-    n_characters (int): Rows of the character embedding: 262 for bytes, the size of
-        the vocabulary for code points, 0 for words alone.
-    n_words (int): Words that have an embedding of their own.
+    token_encoder (str): "bilm-tf", where characters are UTF-8 bytes, or "manylangs", where they
+        are Unicode code points.
+    n_characters (int): Rows of the character embedding: 262 for bytes, the size of the vocabulary
+        for code points, 0 if the model reads only words.
+    n_words (int): Number of words with an embedding.
     word_embed_dim (int): Size of a word embedding; P in bilm-tf, 0 without words.
     connections (Optional[str]): How the input of a layer, from the second layer on, joins its
-        output: "residual", "highway" (by a gate) or "none"; None as `use_skip_connections`
-        says. "residual" and "none" are kept as its values.
-    square_projection (bool): Whether the output is projected (and clipped) where `projection_dim`
-        is `lstm_dim`, too, as in ELMoForManyLangs.
-    joined_directions (bool): Each layer, from the second on, reads what both directions of the
-        layer below gave, as the encoder of CoVe does (McCann et al. 2017). Such a model
-        sees the words that a language model predicts.
+        output: "residual", "highway" (by a gate) or "none". None leaves the choice to
+        `use_skip_connections`, where "residual" and "none" are stored.
+    square_projection (bool): Whether the output is projected and clipped even if `projection_dim`
+        equals `lstm_dim`, as in ELMoForManyLangs.
+    joined_directions (bool): Whether each layer, from the second on, reads both directions of the
+        layer below, as in CoVe's encoder (McCann et al. 2017). Such a model sees the words that a
+        language model would predict.
     sentence_marks (bool): Whether a sentence is read with a mark at its start and its end.
-    RAISES (ValueError): A size is impossible; the message names it.
+    RAISES (ValueError): A size is impossible. The message names it.
     """
 
     lstm_dim: Size = 512
@@ -137,67 +138,69 @@ class BiLMConfig:
             object.__setattr__(self, "connections", None)
         if self.projection_dim > self.lstm_dim:
             raise ValueError(
-                f"projection_dim ({self.projection_dim}) must not be larger than "
-                f"lstm_dim ({self.lstm_dim})"
+                f"projection_dim ({self.projection_dim}) is larger than lstm_dim "
+                f"({self.lstm_dim}). Lower the first or raise the second."
             )
         if self.square_projection and self.projection_dim != self.lstm_dim:
             raise ValueError(
-                f"square_projection needs projection_dim ({self.projection_dim}) = lstm_dim "
-                f"({self.lstm_dim})"
+                f"square_projection needs equal sizes: projection_dim is {self.projection_dim}, "
+                f"lstm_dim {self.lstm_dim}. Make them equal, or drop square_projection."
             )
         if self.joined_directions:
             _check_joined(self)
         if self.widest_filter > self.max_characters_per_token:
             raise ValueError(
                 f"filters: width {self.widest_filter} is larger than max_characters_per_token "
-                f"({self.max_characters_per_token})"
+                f"({self.max_characters_per_token}). Raise it or drop the filter."
             )
         _check_token_encoder(self)
 
     @cached_property
     def n_directions(self) -> int:
-        """RETURNS (int): Stacks of LSTMs."""
+        """Number of LSTM stacks."""
         return 2 if self.bidirectional else 1
 
     @cached_property
     def width(self) -> int:
-        """RETURNS (int): Width of a layer's output, all directions: 2P."""
+        """Width of a layer's output over all directions, 2P if there are two."""
         return self.n_directions * self.projection_dim
 
     @property
     def n_filters(self) -> int:
-        """RETURNS (int): Sum of the filter counts, F."""
+        """Sum of the filter counts, F."""
         return sum(number for _, number in self.filters)
 
     @property
     def widest_filter(self) -> int:
-        """RETURNS (int): Width in characters of the widest convolution."""
+        """Width in characters of the widest convolution."""
         return max((width for width, _ in self.filters), default=0)
 
     @property
     def projected_width(self) -> int:
-        """RETURNS (int): Width of what the token encoder's projection reads; 0 if it
-        has none."""
+        """Input width of the token encoder's projection; 0 if it has none."""
         if self.token_encoder == "manylangs":
             return self.word_embed_dim + self.n_filters
         return self.n_filters if self.n_filters != self.projection_dim else 0
 
     @classmethod
     def from_dict(cls, sizes: Mapping[str, Any]) -> "BiLMConfig":
-        """Make a config from keyword arguments as JSON or a spaCy config holds them.
+        """Make a config from the values of a JSON file or a spaCy config.
 
         sizes (Mapping[str, Any]): Field names and values.
         RETURNS (BiLMConfig): The config.
-        RAISES (ValueError): An unknown name or an impossible value.
+        RAISES (ValueError): A name is unknown or a value impossible.
         """
         unknown = sorted(set(sizes) - {field.name for field in fields(cls)})
         if unknown:
-            raise ValueError(f"unknown biLM sizes: {listed(unknown)}")
+            raise ValueError(f"unknown sizes of a biLM: {listed(unknown)}. Correct or remove them.")
         return cls(**sizes)
 
     def to_dict(self) -> dict[str, Any]:
-        """RETURNS (dict): The sizes in JSON's types; `from_dict` reads them. Those that
-        came later than the first files are left out where they have their default."""
+        """Return the sizes in JSON's types, which `from_dict` reads.
+
+        Fields that are newer than the package's first files are left out if they have their
+        default, so checkpoints of earlier versions still match.
+        """
         sizes = {**asdict(self), "filters": [list(pair) for pair in self.filters]}
         later = {field.name: field.default for field in fields(self) if field.name in _LATER}
         return {name: size for name, size in sizes.items() if later.get(name, ...) != size}
@@ -206,22 +209,22 @@ class BiLMConfig:
     def from_options(
         cls, options: Mapping[str, Any], *, n_words: int = 0, bidirectional: bool = True
     ) -> "BiLMConfig":
-        """Read bilm-tf's and AllenNLP's `options.json`. Unknown keys are ignored.
+        """Make a config from the `options.json` of bilm-tf or AllenNLP; ignore unknown keys.
 
         options (Mapping[str, Any]): The parsed file.
-        n_words (int): Words that have a ready-made vector, of which the options say
-            nothing. Without characters, all that there are.
+        n_words (int): Number of words with a ready-made vector, which the options do not contain.
+            A model without characters needs it.
         bidirectional (bool): Whether there are two directions.
         RETURNS (BiLMConfig): The config.
         RAISES (ValueError): A key is missing or its value impossible.
         """
         if not isinstance(options, Mapping) or "lstm" not in options:
-            raise ValueError("the options have no 'lstm': are they those of an ELMo model?")
+            raise ValueError("'lstm' is missing. Use the options.json of an ELMo model.")
         has_characters = "char_cnn" in options
         if not has_characters and not n_words:
             raise ValueError(
-                "the options have no 'char_cnn': the model reads word ids, and needs its "
-                "'embedding' and a vocabulary"
+                "'char_cnn' is missing, so the model reads word ids. Give its vocabulary and the "
+                "file with its 'embedding'."
             )
         sizes = {
             name: _lookup(options, name, path)
@@ -235,10 +238,12 @@ class BiLMConfig:
         return cls(**sizes, bidirectional=bidirectional)
 
     def to_options(self) -> dict[str, Any]:
-        """RETURNS (dict): The content of an `options.json` that AllenNLP reads
-        (which asks for `n_characters` 262).
-        RAISES (ValueError): It has no place for ELMoForManyLangs' token encoder, for
-            highways between LSTMs, for an encoder as of CoVe, or for words beside characters."""
+        """Return the content of an `options.json` for AllenNLP, which expects 262 characters.
+
+        RETURNS (Dict[str, Any]): The content.
+        RAISES (ValueError): The format cannot express the model: ELMoForManyLangs' token encoder,
+            highways between LSTMs, joined directions, or words beside characters.
+        """
         lacks = {
             f"the token encoder '{self.token_encoder}'": self.token_encoder != "bilm-tf",
             "connections = 'highway'": self.connections == "highway",
@@ -250,8 +255,8 @@ class BiLMConfig:
         lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
         if lacking:
             raise ValueError(
-                f"an options.json has no place for {lacking}: convert to NAME.safetensors or a "
-                f"pipeline"
+                f"an options.json has no place for {lacking}. Convert to NAME.safetensors or a "
+                f"pipeline."
             )
         options: dict[str, Any] = {"lstm": {}}
         if self.n_characters:
@@ -281,13 +286,15 @@ def _lookup(options: Mapping[str, Any], name: str, path: tuple[str, ...]) -> Any
         if not isinstance(value, Mapping) or key not in value:
             if name in _OPTIONAL:
                 return _OPTIONAL[name]
-            raise ValueError(f"the options lack '{'.'.join(path)}'")
+            raise ValueError(
+                f"'{'.'.join(path)}' is missing. Use the options that belong to these weights."
+            )
         value = value[key]
     return value
 
 
 def _check_joined(config: BiLMConfig) -> None:
-    """That layers which read both directions have nothing that would not fit their input."""
+    """Raise ValueError if layers that read both directions cannot have the other sizes."""
     lacks = {
         "bidirectional": config.bidirectional,
         "projection_dim = lstm_dim": config.projection_dim == config.lstm_dim,
@@ -295,43 +302,45 @@ def _check_joined(config: BiLMConfig) -> None:
     }
     for what, is_so in lacks.items():
         if not is_so:
-            raise ValueError(f"joined_directions needs {what}")
+            raise ValueError(f"joined_directions needs {what}. Set it, or drop joined_directions.")
 
 
 def _check_token_encoder(config: BiLMConfig) -> None:
-    """That the sizes of characters and words fit one another."""
+    """Raise ValueError if the sizes of characters and words do not fit each other."""
     is_bilm_tf = config.token_encoder == "bilm-tf"
     if config.char_embed_dim:
         if not config.filters:
-            raise ValueError("filters must hold at least one pair [width, number]")
+            raise ValueError("filters is empty. Give at least one pair [width, number].")
         if is_bilm_tf and config.n_characters != N_BYTE_CHARACTERS:
             raise ValueError(
-                f"n_characters must be {N_BYTE_CHARACTERS} where characters are bytes, "
+                f"n_characters must be {N_BYTE_CHARACTERS} if characters are bytes, "
                 f"got {config.n_characters}"
             )
         if not config.n_characters:
-            raise ValueError(f"n_characters is 0, but char_embed_dim is {config.char_embed_dim}")
+            raise ValueError(
+                f"n_characters is 0, but char_embed_dim is {config.char_embed_dim}. "
+                f"Set both or none."
+            )
     elif config.filters or config.n_highway or config.n_characters:
         raise ValueError(
-            "char_embed_dim is 0, for words alone: there can be no filters, n_highway or "
-            "n_characters then"
+            "char_embed_dim is 0, so the model reads only words. Drop filters, n_highway and "
+            "n_characters, or set char_embed_dim."
         )
     elif not config.n_words:
-        raise ValueError("char_embed_dim and n_words are 0: a token needs one of the two")
+        raise ValueError("char_embed_dim and n_words are both 0. Set at least one of them.")
     wanted = config.projection_dim if is_bilm_tf else max(1, config.word_embed_dim)
     if config.word_embed_dim != (wanted if config.n_words else 0):
         raise ValueError(
-            f"word_embed_dim ({config.word_embed_dim}) does not go with n_words "
-            f"({config.n_words}): it is projection_dim ({config.projection_dim}) in bilm-tf, "
-            f"and 0 without words"
+            f"word_embed_dim ({config.word_embed_dim}) does not fit n_words ({config.n_words}). "
+            f"Without words it is 0, in bilm-tf projection_dim ({config.projection_dim})."
         )
 
 
 def parameter_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
-    """Name the weights of a biLM.
+    """Return names and shapes of a biLM's weights.
 
     config (BiLMConfig): The sizes.
-    RETURNS (Dict[str, Tuple[int, ...]]): Shapes by the names in `BiLM.state_dict()`, in its order.
+    RETURNS (Dict[str, Tuple[int, ...]]): Names as in `BiLM.state_dict()`, in the same order.
     """
     shapes: dict[str, tuple[int, ...]] = {}
 
@@ -367,21 +376,21 @@ def parameter_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
 
 
 def count_parameters(config: BiLMConfig) -> int:
-    """RETURNS (int): Numbers in the weights of a biLM."""
+    """Return the number of parameters of a biLM."""
     return sum(math.prod(shape) for shape in parameter_shapes(config).values())
 
 
 def shortened(value: Any) -> str:
-    """RETURNS (str): What stands in a message for a value from a file."""
+    """Return a value from a file as it appears in an error message, cut if it is long."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names from a file for a message: the first ones, each cut where it is too long.
+    """Join names from a file for an error message.
 
     names (Sequence[str]): The names.
-    RETURNS (str): The first names, and how many others there are.
+    RETURNS (str): The first names, each cut if it is long, and the number of the others.
     """
     shown = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in names[:SHOWN]]
     more = [f"{len(names) - SHOWN:,} others"] if len(names) > SHOWN else []
@@ -389,9 +398,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def check_precision(precision: str) -> None:
-    """Check the name of a precision.
+    """Raise an error if a precision is unknown.
 
-    precision (str): In which numbers matrix products are computed.
+    precision (str): Name of the number format for matrix products.
     RAISES (ValueError): There is no such precision.
     """
     if precision not in PRECISIONS:

@@ -1,4 +1,9 @@
-"""Token vectors of frozen weights, from characters and words."""
+"""Token encoder of frozen weights: vectors from characters and words.
+
+A filter sees few different characters at many positions. So each character is multiplied with every
+tap of every filter once, and the value of a window is a sum of rows from these tables. Code points
+of a large vocabulary get tables at each call, only for the characters that occur.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,21 +19,20 @@ from .kernel.numpy_kernel import sigmoid
 from .threads import side_by_side
 
 Weights = Mapping[str, np.ndarray]
-# Tokens of about the same length that are read at a time: a bound of the working memory.
+# Tokens encoded at a time. It bounds the working memory.
 ENCODER_TOKENS = 256
-# A vocabulary of so many characters is multiplied with all filters once; of a larger one only the
-# characters that occur, at every call.
+# Most characters for which the tables of all filters are computed once and kept.
 SMALL_VOCABULARY = 512
 FILTER_PANEL = 16  # The compiled kernel reads filters by 16.
 
 
 class FrozenEncoder:
-    """The token encoder of frozen weights; the same numbers as `TokenEncoder`.
+    """Token encoder of frozen weights, with the same results as `TokenEncoder`.
 
     config (BiLMConfig): The sizes.
-    indexer (TokenIndexer): Ids of characters and words.
-    weights (Mapping[str, numpy.ndarray]): By their names in `BiLM.state_dict()`.
-    kernel (Kernel): Computes the products.
+    indexer (TokenIndexer): Converts tokens to ids of characters and words.
+    weights (Mapping[str, numpy.ndarray]): Weights by their names in `BiLM.state_dict()`.
+    kernel (Kernel): Kernel that computes the products.
     precision (str): "float32", "bfloat16" or "int8".
     """
 
@@ -53,7 +57,7 @@ class FrozenEncoder:
             weight = np.concatenate(parts) if len(parts) > 1 else parts[0]
             return kernel.make_linear(weight, bias, stored_type(weight, precision))
 
-        # Gate and transform read the same vector: one product for both.
+        # Gate and transform read the same vector, so one product computes both.
         self.highways = [
             linear(f"highways.{i}.gate", f"highways.{i}.nonlinear") for i in range(config.n_highway)
         ]
@@ -69,11 +73,12 @@ class FrozenEncoder:
             self.tables = self._tables(self.characters)
 
     def __call__(self, tokens: Sequence[str]) -> np.ndarray:
-        """
+        """Compute the token vectors.
+
         tokens (Sequence[str]): Different token strings.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, P)`
         """
-        # Tokens of about the same length together: less padding is read.
+        # Tokens of similar length are encoded together, to read less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
         vectors = np.empty((len(tokens), self.config.projection_dim), dtype="float32")
 
@@ -103,7 +108,7 @@ class FrozenEncoder:
         return words
 
     def _encode_characters(self, ids: np.ndarray) -> np.ndarray:
-        """RETURNS (numpy.ndarray): *Shape:* `(n_tokens, F)`"""
+        """Compute the output of the convolutions and highways. *Shape:* `(n_tokens, F)`."""
         index, tables = ids, self.tables
         if tables is None:
             used, index = np.unique(ids, return_inverse=True)
@@ -125,20 +130,19 @@ class FrozenEncoder:
         return vectors if self.projection is None else self.projection(vectors)
 
     def _tables(self, characters: np.ndarray) -> list[np.ndarray]:
-        """Multiply characters with each tap of each filter.
-        *Shapes:* `(width, n_characters, n_filters)`"""
+        """Multiply characters with every tap. *Shapes:* `(width, n_characters, n_filters)`."""
         return [np.matmul(characters, taps) for taps in self.taps]
 
 
 def stored_type(weight: np.ndarray, precision: str) -> str:
-    """RETURNS (str): The type to keep a weight in. float16 of a file stays: it is exact."""
+    """Return the type to store a weight in. float16 from a file stays, because it is exact."""
     if precision != "float32":
         return precision
     return "float16" if weight.dtype == "float16" else "float32"
 
 
 def _taps(weight: np.ndarray) -> np.ndarray:
-    """RETURNS (numpy.ndarray): *Shape:* `(width, E, n_filters)`, filters up to a multiple of 16."""
+    """Pad the filters to a multiple of 16. *Shape:* `(width, E, n_filters)`."""
     taps = _float32(weight).transpose(2, 1, 0)
     padded = -(-taps.shape[2] // FILTER_PANEL) * FILTER_PANEL
     widened = np.zeros((*taps.shape[:2], padded), dtype="float32")

@@ -1,14 +1,15 @@
-"""The gates of an LSTM, as they are stored."""
+"""Gates of an LSTM, as they are stored."""
 
 from typing import Any
 
-# It is added when a model runs, and never stored.
+# It is added to the forget gate's bias when a model runs. It is never stored.
 FORGET_BIAS = 1.0
 
 
 def swapped_gates(weight: Any) -> Any:
-    """Reorder gates from i, j, f, o to the order of PyTorch and ELMoForManyLangs, i, f, j, o; or
-    back.
+    """Swap the gates j and f: from i, j, f, o to the order i, f, j, o of PyTorch, or back.
+
+    ELMoForManyLangs stores PyTorch's order, too.
 
     weight (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`
     RETURNS (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`

@@ -1,4 +1,4 @@
-"""What a token encoder reads of a token string: ids of characters and words."""
+"""Indexers: ids of characters and words, as a token encoder reads them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Optional, Union
@@ -17,8 +17,8 @@ class TokenIds(NamedTuple):
     """Ids of tokens, as arrays or tensors.
 
     characters (Union[numpy.ndarray, Tensor, None]): *Shape:* `(n_tokens, n_characters)`
-    words (Union[numpy.ndarray, Tensor, None]): -1 for words without a vector of
-        their own. *Shape:* `(n_tokens,)`
+    words (Union[numpy.ndarray, Tensor, None]): -1 for a word without an embedding.
+        *Shape:* `(n_tokens,)`
     """
 
     characters: Union[np.ndarray, "Tensor", None]
@@ -26,14 +26,14 @@ class TokenIds(NamedTuple):
 
 
 class TokenIndexer:
-    """How a model reads token strings.
+    """Conversion of token strings to ids, as one kind of model reads them.
 
     config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): What it looks up.
+    vocabularies (Vocabularies): Words and code points to look up.
     RAISES (ValueError): The vocabularies do not fit the sizes, or lack a mark.
     """
 
-    marks: tuple[str, str]  # what it is given at the start and the end of a sentence
+    marks: tuple[str, str]  # tokens at the start and the end of a sentence
 
     def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
         self.config = config
@@ -41,7 +41,8 @@ class TokenIndexer:
         self.widths = (config.max_characters_per_token, config.widest_filter)
 
     def __call__(self, tokens: Sequence[str]) -> TokenIds:
-        """
+        """Convert tokens to ids.
+
         tokens (Sequence[str]): Token strings.
         RETURNS (TokenIds): Their ids, as arrays.
         """
@@ -49,13 +50,21 @@ class TokenIndexer:
 
 
 def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer:
-    """RETURNS (TokenIndexer): The indexer that a config asks for; the arguments are its own."""
+    """Make the indexer that a config asks for.
+
+    config (BiLMConfig): The sizes.
+    vocabularies (Vocabularies): Words and code points to look up.
+    RETURNS (TokenIndexer): The indexer.
+    """
     make = BilmTfIndexer if config.token_encoder == "bilm-tf" else ManyLangsIndexer
     return make(config, vocabularies)
 
 
 class BilmTfIndexer(TokenIndexer):
-    """UTF-8 bytes, word ids, or both: words of the vocabulary are ready-made then."""
+    """Indexer of bilm-tf's models: UTF-8 bytes, word ids, or both.
+
+    If there are both, words of the vocabulary have ready-made vectors.
+    """
 
     marks = (SENTENCE_START, SENTENCE_END)
 
@@ -68,6 +77,7 @@ class BilmTfIndexer(TokenIndexer):
         self.unknown = words[UNKNOWN] if is_complete and words is not None else -1
 
     def __call__(self, tokens: Sequence[str]) -> TokenIds:
+        """Convert tokens to ids."""
         words = self.vocabularies.words
         return TokenIds(
             character_ids(tokens, *self.widths) if self.config.n_characters else None,
@@ -76,7 +86,10 @@ class BilmTfIndexer(TokenIndexer):
 
 
 class ManyLangsIndexer(TokenIndexer):
-    """Code points, word ids, or both. Words are looked up as far as they are read."""
+    """Indexer of ELMoForManyLangs' models: code points, word ids, or both.
+
+    A word is cut to `max_characters_per_token - 2` before it is looked up.
+    """
 
     marks = CODE_POINT_MARKS
 
@@ -88,6 +101,7 @@ class ManyLangsIndexer(TokenIndexer):
         self.unknown = -1 if words is None else words["<oov>"]
 
     def __call__(self, tokens: Sequence[str]) -> TokenIds:
+        """Convert tokens to ids."""
         characters, words = self.vocabularies
         end = self.config.max_characters_per_token - 2
         cut = (token if token in self.marks else token[:end] for token in tokens)
@@ -100,16 +114,19 @@ class ManyLangsIndexer(TokenIndexer):
 def _check_size(
     name: str, vocabulary: Optional[InputVocabulary], size: int, special: Sequence[str]
 ) -> Optional[InputVocabulary]:
-    """That a vocabulary is there if it is needed, of the right size, with every mark."""
+    """Return a vocabulary if it has the right size and every mark, or raise ValueError."""
     found = 0 if vocabulary is None else len(vocabulary)
     if found != size:
         raise ValueError(
-            f"the model has embeddings of {size} {name}, but the vocabulary given for them "
-            f"holds {found}"
+            f"the model has embeddings of {size} {name}, but their vocabulary has {found}. "
+            f"Use the vocabulary that belongs to these weights."
         )
     if vocabulary is None:
         return None
     missing = [mark for mark in special if mark not in vocabulary]
     if missing:
-        raise ValueError(f"the vocabulary of {name} lacks {', '.join(missing)}")
+        raise ValueError(
+            f"the vocabulary of {name} lacks {', '.join(missing)}. Use the one that belongs to "
+            f"these weights."
+        )
     return vocabulary

@@ -1,13 +1,12 @@
-"""Weights that do not change, and the vectors that they give.
+"""Language model with frozen weights, which computes vectors on a CPU.
 
-A model that learns and a model that computes are two objects. A `FrozenBiLM` holds arrays and a
-layout of them for the kernel, so nothing has to ask whether weights have changed, threads may share
-it, and PyTorch is not needed. The alternative, one PyTorch module that drops its caches when its
-weights change, asked 28 times a short Doc and could be deceived through `.data`.
+Training and computing are two objects. A `FrozenBiLM` has arrays, laid out for the kernel, that
+never change. So it checks nothing, threads may share it, and it needs no PyTorch. The alternative
+was one PyTorch module that dropped its caches when its weights changed. It checked 28 times a short
+Doc, and missed changes through `.data`.
 
-Arrays that came from a file are dropped as soon as the kernel has its layout, and read again for
-`arrays`, `thaw` and copies. So a model takes its size once in memory, and another time for a moment
-only.
+Arrays from a file are dropped as soon as the kernel has its layout, and read again for `arrays`,
+`thaw` and copies. So a model is in memory once, and twice only for a moment.
 """
 
 import hashlib
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from ..bilm.model import BiLM
 
 Arrays = Mapping[str, np.ndarray]
-# An LSTM layer of so many weights needs working memory that is worth giving back.
+# From this number of weights in an LSTM layer on, freed working memory is returned to the system.
 LARGE = 2**22
-# What somebody asks for who wants to change weights.
+# Attributes of PyTorch modules. Asking for one raises an error that explains `thaw`.
 _OF_MODULES = frozenset(
     {"parameters", "named_parameters", "state_dict", "load_state_dict", "requires_grad_", "train"}
     | {"to", "cuda", "cpu", "half", "float", "modules", "stacks", "encoder"}
@@ -48,7 +47,7 @@ _OF_MODULES = frozenset(
 
 
 class Weights:
-    """Arrays of a model, in memory or in the files that they were read from.
+    """Arrays of a model, in memory or in the files that they came from.
 
     arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
     read (Optional[Callable[[], Mapping[str, numpy.ndarray]]]): Reads the same arrays again.
@@ -59,8 +58,11 @@ class Weights:
         self._read = read
 
     def get(self) -> Arrays:
-        """RETURNS (Mapping[str, numpy.ndarray]): The arrays.
-        RAISES (ValueError): The file was written to."""
+        """Return the arrays, and read them again if they were dropped.
+
+        RETURNS (Mapping[str, numpy.ndarray]): The arrays by name.
+        RAISES (ValueError): The file has changed since it was read.
+        """
         arrays = self._arrays
         if arrays is None:
             assert self._read is not None
@@ -78,18 +80,19 @@ class Weights:
 
 
 class FrozenBiLM:
-    """Frozen weights of a biLM (Peters et al. 2018, section 3.1) and the vectors that they give.
+    """BiLM (Peters et al. 2018, section 3.1) with frozen weights, which computes vectors.
+
     It does not change, so threads may share it. `thaw` makes a PyTorch module to train.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points that the token encoder looks up.
     weights (Weights): The arrays.
-    precision (str): In which numbers products are computed: "float32", "bfloat16", "int8", or
-        "auto" for the fastest whose vectors stay near those of float32.
-    cache (int): Token strings whose vectors are kept.
+    precision (str): Number format of the products: "float32", "bfloat16", "int8", or "auto" for
+        the fastest with vectors close to those of float32.
+    cache (int): Number of token strings whose vectors are cached.
     alignment (Optional[numpy.ndarray]): W; a vector v becomes `W v`. *Shape:* `(width, width)`
-    provenance (Optional[dict]): How the model came about, as JSON.
-    kernel (Optional[Kernel]): What computes; by default the fastest that this machine has.
+    provenance (Optional[dict]): Origin and training of the model, as JSON.
+    kernel (Optional[Kernel]): Kernel to compute with; the default is the fastest on this machine.
     RAISES (ValueError): There is no such precision, or the vocabularies do not fit the sizes.
     """
 
@@ -122,37 +125,42 @@ class FrozenBiLM:
 
     @property
     def precision(self) -> str:
-        """RETURNS (str): "float32", "bfloat16", "int8" or "auto"."""
+        """Number format of the products: "float32", "bfloat16", "int8" or "auto"."""
         return self._precision
 
     @precision.setter
     def precision(self, precision: str) -> None:
         raise AttributeError(
-            f"a frozen language model does not change. Use pipe.precision = {precision!r} or "
-            f"bilm.replace(precision={precision!r})"
+            f"precision cannot be set on a frozen language model. Use pipe.precision = "
+            f"{precision!r} or bilm.replace(precision={precision!r})."
         )
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """RETURNS (Vocabularies): Words and code points that the token encoder looks up."""
+        """Words and code points that the token encoder looks up."""
         return self.indexer.vocabularies
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """RETURNS (Dict[str, numpy.ndarray]): The weights by their names in `BiLM.state_dict()`,
-        in float32 or float16, and `alignment` if there is one.
-        RAISES (ValueError): The file that they are in was written to."""
+        """Return the weights, and `alignment` if there is one.
+
+        RETURNS (Dict[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
+        RAISES (ValueError): The file with the weights has changed since it was read.
+        """
         aligned = {} if self.alignment is None else {"alignment": self.alignment}
         weights = self._weights.get()
         return {**aligned, **{name: weights[name] for name in parameter_shapes(self.config)}}
 
     def checksum(self) -> str:
-        """RETURNS (str): SHA-256 of sizes, weights and vocabularies, in hexadecimal: equal for
-        models that give the same vectors."""
+        """Compute the SHA-256 of sizes, weights and vocabularies, in hexadecimal.
+
+        Equal checksums mean equal float32 vectors.
+        """
         if self._checksum is None:
             sizes = json.dumps(self.config.to_dict(), sort_keys=True)
             found = hashlib.sha256(sizes.encode())
             for name, values in self.arrays().items():
-                # Type and shape as PyTorch writes them, for checksums outlive this code.
+                # The header has PyTorch's form, because files from earlier versions contain
+                # such checksums.
                 found.update(f"{name} torch.float32 {values.shape} ".encode())
                 found.update(np.ascontiguousarray(values, dtype="float32").data)
             for name, vocabulary in self.vocabularies._asdict().items():
@@ -162,18 +170,20 @@ class FrozenBiLM:
         return self._checksum
 
     def thaw(self) -> "BiLM":
-        """RETURNS (BiLM): A PyTorch module with a copy of the weights, to train or to move to a
-        GPU.
-        RAISES (ImportError): PyTorch is not installed."""
-        # The one arrow up: who holds frozen weights should not have to know where modules are.
+        """Make a PyTorch module to train, or to move to a GPU.
+
+        RETURNS (BiLM): A module with a copy of the weights.
+        RAISES (ImportError): PyTorch is not installed.
+        """
+        # `frozen` imports `bilm` only to thaw. So callers need not know where modules are.
         return import_module("..bilm.model", __package__).thaw(self)
 
     def replace(self, **changes: Any) -> "FrozenBiLM":
-        """Return a model with the same weights and other settings. What is computed already is
-        kept where the settings allow it.
+        """Return a model with the same weights and other settings.
 
-        changes: `precision`, `cache`, `alignment`, `provenance` or `kernel`, as `__init__` takes
-            them.
+        Layout, states and cached vectors are shared if the settings allow it.
+
+        changes: `precision`, `cache`, `alignment`, `provenance` or `kernel`, as in `__init__`.
         RETURNS (FrozenBiLM): The model.
         """
         settings = {
@@ -194,9 +204,9 @@ class FrozenBiLM:
         return other
 
     def backed_by(self, read: Callable[[], Arrays]) -> "FrozenBiLM":
-        """Let the weights be read again when they are wanted.
+        """Allow the weights to be dropped, and read again on demand.
 
-        read (Callable[[], Mapping[str, numpy.ndarray]]): Reads them.
+        read (Callable[[], Mapping[str, numpy.ndarray]]): Reads the arrays.
         RETURNS (FrozenBiLM): The model itself.
         """
         self._weights = Weights(self._weights.get(), read)
@@ -205,14 +215,14 @@ class FrozenBiLM:
     def __getattr__(self, name: str) -> Any:
         if name in _OF_MODULES:
             raise AttributeError(
-                f"these weights are frozen and have no '{name}'. `bilm.thaw()` gives a PyTorch "
-                f"module to change or to move; a pipe takes it by `pipe.set_bilm(bilm)`"
+                f"frozen weights have no '{name}'. Use `bilm.thaw()` to get a PyTorch module, and "
+                f"`pipe.set_bilm(module)` to put it into a pipe."
             )
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     @property
     def _parts(self) -> tuple[FrozenEncoder, FrozenStacks]:
-        """The weights as the kernel reads them, laid out once for all threads."""
+        """Weights in the layout of the kernel, made once for all threads."""
         if self._packed is None:
             with self._exclusively():
                 if self._packed is None:
@@ -226,24 +236,25 @@ class FrozenBiLM:
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
     ) -> tuple[list[np.ndarray], FrozenState]:
-        """Compute the layers for tokenized sentences of any lengths, empty ones included. Each is
-        read between its two sentence marks, if the model has them. Layer 0 is the token vector,
-        once for each direction.
+        """Compute the layers of tokenized sentences of any length, empty ones included.
+
+        A sentence is read between two sentence marks, if the model has them. Layer 0 is the token
+        vector, once for each direction.
 
         sentences (Sequence[Sequence[str]]): The tokens.
-        state (Union[None, str, FrozenState]): None starts from zeros, "warm" from the state after
-            one empty sentence, a state (one row a sentence) from it.
-        keep_marks (bool): Keep the marks' vectors as first and last.
+        state (Union[None, str, FrozenState]): State to start from, with one row a sentence. None
+            starts from zeros, "warm" from the state after one empty sentence.
+        keep_marks (bool): Whether to return the vectors of the marks, as first and last.
         RETURNS (Tuple[List[numpy.ndarray], FrozenState]): The layers of each sentence,
-            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence. With marks
-            there are n_tokens + 2.
+            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence. With the marks
+            there are n_tokens + 2 vectors.
         RAISES (ValueError): The state's shapes do not fit, or a layer is not finite.
         """
         has_marks = self.config.sentence_marks
         if not sentences or not (has_marks or any(sentences)):
             return self.empty_layers(len(sentences)), self._initial_state(state, len(sentences))
         drops_marks = has_marks and not keep_marks
-        # Where every sentence starts from the same state, so does what follows the first mark.
+        # If all sentences start from one state, they also share the state after the first mark.
         is_opened = drops_marks and not isinstance(state, FrozenState)
         marks = self.indexer.marks if has_marks else ()
         types, flat, packed = lay_out(sentences, marks, skip=int(is_opened))
@@ -265,7 +276,7 @@ class FrozenBiLM:
         stacked = layers.reshape(len(layers), len(kept), self.config.width)
         if self.alignment is not None:
             stacked = stacked @ self.alignment.T
-        # The sum needs one pass and no memory, but that of large numbers may overflow.
+        # The sum needs one pass and no memory, but it may overflow if the numbers are large.
         with np.errstate(over="ignore", invalid="ignore"):
             is_finite = math.isfinite(float(stacked.sum())) or np.isfinite(stacked).all()
         if not is_finite:
@@ -284,17 +295,17 @@ class FrozenBiLM:
         vectors (numpy.ndarray): Token vectors, x. *Shape:* `(n_types, P)`
         rows (numpy.ndarray): Row of `vectors` for every packed item, in the running order of each
             direction. *Shape:* `(n_directions, n_items)`
-        batch_sizes (List[int]): Sequences running at each step, never rising.
-        state (FrozenState): State to start from, a row a sequence.
-        RETURNS (Tuple[numpy.ndarray, FrozenState]): The output of each LSTM layer, packed,
-            *Shape:* `(L, n_directions, n_items, P)`; the state after.
+        batch_sizes (List[int]): Number of sequences that run at each step, never rising.
+        state (FrozenState): State to start from, one row a sequence.
+        RETURNS (Tuple[numpy.ndarray, FrozenState]): The packed output of each LSTM layer,
+            *Shape:* `(L, n_directions, n_items, P)`, and the state after the last step.
         """
         hidden, cell = state.hidden.copy(), state.cell.copy()
         outputs = self._parts[1].run(vectors, rows, batch_sizes, hidden, cell)
         return outputs, FrozenState(hidden, cell)
 
     def token_vectors(self, tokens: Sequence[str]) -> np.ndarray:
-        """Compute context-free vectors, those of the token encoder.
+        """Compute the context-free vectors of the token encoder.
 
         tokens (Sequence[str]): Different token strings.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, P)`
@@ -304,7 +315,7 @@ class FrozenBiLM:
         return self.cache.lookup(tokens, self._parts[0])
 
     def zero_state(self, n_sequences: int) -> FrozenState:
-        """RETURNS (FrozenState): Zeros, a row for each sequence."""
+        """Return a state of zeros, one row a sequence."""
         sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
         return FrozenState(
             np.zeros((*sizes, self.config.projection_dim), dtype="float32"),
@@ -312,7 +323,7 @@ class FrozenBiLM:
         )
 
     def warm_state(self) -> FrozenState:
-        """RETURNS (FrozenState): One row, the state after one empty sentence."""
+        """Return the state after one empty sentence, as one row."""
         if not self.config.sentence_marks:
             return self.zero_state(1)
         if self._warm is None:
@@ -320,12 +331,11 @@ class FrozenBiLM:
         return self._warm
 
     def first_layers(self, n_layers: int) -> "FrozenBiLM":
-        """Return the model without its higher LSTM layers: what the lower ones give does not
-        depend on them.
+        """Return the model without its higher LSTM layers, on which the lower ones do not depend.
 
-        n_layers (int): LSTM layers that stay.
-        RETURNS (FrozenBiLM): The model.
-        RAISES (ValueError): There are not so many.
+        n_layers (int): Number of LSTM layers to keep.
+        RETURNS (FrozenBiLM): The smaller model.
+        RAISES (ValueError): The number is below 1, or the model has fewer layers.
         """
         if not 1 <= n_layers <= self.config.n_layers:
             raise ValueError(f"n_layers must be from 1 to {self.config.n_layers}, got {n_layers}")
@@ -341,20 +351,22 @@ class FrozenBiLM:
         )
 
     def empty_layers(self, n_sentences: int) -> list[np.ndarray]:
-        """RETURNS (List[numpy.ndarray]): The layers of sentences without tokens.
-        *Shape:* `(L + 1, 0, width)`"""
+        """Return the layers of sentences without tokens. *Shape:* `(L + 1, 0, width)`."""
         shape = (self.config.n_layers + 1, 0, self.config.width)
         return [np.zeros(shape, dtype="float32") for _ in range(n_sentences)]
 
     def _exclusively(self) -> AbstractContextManager[Any]:
-        """The lock of this process: a forked one inherits it as it was, without the thread that
-        held it."""
+        """Return the lock of this process.
+
+        A forked process gets a new one. It may inherit a locked lock, but not the thread that
+        would release it.
+        """
         if self._lock_of != os.getpid():
             self._lock, self._lock_of = RLock(), os.getpid()
         return self._lock
 
     def __getstate__(self) -> dict[str, Any]:
-        """RETURNS (dict): The model without its layout: another process may have another kernel."""
+        """Return the model without its layout, because another process may have another kernel."""
         absent = ("_lock", "_lock_of", "_packed", "kernel", "cache")
         kept = {name: value for name, value in self.__dict__.items() if name not in absent}
         return {**kept, "cache": self.cache.capacity}
@@ -364,7 +376,7 @@ class FrozenBiLM:
         self.__dict__.update(state, **made, cache=TokenVectorCache(state["cache"]))
 
     def _opened_state(self, state: Any) -> FrozenState:
-        """One row, the state of either direction after its first mark."""
+        """Return the state of both directions after their first mark, as one row."""
         opened = self._opened.get(state)
         if opened is None:
             vectors = self.token_vectors(self.indexer.marks)
@@ -386,16 +398,19 @@ class FrozenBiLM:
             if got != want:
                 raise ValueError(
                     f"the {name} state has shape {got}, but {n_sequences} sentences of this "
-                    f"model need {want}: one row a sentence"
+                    f"model need {want}. Give one row a sentence."
                 )
         return state
 
 
 def not_finite(provenance: Mapping[str, Any]) -> ValueError:
-    """RETURNS (ValueError): The error for layers that hold NaN or infinity; the argument is the
-    model's provenance."""
+    """Make the error for layers with NaN or infinity.
+
+    provenance (Mapping[str, Any]): Origin of the model; the message names its source.
+    RETURNS (ValueError): The error, to raise.
+    """
     return ValueError(
-        f"the language model '{provenance.get('source', '')}' gives vectors that are not finite "
-        f"(NaN or infinity): its weights are too large, or its training diverged. Use other "
-        f"weights, or train with a lower learn_rate."
+        f"the language model '{provenance.get('source', '')}' gives vectors that are not finite: "
+        f"its weights are too large, or its training diverged. Use other weights, or train again "
+        f"with a lower learn_rate."
     )

@@ -1,4 +1,9 @@
-"""Sequences of different lengths as packed steps: no step is spent on padding."""
+"""Packed layout of sequences with different lengths, without steps for padding.
+
+Sequences run side by side, the longest first. So the sequences that still run at a step are always
+the first `batch_sizes[step]` rows, and a row that has ended keeps its state. Packed items are
+ordered by step, then by row. `batch_sizes` must never rise.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,14 +13,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PackedOrder:
-    """Where the items of concatenated sequences stand when all of them run side
-    by side, longest first, forwards or from their ends.
+    """Order in which the items of concatenated sequences run, in both directions.
 
-    order (numpy.ndarray): The sequences, longest first. *Shape:* `(n_sequences,)`
-    batch_sizes (List[int]): Sequences that are running at each step.
-    positions (numpy.ndarray): Index into the concatenated sequences for every
-        packed item, forwards and backwards. *Shape:* `(2, n_packed)`
-    lengths (List[int]): Items of each sequence, those that do not run as well.
+    order (numpy.ndarray): Numbers of the sequences, longest first. *Shape:* `(n_sequences,)`
+    batch_sizes (List[int]): Number of sequences that run at each step.
+    positions (numpy.ndarray): Index into the concatenated sequences for every packed item,
+        forwards and backwards. *Shape:* `(2, n_packed)`
+    lengths (List[int]): Number of items of each sequence, skipped items included.
     """
 
     order: np.ndarray
@@ -25,13 +29,15 @@ class PackedOrder:
 
     @property
     def n_items(self) -> int:
-        """RETURNS (int): Items of the concatenated sequences."""
+        """Number of items of the concatenated sequences."""
         return sum(self.lengths)
 
     def inverse(self) -> np.ndarray:
-        """RETURNS (numpy.ndarray): Index into the packed items for every item of
-        the concatenated sequences, both directions; 0 for those that do not
-        run. *Shape:* `(2, n_items)`"""
+        """Return the packed index of every item of the concatenated sequences.
+
+        RETURNS (numpy.ndarray): Indices, forwards and backwards; 0 for skipped items.
+            *Shape:* `(2, n_items)`
+        """
         inverse = np.zeros((2, self.n_items), dtype=self.positions.dtype)
         for direction in range(2):
             inverse[direction, self.positions[direction]] = np.arange(self.positions.shape[1])
@@ -39,10 +45,10 @@ class PackedOrder:
 
 
 def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
-    """Lay out sequences of the given lengths, none of them empty.
+    """Lay out sequences of the given lengths.
 
-    lengths (Sequence[int]): Items of each sequence, more than `skip`.
-    skip (int): Items that each direction leaves out at its beginning.
+    lengths (Sequence[int]): Number of items of each sequence, more than `skip`.
+    skip (int): Number of items that each direction skips at its start.
     RETURNS (PackedOrder): The order to run them in.
     """
     sizes = np.asarray(lengths, dtype="int64")
@@ -63,11 +69,11 @@ def lay_out(
 ) -> tuple[list[str], np.ndarray, PackedOrder]:
     """Lay out sentences, each between its marks.
 
-    sentences (Sequence[Sequence[str]]): The tokens; at least one a sentence if there are no marks.
-    marks (Sequence[str]): The marks at the start and the end of a sentence; empty for none.
-    skip (int): Items that each direction leaves out at its beginning.
-    RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens, the number of the
-        token for each item of the concatenated sentences, and the order to run them in.
+    sentences (Sequence[Sequence[str]]): The tokens. Without marks, no sentence may be empty.
+    marks (Sequence[str]): Marks at the start and the end of a sentence; empty for none.
+    skip (int): Number of items that each direction skips at its start.
+    RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens, the index into
+        them of each item of the concatenated sentences, and the order to run the items in.
     """
     types: dict[str, int] = {}
     marked = [[*marks[:1], *sentence, *marks[1:]] for sentence in sentences]
@@ -76,11 +82,11 @@ def lay_out(
 
 
 def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
-    """Find the items of packed sequences in the order in which they run from their ends.
+    """Map the packed items of one direction to those of the other.
 
-    batch_sizes (Sequence[int]): Sequences that are running at each step.
-    RETURNS (numpy.ndarray): For every packed item, forwards, the place of the same item among
-        those that run backwards, and the other way round. *Shape:* `(n_packed,)`
+    batch_sizes (Sequence[int]): Number of sequences that run at each step.
+    RETURNS (numpy.ndarray): For every packed item of one direction, the index of the same item in
+        the other. *Shape:* `(n_packed,)`
     """
     sizes = np.asarray(batch_sizes, dtype="int64")
     starts = np.cumsum(sizes) - sizes
@@ -92,11 +98,11 @@ def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
 
 
 def without_ends(lengths: Sequence[int]) -> np.ndarray:
-    """Find what stands between the marks of sentences.
+    """Return the positions between the marks of sentences.
 
-    lengths (Sequence[int]): Items of each sequence, two or more.
-    RETURNS (numpy.ndarray): The positions in the concatenated sequences that are no first or
-        last item.
+    lengths (Sequence[int]): Number of items of each sequence, two or more.
+    RETURNS (numpy.ndarray): Positions in the concatenated sequences, without the first and the
+        last item of each.
     """
     kept = np.ones(sum(lengths), dtype=bool)
     ends = np.cumsum(lengths)
@@ -108,9 +114,9 @@ def without_ends(lengths: Sequence[int]) -> np.ndarray:
 def windows(batch_sizes: Sequence[int], max_items: int) -> Iterator[tuple[slice, slice]]:
     """Cut the steps into windows of at most `max_items` packed items, or of one step.
 
-    batch_sizes (Sequence[int]): Sequences that are running at each step.
-    max_items (int): Most packed items of a window.
-    YIELDS (Tuple[slice, slice]): The steps, and the packed items of these steps.
+    batch_sizes (Sequence[int]): Number of sequences that run at each step.
+    max_items (int): Maximum number of packed items of a window.
+    YIELDS (Tuple[slice, slice]): The steps of a window, and their packed items.
     """
     first_step = first_item = item = 0
     for step, size in enumerate(batch_sizes):

@@ -1,4 +1,4 @@
-"""In which numbers frozen weights are stored and multiplied."""
+"""Choice of the number format in which frozen weights are stored and multiplied."""
 
 import logging
 from functools import cache
@@ -9,12 +9,13 @@ logger = logging.getLogger("spacy")
 
 
 def resolve_precision(precision: str, kernel: Kernel) -> str:
-    """Find what a precision means on this machine. If the kernel has no fast operation for it,
-    float32 takes its place; the log says so once.
+    """Return the number format that a precision means on this machine.
 
-    precision (str): "float32", "bfloat16", "int8", or "auto": the fastest whose vectors stay near
+    If the kernel has no fast operation for it, it is float32, and a warning is logged once.
+
+    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest with vectors close to
         those of float32 (cosine above 0.999).
-    kernel (Kernel): What computes.
+    kernel (Kernel): Kernel that computes.
     RETURNS (str): "float32", "bfloat16" or "int8".
     """
     wanted = "bfloat16" if precision == "auto" else precision
@@ -28,6 +29,6 @@ def resolve_precision(precision: str, kernel: Kernel) -> str:
 @cache
 def _say_once(precision: str, kernel: str) -> None:
     logger.warning(
-        "precision = '%s' has no fast operation on this machine (kernel '%s'): using 'float32'",
+        "precision = '%s' has no fast operation on this machine (kernel '%s'). Using 'float32'.",
         *(precision, kernel),
     )

@@ -1,4 +1,14 @@
-"""The two stacks of LSTMs of frozen weights, over packed sequences."""
+"""LSTM stacks of frozen weights, over packed sequences.
+
+The product of an LSTM's input does not depend on the step before. It is computed for many items
+at once, and only the product of the state remains in the loop over steps. In the lowest layer, the
+input is a token vector, so one product serves all occurrences of a token. Steps are cut into
+windows, which bound the memory and keep the gates in the processor's caches. The state is carried
+from window to window, so the cuts do not change what is computed.
+
+The two directions run on two threads. They meet only at the end, or before each layer if layers
+read both directions.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,15 +26,15 @@ from .kernel.numpy_kernel import LSTMWeights, sigmoid
 from .packing import mirrored, windows
 from .threads import side_by_side
 
-# Rows whose input products are kept at a time: a bound of the working memory, and few enough to
-# stay in a processor's caches until the steps read them.
+# Rows whose input products are in memory at a time, in the lowest layer and in higher ones. They
+# are few enough to stay in a processor's caches until the steps read them.
 TOKEN_TYPES = 2048
 LAYER_ITEMS = 256
 
 
 @dataclass(frozen=True)
 class FrozenState:
-    """Hidden and cell state of the LSTMs: one row a sequence, forward stack first.
+    """Hidden and cell state of the LSTMs, one row a sequence, forward stack first.
 
     hidden (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, P)`
     cell (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, D)`
@@ -39,15 +49,15 @@ class FrozenState:
     def rows(self, index: Union[np.ndarray, Sequence[int]]) -> "FrozenState":
         """Choose, repeat or reorder rows.
 
-        index (Union[numpy.ndarray, Sequence[int]]): The wanted rows.
-        RETURNS (FrozenState): Their state, a copy.
+        index (Union[numpy.ndarray, Sequence[int]]): Numbers of the rows.
+        RETURNS (FrozenState): A copy of these rows.
         """
         index = np.asarray(index, dtype="int64")
         return FrozenState(self.hidden.take(index, axis=2), self.cell.take(index, axis=2))
 
     @classmethod
     def concatenate(cls, states: Sequence["FrozenState"]) -> "FrozenState":
-        """RETURNS (FrozenState): The rows of all states, in order."""
+        """Return the rows of all states, in order."""
         return cls(
             np.concatenate([state.hidden for state in states], axis=2),
             np.concatenate([state.cell for state in states], axis=2),
@@ -58,11 +68,11 @@ State = Union[None, Literal["warm"], FrozenState]
 
 
 class FrozenStacks:
-    """The LSTM layers of every direction.
+    """LSTM layers of every direction.
 
     config (BiLMConfig): The sizes.
-    weights (Mapping[str, numpy.ndarray]): By their names in `BiLM.state_dict()`.
-    kernel (Kernel): Computes products and steps.
+    weights (Mapping[str, numpy.ndarray]): Weights by their names in `BiLM.state_dict()`.
+    kernel (Kernel): Kernel that computes products and steps.
     precision (str): "float32", "bfloat16" or "int8".
     """
 
@@ -94,16 +104,17 @@ class FrozenStacks:
         hidden: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
-        """Run over packed sequences. The state is changed in place: a row that has ended keeps
-        what it had.
+        """Run over packed sequences, and change the state in place.
+
+        A row that has ended keeps its state.
 
         vectors (numpy.ndarray): Token vectors, x. *Shape:* `(n_types, P)`
         rows (numpy.ndarray): Row of `vectors` for every packed item, in the running order of each
             direction. *Shape:* `(n_directions, n_items)`
-        batch_sizes (Sequence[int]): Sequences running at each step, never rising.
+        batch_sizes (Sequence[int]): Number of sequences that run at each step, never rising.
         hidden (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, P)`
         cell (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, D)`
-        RETURNS (numpy.ndarray): The output of each layer, packed.
+        RETURNS (numpy.ndarray): The packed output of each layer.
             *Shape:* `(L, n_directions, n_items, P)`
         """
         shape = (self.config.n_layers, *rows.shape, vectors.shape[1])
@@ -123,7 +134,7 @@ class FrozenStacks:
                 _run_layer(lstm, inputs, batch_sizes, *state, outputs[i, d])
                 self._connect(i, d, inputs, outputs[i, d])
 
-        # Directions meet only where a layer reads both.
+        # One task for all layers of a direction, unless layers read both directions.
         every = range(self.config.n_layers)
         for layers in [[i] for i in every] if mirror is not None else [every]:
             tasks = [partial(run, d, layers) for d in range(len(rows))]
@@ -131,7 +142,7 @@ class FrozenStacks:
         return outputs
 
     def _connect(self, i: int, d: int, inputs: np.ndarray, output: np.ndarray) -> None:
-        """Join the input of a higher layer to its output, which is changed."""
+        """Join the input of a higher layer to its output, in place."""
         if self.highways:
             gate = sigmoid(self.highways[i - 1][d](inputs))
             output[:] = inputs + gate * (output - inputs)
@@ -148,7 +159,7 @@ def _run_tokens(
     cell: np.ndarray,
     outputs: np.ndarray,
 ) -> None:
-    """Run the lowest layer: the product of a token is computed once for all its occurrences."""
+    """Run the lowest layer, with one input product for all occurrences of a token."""
     if len(vectors) <= TOKEN_TYPES:
         gates = lstm.project_inputs(vectors)
         outputs[:] = lstm.run(gates, rows, batch_sizes, hidden, cell)

@@ -1,4 +1,4 @@
-"""The softmax of a language model in numpy: it evaluates, and does not train."""
+"""Softmax of a language model in numpy, to evaluate but not to train."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -9,14 +9,16 @@ import numpy as np
 if TYPE_CHECKING:
     from ..bilm.softmax import Softmax
 
-# Logits that are held at a time: a bound of the working memory.
+# Logits in memory at a time.
 CHUNK_LOGITS = 2**22
 _CUTOFFS = (2_000, 10_000, 60_000)
 _HEAD = "layers.head"
 
 
 class FrozenSoftmax:
-    """A softmax over a vocabulary, one for both directions: full, or adaptive (Grave et al. 2017).
+    """Softmax over a vocabulary, shared by both directions.
+
+    It is full, or adaptive (Grave et al. 2017).
 
     arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in
         `LanguageModelSoftmax.state_dict()` or `AdaptiveSoftmax.state_dict()`.
@@ -27,18 +29,21 @@ class FrozenSoftmax:
         self.kind = "full" if "weight" in arrays else "adaptive"
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """RETURNS (Dict[str, numpy.ndarray]): The weights by name."""
+        """Return the weights by name."""
         return dict(self._arrays)
 
     def thaw(self) -> "Softmax":
-        """RETURNS (Softmax): A PyTorch module with a copy of the weights, to train.
-        RAISES (ImportError): PyTorch is not installed."""
-        # The one arrow up: who holds frozen weights should not have to know where modules are.
+        """Make a PyTorch module to train.
+
+        RETURNS (Softmax): A module with a copy of the weights.
+        RAISES (ImportError): PyTorch is not installed.
+        """
+        # `frozen` imports `bilm` only to thaw. So callers need not know where modules are.
         return import_module("..bilm.softmax", __package__).thaw(self)
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """RETURNS (Tuple[int, int]): Words of the vocabulary, V, and width of a context, P."""
+        """Number of words, V, and width of a context vector, P."""
         first = self._arrays["weight" if self.kind == "full" else f"{_HEAD}.weight"]
         n_words = len(first)
         if self.kind == "adaptive":
@@ -63,11 +68,11 @@ class FrozenSoftmax:
         return np.concatenate(parts, axis=1)
 
     def negative_log_likelihood(self, contexts: np.ndarray, targets: np.ndarray) -> float:
-        """Compute the sum over predictions, in nats.
+        """Compute the sum of the targets' negative log-probabilities, in nats.
 
         contexts (numpy.ndarray): *Shape:* `(n, P)`
         targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
-        RETURNS (float): The sum of the negative log-probabilities.
+        RETURNS (float): The sum.
         """
         size = max(1, CHUNK_LOGITS // self.sizes[0])
         total = 0.0
@@ -83,7 +88,7 @@ class FrozenSoftmax:
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The two matrices of each cluster of rare words."""
+        """Yield the two matrices of each cluster of rare words."""
         n_tails = sum(name.endswith(".0.weight") for name in self._arrays)
         for i in range(n_tails):
             names = (f"layers.tail.{i}.{k}.weight" for k in (0, 1))
@@ -91,19 +96,19 @@ class FrozenSoftmax:
 
 
 def adaptive_cutoffs(n_words: int) -> list[int]:
-    """RETURNS (List[int]): The ranks at which the clusters of an adaptive softmax begin."""
+    """Return the ranks at which the clusters of an adaptive softmax begin."""
     cutoffs = [cutoff for cutoff in _CUTOFFS if cutoff < n_words - 1]
-    # There must be a cluster: the smallest vocabularies have two halves.
+    # An adaptive softmax needs a cluster, so the smallest vocabularies are cut into halves.
     return cutoffs or [max(1, n_words // 2)]
 
 
 def softmax_shapes(kind: str, *, n_words: int, width: int) -> dict[str, tuple[int, ...]]:
-    """Name the weights of a softmax.
+    """Return names and shapes of a softmax's weights.
 
     kind (str): "full" or "adaptive".
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
-    RETURNS (Dict[str, Tuple[int, ...]]): Their shapes.
+    RETURNS (Dict[str, Tuple[int, ...]]): Shapes by name.
     """
     if kind == "full":
         return {"weight": (n_words, width), "bias": (n_words,)}

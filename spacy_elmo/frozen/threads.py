@@ -1,6 +1,9 @@
-"""Two tasks on two threads. Each direction of a biLM is independent until its end, and the kernel
-releases Python's lock, so a second core halves the time of a long text. A thread is started for
-each call: that takes 0.1 ms, and a forked process inherits nothing that it would wait for."""
+"""Two tasks on two threads.
+
+The two directions of a biLM are independent until their end, and the kernel releases Python's
+lock. So a second core halves the time of a long text. Each call starts a thread, which takes
+0.1 ms. There is no pool, because a forked process would wait for the threads of its parent.
+"""
 
 import os
 import sys
@@ -8,16 +11,19 @@ from collections.abc import Callable, Sequence
 from threading import Lock, Thread
 from typing import Any
 
-# Multiplications of a task that are worth a thread.
+# Multiplications of a task from which on a second thread pays off.
 LONG_TASK = 2**23
 _PROCESS = os.getpid()
-# Only one thread of Python at a time gets a helper: others would use more cores than there are.
+# Only one thread of Python at a time gets a helper, or they would use more cores than allowed.
 _helper = Lock()
 
 
 def n_threads() -> int:
-    """RETURNS (int): Threads that may compute: PyTorch's number if it is loaded, else that of
-    `OMP_NUM_THREADS` or of the processors. A forked process has one."""
+    """Return the number of threads that may compute.
+
+    It is PyTorch's number if PyTorch is loaded, else `OMP_NUM_THREADS`, else the number of
+    processors. A forked process has one.
+    """
     if os.getpid() != _PROCESS:
         return 1
     torch = sys.modules.get("torch")
@@ -32,9 +38,9 @@ def n_threads() -> int:
 
 
 def limit_threads(number: int) -> None:
-    """Let so many threads compute in this process, whether PyTorch is loaded or not.
+    """Set the number of threads that compute in this process, with or without PyTorch.
 
-    number (int): The threads.
+    number (int): Number of threads.
     """
     os.environ["OMP_NUM_THREADS"] = str(number)
     torch = sys.modules.get("torch")
@@ -43,11 +49,11 @@ def limit_threads(number: int) -> None:
 
 
 def side_by_side(tasks: Sequence[Callable[[], Any]], n_products: int) -> list[Any]:
-    """Run one task or two, at the same time if they are long and a thread is free.
+    """Run one or two tasks, at the same time if they are long and a thread is free.
 
     tasks (Sequence[Callable[[], Any]]): The tasks.
-    n_products (int): Multiplications of each.
-    RETURNS (List[Any]): What they return.
+    n_products (int): Number of multiplications of each task.
+    RETURNS (List[Any]): Their results.
     """
     is_shared = len(tasks) == 2 and n_products >= LONG_TASK and n_threads() > 1
     if not is_shared or not _helper.acquire(blocking=False):
@@ -64,7 +70,7 @@ def _run_both(first: Callable[[], Any], second: Callable[[], Any]) -> list[Any]:
     def run() -> None:
         try:
             found["result"] = second()
-        except BaseException as error:  # which is raised where the result is wanted
+        except BaseException as error:  # It is raised in the calling thread.
             found["error"] = error
 
     thread = Thread(target=run, name="elmo")

@@ -1,5 +1,4 @@
-"""The strings that a token encoder has embeddings of, code points or words; and among them the
-words that the softmax predicts."""
+"""Vocabularies: code points and words of a token encoder, and words of a softmax."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -20,10 +19,10 @@ UNKNOWN_ID = SPECIAL.index(UNKNOWN)
 
 
 class InputVocabulary:
-    """Strings by id.
+    """Strings that a token encoder has embeddings of, by id.
 
-    strings (Sequence[Optional[str]]): The string of every id; None where an id has none.
-    RAISES (ValueError): A string stands twice.
+    strings (Sequence[Optional[str]]): The string of every id; None for an id without a string.
+    RAISES (ValueError): A string appears twice.
     """
 
     def __init__(self, strings: Sequence[Optional[str]]):
@@ -33,7 +32,7 @@ class InputVocabulary:
             twice = next(
                 s for i, s in enumerate(self.strings) if s is not None and self._ids[s] != i
             )
-            raise ValueError(f"{shortened(twice)} stands twice in the vocabulary")
+            raise ValueError(f"{shortened(twice)} appears twice in the vocabulary. Remove one.")
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -45,45 +44,47 @@ class InputVocabulary:
         return self._ids[string]
 
     def __deepcopy__(self, memo: object) -> "InputVocabulary":
-        return self  # it never changes
+        return self  # A vocabulary never changes.
 
     def ids_of(self, strings: Iterable[str], unknown: int) -> np.ndarray:
-        """Look strings up.
+        """Return the ids of some strings.
 
         strings (Iterable[str]): The strings.
-        unknown (int): The id of those that are not there.
+        unknown (int): The id of strings that are not in the vocabulary.
         RETURNS (numpy.ndarray): Their ids, int64.
         """
         return np.array([self._ids.get(string, unknown) for string in strings], dtype="int64")
 
     def to_bytes(self) -> bytes:
-        """RETURNS (bytes): The vocabulary as JSON."""
+        """Return the vocabulary as JSON."""
         return json.dumps(self.strings, ensure_ascii=False).encode("utf8", "surrogatepass")
 
     @classmethod
     def from_bytes(cls, data: bytes, n_strings: int) -> "InputVocabulary":
-        """Read what `to_bytes` wrote.
+        """Read the output of `to_bytes`.
 
         data (bytes): JSON.
-        n_strings (int): How many strings there should be: much more is not parsed.
+        n_strings (int): Expected number of strings. Much longer lists are refused unparsed.
         RETURNS (InputVocabulary): The vocabulary.
-        RAISES (ValueError): It is none.
+        RAISES (ValueError): The data are no vocabulary, or too long.
         """
         if sum(map(data.count, (b",", b"[", b"{"))) > 1000 + 8 * n_strings:
-            raise ValueError(f"more than the {n_strings:,} strings that it should hold")
+            raise ValueError(
+                f"there are more than the expected {n_strings:,} strings. The file is damaged."
+            )
         try:
             strings = json.loads(data.decode("utf8", "surrogatepass"))
         except RecursionError as error:
-            raise ValueError("no list of strings") from error
+            raise ValueError("not a list of strings. The file is damaged.") from error
         if not isinstance(strings, list) or not all(
             string is None or isinstance(string, str) for string in strings
         ):
-            raise ValueError("no list of strings")
+            raise ValueError("not a list of strings. The file is damaged.")
         return cls(strings)
 
 
 class Vocabularies(NamedTuple):
-    """What a token encoder looks up besides bytes.
+    """Vocabularies of a token encoder; a model that reads only bytes has none.
 
     characters (Optional[InputVocabulary]): Code points, and the marks.
     words (Optional[InputVocabulary]): Words, and the marks.
@@ -94,24 +95,25 @@ class Vocabularies(NamedTuple):
 
 
 class Vocabulary(InputVocabulary):
-    """Words of the softmax: `<S>`, `</S>` and `<UNK>`, then by falling count, as in bilm-tf's
-    `vocab.txt`.
+    """Words of the softmax, as in bilm-tf's `vocab.txt`.
 
-    words (Sequence[str]): All of them; the place of a word is its id.
-    RAISES (ValueError): The three special words are not first, a word stands twice, or has a line
-        break.
+    The first three are `<S>`, `</S>` and `<UNK>`. The others follow by falling count.
+
+    words (Sequence[str]): All words; the position of a word is its id.
+    RAISES (ValueError): The three special words are not first, or a word appears twice or has a
+        line break.
     """
 
     def __init__(self, words: Sequence[str]):
         if tuple(words[:3]) != SPECIAL:
             raise ValueError(
-                f"a vocabulary starts with {', '.join(SPECIAL)}, this one with "
-                f"{listed([repr(word) for word in words[:3]])}"
+                f"a vocabulary starts with {', '.join(SPECIAL)}, but this one with "
+                f"{listed([repr(word) for word in words[:3]])}. Add the three as its first lines."
             )
-        # Every file of such a vocabulary has a word a line.
+        # Files of such a vocabulary have one word a line.
         if "\n".join(words).count("\n") >= len(words):
             broken = next(word for word in words if "\n" in word)
-            raise ValueError(f"a word of the softmax cannot have a line break: {shortened(broken)}")
+            raise ValueError(f"a word has a line break: {shortened(broken)}. Remove it.")
         super().__init__(words)
         self.words = list(words)
 
@@ -119,12 +121,12 @@ class Vocabulary(InputVocabulary):
     def from_counts(
         cls, types: Sequence[str], counts: np.ndarray, *, min_count: int, max_size: int
     ) -> "Vocabulary":
-        """Choose the most frequent words of a text, equal counts by spelling.
+        """Choose the most frequent words of a text; equal counts are ordered by spelling.
 
-        types (Sequence[str]): Its token types.
-        counts (numpy.ndarray): How often each occurs. *Shape:* `(n_types,)`
-        min_count (int): Least count of a word.
-        max_size (int): Most words, the special ones included.
+        types (Sequence[str]): The token types of the text.
+        counts (numpy.ndarray): Count of each type. *Shape:* `(n_types,)`
+        min_count (int): Minimum count of a word.
+        max_size (int): Maximum number of words, special ones included.
         RETURNS (Vocabulary): The vocabulary.
         """
         words = [
@@ -137,11 +139,11 @@ class Vocabulary(InputVocabulary):
 
     @classmethod
     def from_disk(cls, path: Path) -> "Vocabulary":
-        """Read a `vocab.txt`, a word a line.
+        """Read a `vocab.txt` with one word a line.
 
         path (Path): The file.
         RETURNS (Vocabulary): The vocabulary.
-        RAISES (ValueError): It is none, or not UTF-8.
+        RAISES (ValueError): The file is no vocabulary, or not UTF-8.
         """
         with named_errors(path):
             return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
@@ -151,14 +153,14 @@ class Vocabulary(InputVocabulary):
         atomic_write(path, "".join(f"{word}\n" for word in self.words))
 
     def ids_of(self, strings: Iterable[str], unknown: int = UNKNOWN_ID) -> np.ndarray:
-        """As of any vocabulary; words that are not there are `<UNK>`."""
+        """Return the ids of some words; words outside the vocabulary are `<UNK>`."""
         return super().ids_of(strings, unknown)
 
 
 def fits_a_line(word: str) -> bool:
-    """Find whether a word can stand in a line of a text file in UTF-8.
+    """Return whether a word can be a line of a UTF-8 file.
 
     word (str): The word.
-    RETURNS (bool): Whether it has no line break, and no half of a surrogate pair.
+    RETURNS (bool): True if it has neither a line break nor half of a surrogate pair.
     """
     return not any(c in "\r\n" or "\ud800" <= c <= "\udfff" for c in word)

@@ -84,21 +84,21 @@ def test_words_that_are_ready_made():
 @pytest.mark.parametrize(
     ("config", "vocabularies", "named"),
     [
-        (manylangs(), Vocabularies(), "9 characters, but .* holds 0"),
-        (manylangs(), Vocabularies(CHARACTERS), "6 words, but .* holds 0"),
-        (manylangs(n_words=7), Vocabularies(CHARACTERS, WORDS), "7 words, but .* holds 6"),
+        (manylangs(), Vocabularies(), "9 characters, but .* has 0"),
+        (manylangs(), Vocabularies(CHARACTERS), "6 words, but .* has 0"),
+        (manylangs(n_words=7), Vocabularies(CHARACTERS, WORDS), "7 words, but .* has 6"),
         (manylangs(n_characters=6), Vocabularies(WORDS, WORDS), "characters lacks <pad>, <bow>"),
         (
             manylangs(n_words=9),
             Vocabularies(CHARACTERS, InputVocabulary("123456789")),
             "words lacks <oov>, <bos>, <eos>",
         ),
-        (BiLMConfig(), Vocabularies(CHARACTERS), "0 characters, but .* holds 9"),
-        (BiLMConfig(), Vocabularies(words=WORDS), "0 words, but .* holds 6"),
+        (BiLMConfig(), Vocabularies(CHARACTERS), "0 characters, but .* has 9"),
+        (BiLMConfig(), Vocabularies(words=WORDS), "0 words, but .* has 6"),
         (
             BiLMConfig(n_words=6, word_embed_dim=128),
             Vocabularies(words=InputVocabulary("12345")),
-            "6 words, but .* holds 5",
+            "6 words, but .* has 5",
         ),
     ],
 )
@@ -129,5 +129,5 @@ def test_bytes(strings):
 
 @pytest.mark.parametrize("strings", [["a", "b", "a"], ["", ""]])
 def test_string_that_stands_twice(strings):
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="appears twice"):
         InputVocabulary(strings)

@@ -59,8 +59,8 @@ def test_words_that_jsonl_can_hold(tmp_path, word):
     [
         (["a", "b"], "starts with <S>, </S>, <UNK>"),
         (["</S>", "<S>", "<UNK>"], "starts with"),
-        ([*SPECIAL, "a", "b", "a"], "stands twice"),
-        ([*SPECIAL, "<S>"], "stands twice"),
+        ([*SPECIAL, "a", "b", "a"], "appears twice"),
+        ([*SPECIAL, "<S>"], "appears twice"),
     ],
 )
 def test_impossible(words, message):

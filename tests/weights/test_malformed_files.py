@@ -179,17 +179,17 @@ SAFETENSORS = [
     (tensors(**{BIAS: torch.zeros(48, dtype=torch.int32)}), f"'{BIAS}'", "int32"),
     (tensors(**{BIAS: torch.full((48,), torch.inf)}), BIAS, "not finite"),
     (tensors(more=torch.zeros(2, 3)), "'more'", "(2, 3)"),
-    (vocabulary('["a"]'), "embeddings of 0 words, but the vocabulary given for them holds 1"),
+    (vocabulary('["a"]'), "embeddings of 0 words, but their vocabulary has 1"),
 ]
 WORDS_ALONE = [
     (
         tensors(**{"vocabulary.words": None}),
-        "embeddings of 5 words, but the vocabulary given for them holds 0",
+        "embeddings of 5 words, but their vocabulary has 0",
     ),
-    (vocabulary('["<oov>"]'), "holds 1"),
-    (vocabulary("[1, 2]"), "vocabulary.words': no list of strings"),
-    (vocabulary('{"a": 1}'), "no list of strings"),
-    (vocabulary('["a", "a"]'), "'a' stands twice"),
+    (vocabulary('["<oov>"]'), "vocabulary has 1"),
+    (vocabulary("[1, 2]"), "vocabulary.words': not a list of strings"),
+    (vocabulary('{"a": 1}'), "not a list of strings"),
+    (vocabulary('["a", "a"]'), "'a' appears twice"),
     *((vocabulary(text), "vocabulary.words'") for text in ('["a"', b"\xff\xfe", b"[" * 10**5)),
     (tensors(**{"vocabulary.words": torch.zeros(5)}), "holds float32, not bytes"),
     (tensors(**{"vocabulary.words": torch.zeros(5, dtype=torch.int8)}), "holds int8, not bytes"),

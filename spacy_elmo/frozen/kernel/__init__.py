@@ -1,7 +1,11 @@
-"""The kernel that multiplies frozen weights: compiled where it can be, numpy otherwise.
+"""Kernel that multiplies frozen weights and runs LSTMs: compiled if possible, else numpy.
 
-`SPACY_ELMO_KERNEL` forces one of `numpy`, `avx2`, `avx512` and `neon`. Without it the fastest is
-taken that was built and that the processor has.
+One source, `kernel.cpp`, is compiled once for each instruction set and explains the design.
+`numpy_kernel.py` computes the same in numpy: it is the readable reference of the compiled kernels,
+and the fallback.
+
+The default is the fastest kernel that was built and that the processor can run.
+`SPACY_ELMO_KERNEL` forces another: `numpy`, `neon`, `avx2`, `avx512` or `amx`.
 """
 
 import os
@@ -20,25 +24,28 @@ NUMPY = "numpy"
 class Kernel(Protocol):
     """Operations on frozen weights.
 
-    name (str): "numpy", "avx2", "avx512" or "neon".
+    name (str): "numpy", "neon", "avx2", "avx512" or "amx".
     fast_types (Tuple[str, ...]): Types of weights that it multiplies faster than float32.
     """
 
     name: str
     fast_types: tuple[str, ...]
 
-    def make_linear(self, weight: np.ndarray, bias: Any, type: str) -> Any: ...
+    def make_linear(self, weight: np.ndarray, bias: Any, type: str) -> Any:
+        """Make a linear layer, such as `NumpyLinear`."""
 
-    def make_lstm(self, weights: Any, type: str, *, cell_clip: float, proj_clip: float) -> Any: ...
+    def make_lstm(self, weights: Any, type: str, *, cell_clip: float, proj_clip: float) -> Any:
+        """Make an LSTM layer, such as `NumpyLSTM`."""
 
-    def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray: ...
+    def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Compute the maximum of every filter, see `NumpyKernel.convolve`."""
 
 
 @cache
 def find_kernel(name: str = "") -> Kernel:
-    """Find the kernel to compute with.
+    """Return the kernel to compute with.
 
-    name (str): Its name; if empty, `SPACY_ELMO_KERNEL` or the fastest.
+    name (str): Name of the kernel; if empty, `SPACY_ELMO_KERNEL` or the fastest.
     RETURNS (Kernel): The kernel.
     RAISES (ValueError): There is no such kernel, or this machine cannot run it.
     """
@@ -59,5 +66,5 @@ def find_kernel(name: str = "") -> Kernel:
 
 
 def available_kernels() -> list[str]:
-    """RETURNS (List[str]): Names of the kernels that this machine can run, slowest first."""
+    """Return the names of the kernels that this machine can run, slowest first."""
     return [NUMPY, *(name for name in KERNELS if load_compiled(name) is not None)]

@@ -1,4 +1,4 @@
-"""The compiled kernel, called by ctypes: a foreign call releases Python's lock."""
+"""Compiled kernels, called through ctypes, which releases Python's lock during a call."""
 
 import ctypes
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ import numpy as np
 from .numpy_kernel import LSTMWeights
 from .rounding import bfloat16_bits, quantize_rows
 
-KERNELS = ("neon", "avx2", "avx512", "amx")  # slowest first
+KERNELS = ("neon", "avx2", "avx512", "amx")  # The slowest comes first.
 PANEL = 16
-CHUNK = 96  # as in kernel.cpp
-# Least level of the processor for each kernel, as `elmo_level` gives it.
+CHUNK = 96  # It must equal `CHUNK` in kernel.cpp.
+# Lowest level of `elmo_level` with which a kernel runs.
 LEVELS = {"neon": 0, "avx2": 1, "avx512": 3, "amx": 4}
 TYPES = ("float32", "float16", "bfloat16", "int8")
-# Inputs that stand in one group of a panel, by type.
+# Number of consecutive inputs that one output has side by side in a panel.
 GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
 
 
@@ -37,8 +37,8 @@ def load_compiled(name: str) -> Optional[ctypes.CDLL]:
     """Load a compiled kernel.
 
     name (str): One of `KERNELS`.
-    RETURNS (Optional[ctypes.CDLL]): The library; None if it was not built or the processor lacks
-        its instructions.
+    RETURNS (Optional[ctypes.CDLL]): The library, or None if it was not built or the processor
+        lacks its instructions.
     """
     found = find_spec(f"{__package__}._{name}") if name in KERNELS else None
     if found is None or found.origin is None:
@@ -51,7 +51,7 @@ def load_compiled(name: str) -> Optional[ctypes.CDLL]:
 
 
 class PackedMatrix:
-    """A weight in panels of 16 outputs, as kernel.cpp reads it.
+    """Weight in panels of 16 outputs, the layout of kernel.cpp.
 
     weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
     type (str): "float32", "float16", "bfloat16" or "int8".
@@ -78,7 +78,7 @@ class PackedMatrix:
 
     @property
     def pointer(self) -> "ctypes._Pointer[_Matrix]":
-        """RETURNS (ctypes.POINTER): What the library takes."""
+        """Pointer to the matrix, as an argument for the library."""
         return ctypes.pointer(self.matrix)
 
 
@@ -93,11 +93,15 @@ class CompiledLinear:
         self.bias = None if bias is None else _widened(bias, self.matrix.n_outputs)
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        """Compute the product, see `NumpyLinear`."""
         return self._multiply(inputs, blocked=False)[:, : self.n_outputs]
 
     def blocks(self, inputs: np.ndarray) -> np.ndarray:
-        """RETURNS (numpy.ndarray): The product by blocks of 64 outputs, as an LSTM reads its gates.
-        *Shape:* `(n_outputs / 64, n, 64)`"""
+        """Compute the product in blocks of 64 outputs, the layout of an LSTM's gates.
+
+        inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
+        RETURNS (numpy.ndarray): *Shape:* `(n_outputs / 64, n, 64)`
+        """
         return self._multiply(inputs, blocked=True).reshape(-1, len(inputs), 64)
 
     def _multiply(self, inputs: np.ndarray, *, blocked: bool) -> np.ndarray:
@@ -138,6 +142,7 @@ class CompiledLSTM:
             self.projection = PackedMatrix(weights.projection, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        """Compute `W x + b` in blocks of units, see `NumpyLSTM.project_inputs`."""
         return self.of_inputs.blocks(inputs)
 
     def run(
@@ -148,6 +153,7 @@ class CompiledLSTM:
         hidden: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
+        """Run over packed sequences, see `NumpyLSTM.run`."""
         sizes = np.asarray(batch_sizes, dtype="int64")
         width, n_rows = self.of_state.n_inputs, int(sizes[0])
         h, c = _widened(hidden[:n_rows], width), _widened(cell[:n_rows], self.dim)
@@ -177,10 +183,10 @@ class CompiledLSTM:
 
 
 class CompiledKernel:
-    """A compiled kernel.
+    """Compiled kernel.
 
     name (str): One of `KERNELS`.
-    library (ctypes.CDLL): What `load_compiled` gave.
+    library (ctypes.CDLL): Result of `load_compiled`.
     """
 
     def __init__(self, name: str, library: ctypes.CDLL):
@@ -192,17 +198,17 @@ class CompiledKernel:
     def make_linear(
         self, weight: np.ndarray, bias: Optional[np.ndarray], type: str
     ) -> CompiledLinear:
-        """RETURNS (CompiledLinear): As `NumpyLinear`."""
+        """Make a linear layer; the arguments are those of `NumpyLinear`."""
         return CompiledLinear(self.library, weight, bias, type)
 
     def make_lstm(
         self, weights: LSTMWeights, type: str, *, cell_clip: float, proj_clip: float
     ) -> CompiledLSTM:
-        """RETURNS (CompiledLSTM): As `NumpyLSTM`."""
+        """Make an LSTM layer; the arguments are those of `NumpyLSTM`."""
         return CompiledLSTM(self.library, weights, type, cell_clip=cell_clip, proj_clip=proj_clip)
 
     def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Compute `NumpyKernel.convolve` for a number of filters that is a multiple of 16."""
+        """Compute `NumpyKernel.convolve` for a multiple of 16 filters."""
         width, n_characters, n_filters = table.shape
         index = np.ascontiguousarray(index, dtype="int32")
         largest = np.empty((len(index), n_filters), dtype="float32")
@@ -212,10 +218,12 @@ class CompiledKernel:
 
 
 def blocks_of_units(weight: np.ndarray) -> np.ndarray:
-    """Reorder an LSTM's rows from the gates i, j, f, o to blocks of 64: 16 units of o, i, f and j.
+    """Reorder an LSTM's rows from the gates i, j, f, o to blocks of 16 units.
+
+    A block has 64 rows: 16 each of the gates o, i, f and j.
 
     weight (numpy.ndarray): *Shape:* `(4D, n)`
-    RETURNS (numpy.ndarray): float32, D padded to a multiple of 16. *Shape:* `(4D, n)`
+    RETURNS (numpy.ndarray): float32, with D padded to a multiple of 16. *Shape:* `(4D, n)`
     """
     gates = weight.reshape(4, -1, weight.shape[1])[[3, 0, 2, 1]]
     padded = np.zeros((4, _padded(gates.shape[1]), weight.shape[1]), dtype="float32")
@@ -229,7 +237,7 @@ def _padded(size: int) -> int:
 
 
 def _widened(values: np.ndarray, width: int) -> np.ndarray:
-    """RETURNS (numpy.ndarray): Contiguous float32, zeros up to a width; a copy only if needed."""
+    """Return contiguous float32, padded with zeros to a width; copy only if needed."""
     if values.shape[-1] == width:
         return np.ascontiguousarray(values, dtype="float32")
     widened = np.zeros((*values.shape[:-1], width), dtype="float32")

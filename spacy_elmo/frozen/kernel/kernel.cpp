@@ -1,15 +1,15 @@
 // Matrix products and LSTM steps of frozen weights on a CPU.
 //
-// One sentence reads every weight at every token and multiplies each but once, so its speed is that
-// of the memory. Weights are therefore kept in the type of their file (float16 or bfloat16: half the
-// bytes; int8: a quarter) and widened in registers, and an LSTM step is one pass: the gates of 16
-// units are multiplied, squashed and written to the cell while they are in the first-level cache.
+// With one sentence, every token reads all weights and uses each only once, so memory limits the
+// speed. Weights therefore keep a small type (float16 and bfloat16: half the bytes, int8: a quarter)
+// and are widened in registers. An LSTM step is one pass: it multiplies the gates of 16 units, applies
+// their activations and updates the cell while all this is in the first-level cache.
 //
-// Layout: outputs in panels of 16, `panel[k][16]` for float types, `panel[k / 2][16][2]` for bfloat16
-// and `panel[k / 4][16][4]` for int8. An LSTM's outputs come in blocks of 64: 16 units of the gates
-// o, i, f and j. All widths are multiples of 16, padded by zeros.
+// Layout: outputs are in panels of 16, `panel[k][16]` for float32 and float16, `panel[k / 2][16][2]`
+// for bfloat16, `panel[k / 4][16][4]` for int8. An LSTM's outputs are in blocks of 64: 16 units of
+// each of the gates o, i, f and j. All widths are multiples of 16, padded with zeros.
 //
-// The file is compiled once for each instruction set; `simd.h` holds what differs. `numpy_kernel.py`
+// The file is compiled once for each instruction set; `simd.h` has the differences. `numpy_kernel.py`
 // computes the same in numpy and is the readable reference.
 
 #include <cstdint>
@@ -25,25 +25,25 @@
 
 namespace {
 
-constexpr int64_t CHUNK = 96;  // Rows that are multiplied with one block of weights in turn.
+constexpr int64_t CHUNK = 96;  // Rows to multiply with a block of weights while the cache has it.
 
 enum Type { FLOAT32 = 0, FLOAT16 = 1, BFLOAT16 = 2, INT8 = 3 };
 
-// A matrix of `n_outputs` x `n_inputs`, both padded, as `pack_weights` lays it out.
+// Matrix of `n_outputs` x `n_inputs`, both padded, laid out by `PackedMatrix` in compiled.py.
 struct Matrix {
     const void* panels;
-    const float* scales;  // of each output, int8 only
-    const int32_t* sums;  // of each output's weights, int8 only
+    const float* scales;  // Scale of each output; only for int8.
+    const int32_t* sums;  // Sum of each output's weights; only for int8.
     int64_t n_outputs, n_inputs;
     int32_t type;
 };
 
-// Rows that a product reads: as they are, and rounded to bfloat16 or int8 (plus 128), once for all
-// panels. A rounded row takes `2 * n_inputs` bytes.
+// Input rows of a product: exact, and rounded to bfloat16 or int8 (plus 128). They are rounded once
+// for all panels. A rounded row takes `2 * n_inputs` bytes.
 struct Rows {
     const float* exact;
     uint8_t* low;
-    float* scales;  // int8 only
+    float* scales;  // Scale of each row; only for int8.
     int64_t size;
 
     void round(const Matrix& w, int64_t n) {
@@ -121,11 +121,11 @@ inline void multiply(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[
 
 namespace {
 
-// As many panels at a time as the registers hold, a divisor of 4.
+// Number of panels to multiply at a time: a divisor of 4, limited by the number of registers.
 constexpr int panels_of(int rows) { return PANELS / rows >= 4 ? 4 : (PANELS / rows >= 2 ? 2 : 1); }
 
-// y = W x + bias for one tile of rows and the panels from `first` to `end`; `y` is the place of the
-// first panel's output, rows `stride` apart.
+// Compute y = W x + bias for one tile of rows and the panels from `first` to `end`. `y` points to the
+// output of the first panel; rows are `stride` floats apart.
 template <int ROWS, int N>
 void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, const float* bias, float* y,
                   int64_t stride) {
@@ -142,7 +142,7 @@ void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, co
     if (N > 1 && panel < end) product_tile<ROWS, 1>(w, panel, end, x, bias, y + (panel - first) * 16, stride);
 }
 
-// The cell of 16 units and what their output gate lets through, from the gates of some rows, (n, 64).
+// Compute cell and gated output of 16 units, from the gates of some rows, (n, 64).
 inline void finish_step(const float* gates, int n_rows, int64_t block, int64_t dim, float cell_clip, float* cell,
                         float* gated) {
     for (int r = 0; r < n_rows; r++) {
@@ -155,8 +155,8 @@ inline void finish_step(const float* gates, int n_rows, int64_t block, int64_t d
     }
 }
 
-// One block of 16 units for one tile of rows: gates = gates of the inputs + W h, then the cell, of which
-// a row's 16 units follow those of the row before.
+// Run a step for one block of 16 units and one tile of rows: gates = gates of the inputs + W h, then
+// `finish_step`. In `cell`, the 16 units of a row follow those of the row before.
 template <int ROWS>
 void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const* gates, float cell_clip,
                float* cell, float* gated) {
@@ -193,8 +193,9 @@ inline void for_tiles(int64_t n_rows, F&& call) {
 
 }  // namespace
 
-// y = W x + bias for `n` rows: `x` (n, n_inputs), `y` (n, n_outputs), or (n_outputs / 64, n, 64) if
-// `blocked`, which is how `elmo_lstm` reads its gates. `space` holds `CHUNK * (n_inputs / 2 + 1)` floats.
+// Compute y = W x + bias for `n` rows. Shapes: `x` (n, n_inputs), `y` (n, n_outputs). If `blocked`, `y` is
+// (n_outputs / 64, n, 64), the layout in which `elmo_lstm` reads gates. `space` is working memory of
+// `CHUNK * (n_inputs / 2 + 1)` floats.
 EXPORT void elmo_product(const Matrix* w, const float* x, const float* bias, int64_t n, int blocked, float* y,
                          float* space) {
     const int64_t n_panels = w->n_outputs / 16, width = w->n_inputs, stride = blocked ? 64 : w->n_outputs;
@@ -232,15 +233,15 @@ EXPORT void elmo_product(const Matrix* w, const float* x, const float* bias, int
     }
 }
 
-// Steps of one LSTM over packed sequences. `gates` (D / 16, n_gates, 64) come from `elmo_product`; `rows`
-// (n_items) says which of them belongs to each item (null: its own). `hidden` (n, P) and `cell` (n, D) are
-// changed; a row that has ended keeps what it had. `outputs` (n_items, P). `space` holds
+// Run one LSTM over packed sequences. `gates` (D / 16, n_gates, 64) is a result of `elmo_product`; `rows`
+// (n_items) is the row of gates of each item, or null if item n reads row n. `hidden` (n, P) and `cell` (n, D)
+// are changed; a row that has ended keeps its state. `outputs` is (n_items, P). `space` is working memory of
 // `2 * n * D + max(n, CHUNK) * (max(D, P) / 2 + 1)` floats.
 EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float* gates, int64_t n_gates,
                       const int64_t* rows, const int64_t* batch_sizes, int64_t n_steps, float cell_clip,
                       float proj_clip, float* hidden, float* cell, float* outputs, float* space) {
     const int64_t width = state->n_inputs, dim = state->n_outputs / 4, n_blocks = dim / 16, all = batch_sizes[0];
-    // The cell by blocks: what one block reads lies together.
+    // The cell is reordered by blocks, so that a block reads consecutive memory.
     float *cells = space, *gated = space + all * dim, *rest = gated + all * dim;
     for (int64_t r = 0; r < all; r++)
         for (int64_t b = 0; b < n_blocks; b++)
@@ -292,8 +293,9 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
             store16(cell + r * dim + b * 16, load16<FLOAT32>(cells + (b * all + r) * 16));
 }
 
-// Largest sum of every filter over the windows of each token: table (width, n_characters, n_filters)
-// holds what each character gives to each tap, index (n, length) the characters. y (n, n_filters).
+// Compute the maximum of every filter over the windows of each token. `table` (width, n_characters,
+// n_filters) is the product of each character with each tap, `index` (n, length) the characters, and `y`
+// (n, n_filters) the result.
 EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, int64_t length,
                           int64_t width, int64_t n_characters, int64_t n_filters, float* y) {
     for (int64_t token = 0; token < n; token++)
@@ -311,8 +313,7 @@ EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, i
         }
 }
 
-// Which of the compiled instruction sets the processor has: 0 none, 1 AVX2, 2 AVX-512, 3 with BF16
-// and VNNI, 4 with AMX.
+// Return the level of the processor: 0 none, 1 AVX2, 2 AVX-512, 3 AVX-512 with BF16 and VNNI, 4 AMX too.
 EXPORT int elmo_level() {
 #if defined(__AMX_TILE__)
     return level_of_processor() >= 3 && has_tiles() ? 4 : 0;
@@ -321,5 +322,5 @@ EXPORT int elmo_level() {
 #endif
 }
 
-// Python imports the file only to find it.
+// Python locates the file but never imports it. setuptools exports this symbol on Windows.
 EXPORT void* KERNEL_INIT() { return nullptr; }

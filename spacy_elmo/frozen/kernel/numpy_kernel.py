@@ -1,4 +1,4 @@
-"""The kernel in numpy: the readable reference of the compiled one, and what computes without it."""
+"""Kernel in numpy: the readable reference of the compiled kernels, and their fallback."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
@@ -7,13 +7,14 @@ import numpy as np
 
 from .rounding import dequantized, quantize_rows, to_bfloat16
 
-# Rows that are looked up at a time while characters are convolved: a bound of the working memory.
+# Tokens convolved at a time. It bounds the working memory.
 CONVOLVED_TOKENS = 64
 
 
 class LSTMWeights(NamedTuple):
-    """Weights of one LSTM layer in one direction. Gates come in the order i, j, f, o, and the bias
-    of f is raised already (see `ProjectedLSTM`).
+    """Weights of one LSTM layer in one direction.
+
+    The order of the gates is i, j, f, o. The bias of f already includes `FORGET_BIAS`.
 
     input (numpy.ndarray): *Shape:* `(4D, n_inputs)`
     state (numpy.ndarray): *Shape:* `(4D, P)`
@@ -28,8 +29,9 @@ class LSTMWeights(NamedTuple):
 
 
 class NumpyLinear:
-    """`x W^T + b`. Weights, and for "bfloat16" and "int8" also the inputs, are rounded to the type;
-    sums are float32.
+    """Linear layer, `x W^T + b`.
+
+    Weights are rounded to the type, for "bfloat16" and "int8" inputs too. Sums are float32.
 
     weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
     bias (Optional[numpy.ndarray]): *Shape:* `(n_outputs,)`
@@ -49,7 +51,8 @@ class NumpyLinear:
         self.bias = None if bias is None else np.array(bias, dtype="float32")
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
-        """
+        """Compute the product.
+
         inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
         RETURNS (numpy.ndarray): *Shape:* `(n, n_outputs)`
         """
@@ -62,10 +65,10 @@ class NumpyLinear:
 
 
 class NumpyLSTM:
-    """One LSTM layer in one direction.
+    """LSTM layer in one direction.
 
     weights (LSTMWeights): The weights.
-    type (str): As of `NumpyLinear`.
+    type (str): See `NumpyLinear`.
     cell_clip (float): Bound of the cell state; 0 for none.
     proj_clip (float): Bound of the projected output; 0 for none.
     """
@@ -79,8 +82,7 @@ class NumpyLSTM:
             self.projection = NumpyLinear(weights.projection, None, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
-        """RETURNS (numpy.ndarray): `W x + b`, in the order of gates that `run` reads.
-        *Shape:* `(n, 4D)`"""
+        """Compute `W x + b`, in the layout that `run` reads. *Shape:* `(n, 4D)`."""
         return self.of_inputs(inputs)
 
     def run(
@@ -91,12 +93,14 @@ class NumpyLSTM:
         hidden: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
-        """Run over packed sequences. The state is changed in place: a row that has ended keeps
-        what it had.
+        """Run over packed sequences, and change the state in place.
 
-        gates (numpy.ndarray): What `project_inputs` gave.
-        rows (Optional[numpy.ndarray]): Row of `gates` for every packed item; None for its own.
-        batch_sizes (Sequence[int]): Sequences running at each step, never rising.
+        A row that has ended keeps its state.
+
+        gates (numpy.ndarray): Result of `project_inputs`.
+        rows (Optional[numpy.ndarray]): Row of `gates` for every packed item; None if item n reads
+            row n.
+        batch_sizes (Sequence[int]): Number of sequences that run at each step, never rising.
         hidden (numpy.ndarray): *Shape:* `(n_sequences, P)`
         cell (numpy.ndarray): *Shape:* `(n_sequences, D)`
         RETURNS (numpy.ndarray): *Shape:* `(n_items, P)`
@@ -121,7 +125,7 @@ class NumpyLSTM:
 
 
 class NumpyKernel:
-    """The kernel in numpy."""
+    """Kernel in numpy."""
 
     name = "numpy"
     fast_types: tuple[str, ...] = ()
@@ -130,12 +134,12 @@ class NumpyKernel:
 
     @staticmethod
     def convolve(table: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Find the largest value of every filter over the windows of each token.
+        """Compute the maximum of every filter over the windows of each token.
 
-        table (numpy.ndarray): What each character gives to each tap of each filter.
+        table (numpy.ndarray): Product of each character with each tap of each filter.
             *Shape:* `(width, n_characters, n_filters)`
-        index (numpy.ndarray): The characters of each token, `width` at least.
-            *Shape:* `(n_tokens, n_positions)`
+        index (numpy.ndarray): Row of the table for each character of each token, at least `width`
+            of them. *Shape:* `(n_tokens, n_positions)`
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_filters)`
         """
         n_windows = index.shape[1] - len(table) + 1
@@ -150,5 +154,5 @@ class NumpyKernel:
 
 
 def sigmoid(values: np.ndarray) -> np.ndarray:
-    """RETURNS (numpy.ndarray): The logistic function, without overflow."""
+    """Compute the logistic function without overflow."""
     return 0.5 * np.tanh(0.5 * values) + 0.5

@@ -1,12 +1,12 @@
-"""Types with fewer digits than float32: what is stored, and which number it stands for."""
+"""Rounding to bfloat16 and int8, and back to float32."""
 
 import numpy as np
 
-LARGEST = 127.0  # of a signed integer of 8 bits, symmetric around 0
+LARGEST = 127.0  # Largest int8 of a range symmetric around 0.
 
 
 def bfloat16_bits(values: np.ndarray) -> np.ndarray:
-    """Round to bfloat16, to nearest even.
+    """Round float32 to the nearest bfloat16, ties to even, and return the bits.
 
     values (numpy.ndarray): float32.
     RETURNS (numpy.ndarray): The upper halves, uint16, of the same shape.
@@ -16,13 +16,14 @@ def bfloat16_bits(values: np.ndarray) -> np.ndarray:
 
 
 def to_bfloat16(values: np.ndarray) -> np.ndarray:
-    """RETURNS (numpy.ndarray): The values rounded to bfloat16, as float32."""
+    """Round float32 to bfloat16, and return float32."""
     return (bfloat16_bits(values).astype("uint32") << 16).view("float32")
 
 
 def quantize_rows(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Round each row to integers of 8 bits with one scale, so that a row's result depends on no
-    other row.
+    """Round each row to int8 with one scale a row.
+
+    So the result for a row depends on no other row.
 
     values (numpy.ndarray): *Shape:* `(n, width)`
     RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): Integers, int8, and the scales, float32.
@@ -34,5 +35,5 @@ def quantize_rows(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def dequantized(integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """RETURNS (numpy.ndarray): What quantized rows stand for, float32."""
+    """Convert quantized rows back to float32."""
     return integers.astype("float32") * scales[:, None]

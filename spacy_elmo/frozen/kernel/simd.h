@@ -1,4 +1,4 @@
-// Sixteen floats at a time, in whichever registers the file is compiled for.
+// Operations on sixteen floats (`P16`), for each instruction set that the kernel is compiled for.
 #pragma once
 
 #include <cmath>
@@ -78,7 +78,7 @@ inline Pairs load_pairs(const uint16_t* at) { return (__m512bh)_mm512_loadu_si51
 inline Pairs repeat_pair(const uint8_t* x) { return (__m512bh)_mm512_set1_epi32(static_cast<int>(four_bytes(x))); }
 inline P16 dot_pairs(Pairs x, Pairs w, P16 sum) { return _mm512_dpbf16_ps(sum, x, w); }
 inline P16 inverse16(P16 x) {
-    // 14 bits, and one step of Newton's: half the time of a division.
+    // 14 bits and one step of Newton's method take half the time of a division.
     const P16 near = _mm512_rcp14_ps(x);
     return mul16(near, _mm512_fnmadd_ps(x, near, set16(2.0f)));
 }
@@ -120,7 +120,7 @@ typedef I16 Fours;
 inline Fours load_fours(const int8_t* at) { return {load8(at), load8(at + 32)}; }
 inline Fours repeat_four(const uint8_t* x) { return {_mm256_set1_epi32(static_cast<int>(four_bytes(x))), _mm256_setzero_si256()}; }
 inline __m256i dot8(__m256i x, __m256i w, __m256i sum) {
-    // `maddubs` saturates at 16 bits: the even and the odd bytes are multiplied apart.
+    // `maddubs` saturates at 16 bits, so even and odd bytes are multiplied separately.
     const __m256i low = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0xff)), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
     const __m256i high = _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8));
     return _mm256_add_epi32(sum, _mm256_add_epi32(low, high));
@@ -214,7 +214,7 @@ namespace {
 inline P16 fma16(float a, P16 b, P16 c) { return fma16(set16(a), b, c); }
 inline P16 clip16(P16 x, float bound) { return max16(min16(x, set16(bound)), set16(-bound)); }
 
-// e^x by 2^n times a polynomial of degree 6 (Cephes): relative error below 2e-7.
+// e^x as 2^n times a polynomial of degree 6 (Cephes), with a relative error below 2e-7.
 inline P16 exp16(P16 x) {
     x = clip16(x, 87.0f);
     const P16 n = round16(mul16(x, set16(1.44269504f)));
@@ -229,10 +229,10 @@ inline P16 exp16(P16 x) {
 
 inline P16 minus16(P16 x) { return mul16(x, set16(-1.0f)); }
 
-// Absolute errors are below 3e-7; a product of two exponentials below 43 does not overflow.
+// Absolute errors are below 3e-7. Exponents are at most 43, so a product of two does not overflow.
 inline P16 sigmoid16(P16 x) { return inverse16(add16(set16(1.0f), exp16(minus16(x)))); }
 
-// sigmoid(x) tanh(y) = (1 - e^-2y) / ((1 + e^-x) (1 + e^-2y)): one inverse for both.
+// sigmoid(x) tanh(y) = (1 - e^-2y) / ((1 + e^-x) (1 + e^-2y)) needs only one inverse.
 inline P16 gated_tanh16(P16 x, P16 y) {
     const P16 one = set16(1.0f), a = exp16(minus16(clip16(x, 43.0f)));
     const P16 b = exp16(minus16(clip16(add16(y, y), 43.0f)));
@@ -246,7 +246,7 @@ inline void round_bf16(const float* x, int64_t n, uint16_t* y) {
     }
 }
 
-// RETURNS the scale: x = scale * (y - 128).
+// Round a row to 8 bits, and return the scale: x = scale * (y - 128).
 inline float round_int8(const float* x, int64_t n, uint8_t* y) {
     float largest = 0.0f;
     for (int64_t i = 0; i < n; i++) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;

@@ -1,5 +1,5 @@
-// Products of bfloat16 and int8 by Intel's matrix tiles (AMX): 16 rows times 16 outputs at a time.
-// Panels as `kernel.cpp` lays them out are tiles already: 64 bytes of a panel are one row of a tile.
+// Products of bfloat16 and int8 with Intel's matrix tiles (AMX), 16 rows times 16 outputs at a time.
+// The panels of `kernel.cpp` need no other layout: 64 bytes of a panel are one row of a tile.
 #pragma once
 
 #if defined(__AMX_TILE__)
@@ -18,8 +18,9 @@ struct alignas(64) TileConfig {
     uint8_t rows[16] = {};
 };
 
-// The registers while products are computed. Tiles 0 to 3 hold the sums of four panels, 4 the inputs,
-// 5 and 6 weights. A configuration takes as long as some products.
+// Configuration of the tile registers, released at the end. Tiles 0 to 3 are the sums of four panels, 4
+// the inputs, 5 and 6 weights. Configuring takes as long as some products, so it is done only if the
+// number of rows changes.
 class Tiles {
     int configured = 0;
 
@@ -37,8 +38,9 @@ public:
     ~Tiles() { _tile_release(); }
 };
 
-// A row's inputs in one tile are 64 bytes. Few rows of int8 are faster without tiles, and exactly the
-// same; of bfloat16 another order of summing would show.
+// Return whether a product uses tiles. A row of a tile is 64 bytes of inputs. With few rows, int8 is faster
+// without tiles, and its result is exactly the same. bfloat16 always uses them: another order of summation
+// would change the result with the number of rows.
 inline bool fit_tiles(const Matrix& w, int64_t n_rows) {
     if (w.type == INT8) return n_rows >= 6 && w.n_inputs % 64 == 0;
     return w.type == BFLOAT16 && w.n_inputs % 32 == 0;
@@ -51,7 +53,7 @@ inline bool fit_tiles(const Matrix& w, int64_t n_rows) {
         else _tile_dpbusd(N, 4, WEIGHTS);                        \
     }
 
-// Sums of up to 16 rows and 4 panels from `panel`: `sums` (n_rows, 64), of int8 as integers.
+// Compute the sums of up to 16 rows and 4 panels from `panel` on: `sums` (n_rows, 64), for int8 as integers.
 template <int TYPE>
 inline void sum_tiles(const Matrix& w, int64_t panel, int n_panels, const Rows& x, float* sums) {
     const int64_t row_bytes = w.n_inputs * (TYPE == BFLOAT16 ? 2 : 1), panel_bytes = row_bytes * 16;
@@ -74,7 +76,7 @@ inline void sum_tiles(const Matrix& w, int64_t panel, int n_panels, const Rows& 
 }
 #undef ADD_PANEL
 
-// Add products of up to 16 rows to what `start(r)` points to: 16 floats a panel, or nothing.
+// Add the products of up to 16 rows to the floats at `start(r)`, 16 a panel; null means zeros.
 template <class Start>
 inline void multiply_tiles(const Matrix& w, int64_t panel, int n_panels, const Rows& x, int n_rows, float* sums,
                            Start&& start) {
@@ -97,7 +99,7 @@ inline void multiply_tiles(const Matrix& w, int64_t panel, int n_panels, const R
     }
 }
 
-// Linux gives the tiles' registers to processes that ask for them.
+// Ask Linux for the tile registers, and return whether the process may use them.
 inline bool has_tiles() {
     if (!__builtin_cpu_supports("amx-tile") || !__builtin_cpu_supports("amx-bf16") ||
         !__builtin_cpu_supports("amx-int8"))
