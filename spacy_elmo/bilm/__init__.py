@@ -1,1 +1,1 @@
-"""The bidirectional language model, in PyTorch alone (no spaCy, no Thinc)."""
+"""Bidirectional language model to train, in PyTorch without spaCy and Thinc."""

@@ -1,4 +1,4 @@
-"""The character CNN with its highways, and the projection of the token encoder."""
+"""Character CNN with highway layers, and the projection of the token encoder."""
 
 import math
 from collections.abc import Iterable
@@ -12,15 +12,17 @@ from ..frozen.config import BiLMConfig
 from .convolution import ConvolutionMaximum
 from .linear import linear
 
-# Tokens of one convolution, best of about the same length.
+# Tokens of one convolution. They should have a similar length.
 CONVOLVED_TOKENS = 256
-# A GPU takes all of so many characters rather than wait to know which there are.
+# Up to this vocabulary size, a GPU takes all characters. To find those that occur, it would wait.
 ALL_CHARACTERS = 512
 
 
 class Highway(nn.Module):
-    """Highway layer (Srivastava et al. 2015): `y = g * relu(W x + b) + (1 - g) * x`
-    with the transform gate `g = sigmoid(W_g x + b_g)`."""
+    """Highway layer (Srivastava et al. 2015).
+
+    `y = g * relu(W x + b) + (1 - g) * x`, with the transform gate `g = sigmoid(W_g x + b_g)`.
+    """
 
     def __init__(self, *, width: int):
         super().__init__()
@@ -31,10 +33,10 @@ class Highway(nn.Module):
             nn.init.constant_(layer.bias, bias)
 
     def forward(self, inputs: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """
+        """Compute the layer.
+
         inputs (Tensor): *Shape:* `(n, F)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix products, if not
-            the weights' own.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
         RETURNS (Tensor): *Shape:* `(n, F)`
         """
         gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))
@@ -42,12 +44,11 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Token vectors from characters (Kim et al. 2016; Jozefowicz et al. 2016):
-    every filter is convolved with all positions, padding included, and its
-    maximum over positions goes through the activation; the concatenation goes
-    through the highways and, where the sizes ask for one, a projection.
+    """Character CNN (Kim et al. 2016; Jozefowicz et al. 2016).
 
-    Starting values are bilm-tf's.
+    Every filter is convolved with all positions, padding included. Its maximum over positions goes
+    through the activation. The concatenated maxima go through the highways and, if the sizes
+    require it, a projection. Weights are initialized as in bilm-tf.
     """
 
     def __init__(self, config: BiLMConfig):
@@ -56,7 +57,7 @@ class CharacterCNN(nn.Module):
         self.activation = torch.tanh if config.activation == "tanh" else F.relu
         self.embedding: Optional[nn.Embedding] = None
         if config.n_characters:
-            # The first row of bytes is a masked position; code points have no such.
+            # For bytes, the first row is a masked position. Code points have no masked position.
             masked = 0 if config.token_encoder == "bilm-tf" else None
             self.embedding = nn.Embedding(
                 config.n_characters, config.char_embed_dim, padding_idx=masked
@@ -89,14 +90,15 @@ class CharacterCNN(nn.Module):
     def of_characters(
         self, character_ids: Tensor, product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """
+        """Compute the output of convolutions and highways.
+
         character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
-        product_dtype (Optional[torch.dtype]): Type of the highways' products, if not
-            the weights' own.
+        product_dtype (Optional[torch.dtype]): Type of the highways' products; None for the
+            weights'.
         RETURNS (Tensor): *Shape:* `(n_tokens, F)`
         """
-        # Long tokens widen the windows of those beside them alone, and highways are
-        # fastest over all tokens.
+        # Parts keep a long token from adding padding to all others. Highways are fastest over all
+        # tokens at once.
         parts = character_ids.split(CONVOLVED_TOKENS) if character_ids.is_cpu else [character_ids]
         vectors = self.activation(torch.cat([self._pooled(part) for part in parts]))
         for highway in self.highways:
@@ -104,7 +106,7 @@ class CharacterCNN(nn.Module):
         return vectors
 
     def _pooled(self, character_ids: Tensor) -> Tensor:
-        """The maximum of every filter. *Shape:* `(n_tokens, F)`"""
+        """Compute the maximum of every filter. *Shape:* `(n_tokens, F)`."""
         assert self.embedding is not None
         if character_ids.is_cpu:
             character_ids = _without_padding(character_ids, self.widest_filter)
@@ -118,10 +120,11 @@ class CharacterCNN(nn.Module):
         return torch.cat(pooled, dim=1)
 
     def project(self, vectors: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """
-        vectors (Tensor): *Shape:* `(n_tokens, projected_width)`, or `(n_tokens, P)`
-            where there is no projection.
-        product_dtype (Optional[torch.dtype]): Type of the product, if not the weights' own.
+        """Apply the projection, if there is one.
+
+        vectors (Tensor): *Shape:* `(n_tokens, projected_width)`, without a projection
+            `(n_tokens, P)`
+        product_dtype (Optional[torch.dtype]): Type of the product; None for the weights'.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         if self.projection is None:
@@ -130,9 +133,10 @@ class CharacterCNN(nn.Module):
 
 
 def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
-    """Leave out last columns in which every token repeats one character, as it
-    repeats the padding, but for one window of the widest filter: what the others
-    give is the same."""
+    """Drop the last columns in which every token repeats one character, such as padding.
+
+    One window of the widest filter stays, because all further windows have the same values.
+    """
     if not len(character_ids):
         return character_ids
     differs = (character_ids != character_ids[:, -1:]).any(dim=0).nonzero()
@@ -141,8 +145,12 @@ def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
 
 
 def different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]:
-    """RETURNS (Tuple[Tensor, Tensor]): Ids that hold all that occur, and the index
-    into them of each that is given."""
+    """Return ids that include all ids that occur, and the index into them of each occurrence.
+
+    character_ids (Tensor): Ids. Any shape.
+    n_characters (int): Size of the vocabulary.
+    RETURNS (Tuple[Tensor, Tensor]): Different ids, and the indices in the shape of the input.
+    """
     if character_ids.is_cpu or n_characters > ALL_CHARACTERS:
         used, index = torch.unique(character_ids, return_inverse=True)
         return used, index

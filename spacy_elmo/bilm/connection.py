@@ -1,4 +1,4 @@
-"""What joins a higher LSTM layer's input to its output."""
+"""Highway connection between the input and the output of a higher LSTM layer."""
 
 from typing import Optional
 
@@ -9,13 +9,14 @@ from .linear import linear
 
 
 class HighwayConnection(nn.Module):
-    """Transform gate r and carry gate 1 - r (Srivastava et al. 2015) between the input x of
-    an LSTM layer and its output h:
+    """Highway connection (Srivastava et al. 2015) from an LSTM layer's input x to its output h.
+
+    It has a transform gate r and a carry gate 1 - r:
 
         r = sigmoid(W_r x + b_r),    y = r * h + (1 - r) * x
 
-    As the residual connection, it is no part of the recurrence; the gate of He et al. 2017,
-    which is, reads the state before the step, too.
+    Like the residual connection, it is not part of the recurrence. The gate of He et al. 2017 is
+    part of it, and also reads the previous state.
 
     width (int): Size of input and output, P.
     """
@@ -29,11 +30,11 @@ class HighwayConnection(nn.Module):
     def forward(
         self, outputs: Tensor, inputs: Tensor, product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """
-        outputs (Tensor): Of the layer. *Shape:* `(n, P)`
-        inputs (Tensor): Of the layer. *Shape:* `(n, P)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix product, if not the
-            weights' own.
+        """Join a layer's outputs and inputs.
+
+        outputs (Tensor): Outputs of the LSTM layer, h. *Shape:* `(n, P)`
+        inputs (Tensor): Inputs of the LSTM layer, x. *Shape:* `(n, P)`
+        product_dtype (Optional[torch.dtype]): Type of the matrix product; None for the weights'.
         RETURNS (Tensor): *Shape:* `(n, P)`
         """
         gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))

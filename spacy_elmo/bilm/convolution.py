@@ -1,4 +1,14 @@
-"""Convolution and maximum over positions, as one operation of autograd."""
+"""Convolution and maximum over positions, as one operation of autograd.
+
+A batch has far fewer different characters than windows. So each character is multiplied with every
+tap of the filters once, and the value of a window is a sum of rows from this table:
+
+    value[n, p] = sum over taps t of table[t, index[n, p + t]] + bias
+    table[t, c] = weight[t] characters[c]
+
+The gradient goes to the first position with the maximum, and from there to one row of the table for
+each tap. So the backward pass needs only the positions, not the values of all windows.
+"""
 
 from typing import Any, Optional
 
@@ -9,28 +19,21 @@ from torch.autograd.function import once_differentiable
 
 
 class ConvolutionMaximum(torch.autograd.Function):
-    """The largest value of each filter over all positions of a token. There are far
-    fewer different characters than windows, so each is multiplied with every tap of
-    the filters once, and what a window gives is a sum of such rows:
+    """Largest value of each filter over all positions of a token.
 
-        value[n, p] = sum over taps t of table[t, index[n, p + t]] + bias
-        table[t, c] = weight[t] characters[c]
-
-    The gradient goes to the first position that has the maximum, and from there to
-    one row of the table for each tap.
-
-    *Shapes:* characters `(C, E)`, index `(n, T)` into them, weight `(F, E, width)`
-    as PyTorch's `Conv1d` has it, bias `(F,)`. The result is `(n, F)`.
+    *Shapes:* characters `(C, E)`, index `(n, T)` into them, weight `(F, E, width)` as in PyTorch's
+    `Conv1d`, bias `(F,)`. The result is `(n, F)`.
     """
 
     @staticmethod
     def forward(  # type: ignore[override]
         ctx: Any, characters: Tensor, index: Tensor, weight: Tensor, bias: Tensor
     ) -> Tensor:
+        """Compute the maxima."""
         taps = _taps(weight)
         values = _values(torch.matmul(characters, taps), index)
         best = values[:, 0].clone()
-        # As floating point numbers: several times as fast as integers.
+        # Positions are floating point numbers, which are several times as fast as integers here.
         positions, is_higher = torch.zeros_like(best), torch.empty_like(best)
         for position in range(1, values.shape[1]):
             here = values[:, position]
@@ -43,13 +46,14 @@ class ConvolutionMaximum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:  # type: ignore[override]
+        """Compute the gradients of characters, weight and bias."""
         characters, index, taps, positions = ctx.saved_tensors
         d_table = grad.new_zeros(len(taps), len(characters), grad.shape[1])
         columns = positions.long()
         for of_tap in d_table:
             of_tap.scatter_add_(0, index.gather(1, columns), grad)
             columns += 1
-            columns.clamp_(max=index.shape[1] - 1)  # after the last tap
+            columns.clamp_(max=index.shape[1] - 1)  # After the last tap, it could be out of range.
         d_characters = d_weight = None
         if ctx.needs_input_grad[0]:
             d_characters = torch.matmul(d_table, taps.transpose(1, 2)).sum(dim=0)
@@ -59,7 +63,7 @@ class ConvolutionMaximum(torch.autograd.Function):
 
 
 def _values(table: Tensor, index: Tensor) -> Tensor:
-    """The sums of every window's rows of the table.
+    """Sum the rows of the table for every window.
 
     table (Tensor): *Shape:* `(width, C, F)`
     index (Tensor): *Shape:* `(n, T)`
@@ -72,5 +76,5 @@ def _values(table: Tensor, index: Tensor) -> Tensor:
 
 
 def _taps(weight: Tensor) -> Tensor:
-    """RETURNS (Tensor): *Shape:* `(width, E, F)`"""
+    """Return the weight with one matrix for each tap. *Shape:* `(width, E, F)`."""
     return weight.permute(2, 1, 0).contiguous()

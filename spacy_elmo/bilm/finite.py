@@ -1,4 +1,4 @@
-"""Test of tensors for NaN and infinity."""
+"""Check of tensors for NaN and infinity."""
 
 import math
 
@@ -6,6 +6,6 @@ from torch import Tensor
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """RETURNS (bool): Whether a tensor holds neither NaN nor infinity."""
-    # The sum needs one pass and no memory, but that of large numbers may overflow.
+    """Return whether a tensor has neither NaN nor infinity."""
+    # The sum needs one pass and no memory, but it may overflow if the numbers are large.
     return math.isfinite(float(tensor.detach().sum())) or bool(tensor.isfinite().all())

@@ -1,4 +1,4 @@
-"""A linear layer whose matrix products may be of a lower type."""
+"""Linear layer with matrix products of a lower type."""
 
 from typing import Any, Optional
 
@@ -13,8 +13,8 @@ def linear(inputs: Tensor, layer: torch.nn.Linear, product_dtype: Optional[torch
 
     inputs (Tensor): *Shape:* `(n, n_inputs)`
     layer (torch.nn.Linear): Weight and bias.
-    product_dtype (Optional[torch.dtype]): Type of the matrix products, forwards and
-        backwards, if not the weights' own, which the result has in any case.
+    product_dtype (Optional[torch.dtype]): Type of the matrix products, forwards and backwards; None
+        for the weights'. The result always has the type of the weights.
     RETURNS (Tensor): *Shape:* `(n, n_outputs)`
     """
     if product_dtype is None or product_dtype == layer.weight.dtype:

@@ -1,4 +1,4 @@
-"""The clipped LSTM with projection."""
+"""Clipped LSTM with projection."""
 
 from typing import Optional
 
@@ -11,9 +11,10 @@ from .sequence import ProjectedLSTMSequence, SequenceOptions
 
 
 class ProjectedLSTM(nn.Module):
-    """One LSTM layer in one direction, with clipped cell and projected, clipped
-    output (Sak et al. 2014; bilm-tf's LSTMCell). Gates in the order i, j, f, o,
-    j the candidate:
+    """LSTM layer in one direction, with clipped cell and projected, clipped output.
+
+    It is bilm-tf's LSTMCell (Sak et al. 2014). The order of the gates is i, j, f, o, where j is the
+    candidate:
 
         c = clip(sigmoid(f + 1) * c + sigmoid(i) * tanh(j))
         h = clip((sigmoid(o) * tanh(c)) W_P)
@@ -21,7 +22,7 @@ class ProjectedLSTM(nn.Module):
     Without a projection the output is not clipped.
 
     config (BiLMConfig): The sizes.
-    layer (int): Its number, from 0.
+    layer (int): Number of the layer, from 0.
     """
 
     def __init__(self, config: BiLMConfig, layer: int = 0):
@@ -37,7 +38,7 @@ class ProjectedLSTM(nn.Module):
         if width < lstm_dim or config.square_projection:
             self.projection = nn.Parameter(torch.empty(width, lstm_dim))
             nn.init.xavier_uniform_(self.projection)
-        # TensorFlow draws both as one matrix.
+        # TensorFlow initializes both as one matrix.
         both = torch.empty(4 * lstm_dim, input_dim + width)
         nn.init.xavier_uniform_(both)
         with torch.no_grad():
@@ -52,17 +53,17 @@ class ProjectedLSTM(nn.Module):
         cell: Tensor,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences: step by step, at each step the rows that
-        are still running, which are the first `batch_sizes[step]`.
+        """Run over packed sequences.
+
+        A step runs the rows that have not ended, which are the first `batch_sizes[step]`.
 
         inputs (Tensor): *Shape:* `(sum(batch_sizes), input_dim)`
-        batch_sizes (List[int]): Rows running at each step, never rising.
+        batch_sizes (List[int]): Number of rows that run at each step, never rising.
         hidden (Tensor): State to start from. *Shape:* `(batch_sizes[0], P)`
         cell (Tensor): State to start from. *Shape:* `(batch_sizes[0], D)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix products, if not
-            the weights' own.
-        RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the
-            inputs, and hidden and cell state of each row after its last step.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+        RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the inputs, and the hidden
+            and cell state of each row after its last step.
         """
         if self.cell_clip is None and self.proj_clip is None and inputs.is_cuda:
             return fused_lstm(self, inputs, batch_sizes, hidden, cell, product_dtype)
@@ -72,7 +73,7 @@ class ProjectedLSTM(nn.Module):
         return outputs, hidden, cell
 
     def full_bias(self) -> Tensor:
-        """The bias as it is used, the forget gates' raised."""
+        """Return the bias with `FORGET_BIAS` added to the forget gates."""
         offset = torch.zeros_like(self.bias)
         lstm_dim = len(offset) // 4
         offset[2 * lstm_dim : 3 * lstm_dim] = FORGET_BIAS
@@ -87,11 +88,12 @@ def fused_lstm(
     cell: Tensor,
     product_dtype: Optional[torch.dtype] = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """PyTorch's own LSTM with projection, cuDNN's on a GPU: the same numbers where
-    nothing is clipped. Arguments and results as `ProjectedLSTM.forward`; here
-    `product_dtype` is the type of state and gates, too.
+    """Run a layer without clips by PyTorch's own LSTM with projection, on a GPU cuDNN's.
 
-    lstm (ProjectedLSTM): The layer, without clips.
+    Arguments and results are those of `ProjectedLSTM.forward`, but `product_dtype` is also the type
+    of state and gates.
+
+    lstm (ProjectedLSTM): The layer.
     """
     dtype = product_dtype or inputs.dtype
     bias = lstm.full_bias()
@@ -104,11 +106,11 @@ def fused_lstm(
         torch.tensor(batch_sizes),
         (hidden.to(dtype).unsqueeze(0), cell.to(dtype).unsqueeze(0)),
         [weight.to(dtype) for weight in weights],
-        True,  # biases
-        1,  # layers
+        True,  # has_biases
+        1,  # num_layers
         0.0,  # dropout
         lstm.training,
-        False,  # both directions
+        False,  # bidirectional
     )
     outputs, hidden, cell = (result.to(inputs.dtype) for result in results)
     return outputs, hidden.squeeze(0), cell.squeeze(0)

@@ -1,29 +1,31 @@
-"""The matrix products of an LSTM over whole sequences, and of its gradients."""
+"""Matrix products of an LSTM over whole sequences, and of its gradients.
+
+Gates are stored in the order i, j, f, o. Here their order is o, i, f, j, so that the three sigmoid
+gates are adjacent. The candidate j is doubled, because tanh(x) = 2 sigmoid(2x) - 1. One sigmoid
+over all gates is several times as fast as PyTorch's tanh.
+"""
 
 from typing import Optional
 
 import torch
 from torch import Tensor
 
-# The stored order of the gates is i, j, f, o. Inside it is o, i, f, j: the three
-# gates proper stand together.
+# Stored gates in the order used here, and the way back.
 _INSIDE = (3, 0, 2, 1)
 _STORED = (1, 3, 2, 0)
-# Gates that go through the products of several steps at once: 4 MB, so that they
-# are still in the processor's cache when the single steps come to them.
+# Gates of a chunk of steps, 4 MB in float32. They are still in the processor's cache when the
+# single steps read them.
 CHUNK_GATES = 2**20
 
 
 class ForwardProducts:
-    """The matrix products of a layer, in their own type if one is asked for.
-    What belongs to j is doubled: tanh(x) = 2 sigmoid(2x) - 1, and one sigmoid
-    over all gates is several times as fast as PyTorch's tanh.
+    """Matrix products of a layer.
 
-    *Shapes:* as those of `ProjectedLSTMSequence`.
+    *Shapes:* see `ProjectedLSTMSequence`.
 
-    weights (Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]): Of inputs and state, bias, and
-        the projection.
-    dtype (Optional[torch.dtype]): Type of the products, if not the weights' own.
+    weights (Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]): Input weight, state weight, bias and
+        projection.
+    dtype (Optional[torch.dtype]): Type of the products; None for the weights'.
     """
 
     def __init__(
@@ -38,34 +40,35 @@ class ForwardProducts:
         self.projection = None if projection is None else self._transposed(projection)
 
     def of_inputs(self, inputs: Tensor, gates: Tensor) -> None:
-        """Several steps' `W x + b`."""
+        """Write `W x + b` of several steps to `gates`."""
         if self.is_lower:
             gates.copy_(torch.mm(inputs.to(self.dtype), self.input_weight)).add_(self.bias)
         else:
             torch.addmm(self.bias, inputs, self.input_weight, out=gates)
 
     def add_state(self, hidden: Tensor, gates: Tensor) -> None:
-        """Add the product of a step's previous hidden state."""
+        """Add the product of a step's previous hidden state to `gates`."""
         if self.is_lower:
             gates.add_(torch.mm(hidden.to(self.dtype), self.state_weight))
         else:
             gates.addmm_(hidden, self.state_weight)
 
     def _transposed(self, weight: Tensor) -> Tensor:
-        """Laid out anew in float32, where products with few rows are faster so."""
+        """Transpose a weight; copy it in float32, which makes products with few rows faster."""
         return weight.to(self.dtype).t() if self.is_lower else weight.t().contiguous()
 
 
 class BackwardProducts:
-    """The matrix products of a layer's gradients. The gates' gradients of a chunk of
-    steps stay in the processor's cache until all products with them are done. Where
-    the products are of a lower type there is one chunk: a sum of chunks would be
+    """Matrix products of a layer's gradients.
+
+    The gates' gradients of a chunk of steps stay in the processor's cache until all products with
+    them are done. Products of a lower type have only one chunk, because a sum of chunks would be
     rounded once for each.
 
-    weights (Tuple[Tensor, Tensor, Optional[Tensor]]): Of inputs and state, and the projection.
+    weights (Tuple[Tensor, Tensor, Optional[Tensor]]): Input weight, state weight and projection.
     read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, n_inputs + P)`
-    n_rows (int): Most rows of a step.
-    dtype (Optional[torch.dtype]): Type of the products, if not that of `read`.
+    n_rows (int): Largest number of rows of a step.
+    dtype (Optional[torch.dtype]): Type of the products; None for the type of `read`.
     """
 
     def __init__(self, weights: tuple, read: Tensor, n_rows: int, dtype: Optional[torch.dtype]):
@@ -80,20 +83,20 @@ class BackwardProducts:
         self.chunk_items = len(read) if self.is_lower else chunk_items(read, n_gates)
         n_items = min(len(read), max(self.chunk_items, n_rows))
         self.d_gates = read.new_empty(n_items, n_gates, dtype=self.dtype)
-        # One step's before they are rounded.
+        # Gradients of one step before they are rounded.
         self.exact = read.new_empty(n_rows, n_gates) if self.is_lower else None
         self.d_inputs = read.new_empty(len(read), n_inputs)
         self.d_weights = read.new_zeros(n_gates, read.shape[1])
         self.d_bias = read.new_zeros(n_gates)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
-        """Where the gradients of a step's gates go, the item `first` of its chunk on."""
+        """Return memory for the gradients of a step's gates, from item `first` of the chunk on."""
         if self.exact is not None:
             return self.exact[:size]
         return self.d_gates[first : first + size]
 
     def add_through_state(self, first: int, d_gates: Tensor, d_hidden: Tensor) -> None:
-        """Add to the gradient of the hidden state that the step has started from."""
+        """Add to the gradient of the hidden state from which the step started."""
         self.d_bias += d_gates.sum(dim=0)
         if self.is_lower:
             rounded = self.d_gates[first : first + len(d_gates)].copy_(d_gates)
@@ -102,11 +105,11 @@ class BackwardProducts:
             d_hidden.addmm_(d_gates, self.state_weight)
 
     def end_chunk(self, items: slice, *, inputs: bool, weights: bool) -> None:
-        """All that a chunk's gates give at once.
+        """Compute a chunk's gradients of inputs and weights.
 
-        items (slice): The packed items of the chunk.
-        inputs (bool): Whether the gradient of the inputs is wanted.
-        weights (bool): Whether those of the weights are.
+        items (slice): Packed items of the chunk.
+        inputs (bool): Whether to compute the gradient of the inputs.
+        weights (bool): Whether to compute the gradients of the weights.
         """
         d_gates = self.d_gates[: items.stop - items.start]
         if inputs:
@@ -117,24 +120,24 @@ class BackwardProducts:
             self.d_weights.addmm_(d_gates.t(), self.read[items])
 
     def of_weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of input weight, state weight and bias, as they are stored."""
+        """Return the gradients of input weight, state weight and bias, in the stored order."""
         sizes = [self.input_weight.shape[1], self.state_weight.shape[1]]
         weights = _reordered(self.d_weights, _STORED).split(sizes, dim=1)
         return weights[0], weights[1], _reordered(self.d_bias, _STORED)
 
     def of_projection(self, d_outputs: Tensor, gated: Tensor) -> Tensor:
-        """Its gradient, over all steps."""
+        """Compute the gradient of the projection over all steps."""
         product = torch.mm(d_outputs.to(self.dtype).t(), gated.to(self.dtype))
         return product.to(gated.dtype)
 
 
 def chunk_items(like: Tensor, n_gates: int) -> int:
-    """RETURNS (int): Packed items of a chunk; a GPU takes all at once."""
+    """Return the number of packed items of a chunk; on a GPU, one chunk has all."""
     return max(1, CHUNK_GATES // n_gates) if like.is_cpu else max(1, len(like))
 
 
 def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
-    """A matrix product in the type of `right`, written in that of `out`."""
+    """Multiply in the type of `right`, and write the product to `out` in its type."""
     if right.dtype == out.dtype:
         torch.mm(left, right, out=out)
     else:
@@ -142,13 +145,13 @@ def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
 
 
 def doubled_candidate(weight: Tensor) -> Tensor:
-    """In the inside order, the block of j twice what it is."""
+    """Reorder the gates to o, i, f, j, and double j."""
     blocks = _reordered(weight, _INSIDE)
     blocks[-(len(weight) // 4) :] *= 2.0
     return blocks
 
 
 def _reordered(weight: Tensor, order: tuple[int, ...]) -> Tensor:
-    """The four gates' blocks in another order."""
+    """Reorder the blocks of the four gates."""
     blocks = weight.chunk(4)
     return torch.cat([blocks[i] for i in order])

@@ -1,4 +1,4 @@
-"""Modules whose weights come from a file: they are built without values."""
+"""Construction of modules without values, for weights that come from a file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +10,11 @@ from torch.overrides import TorchFunctionMode
 
 
 class _WithoutNormal(TorchFunctionMode):
-    """Leaves out `normal_`: on the meta device it fills nothing, but PyTorch imports its
-    compiler for it, which takes longer than all the rest of loading a small model."""
+    """Mode in which `normal_` does nothing.
+
+    On the meta device it fills nothing, but PyTorch imports its compiler for it. That takes longer
+    than everything else in loading a small model.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is nn.init.normal_:
@@ -21,7 +24,9 @@ class _WithoutNormal(TorchFunctionMode):
 
 @contextmanager
 def on_meta_device() -> Iterator[None]:
-    """Within it, modules get parameters of shape and type alone (on the meta device), for
-    `load_state_dict(..., assign=True)`."""
+    """Create modules on the meta device, where parameters have a shape and a type but no values.
+
+    Fill them with `load_state_dict(..., assign=True)`.
+    """
     with torch.device("meta"), _WithoutNormal():
         yield

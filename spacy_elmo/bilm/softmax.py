@@ -1,4 +1,4 @@
-"""The language model's softmax over a vocabulary, one for both directions."""
+"""Softmax of the language model over a vocabulary, shared by both directions."""
 
 import math
 from typing import NamedTuple, Optional
@@ -12,16 +12,16 @@ from ..frozen.softmax import FrozenSoftmax, adaptive_cutoffs
 from .meta_device import on_meta_device
 from .sampled_softmax import SampledSoftmaxLoss
 
-# Bound of the working memory: logits held at a time.
+# Logits in memory at a time.
 CHUNK_LOGITS = 2**24
 KINDS = ("sampled", "full", "adaptive")
 
 
 class Candidates(NamedTuple):
-    """Words that a step's targets are told apart from.
+    """Words against which the targets of a training step are predicted.
 
     words (Tensor): Different word ids. *Shape:* `(m,)`
-    n_draws (int): Draws that found them; 0 if it is every word of the vocabulary.
+    n_draws (int): Number of draws that found them; 0 if they are the whole vocabulary.
     """
 
     words: Tensor
@@ -29,7 +29,7 @@ class Candidates(NamedTuple):
 
 
 class SoftmaxRows(NamedTuple):
-    """The rows of the softmax that a step touches, to collect their gradient.
+    """Rows of the softmax that a training step uses, to collect their gradient.
 
     words (Tensor): Word ids, rising. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
@@ -42,9 +42,10 @@ class SoftmaxRows(NamedTuple):
 
 
 class LanguageModelSoftmax(nn.Module):
-    """Softmax layer. Trained against sampled words (Jean et al. 2015, with
-    log-uniform negatives) or all words, always evaluated against all. For
-    sampling the vocabulary must stand by falling count.
+    """Softmax layer, trained against sampled or all words, and evaluated against all.
+
+    Negatives are drawn log-uniformly (Jean et al. 2015), so for sampling the vocabulary must be
+    ordered by falling count.
 
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
@@ -56,11 +57,13 @@ class LanguageModelSoftmax(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_words))
 
     def log_inclusion(self, words: Tensor, n_draws: int) -> Tensor:
-        """How likely a word is among the negatives: `1 - (1 - q)^n`, with the
-        log-uniform `q = (log(k + 2) - log(k + 1)) / log(V + 1)` of the word of rank k.
+        """Compute the log-probability of a word to be among the negatives.
+
+        The probability is `1 - (1 - q)^n`, with the log-uniform
+        `q = (log(k + 2) - log(k + 1)) / log(V + 1)` for the word of rank k.
 
         words (Tensor): Word ids, which are ranks. Any shape.
-        n_draws (int): Draws, n.
+        n_draws (int): Number of draws, n.
         RETURNS (Tensor): Natural logarithm of the probability, same shape.
         """
         ranks = words.double()
@@ -71,11 +74,12 @@ class LanguageModelSoftmax(nn.Module):
     def draw_negatives(
         self, n_draws: int, generator: Optional[torch.Generator] = None
     ) -> Candidates:
-        """Draw words log-uniformly by rank, with replacement; one that is drawn
-        several times counts once.
+        """Draw words log-uniformly by rank, with replacement.
 
-        n_draws (int): Draws.
-        generator (Optional[torch.Generator]): Source of randomness, on the CPU.
+        A word that is drawn several times counts once: with multiplicity, the loss would be biased.
+
+        n_draws (int): Number of draws.
+        generator (Optional[torch.Generator]): Random number generator, on the CPU.
         RETURNS (Candidates): The different words that were drawn.
         """
         uniform = torch.rand(n_draws, generator=generator, dtype=torch.float64)
@@ -84,16 +88,16 @@ class LanguageModelSoftmax(nn.Module):
         return Candidates(words.to(self.weight.device), n_draws)
 
     def all_words(self) -> Candidates:
-        """RETURNS (Candidates): The whole vocabulary: the full softmax."""
+        """Return the whole vocabulary as candidates, for the full softmax."""
         return Candidates(torch.arange(len(self.weight), device=self.weight.device))
 
     @torch.no_grad()
     def rows(self, targets: Tensor, candidates: Candidates) -> SoftmaxRows:
-        """Copy the rows of targets and candidates, to train them alone.
+        """Copy the rows of targets and candidates, so that only these get a gradient.
 
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        candidates (Candidates): The words to tell them apart from.
-        RETURNS (SoftmaxRows): Leaves that ask for a gradient.
+        candidates (Candidates): The candidates.
+        RETURNS (SoftmaxRows): Leaf tensors that require a gradient.
         """
         index = candidates.words
         if candidates.n_draws:
@@ -109,17 +113,19 @@ class LanguageModelSoftmax(nn.Module):
         rows: SoftmaxRows,
         product_dtype: Optional[torch.dtype] = None,
     ) -> Tensor:
-        """Mean cross-entropy of the targets against the candidates. Where these
-        are drawn, every logit, the target's too, is less the logarithm of its word's
-        probability to be drawn, and a negative that is the target does not count
-        (Jean et al. 2015; TensorFlow's `sampled_softmax_loss`, as in bilm-tf): the
-        optimum is that of the full softmax. Not comparable with a log-likelihood.
+        """Compute the mean cross-entropy of the targets against the candidates.
+
+        If the candidates were drawn, the logarithm of a word's probability to be drawn is
+        subtracted from each logit, the target's included. A negative that equals the target does
+        not count. So the optimum is the same as with the full softmax (Jean et al. 2015;
+        TensorFlow's `sampled_softmax_loss`, as in bilm-tf). The value is no log-likelihood.
 
         contexts (Tensor): *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        candidates (Candidates): Shared by all contexts.
-        rows (SoftmaxRows): What `rows` gave for these targets and candidates.
-        product_dtype (Optional[torch.dtype]): Type of the gradients' products.
+        candidates (Candidates): Candidates for all contexts.
+        rows (SoftmaxRows): Result of `rows` for these targets and candidates.
+        product_dtype (Optional[torch.dtype]): Type of the gradients' products; None for the
+            contexts'.
         RETURNS (Tensor): A scalar, in nats.
         """
         both = (targets, candidates.words)
@@ -134,11 +140,13 @@ class LanguageModelSoftmax(nn.Module):
 
     @torch.no_grad()
     def negative_log_likelihood(self, contexts: Tensor, targets: Tensor) -> float:
-        """Exact, by the full softmax, in chunks of bounded memory.
+        """Compute the sum of the targets' negative log-probabilities, in nats.
+
+        It is exact, by the full softmax, in chunks of bounded memory.
 
         contexts (Tensor): *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        RETURNS (float): Sum of the negative log-probabilities, in nats.
+        RETURNS (float): The sum.
         """
         size = max(1, CHUNK_LOGITS // len(self.weight))
         total = 0.0
@@ -150,18 +158,18 @@ class LanguageModelSoftmax(nn.Module):
 
     @torch.no_grad()
     def log_probabilities(self, contexts: Tensor) -> Tensor:
-        """By the full softmax.
+        """Compute the log-probability of every word by the full softmax.
 
         contexts (Tensor): *Shape:* `(n, P)`
-        RETURNS (Tensor): Of every word, in float64. *Shape:* `(n, V)`
+        RETURNS (Tensor): float64. *Shape:* `(n, V)`
         """
         return F.linear(contexts, self.weight, self.bias).double().log_softmax(dim=1)
 
 
 class AdaptiveSoftmax(nn.Module):
-    """The adaptive softmax (Grave et al. 2017), PyTorch's: rare words stand in
-    clusters of lower width, and the loss is an exact log-likelihood. The
-    vocabulary must stand by falling count.
+    """PyTorch's adaptive softmax (Grave et al. 2017), with narrow clusters for rare words.
+
+    The loss is an exact log-likelihood. The vocabulary must be ordered by falling count.
 
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
@@ -174,16 +182,17 @@ class AdaptiveSoftmax(nn.Module):
         )
 
     def loss(self, contexts: Tensor, targets: Tensor) -> Tensor:
-        """
+        """Compute the mean negative log-probability of the targets.
+
         contexts (Tensor): *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        RETURNS (Tensor): Mean negative log-probability, a scalar, in nats.
+        RETURNS (Tensor): A scalar, in nats.
         """
         return self.layers(contexts, targets).loss
 
     @torch.no_grad()
     def negative_log_likelihood(self, contexts: Tensor, targets: Tensor) -> float:
-        """As that of `LanguageModelSoftmax`."""
+        """Compute the sum of the targets' negative log-probabilities, in nats."""
         total = 0.0
         for start in range(0, len(contexts), 1024):
             part = slice(start, start + 1024)
@@ -192,7 +201,7 @@ class AdaptiveSoftmax(nn.Module):
 
     @torch.no_grad()
     def log_probabilities(self, contexts: Tensor) -> Tensor:
-        """As that of `LanguageModelSoftmax`."""
+        """Compute the log-probability of every word, in float64."""
         return self.layers.log_prob(contexts).double()
 
 
@@ -206,16 +215,16 @@ def make_softmax(kind: str, *, n_words: int, width: int) -> Softmax:
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
     RETURNS (Union[LanguageModelSoftmax, AdaptiveSoftmax]): The layer.
-    RAISES (ValueError): Another kind.
+    RAISES (ValueError): There is no such kind.
     """
     if kind not in KINDS:
-        raise ValueError(f"the softmax must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise ValueError(f"softmax must be one of {', '.join(KINDS)}, got {kind!r}")
     make = AdaptiveSoftmax if kind == "adaptive" else LanguageModelSoftmax
     return make(n_words=n_words, width=width)
 
 
 def freeze(softmax: Softmax) -> FrozenSoftmax:
-    """RETURNS (FrozenSoftmax): A softmax with a copy of the weights, which evaluates."""
+    """Return a frozen softmax with a copy of the weights, to evaluate without PyTorch."""
     state = softmax.state_dict().items()
     return FrozenSoftmax(
         {name: value.to("cpu", torch.float32, copy=True).numpy() for name, value in state}
@@ -223,7 +232,7 @@ def freeze(softmax: Softmax) -> FrozenSoftmax:
 
 
 def thaw(frozen: FrozenSoftmax) -> Softmax:
-    """RETURNS (Softmax): A module with a copy of the weights."""
+    """Return a module with a copy of the weights, to train."""
     n_words, width = frozen.sizes
     with on_meta_device():
         softmax = make_softmax(frozen.kind, n_words=n_words, width=width)

@@ -1,4 +1,4 @@
-"""What the LSTMs carry from sequence to sequence."""
+"""State that the LSTMs carry from sequence to sequence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class BiLMState:
-    """What the LSTMs remember: one row a sequence, forward stack first.
+    """Hidden and cell state of the LSTMs, one row a sequence, forward stack first.
 
     hidden (Tensor): *Shape:* `(n_directions, L, n_sequences, P)`
     cell (Tensor): *Shape:* `(n_directions, L, n_sequences, D)`
@@ -26,19 +26,19 @@ class BiLMState:
     def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
         """Choose, repeat or reorder rows.
 
-        index (Union[Tensor, numpy.ndarray, Sequence[int]]): The wanted rows.
-        RETURNS (BiLMState): Their state.
+        index (Union[Tensor, numpy.ndarray, Sequence[int]]): Numbers of the rows.
+        RETURNS (BiLMState): The state of these rows.
         """
         index = torch.as_tensor(index, dtype=torch.int64, device=self.hidden.device)
         return BiLMState(self.hidden.index_select(2, index), self.cell.index_select(2, index))
 
     def detach(self) -> "BiLMState":
-        """RETURNS (BiLMState): The same values, cut off from the gradient."""
+        """Return the same values without their gradient."""
         return BiLMState(self.hidden.detach(), self.cell.detach())
 
     @classmethod
     def concatenate(cls, states: Sequence["BiLMState"]) -> "BiLMState":
-        """RETURNS (BiLMState): The rows of all states, in order."""
+        """Return the rows of all states, in order."""
         return cls(
             torch.cat([state.hidden for state in states], dim=2),
             torch.cat([state.cell for state in states], dim=2),

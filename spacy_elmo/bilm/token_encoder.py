@@ -1,4 +1,4 @@
-"""The token encoder: context-free vectors of token strings, from characters and words."""
+"""Token encoder: context-free vectors of token strings, from characters and words."""
 
 from typing import Optional, cast
 
@@ -12,12 +12,13 @@ from .char_cnn import CharacterCNN
 
 
 class TokenEncoder(CharacterCNN):
-    """A character CNN, word embeddings, or both, as the config says: ready-made
-    vectors of known words in place of the CNN's (bilm-tf), or `[word ; characters]`,
-    projected (ELMoForManyLangs).
+    """Token encoder with a character CNN, word embeddings, or both.
+
+    With both, bilm-tf uses the CNN only for words without a ready-made vector. ELMoForManyLangs
+    projects `[word ; characters]`.
 
     config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): Its words and code points, if it has any.
+    vocabularies (Vocabularies): Words and code points to look up.
     RAISES (ValueError): The vocabularies do not fit the sizes.
     """
 
@@ -30,10 +31,11 @@ class TokenEncoder(CharacterCNN):
             self.words = nn.Embedding(config.n_words, config.word_embed_dim)
 
     def forward(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """
-        ids (TokenIds): What the encoder's indexer gives, as tensors.
-        product_dtype (Optional[torch.dtype]): Type of the products of highways and
-            projection, if not the weights' own.
+        """Compute token vectors.
+
+        ids (TokenIds): Ids from the encoder's indexer, as tensors.
+        product_dtype (Optional[torch.dtype]): Type of the products of highways and projection; None
+            for the weights'.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         characters, word_ids = (cast(Optional[Tensor], part) for part in ids)
