@@ -58,7 +58,7 @@ struct Rows {
 };
 
 template <int ROWS, int N, int TYPE>
-inline void multiply_tile(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
+INLINE void multiply_tile(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     const int64_t size = w.n_inputs;
     const auto* at = static_cast<const typename Stored<TYPE>::type*>(w.panels) + panel * size * 16;
     for (int64_t k = 0; k < size; k++) {
@@ -72,7 +72,7 @@ inline void multiply_tile(const Matrix& w, int64_t panel, const Rows& x, P16 (*s
 }
 
 template <int ROWS, int N>
-inline void multiply_bf16(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
+INLINE void multiply_bf16(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     const int64_t pairs = w.n_inputs / 2;
     const auto* at = static_cast<const uint16_t*>(w.panels) + panel * w.n_inputs * 16;
     for (int64_t k = 0; k < pairs; k++) {
@@ -86,7 +86,7 @@ inline void multiply_bf16(const Matrix& w, int64_t panel, const Rows& x, P16 (*s
 }
 
 template <int ROWS, int N>
-inline void multiply_int8(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
+INLINE void multiply_int8(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     const int64_t fours = w.n_inputs / 4;
     const auto* at = static_cast<const int8_t*>(w.panels) + panel * w.n_inputs * 16;
     I16 totals[ROWS][N];
@@ -106,7 +106,7 @@ inline void multiply_int8(const Matrix& w, int64_t panel, const Rows& x, P16 (*s
 }
 
 template <int ROWS, int N>
-inline void multiply(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
+INLINE void multiply(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     switch (w.type) {
         case FLOAT32: return multiply_tile<ROWS, N, FLOAT32>(w, panel, x, sums);
         case FLOAT16: return multiply_tile<ROWS, N, FLOAT16>(w, panel, x, sums);
@@ -174,10 +174,14 @@ void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const
     finish_step(sums_of_gates, ROWS, block, dim, cell_clip, cell, gated);
 }
 
+// Tiles of many rows and few panels load less weight for each row; float32 of many rows is faster by
+// square tiles, whose rows stay in the cache.
 template <class F>
-inline void for_tiles(int64_t n_rows, F&& call) {
+inline void for_tiles(const Matrix& w, int64_t n_rows, F&& call) {
+    const bool are_square = w.type == FLOAT32 && n_rows >= 48;
     int64_t row = 0;
-    for (; row + MAX_ROWS <= n_rows; row += MAX_ROWS) call(row, MAX_ROWS);
+    for (; !are_square && row + MAX_ROWS <= n_rows; row += MAX_ROWS) call(row, MAX_ROWS);
+    for (; row + 6 <= n_rows; row += 6) call(row, 6);
     if (row < n_rows) call(row, static_cast<int>(n_rows - row));
 }
 
@@ -188,7 +192,8 @@ inline void for_tiles(int64_t n_rows, F&& call) {
         case 3: CALL(3); break; \
         case 4: CALL(4); break; \
         case 5: CALL(5); break; \
-        default: CALL(6);       \
+        case 6: CALL(6); break; \
+        default: CALL(MAX_ROWS); \
     }
 
 }  // namespace
@@ -223,7 +228,7 @@ EXPORT void elmo_product(const Matrix* w, const float* x, const float* bias, int
 #endif
         // A block's weights stay in the cache while all rows of the chunk are multiplied with them.
         for (int64_t panel = 0; panel < n_panels; panel += 4)
-            for_tiles(size, [&](int64_t row, int n_rows) {
+            for_tiles(*w, size, [&](int64_t row, int n_rows) {
                 const int64_t end = panel + 4 < n_panels ? panel + 4 : n_panels;
                 float* to = y + (start + row) * stride + panel * 16 * (blocked ? n : 1);
 #define CALL(ROWS) product_tile<ROWS, panels_of(ROWS)>(*w, panel, end, rows.from(row), bias, to, stride)
@@ -270,7 +275,7 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
         } else
 #endif
         for (int64_t block = 0; block < n_blocks; block++)
-            for_tiles(n, [&](int64_t row, int n_rows) {
+            for_tiles(*state, n, [&](int64_t row, int n_rows) {
                 const float* of_inputs[MAX_ROWS];
                 for (int r = 0; r < n_rows; r++) of_inputs[r] = gates_of(block, row + r);
                 float *to = gated + row * dim, *now = cells + (block * all + row) * 16;

@@ -6,13 +6,20 @@
 #include <cstring>
 #include <initializer_list>
 
+// Sums must stay in registers, and a compiler gives up on inlining long functions.
+#ifdef _MSC_VER
+#define INLINE __forceinline
+#else
+#define INLINE inline __attribute__((always_inline))
+#endif
+
 #if defined(__AVX512F__)
 #if defined(__AMX_TILE__)
 #define KERNEL_INIT PyInit__amx
 #else
 #define KERNEL_INIT PyInit__avx512
 #endif
-constexpr int MAX_ROWS = 6, PANELS = 24;
+constexpr int MAX_ROWS = 12, PANELS = 24;
 #elif defined(__AVX2__)
 #define KERNEL_INIT PyInit__avx2
 constexpr int MAX_ROWS = 6, PANELS = 6;
