@@ -38,7 +38,7 @@ def test_loss_has_a_status_of_its_own(tmp_path, source):
     target = tmp_path / "a.safetensors"
     output = convert(source, target, "--dtype", "bfloat16", status=3)
     assert "would lose: precision" in output
-    assert "Nothing was written; --allow-loss goes on" in output
+    assert "Nothing was written. Set --allow-loss to write it anyway" in output
     assert not target.exists()
     output = convert(source, target, "--dtype", "bfloat16", "--allow-loss")
     assert "Lost: precision" in output

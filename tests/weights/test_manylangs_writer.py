@@ -197,7 +197,7 @@ def test_dictionaries(tmp_path):
         ", 4 others",
     )
     check_refused(
-        lambda: dic_content(InputVocabulary(["a", None]), "word.dic"), "last one has none"
+        lambda: dic_content(InputVocabulary(["a", None]), "word.dic"), "last id has none"
     )
 
 
