@@ -118,7 +118,7 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
                 f"{path} contains something else than a {format.contents}. Give another name"
             )
         if path.exists() and not force:
-            raise ValueError(f"{path} exists already. Give another name, or set `force=True`")
+            raise ValueError(f"{path} exists already. Give another name, or `force=True`")
 
 
 def _patched(value: Any, patch: Any) -> Any:

@@ -84,7 +84,7 @@ def test_softmax_beside_safetensors_that_is_broken(tmp_path, source):
     for content, message in (
         (whole[:-3], r"a.softmax.safetensors: "),
         (save({"weight": torch.zeros(2)}), "tensor 'words' is missing"),
-        (whole.replace("ï".encode(), b"\xff\xff"), "no UTF-8"),
+        (whole.replace("ï".encode(), b"\xff\xff"), "not UTF-8"),
         (whole.replace("\n日".encode(), "_日".encode()), "by the 5 words of a.softmax.safetensors"),
     ):
         beside.write_bytes(content)

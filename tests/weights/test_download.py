@@ -313,7 +313,8 @@ def test_no_more_arrives_than_may(server, target, monkeypatch, known):
     server.script = [{"repeat": 1}, {"repeat": 1_000_000}]
     fetch(server, target, **known)
     assert_whole(target)
-    fails(server, target.with_name("other.bin"), "has more than the expected 300,000 bytes", **known)
+    message = "has more than the expected 300,000 bytes"
+    fails(server, target.with_name("other.bin"), message, **known)
     assert_whole(target)
     monkeypatch.setattr(module, "MAX_BYTES", SIZE - 1)
     if not known:
