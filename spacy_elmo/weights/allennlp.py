@@ -58,7 +58,7 @@ class AllenNLP(Format):
     weights (Union[Path, zipfile.Path]): The HDF5 file.
     embeddings (Optional[Path]): An HDF5 file of precomputed token vectors (`embedding`), as
         bilm-tf dumps them. The character CNN computes the vectors of all other words.
-    vocabulary (Optional[Path]): The words of those vectors, or of a model without
+    vocabulary (Optional[Path]): The words of these vectors, or of a model without
         characters. Default: the `vocab.txt` beside them.
     """
 

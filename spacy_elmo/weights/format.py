@@ -42,7 +42,7 @@ class Format(ABC):
 
         path (Union[Path, zipfile.Path]): A file, a folder, a folder in an archive, or a prefix of
             file names.
-        RETURNS (Optional[Format]): The model; None if there is none of this format.
+        RETURNS (Optional[Format]): The model; None if the path has another format.
         RAISES (ValueError): There are several models, or a file is missing.
         """
 

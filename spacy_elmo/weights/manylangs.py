@@ -263,7 +263,7 @@ def _is_inside(path: str) -> bool:
 
 
 def _config(sizes: Mapping[str, Any], token_encoder: StateDict, stacks: StateDict) -> BiLMConfig:
-    """Make the config; the sizes of the vocabularies are those of the tensors."""
+    """Make the config; the tensors determine the sizes of the vocabularies."""
     encoder = _section(sizes, "encoder", "elmo")
     tokens = _section(sizes, "token_embedder", "cnn")
     has_characters = tokens["char_dim"] != 0

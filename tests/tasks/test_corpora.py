@@ -158,7 +158,7 @@ def test_questions_of_squad(tmp_path):
     wrong = squad({**QUESTION, "id": "c", "answers": [{"text": "Rome", "answer_start": 0}]})
     for data, message in (
         ({"data": [wrong]}, r"qa\.json, question c: the answer 'Rome' is not"),
-        ({"dataset": []}, r'qa\.json: "data" is missing: expected a file of SQuAD 1\.1; one of'),
+        ({"dataset": []}, r'qa\.json: "data" is missing: expected a file of SQuAD 1\.1; a'),
         ({"data": [squad({**QUESTION})]}, r'\["qas"\]\[0\]\["id"\] is missing'),
     ):
         with pytest.raises(ValueError, match=message):
@@ -312,7 +312,7 @@ WRONG = {
         ({"premise": "A man"}, '"hypothesis" is missing'),
         ({**PAIR, "label": 1}, '"label" should be a valid string, got 1'),
         ({**PAIR, "label": ""}, "a label in doc.cats of the Doc .* is empty"),
-        ({**PAIR, "hypothesis": [1]}, r'"hypothesis" must be a string, or a list of words, got \[1\]'),
+        ({**PAIR, "hypothesis": [1]}, r'"hypothesis" must be a string, or a .* words, got \[1\]'),
         ({**PAIR, "hypothesis": ""}, "the hypothesis of the Doc .* has no tokens"),
     ],
 }

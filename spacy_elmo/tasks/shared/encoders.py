@@ -77,7 +77,7 @@ def compute(module: "ModuleList", vectors: "list[Tensor]") -> "list[Tensor]":
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
-    """Make the module; the input's width is that of X."""
+    """Make the module; take the input's width from X."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     get_module_shim(model).create(nI=model.get_dim("nI"), nO=model.get_dim("nO"))

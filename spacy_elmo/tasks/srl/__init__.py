@@ -46,7 +46,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     name (str): Name of the pipe.
     predicates (str): The predicates in prediction. "model": the model finds them, and learns this
         in training. "verbs": tokens whose `pos_` is VERB or AUX. "gold": the predicates that
-        `doc.spans["srl"]` has already; in an evaluation, those of the reference.
+        `doc.spans["srl"]` has already; in an evaluation, the reference's predicates.
     segmenter (Callable[[Doc], List[Segment]]): Splits Docs into the sentences that are read.
     max_batch_tokens (int): Largest batch of the encoder, in tokens. A sentence counts once for
         each of its predicates.
@@ -246,7 +246,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score the roles.
 
-        With `predicates = "gold"`, Docs without predicates get those of the reference first.
+        With `predicates = "gold"`, Docs without predicates first get the reference's.
 
         examples (Iterable[Example]): The examples.
         RETURNS (Dict[str, Any]): The scores of the scorer.

@@ -185,7 +185,7 @@ def init_flags(
     X: tuple[Vectors, list[Ints1d]],
     Y: object = None,
 ) -> None:
-    """Initialize `ConcatFlags`; the input's width is that of X."""
+    """Initialize `ConcatFlags`; take the input's width from X."""
     width = X[0][0].shape[1]
     model.set_dim("nI", width)
     model.set_dim("nO", width + model.get_dim("nE"))
