@@ -15,9 +15,10 @@ def dump_token_embeddings_cli(
     output: Path = typer.Argument(..., help="HDF5 file to write"),
     force: bool = FORCE,
 ) -> None:
-    """Write the context-free vectors of a vocabulary to HDF5, like bilm-tf's function of this name.
+    """Write the context-free vectors of a vocabulary.
 
-    bilm-tf and the reader spacy-elmo.allennlp.v1 (setting `embeddings`) can use the file.
+    It is the HDF5 file of bilm-tf's function with the same name. bilm-tf and the reader
+    spacy-elmo.allennlp.v1 (setting `embeddings`) can use it.
 
     Example: python -m spacy elmo dump-token-embeddings en_small vocab.txt embeddings.hdf5
     """

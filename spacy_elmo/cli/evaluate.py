@@ -40,9 +40,10 @@ def evaluate_cli(
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
     force: bool = FORCE,
 ) -> None:
-    """Score a pipeline on gold data of its tasks: pairs, questions, roles, clusters and others.
+    """Score a pipeline on gold data of its tasks.
 
-    `spacy evaluate` cannot read these files, or does not show these scores.
+    Use it for pairs, questions, roles and clusters: `spacy evaluate` cannot read their files, or
+    does not show their scores.
 
     Example: python -m spacy elmo evaluate training/model-best test.jsonl
     """

@@ -32,10 +32,10 @@ def info_cli(
     lang: Optional[str] = LANG,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Describe a language model: format, sizes, languages, provenance and checksums.
+    """Describe a language model.
 
-    Other components of a pipeline are not loaded. A published model is not downloaded, but a URL
-    is.
+    Print its format, sizes, languages, provenance and checksums. Other components of a pipeline are
+    not loaded. A published model is not downloaded, but a URL is.
 
     Example: python -m spacy elmo info pretraining/model-best
     """

@@ -36,10 +36,10 @@ def init_pretraining_cli(
     ),
     force: bool = FORCE,
 ) -> None:
-    """Write a config for `spacy elmo pretrain` whose sizes fit a text and a budget.
+    """Write a config for `spacy elmo pretrain`.
 
-    The config contains all settings. If the budget is for this machine, ten steps measure its
-    speed.
+    Its sizes fit the text and the budget, and it contains all settings. If the budget is for this
+    machine, ten steps measure its speed.
 
     Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"

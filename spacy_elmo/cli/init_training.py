@@ -43,9 +43,10 @@ def init_training_cli(
     ),
     force: bool = FORCE,
 ) -> None:
-    """Write a config for `spacy train` whose components use ELMo beside their own embeddings.
+    """Write a config for `spacy train` with ELMo.
 
-    Each component learns its own mix of layers. The config contains all settings.
+    Each component uses ELMo beside its own embeddings, and learns its own mix of layers. The config
+    contains all settings.
 
     Example: python -m spacy elmo init-training config.cfg --pipeline ner,textcat
     --weights pretraining/model-best --train train.spacy --dev dev.spacy

@@ -18,10 +18,10 @@ def mix_cli(
     html: Optional[Path] = HTML,
     force: bool = FORCE,
 ) -> None:
-    """Print the layer weights and gamma that every component learned.
+    """Print the mixes of layers that components learned.
 
-    The place of a mix is the input of the component's encoder, the output, or its only input. Layer
-    0 is the token layer.
+    A mix has a weight for each layer, and gamma. Its place is the input of the component's encoder,
+    the output, or its only input. Layer 0 is the token layer.
 
     Example: python -m spacy elmo mix training/model-best
     """

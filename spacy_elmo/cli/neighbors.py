@@ -37,10 +37,10 @@ def neighbors_cli(
     html: Optional[Path] = HTML,
     force: bool = FORCE,
 ) -> None:
-    """Show the tokens of a corpus that are nearest to a token in a sentence.
+    """Find the tokens of a corpus nearest to a token.
 
-    The cosine of contextual vectors decides (table 4 of the paper). The corpus may have any size;
-    it is read in pieces.
+    Nearest means the largest cosine of contextual vectors (table 4 of the paper). The corpus may
+    have any size; it is read in pieces.
 
     Example: python -m spacy elmo neighbors en_small text.txt
     --sentence "He made a great play ." --token play

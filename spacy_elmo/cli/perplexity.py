@@ -33,12 +33,12 @@ def perplexity_cli(
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file to write"),
     force: bool = FORCE,
 ) -> None:
-    """Compute the perplexity of a language model on held-out text, with the full softmax.
+    """Compute the perplexity of a language model.
 
-    It predicts every word and one mark per sentence, `</S>` forwards and `<S>` backwards. A file is
-    read in at most 64 streams of at least 1,000 tokens. Each stream starts from zeros and carries
-    its state from sentence to sentence. With `--max-tokens`, each stream ends early; to get the
-    figure of a pretraining run, give its `eval_tokens`.
+    With the full softmax, the model predicts every word and one mark per sentence: `</S>` forwards
+    and `<S>` backwards. A file is read in at most 64 streams of at least 1,000 tokens. Each stream
+    starts from zeros and carries its state from sentence to sentence. With `--max-tokens`, each
+    stream ends early. To get the figure of a pretraining run, give its `eval_tokens`.
 
     Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
     """

@@ -37,10 +37,10 @@ def probe_cli(
     html: Optional[Path] = HTML,
     force: bool = FORCE,
 ) -> None:
-    """Train and evaluate a logistic regression on each layer of a language model.
+    """Train and evaluate a probe on each layer.
 
-    The scores show what each layer knows. For senses, there is also the nearest neighbor among the
-    training occurrences of the same word (ignoring case).
+    A probe is a logistic regression. Its scores show what the layer knows. For senses, there is
+    also the nearest neighbor among the training occurrences of the same word (ignoring case).
 
     Example: python -m spacy elmo probe pretraining/model-best train.spacy test.spacy --task tag
     """

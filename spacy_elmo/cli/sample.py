@@ -18,7 +18,7 @@ def sample_cli(
     max_tokens: int = typer.Option(100, help="Largest number of tokens of a sentence"),
     seed: int = typer.Option(0, help="Random seed"),
 ) -> None:
-    """Sample text from the forward language model, one sentence per line.
+    """Sample sentences from the forward language model.
 
     Example: python -m spacy elmo sample pretraining/model-best --start "The bank"
     """

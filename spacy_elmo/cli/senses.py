@@ -39,9 +39,10 @@ def senses_cli(
     lang: Optional[str] = LANG,
     force: bool = FORCE,
 ) -> None:
-    """Write a page that maps the occurrences of words, and groups them by sense.
+    """Write a page that maps the occurrences of words.
 
-    It has a map for each layer. The page is one HTML file, which needs no network.
+    It has a map for each layer, and groups of occurrences with similar vectors. The page is one
+    HTML file, which needs no network.
 
     Example: python -m spacy elmo senses en_small text.txt --word bank --word play
     """
@@ -57,11 +58,11 @@ def senses_cli(
     check_new(output, force=force)
     texts = corpus or []
     if bool(texts) != bool(word):
-        raise ValueError("TEXT and --word belong together. Give both")
+        raise ValueError("CORPUS and --word belong together. Give both")
     if len(sentence) not in (0, 2):
         raise ValueError(f"expected two sentences, got {len(sentence)}. Give --sentence twice")
     if not (word or sentence or pipeline):
-        raise ValueError("nothing to show. Give TEXT and --word, --sentence twice, or --pipeline")
+        raise ValueError("nothing to show. Give CORPUS and --word, --sentence twice, or --pipeline")
     check_projection(projection)
     if word:
         require_sklearn("groups the occurrences of words")

@@ -32,7 +32,7 @@ def wsd_cli(
     html: Optional[Path] = HTML,
     force: bool = FORCE,
 ) -> None:
-    """Evaluate how well each layer of a language model disambiguates words.
+    """Evaluate layers on word sense disambiguation.
 
     The predicted sense is the one whose mean vector in TRAIN is nearest by cosine (table 5 of the
     paper).

@@ -91,8 +91,8 @@ def test_sentences_and_pipeline(folder, make_nlp):
     ("arguments", "message"),
     [
         ([], "nothing to show"),
-        (["text.txt"], "TEXT and --word belong together"),
-        (["--word", "bank"], "TEXT and --word belong together"),
+        (["text.txt"], "CORPUS and --word belong together"),
+        (["--word", "bank"], "CORPUS and --word belong together"),
         (["--sentence", "a"], "expected two sentences, got 1"),
         (["--sentence", "a", "--sentence", " "], "no token"),
     ],

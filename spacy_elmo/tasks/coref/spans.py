@@ -30,7 +30,7 @@ class CandidateSpans:
 
     @property
     def ends(self) -> np.ndarray:
-        """Tokens after the last ones.
+        """Token after the last one of each span.
 
         *Shape:* `(n_spans,)`
         """

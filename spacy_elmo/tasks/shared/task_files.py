@@ -71,7 +71,7 @@ def gold_reader(
     check: Callable[[Doc], object],
     copy: Callable[[Doc], Doc],
 ) -> Reader:
-    """Make the reader of a file.
+    """Make a reader of the examples in a `.spacy` or `.jsonl` file.
 
     path (Union[str, Path]): A `.spacy` file, or a file with one JSON object per line.
     schema (Schema): The schema of a line.
