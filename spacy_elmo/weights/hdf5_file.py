@@ -23,7 +23,7 @@ _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
 
 class _Description(NamedTuple):
-    """Description of a dataset; one in another file has no shape, because that file is not opened."""
+    """Description of a dataset; one in another file has no shape, as that file is not opened."""
 
     is_inside: bool
     is_float: bool
