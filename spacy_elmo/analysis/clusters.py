@@ -1,4 +1,4 @@
-"""Groups of a word's occurrences, their agreement with gold senses, and their typical words."""
+"""Clusters of a word's occurrences, their agreement with gold senses, and their typical words."""
 
 import math
 import warnings
@@ -11,18 +11,20 @@ import numpy as np
 from thinc.types import Floats2d, Ints1d
 
 MAX_CLUSTERS = 8
-MIN_SILHOUETTE = 0.1  # below it there is one cluster
+MIN_SILHOUETTE = 0.1  # Below it, all vectors are one cluster.
 
 
 def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional[float]]:
-    """Divide vectors into 2 to 8 clusters by k-means, as many as have the largest mean
-    silhouette (Rousseeuw 1987), and into 1 where that is below 0.1.
+    """Divide vectors into 1 to 8 clusters by k-means.
+
+    The number of clusters from 2 to 8 with the largest mean silhouette wins (Rousseeuw 1987). If
+    that is below 0.1, there is one cluster.
 
     vectors (Floats2d): *Shape:* `(n, width)`
     seed (int): Seed of k-means.
-    RETURNS (Tuple[Ints1d, Optional[float]]): The cluster of each, from 0, the largest first,
-        *Shape:* `(n,)`; and the mean silhouette of the best division into 2 clusters or more,
-        from -1 to 1; None where there can be none.
+    RETURNS (Tuple[Ints1d, Optional[float]]): The cluster of each vector, from 0, the largest first,
+        *Shape:* `(n,)`; and the best mean silhouette, from -1 to 1, or None if the vectors cannot
+        be divided.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -36,12 +38,13 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional
     distances = pairwise_distances(vectors.astype("float64"))
     divisions = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer clusters than asked for
+        # It warns if it finds fewer clusters than requested.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         for k in counts:
             numbers = KMeans(k, n_init=10, random_state=seed).fit_predict(vectors)
             score = float(silhouette_score(distances, numbers, metric="precomputed"))
             divisions.append((score, numbers))
-    silhouette, numbers = max(divisions, key=itemgetter(0))  # the first of equals
+    silhouette, numbers = max(divisions, key=itemgetter(0))
     if silhouette < MIN_SILHOUETTE:
         return one, silhouette
     order = np.argsort(-np.bincount(numbers), kind="stable")
@@ -49,12 +52,13 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional
 
 
 def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
-    """Renumber clusters after other ones of the same vectors, so that as many vectors as
-    possible keep their number (the assignment problem).
+    """Renumber clusters to match other clusters of the same vectors.
+
+    As many vectors as possible keep their number (the assignment problem).
 
     numbers (Ints1d): The clusters to renumber, from 0. *Shape:* `(n,)`
-    others (Ints1d): The clusters whose numbers are taken over. *Shape:* `(n,)`
-    RETURNS (Ints1d): The clusters with other numbers. *Shape:* `(n,)`
+    others (Ints1d): The clusters to match. *Shape:* `(n,)`
+    RETURNS (Ints1d): The renumbered clusters. *Shape:* `(n,)`
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -67,11 +71,11 @@ def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
 def agreement(numbers: Ints1d, senses: Sequence[str]) -> tuple[float, float]:
     """Compare clusters with gold senses.
 
-    numbers (Ints1d): The cluster of each occurrence. *Shape:* `(n,)`, not 0
+    numbers (Ints1d): The cluster of each occurrence, one or more. *Shape:* `(n,)`
     senses (Sequence[str]): Their senses.
-    RETURNS (Tuple[float, float]): Purity, the share of the occurrences whose sense is the most
-        frequent one of their cluster, from 0 to 1; and the adjusted Rand index (Hubert and Arabie
-        1985): 1 for the same division, 0 for what chance gives.
+    RETURNS (Tuple[float, float]): Purity (the share of occurrences with the most frequent sense of
+        their cluster), from 0 to 1; and the adjusted Rand index (Hubert and Arabie 1985): 1 for the
+        same division, 0 on average for a random one.
     """
     from sklearn.metrics import adjusted_rand_score
 
@@ -85,16 +89,17 @@ def agreement(numbers: Ints1d, senses: Sequence[str]) -> tuple[float, float]:
 def typical_words(
     contexts: Sequence[Sequence[str]], numbers: Ints1d, *, n: int = 8
 ) -> dict[int, list[str]]:
-    """Find the words that are more frequent around the occurrences of each cluster than around
-    the others: by the log-odds ratio with an informative Dirichlet prior, the counts of
-    both together, over its standard deviation (Monroe et al. 2008, equations 16 to 22).
+    """Find the words that are more frequent around a cluster's occurrences than around others.
+
+    The score is the log-odds ratio with an informative Dirichlet prior (the counts of all
+    clusters), divided by its standard deviation (Monroe et al. 2008, equations 16 to 22).
 
     contexts (Sequence[Sequence[str]]): The words around each occurrence.
     numbers (Ints1d): Their clusters. *Shape:* `(n,)`
-    n (int): Most words.
-    RETURNS (Dict[int, List[str]]): The words of each cluster that occur there at least twice and
-        have a positive ratio, the most typical first; equal ones by the alphabet. An empty list
-        if there are no words around the other clusters.
+    n (int): Largest number of words.
+    RETURNS (Dict[int, List[str]]): The words of each cluster that occur at least twice around it
+        and have a positive ratio, the most typical first, then in alphabetical order. Empty if
+        there are no words around the other clusters.
     """
     counts = {number: Counter[str]() for number in sorted(set(numbers.tolist()))}
     for context, number in zip(contexts, numbers.tolist()):

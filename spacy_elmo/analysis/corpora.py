@@ -1,4 +1,4 @@
-"""Docs of a corpus, one after another: memory does not grow with it."""
+"""Readers of the Docs of a corpus, in memory that does not grow with it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from ..pipeline.elmo import Elmo
 from ..text.reading import find_files, read_sentences
 from ..text.size import estimate_tokens
 
-# A vocab keeps every string for ever, so that of plain text is replaced now and then.
+# A vocab never forgets a string, so it is replaced when it has this number of strings.
 MAX_STRINGS = 100_000
 DOCS_AT_A_TIME = 128
 TOKENS_AT_A_TIME = 16_384
@@ -28,20 +28,20 @@ def read_annotated_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     path (Path): A .spacy file, or a folder of them.
     vocab (Vocab): The vocab.
     YIELDS (Doc): A Doc.
-    RAISES (ValueError): There is none, or it cannot be read.
+    RAISES (ValueError): There is no corpus, or it cannot be read.
     """
     path = user_path(path)
     if not path.exists():
         raise ValueError(f"there is no corpus at {path}")
     check_regular(path)
     if path.is_file() and path.suffix != FILE_TYPE:
-        raise ValueError(f"{path} is no .spacy file: `python -m spacy convert` makes one")
+        raise ValueError(f"{path} is no .spacy file. Make one with `python -m spacy convert`")
     for file in walk_corpus(path, FILE_TYPE):
         yield from read_docbin(file, vocab)
 
 
 def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:
-    """Make a Doc of one sentence, which no segmenter cuts at a full stop within.
+    """Make a Doc of one sentence, which segmenters do not split.
 
     vocab (Vocab): The vocab.
     words (Sequence[str]): The tokens.
@@ -51,7 +51,7 @@ def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:
 
 
 def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d]]:
-    """Compute the layers of Docs, some at a time.
+    """Compute the layers of Docs in batches.
 
     pipe (Elmo): The language model.
     docs (Iterable[Doc]): The Docs.
@@ -64,10 +64,10 @@ def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d
 def read_corpus_docs(
     inputs: Sequence[str], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[Doc]:
-    """Read text, a Doc a sentence, and .spacy files, as they are.
+    """Read the sentences of text files as Docs, and the Docs of .spacy files.
 
     inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
-    format (str): What text files hold: 'sentences' or 'text', as in `load_text`.
+    format (str): Format of text files: 'sentences' or 'text', as in `load_text`.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
     YIELDS (Doc): A Doc.
     RAISES (ValueError): A file is missing or cannot be read.

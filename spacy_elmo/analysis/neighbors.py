@@ -1,4 +1,4 @@
-"""Nearest tokens in context to a token in a sentence (Peters et al. 2018, table 4)."""
+"""Search for the tokens nearest to a token in its sentence (Peters et al. 2018, table 4)."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
@@ -14,11 +14,11 @@ from .sample import unit_vectors
 
 
 class Neighbor(NamedTuple):
-    """A token in its sentence.
+    """Token in its sentence.
 
-    similarity (float): Cosine of its vector and the one that was asked for.
+    similarity (float): Cosine of its vector and the searched vector.
     sentence (Tuple[str, ...]): The tokens of its sentence.
-    position (int): Its position there, counted from 0.
+    position (int): Its position there, from 0.
     """
 
     similarity: float
@@ -27,7 +27,7 @@ class Neighbor(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Return the token."""
+        """The token."""
         return self.sentence[self.position]
 
 
@@ -41,24 +41,25 @@ def find_neighbors(
     n: int = 10,
     same_word: Optional[bool] = None,
 ) -> list[Neighbor]:
-    """Find the tokens of a corpus whose vectors are nearest by cosine. The token itself is left
-    out, and a repeated sentence counts once.
+    """Find the tokens of a corpus whose vectors are nearest by cosine.
 
-    nlp (Language): A pipeline with a pipe `elmo`; its settings hold.
-    sentence (Sequence[str]): Tokens.
-    position (int): The one that is asked for, counted from 0.
-    corpus (Iterable[Doc]): The corpus; a bounded part of it is held at a time.
+    The token itself is left out. A repeated sentence counts once.
+
+    nlp (Language): A pipeline with a pipe `elmo`, whose settings are used.
+    sentence (Sequence[str]): The tokens of the sentence.
+    position (int): The position of the token, from 0.
+    corpus (Iterable[Doc]): The corpus; only a bounded part of it is in memory.
     layer (str): Number of a layer, "top", or "average" of all.
-    n (int): Most neighbors.
-    same_word (Optional[bool]): True for occurrences of the same word alone (in lower
-        case), False for other words, None for both.
-    RETURNS (List[Neighbor]): The nearest first; equal ones in the corpus' order.
-    RAISES (ValueError): There is no such layer, or no token in the corpus.
+    n (int): Largest number of neighbors.
+    same_word (Optional[bool]): True: only occurrences of the same word (ignoring case). False:
+        only other words. None: both.
+    RETURNS (List[Neighbor]): The nearest first; equally near ones in the order of the corpus.
+    RAISES (ValueError): There is no such layer, or the corpus has no tokens.
     """
     pipe = elmo_pipe(nlp)
     known = [*map(str, range(pipe.bilm.config.n_layers + 1)), "top", "average"]
     if layer not in known:
-        raise ValueError(f"no layer '{layer}': this model has {', '.join(known)}")
+        raise ValueError(f"there is no layer '{layer}'. This model has {', '.join(known)}")
     asked = sentence_doc(nlp.vocab, sentence)
     wanted = unit_vectors(mix_layers(pipe.predict([asked])[0], layer), "float32")[position]
     word = sentence[position].lower()
@@ -75,7 +76,7 @@ def find_neighbors(
             similarities[is_same != same_word] = -np.inf
         nearest = _best(nearest, doc, similarities, n, itself)
     if is_empty:
-        raise ValueError("the corpus holds no token")
+        raise ValueError("the corpus contains no tokens")
     return nearest
 
 
@@ -86,7 +87,7 @@ def _best(
     n: int,
     itself: tuple[tuple[str, ...], int],
 ) -> list[Neighbor]:
-    """Return the best of the known neighbors and the tokens of a Doc."""
+    """Return the nearest of the known neighbors and the tokens of a Doc."""
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable"):
@@ -108,12 +109,12 @@ def find_token(tokens: Sequence[str], wanted: str) -> int:
     """Find a token by position or word.
 
     tokens (Sequence[str]): The sentence.
-    wanted (str): A position, counted from 0; or a word that occurs there once.
+    wanted (str): A position from 0, or a word that occurs only once.
     RETURNS (int): Its position.
     RAISES (ValueError): There is no such token, or there are several.
     """
     if not tokens:
-        raise ValueError("the sentence has no token")
+        raise ValueError("the sentence has no tokens")
     places = [i for i, token in enumerate(tokens) if token == wanted]
     positions = " or ".join(map(str, places))
     if wanted.isascii() and wanted.isdigit():
@@ -121,13 +122,13 @@ def find_token(tokens: Sequence[str], wanted: str) -> int:
             return int(wanted)
         meant = f". The word '{wanted}' is token {positions}" if places else ""
         raise ValueError(
-            f"there is no token {wanted}: those of the sentence are 0 to {len(tokens) - 1}{meant}"
+            f"there is no token {wanted}: the sentence has the tokens 0 to {len(tokens) - 1}{meant}"
         )
     if len(places) == 1:
         return places[0]
     if places:
         raise ValueError(
-            f"'{wanted}' occurs {len(places)} times in the sentence: give the position, {positions}"
+            f"'{wanted}' occurs {len(places)} times in the sentence. Give the position: {positions}"
         )
     numbered = ", ".join(f"{i} {token}" for i, token in enumerate(tokens))
-    raise ValueError(f"no token of the sentence is '{wanted}': it has {numbered}")
+    raise ValueError(f"no token of the sentence is '{wanted}'. It has {numbered}")

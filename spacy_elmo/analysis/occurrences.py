@@ -1,4 +1,4 @@
-"""Occurrences of words in a corpus, drawn evenly, and their layers."""
+"""Occurrences of words, drawn evenly from a corpus, and their layers."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from .sample import Task, parse_task
 
 
 class Occurrence(NamedTuple):
-    """A word in its sentence.
+    """Word in its sentence.
 
     doc (Doc): The Doc.
     start (int): The word's first token.
@@ -32,7 +32,7 @@ class Occurrence(NamedTuple):
 
     @property
     def sentence(self) -> Span:
-        """Return the sentence; the whole Doc if it has no sentences."""
+        """The sentence; the whole Doc if it has no sentences."""
         return self.doc[self.start].sent if self.doc.has_annotation("SENT_START") else self.doc[:]
 
 
@@ -42,7 +42,7 @@ class Drawn:
 
     word (str): The word.
     n_total (int): Its count in the corpus.
-    occurrences (List[Occurrence]): Those that were drawn.
+    occurrences (List[Occurrence]): The drawn occurrences.
     """
 
     word: str
@@ -59,26 +59,28 @@ def draw_occurrences(
     ignore_case: bool = False,
     vocab: Optional[Vocab] = None,
 ) -> list[Drawn]:
-    """Find the occurrences of words. Of a word with more than the limit every n-th is
-    taken: a bounded number of Docs is held, and nothing is left to chance.
+    """Find the occurrences of words in a corpus.
+
+    If a word has more occurrences than the limit, every n-th is drawn. So the number of Docs in
+    memory is bounded, and the result is deterministic.
 
     docs (Iterable[Doc]): The corpus.
-    words (Sequence[str]): The words; one of several tokens has spaces between them.
-    limit (int): Most occurrences of a word.
-    gold (Optional[str]): "spans:NAME", a span group whose labels are senses: its spans
-        alone are occurrences.
+    words (Sequence[str]): The words; several tokens are separated by spaces.
+    limit (int): Largest number of occurrences of a word.
+    gold (Optional[str]): "spans:NAME", a span group whose labels are senses. Only its spans are
+        occurrences then.
     ignore_case (bool): Whether *Bank* is an occurrence of *bank*.
-    vocab (Optional[Vocab]): If it is given, the Docs are copied to it (tokens and
-        sentences), so that those of the corpus, and their vocabs, can be freed.
-    RETURNS (List[Drawn]): Those of each word, in the order of the words.
+    vocab (Optional[Vocab]): If given, Docs are copied to it (tokens and sentences), so that the
+        corpus' Docs and vocabs can be freed.
+    RETURNS (List[Drawn]): The occurrences of each word, in the order of the words.
     RAISES (ValueError): A word is empty, or no Doc has such a span group.
     """
     if limit < 1:
-        raise ValueError(f"at least 1 occurrence must be drawn, got {limit}")
+        raise ValueError(f"the limit of occurrences must be at least 1, got {limit}")
     task = None if gold is None else _task_of(gold)
     tokens_of = {" ".join(word.split()): _spelled(word.split(), ignore_case) for word in words}
     if "" in tokens_of:
-        raise ValueError("a word to look for is empty")
+        raise ValueError("a word to search for is empty")
     evenly = {tokens: _Evenly(limit) for tokens in tokens_of.values()}
     groups: set[str] = set()
     has_labels = False
@@ -98,7 +100,7 @@ def draw_occurrences(
                 one.add(Occurrence(kept, start, end, sense))
     if task is not None and not has_labels:
         raise ValueError(
-            f"no span of the corpus has a label for '{task.name}'; its span groups: "
+            f"no span of the corpus has a label for '{task.name}'. Its span groups: "
             f"{', '.join(sorted(groups)) or 'none'}"
         )
     found = {word: evenly[tokens] for word, tokens in tokens_of.items()}
@@ -109,9 +111,9 @@ def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: st
     """Compute the layers of occurrences, each in its Doc.
 
     pipe (Elmo): The language model.
-    occurrences (Sequence[Occurrence]): Occurrences, those of a Doc side by side.
+    occurrences (Sequence[Occurrence]): Occurrences, grouped by Doc.
     name (str): Text before the progress bar.
-    RETURNS (Floats3d): *Shape:* `(L + 1, n, 2P)`, float32; of several tokens the mean.
+    RETURNS (Floats3d): The layers; the mean for several tokens. *Shape:* `(L + 1, n, 2P)`, float32
     """
     config = pipe.bilm.config
     vectors = np.empty((config.n_layers + 1, len(occurrences), config.width), dtype="float32")
@@ -129,19 +131,19 @@ def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: st
 def _task_of(gold: str) -> Task:
     task = parse_task(gold)
     if not gold.startswith("spans:"):
-        raise ValueError(f"gold senses are labels of spans: give 'spans:NAME', not '{gold}'")
+        raise ValueError(f"gold senses are labels of spans. Give 'spans:NAME', not '{gold}'")
     return task
 
 
 def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:
-    # Not by `token.lower_`, which a bare Vocab, as text is read with, leaves empty.
+    # `token.lower_` is empty with the bare Vocab of plain text.
     return tuple(token.lower() for token in tokens) if ignore_case else tuple(tokens)
 
 
 def _places(
     tokens: tuple[str, ...], words: Collection[tuple[str, ...]]
 ) -> list[tuple[int, int, str]]:
-    """Return the places in a Doc where words may start: start, end, and no sense."""
+    """Return (start, end, "") for all places in a Doc where a word may be."""
     firsts = {word[0] for word in words}
     starts = [i for i, token in enumerate(tokens) if token in firsts]
     ends = sorted({len(word) for word in words})
@@ -149,8 +151,10 @@ def _places(
 
 
 class _Evenly:
-    """Items at equal distances from a stream of unknown length: each n-th; n doubles when there
-    are too many."""
+    """Evenly spaced items of a stream of unknown length.
+
+    Every n-th item is kept. When there are too many, every second one is dropped and n doubles.
+    """
 
     def __init__(self, limit: int):
         self.n_seen = 0
@@ -164,12 +168,14 @@ class _Evenly:
         return (self.n_seen - 1) % self._step == 0
 
     def add(self, item: Any) -> None:
+        """Add an item."""
         self._kept.append(item)
         if len(self._kept) == 4 * self._limit:
             self._kept = self._kept[::2]
             self._step *= 2
 
     def items(self) -> list[Any]:
+        """Return the items, at most the limit."""
         n = min(self._limit, len(self._kept))
         places = np.linspace(0, len(self._kept) - 1, n).round().astype(int)
         return [self._kept[place] for place in places]

@@ -1,4 +1,4 @@
-"""Probes: labels and word senses, predicted from each layer, and without layers."""
+"""Probes: predictions of labels and word senses from each layer, and baselines."""
 
 import time
 import warnings
@@ -24,28 +24,28 @@ from .sample import (
     unit_vectors,
 )
 
-SAME = 1e-6  # cosines that differ by less are equal: rounding decides nothing
+SAME = 1e-6  # Cosines that differ by less are equal, so that rounding decides nothing.
 
-# Vectors and senses of a word's training occurrences, vectors of its test
-# occurrences -> the predicted senses, and whether a fit converged.
+# Arguments: vectors and senses of a word's training occurrences, vectors of its test occurrences.
+# Result: the predicted senses, and whether the fit converged.
 Predict = Callable[[Floats2d, Sequence[str], Floats2d], tuple[list[str], bool]]
 
-# scikit-learn's C, the inverse of the penalty. Of 1, 0.1, 0.01 and 0.001 the best for senses, and
-# for tags within 0.2 points of it; for whole sentences (SST-5) 1 to 5 points below the best.
+# scikit-learn's C, the inverse of the penalty. We tried 1, 0.1, 0.01 and 0.001. For senses, 1 is
+# the best. It is within 0.2 points of the best for tags, and 1 to 5 points below it for SST-5.
 STRENGTH = 1.0
-TOLERANCE = 1e-4  # at 1e-3 the tags by layer 0 lost 0.7 points, those by layer 2 less than 0.1
-MAX_ITERATIONS = 1000  # 50,000 vectors of width 256 with 50 labels took 250 to 500
+TOLERANCE = 1e-4  # At 1e-3, tags from layer 0 lose 0.7 points, from layer 2 less than 0.1.
+MAX_ITERATIONS = 1000  # 50,000 vectors of width 256 with 50 labels take 250 to 500.
 
 
 @dataclass(frozen=True)
 class Row:
     """Row of a report: a predictor and its scores.
 
-    method (str): How it predicts, "logistic regression".
-    input (str): What it reads, "layer 1"; "" of a baseline.
-    scores (Dict[str, float]): From 0 to 1.
-    seconds (float): How long it took.
-    converged (bool): Whether the fit came to its end.
+    method (str): The method, such as "logistic regression".
+    input (str): The input, such as "layer 1"; "" for a baseline.
+    scores (Dict[str, float]): Scores from 0 to 1.
+    seconds (float): Time of fit and prediction.
+    converged (bool): Whether the fit converged.
     """
 
     method: str
@@ -57,15 +57,15 @@ class Row:
 
 @dataclass(frozen=True)
 class ProbeReport:
-    """All predictors of a probe on the same data.
+    """Report of all predictors of a probe on the same data.
 
-    task (str): What was predicted, "tag".
-    n_labels (int): Labels in the training data.
-    n_train (int): Items that were trained on.
-    n_test (int): Items that were predicted.
-    n_unseen (int): Of those, items with a label that the training data does not
-        have: no probe can be right.
-    embedding_seconds (float): How long the language model took.
+    task (str): The task, such as "tag".
+    n_labels (int): Number of labels in the training data.
+    n_train (int): Number of training items.
+    n_test (int): Number of test items.
+    n_unseen (int): Number of test items whose label is not in the training data, so that no probe
+        can be right.
+    embedding_seconds (float): Time of the language model.
     rows (List[Row]): The predictors, baselines first.
     """
 
@@ -91,17 +91,17 @@ def probe(
 ) -> ProbeReport:
     """Train probes on the layers of a language model, and evaluate them.
 
-    nlp (Language): A pipeline with a pipe `elmo`; `read_pipeline` makes one of weights.
-    train (Path): Labelled Docs to train on: a .spacy file, or a folder of them.
-    test (Path): Labelled Docs to predict.
+    nlp (Language): A pipeline with a pipe `elmo`; `read_pipeline` makes one from weights.
+    train (Path): Labeled Docs to train on: a .spacy file, or a folder of them.
+    test (Path): Labeled Docs to predict.
     task (str): "tag", "pos", "dep", "ent", "cats", "spans:NAME" or "senses:NAME".
-    inputs (Optional[List[str]]): What to read: layers, "average", "concat"; None
-        for each layer and their average.
-    limit (int): Most items (tokens, spans or Docs) of each corpus; 0 for all.
-    seed (int): Seed by which Docs are drawn where there are more.
-    neighbors (int): Neighbors that vote for a sense.
+    inputs (Optional[List[str]]): The inputs: layers, "average", "concat". Default: each layer and
+        their average.
+    limit (int): Largest number of items (tokens, spans or Docs) of each corpus; 0 for all.
+    seed (int): Seed for drawing Docs if there are more.
+    neighbors (int): Number of neighbors that vote for a sense.
     RETURNS (ProbeReport): The scores.
-    RAISES (ValueError): Something of it does not fit or cannot be read.
+    RAISES (ValueError): An argument is wrong, or a corpus cannot be read.
     RAISES (ImportError): scikit-learn is not installed.
     """
     require_sklearn("fits the probes")
@@ -131,15 +131,16 @@ def probe(
 
 
 def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator[Row]:
-    """Predict labels without vectors, and from each input by a logistic regression
-    (Peters et al. 2018, section 5.3 and table 6). A label that the training data
-    does not have is never predicted, and so counts as wrong.
+    """Predict labels by baselines, and from each input by a logistic regression.
 
-    train (Sample): What to train on.
-    test (Sample): What to predict.
-    inputs (List[str]): What to read: layers, "average", "concat".
-    YIELDS (Row): The most frequent label, of all and of the word, then a row an input.
-        Scores: "accuracy", and "macro_f", the mean over the labels of the test data of F1.
+    See Peters et al. 2018, section 5.3 and table 6. A label that is not in the training data is
+    never predicted, and so counts as wrong.
+
+    train (Sample): The training items.
+    test (Sample): The test items.
+    inputs (List[str]): The inputs: layers, "average", "concat".
+    YIELDS (Row): The most frequent label of all, the most frequent label of the word, then one row
+        per input. Scores: "accuracy", and "macro_f", the mean F1 of the labels in the test data.
     """
     predicted = [most_frequent(train.labels)] * len(test)
     yield Row("most frequent label", "", _label_scores(predicted, test), 0.0)
@@ -159,21 +160,22 @@ def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator
 def probe_senses(
     train: Sample, test: Sample, inputs: Sequence[str], *, k: int = 1
 ) -> Iterator[Row]:
-    """Predict the sense of each word from its own training occurrences: the most
-    frequent one, that of the nearest neighbor (Peters et al. 2018, section 5.3 and
-    table 5), and by a logistic regression a word. If a word has no training
-    occurrence, every row predicts the most frequent label of all.
+    """Predict the sense of each word from its own training occurrences.
+
+    The methods are the most frequent sense, the nearest neighbors (Peters et al. 2018, section 5.3
+    and table 5), and one logistic regression per word. If a word has no training occurrence, all
+    methods predict the most frequent label of all.
 
     train (Sample): Occurrences with known senses.
     test (Sample): Occurrences to predict.
-    inputs (List[str]): What to read: layers, "average", "concat".
-    k (int): Neighbors that vote.
-    YIELDS (Row): The baseline, then a row a method and input. Scores: "accuracy" over
-        all occurrences, and "word_accuracy", its mean over the words.
-    RAISES (ValueError): There is no neighbor to ask.
+    inputs (List[str]): The inputs: layers, "average", "concat".
+    k (int): Number of neighbors that vote.
+    YIELDS (Row): The baseline, then one row per method and input. Scores: "accuracy" over all
+        occurrences, and "word_accuracy", its mean over the words.
+    RAISES (ValueError): k is below 1.
     """
     if k < 1:
-        raise ValueError(f"at least 1 neighbor must be asked, got {k}")
+        raise ValueError(f"the number of neighbors must be at least 1, got {k}")
     without = most_frequent_by_word(train.labels, train.words, test.words)
     yield Row("most frequent sense", "", _sense_scores(without, test), 0.0)
     methods: dict[str, Predict] = {
@@ -195,16 +197,16 @@ def probe_senses(
 def nearest_senses(
     known: Floats2d, senses: Sequence[str], asked: Floats2d, *, k: int = 1
 ) -> list[str]:
-    """Return the sense of most of the k nearest neighbors by cosine.
+    """Return the most frequent sense among the k nearest neighbors by cosine.
 
-    Neighbors that are as near as the k-th one vote, too, and the more frequent sense wins a draw.
-    So equal vectors, such as layer 0 of a word, give the most frequent sense.
+    Neighbors that are as near as the k-th one also vote. If votes are equal, the more frequent
+    sense wins. So equal vectors, such as layer 0 of a word, get the most frequent sense.
 
     known (Floats2d): *Shape:* `(n_known, width)`
     senses (List[str]): Their senses.
     asked (Floats2d): *Shape:* `(n_asked, width)`
-    k (int): Neighbors that vote.
-    RETURNS (List[str]): A sense each.
+    k (int): Number of neighbors that vote.
+    RETURNS (List[str]): One sense for each row of `asked`.
     """
     cosines = unit_vectors(asked) @ unit_vectors(known).T
     k = min(k, len(senses))
@@ -221,7 +223,7 @@ def _vote(voters: Floats1d, senses: Sequence[str]) -> str:
 def _by_word(
     train: Sample, test: Sample, name: str, predict: Predict, without: Sequence[str]
 ) -> tuple[list[str], bool]:
-    """Predict word by word; `without` is for words without training occurrences."""
+    """Predict word by word; words without training occurrences keep `without`."""
     known, asked = select_input(train.layers, name), select_input(test.layers, name)
     places = positions_by_word(train.words)
     predicted = list(without)
@@ -246,7 +248,7 @@ def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
 
 
 def most_frequent(labels: Sequence[str]) -> str:
-    """Return the most frequent label, or the first one by name if there are several."""
+    """Return the most frequent label; of several, the first in alphabetical order."""
     counts = Counter(labels)
     return min(counts, key=lambda label: (-counts[label], label))
 
@@ -254,13 +256,13 @@ def most_frequent(labels: Sequence[str]) -> str:
 def most_frequent_by_word(
     labels: Sequence[str], words: Sequence[str], asked: Sequence[str]
 ) -> list[str]:
-    """Predict by the word alone.
+    """Predict the most frequent label of each word.
 
     labels (List[str]): Labels of the training data.
-    words (List[str]): The words that have them.
-    asked (List[str]): Words to predict the label of.
-    RETURNS (List[str]): Each word's most frequent label; of a word without
-        training data the most frequent label of all.
+    words (List[str]): Words of the training data.
+    asked (List[str]): Words to predict.
+    RETURNS (List[str]): Each word's most frequent label. A word without training data gets the
+        most frequent label of all.
     """
     by_word: dict[str, list[str]] = defaultdict(list)
     for word, label in zip(words, labels):
@@ -295,22 +297,23 @@ def _sense_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
 def require_sklearn(purpose: str) -> None:
     """Check that scikit-learn is installed.
 
-    purpose (str): What it does, for the message.
+    purpose (str): Its purpose, for the error message.
     RAISES (ImportError): It is not installed.
     """
     try:
         import sklearn  # noqa: F401
     except ImportError:
         raise ImportError(
-            f"scikit-learn {purpose}, and is not installed: pip install 'spacy-elmo[analysis]'"
+            f"scikit-learn {purpose}, but is not installed. Run: pip install 'spacy-elmo[analysis]'"
         ) from None
 
 
 def fit_and_predict(
     train: Floats2d, labels: Sequence[str], test: Floats2d
 ) -> tuple[list[str], bool]:
-    """Fit a multinomial logistic regression, every feature brought to mean 0 and
-    variance 1 over the training data, and predict.
+    """Fit a multinomial logistic regression, and predict.
+
+    Each feature is standardized to mean 0 and variance 1 over the training data.
 
     train (Floats2d): *Shape:* `(n_train, width)`
     labels (List[str]): Their labels.
@@ -326,7 +329,7 @@ def fit_and_predict(
     scaler = StandardScaler().fit(train)
     model = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=MAX_ITERATIONS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the report says so
+        warnings.simplefilter("ignore", ConvergenceWarning)  # The report contains it.
         model.fit(scaler.transform(train), np.asarray(labels))
     predicted = model.predict(scaler.transform(test)).tolist()
     return predicted, bool(model.n_iter_.max() < MAX_ITERATIONS)

@@ -27,7 +27,7 @@ class LabeledItem(NamedTuple):
     start (int): Its first token.
     end (int): The token after its last one.
     label (str): The label.
-    word (str): Its text; in lower case for a sense, "" for a Doc.
+    word (str): Its text; lower case for a sense, "" for a Doc.
     """
 
     start: int
@@ -39,9 +39,9 @@ class LabeledItem(NamedTuple):
 class Task(NamedTuple):
     """Task of a probe.
 
-    name (str): As on the command line, "tag" or "senses:NAME".
-    unit (str): What is labelled: "token", "span" or "Doc".
-    items (Callable[[Doc], List[LabeledItem]]): The labelled ones of a Doc.
+    name (str): Its name on the command line, such as "tag" or "senses:NAME".
+    unit (str): The unit that has labels: "token", "span" or "Doc".
+    items (Callable[[Doc], List[LabeledItem]]): Returns the labeled items of a Doc.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Task(NamedTuple):
 
     @property
     def is_senses(self) -> bool:
-        """Return whether each word has its own set of labels."""
+        """True if each word has its own set of labels."""
         return self.name.startswith("senses:")
 
 
 def parse_task(name: str) -> Task:
-    """Find a task by its name.
+    """Return the task with a name.
 
     name (str): "tag", "pos", "dep", "ent" (IOB with the type), "cats", "spans:NAME"
         or "senses:NAME", where NAME is a span group.
@@ -69,7 +69,7 @@ def parse_task(name: str) -> Task:
         return Task(name, "Doc", _doc_items)
     if kind in ("spans", "senses") and group:
         return Task(name, "span", partial(_span_items, group=group, lower=kind == "senses"))
-    raise ValueError(f"there is no task '{name}': give {TASKS}")
+    raise ValueError(f"there is no task '{name}'. Give {TASKS}")
 
 
 def _entity(token: Token) -> str:
@@ -107,20 +107,20 @@ def _doc_items(doc: Doc) -> list[LabeledItem]:
     labels = [label for label, value in doc.cats.items() if value >= 0.5]
     if len(labels) != 1:
         raise ValueError(
-            f"a Doc has the categories {labels}: a probe needs exactly one of them at 0.5 or "
-            f"above. The Doc is {doc[:10].text!r} ..."
+            f"the Doc {doc[:10].text!r}... has the categories {labels}. A probe needs exactly one "
+            f"category at 0.5 or above"
         )
     return [LabeledItem(0, len(doc), labels[0], "")]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Labelled items and the layers of the language model.
+    """Labeled items and their layers.
 
-    layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`, float32; of an item of several
-        tokens their mean.
-    labels (List[str]): A label an item.
-    words (List[str]): The text of each item; in lower case for a sense, "" for a Doc.
+    layers (Floats3d): The layers; the mean if an item has several tokens.
+        *Shape:* `(L + 1, n_items, 2P)`, float32
+    labels (List[str]): The label of each item.
+    words (List[str]): The text of each item; lower case for a sense, "" for a Doc.
     """
 
     layers: Floats3d
@@ -132,18 +132,18 @@ class Sample:
 
 
 def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: int = 0) -> Sample:
-    """Read labelled items and compute their layers. The Docs are taken as they are
-    annotated, tokens and sentences too. Of a corpus with more items than the limit,
-    Docs are drawn until it is reached, so that memory is bounded by
-    `limit * (L + 1) * 2P * 4` bytes.
+    """Read labeled items and compute their layers, with the tokens and sentences of the Docs.
+
+    If a corpus has more items than the limit, Docs are drawn until the limit is reached. So memory
+    is bounded by `limit * (L + 1) * 2P * 4` bytes.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     path (Path): A .spacy file, or a folder of them.
-    task (Task): What is labelled.
-    limit (int): Most items, 0 for all.
+    task (Task): The task.
+    limit (int): Largest number of items; 0 for all.
     seed (int): Seed of the draw.
     RETURNS (Sample): The items, in the order of the corpus.
-    RAISES (ValueError): The corpus cannot be read, or nothing in it is labelled.
+    RAISES (ValueError): The corpus cannot be read, or has no labels.
     """
     if limit < 0:
         raise ValueError(f"the limit must be at least 0, got {limit}")
@@ -166,7 +166,7 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
 
 
 def input_names(n_layers: int) -> list[str]:
-    """Return the default inputs of a probe: each layer, with the token layer, and the average."""
+    """Return the default inputs of a probe: all layers from the token layer on, and "average"."""
     return [*map(str, range(n_layers + 1)), "average"]
 
 
@@ -176,7 +176,7 @@ def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]
     names (Optional[List[str]]): Layer numbers, "average" or "concat"; None for `input_names`.
     n_layers (int): LSTM layers of the language model.
     RETURNS (List[str]): The names.
-    RAISES (ValueError): There is no such input, or it is named twice.
+    RAISES (ValueError): There is no such input, or it is given twice.
     """
     if names is None:
         return input_names(n_layers)
@@ -184,12 +184,12 @@ def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]
     wrong = [name for name in names if name not in known]
     if wrong or not names:
         raise ValueError(
-            f"no layer '{', '.join(wrong)}' to probe: this model has {', '.join(known[:-2])}, and "
-            f"'average' and 'concat' of them"
+            f"there is no layer '{', '.join(wrong)}'. This model has {', '.join(known[:-2])}, "
+            f"'average' and 'concat'"
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"layer '{twice[0]}' is named twice")
+        raise ValueError(f"layer '{twice[0]}' is given twice. Give it once")
     return names
 
 
@@ -197,8 +197,8 @@ def select_input(layers: Floats3d, name: str) -> Floats2d:
     """Select the input of a probe.
 
     layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`
-    name (str): Number of a layer, "average", or "concat" for all side by side.
-    RETURNS (Floats2d): *Shape:* `(n_items, 2P)`, of "concat" `(n_items, (L + 1) * 2P)`
+    name (str): Number of a layer, "average", or "concat" for all layers concatenated.
+    RETURNS (Floats2d): *Shape:* `(n_items, 2P)`; `(n_items, (L + 1) * 2P)` for "concat"
     """
     if name == "concat":
         return np.concatenate(list(layers), axis=1)
@@ -208,11 +208,11 @@ def select_input(layers: Floats3d, name: str) -> Floats2d:
 
 
 def unit_vectors(vectors: Floats2d, dtype: str = "float64") -> Floats2d:
-    """Bring vectors to length 1, so that distances between them are ordered as cosines are.
+    """Scale vectors to length 1, so that dot products are cosines.
 
     vectors (Floats2d): *Shape:* `(n, width)`
-    dtype (str): In which type.
-    RETURNS (Floats2d): Zeros stay zeros. *Shape:* `(n, width)`
+    dtype (str): Type of the result.
+    RETURNS (Floats2d): The vectors; zeros stay zeros. *Shape:* `(n, width)`
     """
     vectors = vectors.astype(dtype)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -236,7 +236,7 @@ def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list
         groups.update(doc.spans)
     total = sum(counts)
     if not counts:
-        raise ValueError(f"{path} holds no Doc")
+        raise ValueError(f"{path} contains no Docs")
     if not total:
         known = f". Its span groups: {', '.join(sorted(groups))}" if groups else ""
         raise ValueError(f"{path}: no {task.unit} has a label for the task '{task.name}'{known}")

@@ -1,7 +1,7 @@
-"""Text with WordNet senses of its words, and the first senses of WordNet's database.
+"""Readers of text with WordNet senses, and of the first senses in WordNet's database.
 
-The database has the files of wndb(5WN), as Princeton, NLTK and Debian's package wordnet-base
-distribute them. NLTK's own reader does not open the last one, which lacks the file `lexnames`.
+The database has the files of wndb(5WN). Princeton, NLTK and Debian's package wordnet-base
+distribute them. NLTK's own reader cannot open Debian's, which lacks the file `lexnames`.
 """
 
 import json
@@ -26,7 +26,7 @@ FAILURES = (
     AttributeError,
 )
 PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
-SYNSET_TYPES = "nvars"  # from 1; "s" is an adjective that is similar to another, its head
+SYNSET_TYPES = "nvars"  # Numbered from 1. "s" is an adjective that is similar to a head adjective.
 SIMILAR = "&"
 
 
@@ -35,8 +35,8 @@ class LabeledWord(NamedTuple):
 
     start (int): Its first token.
     end (int): The token after its last one.
-    word (str): Lemma and part of speech, "bank%n".
-    senses (Tuple[str, ...]): Sense keys of WordNet; each of them is right.
+    word (str): Lemma and part of speech, such as "bank%n".
+    senses (Tuple[str, ...]): Sense keys of WordNet; each one is right.
     """
 
     start: int
@@ -48,7 +48,7 @@ class LabeledWord(NamedTuple):
 class Sentence(NamedTuple):
     """Sentence with labeled words.
 
-    tokens (List[str]): Its tokens; "New_York" is two.
+    tokens (List[str]): Its tokens; "New_York" becomes two.
     occurrences (List[LabeledWord]): The words with senses.
     source (str): The part of the corpus, such as "senseval2".
     """
@@ -59,13 +59,13 @@ class Sentence(NamedTuple):
 
 
 def read_sense_corpus(path: Path) -> list[Sentence]:
-    """Read the sentences in which a word has a sense.
+    """Read the sentences in which at least one word has a sense.
 
-    path (Path): NAME.data.xml of the unified evaluation framework (Raganato et al. 2017),
-        NAME.gold.key.txt beside it; or .jsonl or .jsonl.gz, a sentence a line: "words",
-        "keys" (a list of sense keys a word, or null) and "doc", the document's name.
+    path (Path): NAME.data.xml of the unified evaluation framework (Raganato et al. 2017) with
+        NAME.gold.key.txt beside it; or .jsonl or .jsonl.gz with one sentence per line: "words",
+        "keys" (for each word a list of sense keys, or null) and "doc", the document's name.
     RETURNS (List[Sentence]): The sentences.
-    RAISES (ValueError): It is neither, broken, or no word has a sense.
+    RAISES (ValueError): The file has another format, is broken, or no word has a sense.
     """
     path = user_path(path)
     if not path.is_file():
@@ -89,7 +89,7 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
 def _read_xml(path: Path) -> Iterator[Sentence]:
     keys = path.with_name(path.name.removesuffix(XML) + KEYS)
     if not keys.is_file():
-        raise ValueError(f"its senses are missing, {keys.name} beside it")
+        raise ValueError(f"its senses are missing. Put {keys.name} beside it")
     lines = (line.split() for line in keys.read_text("utf-8-sig").split("\n"))
     senses = {fields[0]: fields[1:] for fields in lines if fields}
     for _, element in ElementTree.iterparse(path):
@@ -109,7 +109,7 @@ def _read_jsonl(path: Path) -> Iterator[Sentence]:
         with named_errors(f"line {number}"):
             line = srsly.json_loads(content.decode("utf8"))
             if not isinstance(line, dict):
-                raise ValueError(f"should be a JSON object, got {json.dumps(line)[:40]}")
+                raise ValueError(f"expected a JSON object, got {json.dumps(line)[:40]}")
         words = [word.replace("_", " ").split() or [word] for word in line["words"]]
         keys = [found or [] for found in line["keys"]]
         yield _sentence(words, keys, line["doc"].split("/")[0])
@@ -129,22 +129,22 @@ def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> S
 
 
 def word_of(sense: str) -> str:
-    """Return lemma and part of speech of a sense key: "bank%n" of "bank%1:17:01::".
+    """Return lemma and part of speech of a sense key: "bank%n" for "bank%1:17:01::".
 
-    RAISES (ValueError): It is no sense key.
+    RAISES (ValueError): It is not a sense key.
     """
     lemma, percent, rest = sense.rpartition("%")
     number = rest.partition(":")[0]
     if not percent or number not in ("1", "2", "3", "4", "5"):
-        raise ValueError(f"'{sense}' is no sense key of WordNet, as 'bank%1:17:01::' is")
+        raise ValueError(f"'{sense}' is not a sense key of WordNet, such as 'bank%1:17:01::'")
     return f"{lemma}%{SYNSET_TYPES[int(number) - 1].replace('s', 'a')}"
 
 
 class FirstSenses:
-    """First senses of words, which are the most frequent ones according to WordNet.
+    """First senses of words in WordNet, which are the most frequent ones.
 
-    folder (Path): index.noun, data.noun and the same of the other parts of speech.
-    RAISES (ValueError): One of them is missing.
+    folder (Path): The folder with index.noun, data.noun and the files of other parts of speech.
+    RAISES (ValueError): A file is missing.
     """
 
     def __init__(self, folder: Path):
@@ -155,12 +155,12 @@ class FirstSenses:
             for path in (data, index):
                 if not path.is_file():
                     raise ValueError(
-                        f"there is no {path}: give the folder of WordNet's database, "
+                        f"there is no {path}. Give the folder of WordNet's database, such as "
                         f"/usr/share/wordnet of Debian's package wordnet-base"
                     )
             self._data[pos] = data.read_bytes()
             for line in index.read_text("utf8").splitlines():
-                if not line.startswith(" "):  # as lines of the license do
+                if not line.startswith(" "):  # Lines of the license do.
                     fields = line.split()
                     self._offsets[f"{fields[0]}%{pos}"] = int(fields[-int(fields[2])])
 
@@ -171,7 +171,7 @@ class FirstSenses:
         lemma, _, pos = word.rpartition("%")
         synset = self._synset(pos, self._offsets[word])
         words = _words(synset)
-        ids = dict(reversed(words))  # of "Earth" and "earth" the first
+        ids = dict(reversed(words))  # Of words such as "Earth" and "earth", the first counts.
         head = ":"
         if synset[2] == "s":
             offset = int(synset[synset.index(SIMILAR, 4 + 2 * len(words)) + 1])
@@ -181,14 +181,17 @@ class FirstSenses:
         return f"{lemma}%{number}:{synset[1]}:{ids[lemma]:02d}:{head}"
 
     def _synset(self, pos: str, offset: int) -> list[str]:
-        """Return the fields of a synset: offset, lexicographer's file, type, number of words, each
-        word and its id, number of pointers, and the four fields of each pointer."""
+        """Return the fields of a synset.
+
+        They are offset, lexicographer's file, type, number of words, each word and its id, number
+        of pointers, and four fields per pointer.
+        """
         data = self._data[pos]
         return data[offset : data.index(b"|", offset)].decode("utf8").split()
 
 
 def _words(synset: list[str]) -> list[tuple[str, int]]:
-    """Return the words and their ids, without the mark of adjectives, "(a)"."""
+    """Return the words of a synset and their ids, without marks of adjectives such as "(a)"."""
     end = 4 + 2 * int(synset[3], 16)
     return [
         (word.partition("(")[0].lower(), int(number, 16))

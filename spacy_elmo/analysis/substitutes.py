@@ -12,14 +12,14 @@ from ..text.corpus import read_corpus
 
 
 class Substitute(NamedTuple):
-    """A word of the vocabulary, and how likely it is in that place.
+    """Word of the vocabulary, and its probability in place of a token.
 
     word (str): The word.
-    rank (int): Its place among all words, from 1.
-    probability (float): By both directions together, from 0 to 1, among all words.
-    forward (float): By the words to the left, as in the softmax.
-    backward (Optional[float]): By the words to the right; None if the model has one
-        direction.
+    rank (int): Its rank among all words, from 1.
+    probability (float): Probability by both directions together, normalized over all words.
+    forward (float): Probability given the words to the left, as in the softmax.
+    backward (Optional[float]): Probability given the words to the right; None if the model has
+        only one direction.
     """
 
     word: str
@@ -32,18 +32,18 @@ class Substitute(NamedTuple):
 def find_substitutes(
     model: FrozenLanguageModel, sentence: Sequence[str], position: int, *, n: int = 10
 ) -> tuple[list[Substitute], Optional[Substitute]]:
-    """Find the words that are most likely in a token's place, which the model does not
-    see: forwards it reads `<S>` and what precedes, backwards `</S>` and what follows,
-    each from zeros. The log-probabilities of both are added, and normalised again over
-    all words. `<UNK>`, which is thousands of words, and the two marks are left
-    out.
+    """Find the words that are most likely in place of a token.
+
+    The model does not see the token. Forwards it reads `<S>` and the words before it, backwards
+    `</S>` and the words after it, each from zeros. The log-probabilities of both directions are
+    added and normalized. `<UNK>`, which means thousands of words, and the marks are left out.
 
     model (FrozenLanguageModel): The model.
-    sentence (Sequence[str]): Tokens.
-    position (int): The one to replace, counted from 0.
-    n (int): Most words.
-    RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The words, most likely
-        first; and the token itself, None if the vocabulary lacks it.
+    sentence (Sequence[str]): The tokens of the sentence.
+    position (int): Position of the token to replace, from 0.
+    n (int): Largest number of words.
+    RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The words, most likely first; and the
+        token itself, None if it is not in the vocabulary.
     """
     each = model.softmax.log_probabilities(_contexts(model, sentence, position))
     each, words = each[:, len(SPECIAL) :], model.vocabulary.words[len(SPECIAL) :]
@@ -54,8 +54,8 @@ def find_substitutes(
 
     def describe(word: int) -> Substitute:
         rank = int(np.flatnonzero(order == word)[0]) + 1
-        of_both, forward, *backward = probabilities[:, word].tolist()
-        return Substitute(words[word], rank, of_both, forward, *(backward or [None]))
+        joint, forward, *backward = probabilities[:, word].tolist()
+        return Substitute(words[word], rank, joint, forward, *(backward or [None]))
 
     itself = int(model.vocabulary.ids_of([sentence[position]])[0]) - len(SPECIAL)
     return [describe(word) for word in order[:n].tolist()], (
@@ -64,7 +64,7 @@ def find_substitutes(
 
 
 def _contexts(model: FrozenLanguageModel, sentence: Sequence[str], position: int) -> np.ndarray:
-    """Return the vectors that predict the token in each direction. *Shape:* `(n_directions, P)`"""
+    """Return the vectors that predict a token in each direction, `(n_directions, P)`."""
     corpus = read_corpus([list(sentence)])
     n_items = len(corpus.tokens)
     window = Streams(corpus).window(np.arange(n_items), [1] * n_items)

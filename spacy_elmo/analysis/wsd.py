@@ -31,22 +31,26 @@ def disambiguate(
     inputs: Optional[Sequence[str]] = None,
     backoff: Optional[str] = None,
 ) -> ProbeReport:
-    """Give each word of a text the sense of its lemma and part of speech whose mean vector
-    in a training text is nearest to its own, by cosine. Several are as near where no layer
-    tells them apart: as layer 0, where a word has one form.
+    """Predict the sense of each word of a text, and score the predictions.
+
+    The predicted sense is the one whose mean vector in a training text is nearest by cosine, among
+    the senses of the word's lemma and part of speech. Senses can be equally near: in layer 0, if a
+    word has only one form.
 
     nlp (Language): A pipeline with a pipe `elmo`.
-    train (Path): The training text, as `read_sense_corpus` reads it.
+    train (Path): The training text, in a format of `read_sense_corpus`.
     test (Path): The text to predict.
-    inputs (Optional[List[str]]): What to read: layers, "average", "concat"; None
-        for each layer and their average.
-    backoff (Optional[str]): "frequent" takes the most frequent of senses that are as near.
-        A folder of WordNet's database does so, too, and gives its first sense to words that
-        the training text does not have. None takes the one that the training text has
-        first, and gives no answer to such words.
-    RETURNS (ProbeReport): Scores are F1 of each part of the test text, and of "all" of it:
-        precision over the words with an answer, recall over all words.
-    RAISES (ValueError): Something of it does not fit or cannot be read.
+    inputs (Optional[List[str]]): The inputs: layers, "average", "concat". Default: each layer and
+        their average.
+    backoff (Optional[str]): The choice between equally near senses, and for unknown words:
+
+        * "frequent": the most frequent sense; unknown words get no answer
+        * a folder of WordNet's database: the most frequent sense; unknown words get WordNet's
+          first sense
+        * None: the first sense in the training text; unknown words get no answer
+    RETURNS (ProbeReport): The F1 of each part of the test text, and of "all": precision over the
+        words with an answer, recall over all words.
+    RAISES (ValueError): An argument is wrong, or a text cannot be read.
     """
     inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
     wordnet = None if backoff in (None, FREQUENT) else FirstSenses(user_path(backoff))
@@ -94,7 +98,7 @@ def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
 def _vectors(
     nlp: Language, sentences: Sequence[Sentence]
 ) -> Iterator[tuple[LabeledWord, Floats2d]]:
-    """Each occurrence with its layers, the mean of its tokens. *Shape:* `(L + 1, width)`"""
+    """Yield each occurrence with its layers, the mean over its tokens, `(L + 1, width)`."""
     total = sum(len(sentence.tokens) for sentence in sentences)
     docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in sentences)
     with progress_bar(total, None, " tokens", in_logs=False) as bar:
@@ -105,7 +109,7 @@ def _vectors(
 
 
 def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
-    """Return the mean vector of each sense. *Shape:* `(L + 1, width)`"""
+    """Return the mean vector of each sense, `(L + 1, width)`."""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
     for occurrence, vector in _vectors(nlp, sentences):
@@ -130,7 +134,7 @@ def _nearest_senses(
             found = np.stack([means[sense] for sense in senses[word]], axis=1)
             known = unit_vectors(select_input(found, name))
             cosines = vectors[places] @ known.T
-            # Of those that are as near the first.
+            # Among equally near senses, the first wins.
             nearest = (cosines >= cosines.max(axis=1, keepdims=True) - SAME).argmax(axis=1)
             for place, number in zip(places, nearest):
                 answers[place] = senses[word][number]
@@ -138,8 +142,10 @@ def _nearest_senses(
 
 
 def _scores(answers: Answers, wanted: Sequence[tuple[str, LabeledWord]]) -> dict[str, float]:
-    """Return F1 by source, and over all: 2PR / (P + R), with P = right / answered and
-    R = right / n, is 2 right / (answered + n)."""
+    """Return the F1 of each source, and of all.
+
+    With P = right / answered and R = right / n, 2PR / (P + R) = 2 right / (answered + n).
+    """
     right: Counter[str] = Counter()
     both: Counter[str] = Counter()
     for (source, occurrence), answer in zip(wanted, answers):

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo`: a module for each command."""
+"""Commands of `python -m spacy elmo`, one module each."""
 
 import os
 import re
@@ -32,9 +32,10 @@ _HOME = re.compile(r"(--[\w.-]+=)?(~(?:/.*)?)", re.DOTALL)
 
 
 class _Group(typer.core.TyperGroup):
-    """Group of commands that expand `~` also in quotes and after `=`, where no shell does."""
+    """Group of commands that expand `~` also in quotes and after `=`, where shells do not."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Expand `~` in arguments, and parse them."""
         return super().parse_args(ctx, list(map(_expanded, args)))
 
 
@@ -63,6 +64,6 @@ for function in (
             "ignore_unknown_options": takes_settings,
         },
     )(command(function))
-# The earlier name of `init-pretraining`.
+# Old name of `init-pretraining`.
 elmo_cli.command("init-config", hidden=True)(command(init_pretraining_cli))
 app.add_typer(elmo_cli)

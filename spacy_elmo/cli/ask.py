@@ -1,4 +1,4 @@
-"""`python -m spacy elmo ask`"""
+"""Command `python -m spacy elmo ask`."""
 
 from pathlib import Path
 
@@ -11,16 +11,18 @@ from ..tasks.texts import ANSWER, make_pair, read_halves
 from ..tasks.texts.qa import QuestionAnswerer
 from .pipelines import load_pipeline
 
-AROUND = 8  # tokens that are shown on each side of an answer
+AROUND = 8  # Tokens to show on each side of an answer.
 
 
 def ask_cli(
-    pipeline: str = typer.Argument(..., help="Folder or package of a pipeline with elmo_qa"),
-    file: Path = typer.Argument(..., help="File of plain text", exists=True, dir_okay=False),
+    pipeline: str = typer.Argument(..., help="Pipeline with elmo_qa (folder or package)"),
+    file: Path = typer.Argument(..., help="Plain text file", exists=True, dir_okay=False),
     question: str = typer.Argument(..., help="The question"),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON, with the place in the file"),
+    as_json: bool = typer.Option(
+        False, "--json", help="Print JSON, with the answer's position in the file"
+    ),
 ) -> None:
-    """Answer a question by a span of a text.
+    """Answer a question with a span of a text.
 
     Example: python -m spacy elmo ask training/model-best text.txt "Who founded the city?"
     """
@@ -28,12 +30,12 @@ def ask_cli(
     pipe = next((pipe for _, pipe in nlp.pipeline if isinstance(pipe, QuestionAnswerer)), None)
     if pipe is None:
         has = ", ".join(nlp.pipe_names)
-        raise ValueError(f"the pipeline '{pipeline}' has no elmo_qa, it has {has}")
+        raise ValueError(f"the pipeline '{pipeline}' has no elmo_qa. It has {has}")
     groups = pipe.model.attrs["groups"]
     check_regular(file)
     text = file.read_text("utf-8-sig")
     if not text.strip():
-        raise ValueError(f"{file} is empty: there is no text with an answer")
+        raise ValueError(f"{file} is empty. Give a file with text")
     if not question.strip():
         raise ValueError("the question is empty")
     doc = nlp(make_pair(nlp, question, text, groups))

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo convert`"""
+"""Command `python -m spacy elmo convert`."""
 
 from pathlib import Path
 from typing import Optional
@@ -11,38 +11,39 @@ from ..files.terminal import msg
 
 def convert_cli(
     source: str = typer.Argument(
-        ..., help="Model: a file, a folder, an https:// URL, or a published model's name"
+        ..., help="Model: a file, a folder, an https:// URL, or the name of a published model"
     ),
-    target: Path = typer.Argument(
-        ..., help="What to write: NAME.safetensors, NAME.hdf5, or a folder"
-    ),
+    target: Path = typer.Argument(..., help="Output: NAME.safetensors, NAME.hdf5, or a folder"),
     dtype: str = typer.Option(
         "float32", help="Type of the weights on disk: 'float32', 'float16' or 'bfloat16'"
     ),
     format: Optional[str] = typer.Option(
         None,
-        help="'safetensors', 'allennlp', 'pipeline' or 'manylangs'; default: what the target's "
-        "name says, a pipeline for a folder",
+        help="'safetensors', 'allennlp', 'pipeline' or 'manylangs'; default: by the suffix of "
+        "TARGET, 'pipeline' for a folder",
     ),
     softmax: bool = typer.Option(
-        True, help="Keep softmax and vocabulary, for which pipelines and HDF5 have room"
+        True, help="Keep softmax and vocabulary (ELMoForManyLangs' format cannot store them)"
     ),
-    lang: Optional[str] = typer.Option(None, help="Language of the model, if it does not say"),
+    lang: Optional[str] = typer.Option(
+        None, help="Language of the model, if SOURCE does not store it"
+    ),
     provenance: Optional[Path] = typer.Option(
-        None, help="JSON file to merge into the provenance; null takes an entry away"
+        None, help="JSON file to merge into the provenance; null deletes an entry"
     ),
     vectors: Optional[str] = typer.Option(
-        None, help="Pipeline with the word vectors of CoVe's encoder, whose state dict SOURCE is"
+        None, help="If SOURCE is the state dict of a CoVe encoder: pipeline with its word vectors"
     ),
     allow_loss: bool = typer.Option(
-        False, "--allow-loss", help="Go on although something is lost; it is named"
+        False, "--allow-loss", help="Write the model even if something is lost, and list the losses"
     ),
     force: bool = typer.Option(False, "--force", "-F", help="Overwrite an existing model"),
 ) -> None:
-    """Convert a language model: between .safetensors, AllenNLP's and bilm-tf's HDF5 with
-    options.json, ELMoForManyLangs' folders, and spaCy pipelines. Where the new format has
-    no room for something, that is named, and nothing is written (exit code 3), unless
-    --allow-loss is given.
+    """Convert a language model to another format.
+
+    Formats: .safetensors, AllenNLP's and bilm-tf's HDF5 with options.json, ELMoForManyLangs'
+    folders, and spaCy pipelines. If the new format cannot store something, the command lists it and
+    writes nothing (exit code 3), unless you give --allow-loss.
 
     Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
     """
@@ -51,7 +52,7 @@ def convert_cli(
     from ..weights.convert import convert
     from .pipelines import read_word_vectors
 
-    with full_disk(target, "run the same again"):
+    with full_disk(target, "run the same command again"):
         bundle, lost = convert(
             source,
             target,

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo corpus`"""
+"""Command `python -m spacy elmo corpus`."""
 
 from typing import Optional
 
@@ -16,23 +16,25 @@ def corpus_cli(
     lang: Optional[str] = typer.Option(
         None, help="Language of spaCy's tokenizer; running text needs it"
     ),
-    min_count: int = typer.Option(2, help="Least count of a word of the vocabulary"),
-    max_size: int = typer.Option(30_000, help="Most words of the vocabulary"),
+    min_count: int = typer.Option(2, help="Lowest count of a word of the vocabulary"),
+    max_size: int = typer.Option(30_000, help="Largest number of words of the vocabulary"),
     n_process: int = typer.Option(
-        -1, "--workers", "--n-process", "-n", help="Processes on this machine; -1 is one a core"
+        -1, "--workers", "--n-process", "-n", help="Processes on this machine; -1: one per core"
     ),
     worker: Optional[str] = typer.Option(
         None,
-        help="K/N: read the K-th of N shares of the text, as one of N in an array of jobs. When "
-        "all have, the same without --worker writes the corpus",
+        help="K/N: read share K of N of the text, as one job of an array. When all jobs are done, "
+        "run the same command without --worker to write the corpus",
     ),
     on_error: str = typer.Option(
-        "skip", help="What cannot be read: 'skip' it, or 'refuse' to go on"
+        "skip", help="If a text cannot be read: 'skip' it, or 'refuse' to continue"
     ),
-    max_sentence: int = typer.Option(10_000, help="Most tokens of a sentence"),
+    max_sentence: int = typer.Option(10_000, help="Largest number of tokens of a sentence"),
 ) -> None:
-    """Prepare text of any size for `spacy elmo pretrain`: numbers instead of words,
-    read from disk while training. If it is interrupted, run it again: it resumes.
+    """Prepare text of any size for `spacy elmo pretrain`.
+
+    It writes numbers instead of words, which training reads from disk. If it is interrupted, run
+    the same command again: it resumes.
 
     Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
     """
@@ -41,7 +43,9 @@ def corpus_cli(
     from ..text.prepare import prepare
 
     if is_url(output):
-        raise CommandLineError(f"{output}: a corpus is written to a disk, and copied afterwards")
+        raise CommandLineError(
+            f"{output}: a corpus cannot be written to a URL. Write it to a disk, and copy it"
+        )
     with stopped("Stopped. To resume, run the same command again"):
         corpus = prepare(
             inputs,
@@ -57,7 +61,8 @@ def corpus_cli(
         )
     if corpus is None:
         msg.good(
-            f"Read share {worker}; when all are read, the same without --worker writes {output}"
+            f"Read share {worker}. When all are read, run the same command without --worker to "
+            f"write {output}"
         )
         return
     manifest = read_manifest(output) or {}

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo dump-token-embeddings`"""
+"""Command `python -m spacy elmo dump-token-embeddings`."""
 
 from pathlib import Path
 
@@ -10,13 +10,15 @@ from .options import FORCE
 
 
 def dump_token_embeddings_cli(
-    model: str = typer.Argument(..., help="Weights: anything that `info` reads"),
-    vocabulary: Path = typer.Argument(..., help="vocab.txt, a word a line"),
+    model: str = typer.Argument(..., help="Weights: anything that `info` can read"),
+    vocabulary: Path = typer.Argument(..., help="vocab.txt, one word per line"),
     output: Path = typer.Argument(..., help="HDF5 file to write"),
     force: bool = FORCE,
 ) -> None:
-    """Write the context-free vectors of a vocabulary, as bilm-tf's function of this name
-    does: bilm-tf and the weights reader spacy-elmo.allennlp.v1 take them as `embeddings`.
+    """Write the context-free vectors of a vocabulary.
+
+    It is the HDF5 file of bilm-tf's function with the same name. bilm-tf and the reader
+    spacy-elmo.allennlp.v1 (setting `embeddings`) can use it.
 
     Example: python -m spacy elmo dump-token-embeddings en_small vocab.txt embeddings.hdf5
     """

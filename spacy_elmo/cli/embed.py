@@ -1,4 +1,4 @@
-"""`python -m spacy elmo embed`"""
+"""Command `python -m spacy elmo embed`."""
 
 from typing import Any, Optional
 
@@ -14,25 +14,25 @@ def embed_cli(
     inputs: list[str] = typer.Argument(
         ...,
         metavar="INPUT...",
-        help="Text: .txt, .jsonl, .tsv, .conllu, .conll, .parquet, .spacy; files, folders or "
-        "globs, URLs",
+        help="Text (.txt, .jsonl, .tsv, .conllu, .conll, .parquet, .spacy): files, folders, globs "
+        "or URLs",
     ),
-    output: str = typer.Argument(..., help="What to write; with --shards, a folder or URL"),
+    output: str = typer.Argument(..., help="Output file; with --shards a folder or URL"),
     layers: str = typer.Option(
         "vector",
-        help="'vector' (the pipe's mix, as token.vector), 'all', 'top', 'average', the number of "
+        help="'vector' (the pipe's mix, like token.vector), 'all', 'top', 'average', the number of "
         "a layer, or 'mix:PIPE', the mix that a component learned",
     ),
     format: Optional[str] = typer.Option(
         None,
-        help="'hdf5', 'npz', 'parquet' or 'spacy' (a folder); default: what OUTPUT's name says, "
-        "of shards 'parquet'",
+        help="'hdf5', 'npz', 'parquet' or 'spacy' (a folder); default: by the suffix of OUTPUT, "
+        "'parquet' for shards",
     ),
     dtype: str = typer.Option(
         "float32", help="Type of the vectors: 'float32', 'float16', or 'int8' with scales"
     ),
     pool: Optional[str] = typer.Option(
-        None, help="One vector, the mean, a 'sentence', 'doc', or 'span' of --only"
+        None, help="One mean vector per 'sentence', 'doc', or 'span' of --only"
     ),
     only: Optional[str] = typer.Option(
         None, help="Keep tokens of 'ents', 'nouns', or of spans with these labels: PERSON,ORG"
@@ -40,17 +40,18 @@ def embed_cli(
     tokenize: bool = typer.Option(
         False,
         "--tokenize",
-        help="Text files hold running text, not a sentence a line, its tokens separated by spaces",
+        help="Text files contain running text. Default: one sentence per line, its tokens "
+        "separated by spaces",
     ),
     column: Optional[str] = typer.Option(
         None,
-        help="Of .tsv files, the column of text: its name in the first line, or its number from "
-        "1; of .conll files, the number of the column of words, default: 1",
+        help=".tsv: the column of text, by its name in the first line or its number from 1; "
+        ".conll: the number of the column of words, default: 1",
     ),
     lang: Optional[str] = typer.Option(
         None,
-        help="Language of spaCy's tokenizer, if MODEL is no pipeline; default: that of the "
-        "weights, or en",
+        help="Language of spaCy's tokenizer, if MODEL is not a pipeline; default: the language of "
+        "the weights, or en",
     ),
     precision: Optional[str] = typer.Option(
         None, help="'float32', 'bfloat16', 'int8' or 'auto'; default: the pipe's"
@@ -59,40 +60,43 @@ def embed_cli(
         None, help="'zeros', 'warm' or 'carry'; default: the pipe's"
     ),
     batch_tokens: Optional[int] = typer.Option(
-        None, help="Most tokens that run side by side; default: the pipe's"
+        None, help="Largest number of tokens in a batch; default: the pipe's"
     ),
-    max_tokens: int = typer.Option(10_000, help="Most tokens of a sentence or Doc"),
+    max_tokens: int = typer.Option(10_000, help="Largest number of tokens of a sentence or Doc"),
     sentence_marks: bool = typer.Option(
         False, "--sentence-marks", help="Keep the vectors of <S> and </S> around each sentence"
     ),
     forget_sentences: bool = typer.Option(
-        False, "--forget-sentences", help="Leave sentence_to_index and texts out"
+        False, "--forget-sentences", help="Do not write sentence_to_index and texts"
     ),
     use_sentence_keys: bool = typer.Option(
-        False, "--use-sentence-keys", help="Sentences name the datasets of HDF5, not numbers"
+        False, "--use-sentence-keys", help="Name the datasets of HDF5 by sentences, not numbers"
     ),
-    shards: Optional[int] = typer.Option(None, help="Write a folder of at most this many files"),
+    shards: Optional[int] = typer.Option(
+        None, help="Write a folder of several files, at most this number"
+    ),
     workers: str = typer.Option(
         "1",
-        help="Processes on this machine; several have one thread each. 'ray': a Ray cluster's",
+        help="Processes on this machine (several: one thread each), or 'ray' for a Ray cluster",
     ),
     worker: Optional[str] = typer.Option(
-        None, help="K/N: make every N-th shard from the K-th on, as job K of an array of N jobs"
+        None, help="K/N: write every N-th shard from shard K on, as job K of an array of N jobs"
     ),
     address: Optional[str] = typer.Option(
-        None, help="Address of the Ray cluster; default: RAY_ADDRESS, or one that is started here"
+        None, help="Address of the Ray cluster; default: RAY_ADDRESS, or start a local one"
     ),
-    gpus_per_worker: float = typer.Option(0, help="GPUs of each of Ray's workers, 0.5 for a half"),
+    gpus_per_worker: float = typer.Option(0, help="GPUs per Ray worker, such as 0.5"),
     resume: bool = typer.Option(
-        False, "--resume", help="Resume an unfinished output; done if it is finished"
+        False, "--resume", help="Resume an unfinished output; do nothing if it is finished"
     ),
     force: bool = typer.Option(
-        False, "--force", "-F", help="Replace an existing output; without --resume, begin again"
+        False, "--force", "-F", help="Replace an existing output; without --resume, start again"
     ),
 ) -> None:
-    """Write the vectors of a text, of any size, to a file: HDF5 as AllenNLP's command
-    elmo, .npz, Parquet, or spaCy Docs. It appears when it is whole. After an interruption, run the
-    same command again: it resumes.
+    """Write the vectors of a text of any size to a file.
+
+    Formats: HDF5 like AllenNLP's command elmo, .npz, Parquet, or spaCy Docs. The output gets its
+    name when it is complete. If the command is interrupted, run it again: it resumes.
 
     Example: python -m spacy elmo embed en_small text.txt vectors.hdf5 --layers all
     """
@@ -102,6 +106,6 @@ def embed_cli(
     options["sentence_keys"] = options.pop("use_sentence_keys")
     from ..export.sharding import embed_corpus
 
-    with stopped("Stopped; the same command with --resume goes on from here"):
+    with stopped("Stopped. To resume, run the same command with --resume"):
         counts = embed_corpus(**options)
     msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")

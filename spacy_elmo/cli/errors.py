@@ -1,10 +1,10 @@
 """Errors of all commands.
 
-Functions name a setting in backticks, as in Python: `lang`, `force=True`. A command replaces it by
-its option: --lang, --force.
+Functions write a setting in backticks, as in Python: `lang`, `force=True`. Commands replace it with
+their option: --lang, --force.
 
-Exit codes: 0 success; 1 the input is wrong; 2 the command line is wrong; 3 a conversion would lose
-something; 4 a download failed; 130 stopped by Ctrl-C.
+Exit codes: 0 success; 1 wrong input; 2 wrong command line; 3 a conversion would lose something; 4 a
+download failed; 130 stopped by Ctrl-C.
 """
 
 import functools
@@ -44,11 +44,11 @@ _SETTING = re.compile(r"`(([a-z_]+(?:\.[a-z_]+)?)(?:=([^`]+))?)`")
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 _SIZE = re.compile(r"(unable|tried) to allocate [\d.]+ \w+", re.IGNORECASE)
 _verbose = ContextVar("_verbose", default=False)
-_options: ContextVar[dict[str, str]] = ContextVar("_options")  # of the command that runs
+_options: ContextVar[dict[str, str]] = ContextVar("_options")  # Options of the running command.
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the option --verbose to a command. Without it, an error is one line.
+    """Add the option --verbose to a command; without it, an error is one line.
 
     function (Callable): The command.
     RETURNS (Callable): The command with the option.
@@ -95,7 +95,7 @@ def no_traceback() -> Iterator[None]:
             echo(traceback.format_exc(), sys.stderr)
         size = _SIZE.search(str(error))
         reason = f", {size[0]}" if size else ""
-        msg.fail(f"not enough memory{reason}. Give less at once, or free some memory", exits=1)
+        msg.fail(f"not enough memory{reason}. Use smaller batches, or free some memory", exits=1)
 
 
 @contextmanager
@@ -115,16 +115,16 @@ def check_new(*outputs: Optional[Path], force: bool) -> None:
     """Check that no existing file would be overwritten by mistake.
 
     outputs (Optional[Path]): Files to write. None, "-", devices and FIFOs are not checked.
-    force (bool): Whether they may be replaced.
-    RAISES (ValueError): One exists.
+    force (bool): Whether files may be replaced.
+    RAISES (ValueError): A file exists.
     """
     for output in outputs:
         if output is None or str(output) == "-" or not output.exists() or is_stream(output):
             continue
         if output.is_dir():
-            raise ValueError(f"{output} is a folder: give another name")
+            raise ValueError(f"{output} is a folder. Give another name")
         if not force:
-            raise ValueError(f"{output} exists already: give another name, or --force")
+            raise ValueError(f"{output} exists already. Give another name, or --force")
 
 
 def _options_of(signature: inspect.Signature) -> dict[str, str]:
@@ -134,13 +134,13 @@ def _options_of(signature: inspect.Signature) -> dict[str, str]:
         if isinstance(parameter.default, typer.models.OptionInfo):
             long = [way for way in parameter.default.param_decls or () if way.startswith("--")]
             found[name] = long[0] if long else f"--{name.replace('_', '-')}"
-        elif parameter.annotation is typer.Context:  # Settings of a config are options, too.
+        elif parameter.annotation is typer.Context:  # Settings of a config are also options.
             found["."] = "--"
     return found
 
 
 def _with_options(message: str) -> str:
-    """Return a message that names the options of the running command, not settings."""
+    """Replace settings in a message with the options of the running command."""
     options = _options.get({})
 
     def option(match: re.Match[str]) -> str:
@@ -158,7 +158,7 @@ def _with_options(message: str) -> str:
 def _line(error: BaseException) -> str:
     """Return the message of an error, without the number of a system error."""
     if isinstance(error, PermissionError) and error.filename:
-        return f"{error.filename}: no permission; give another place, or change its permissions"
+        return f"{error.filename}: no permission. Give another path, or change its permissions"
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
     return str(error)

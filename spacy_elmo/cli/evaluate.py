@@ -1,4 +1,4 @@
-"""`python -m spacy elmo evaluate`"""
+"""Command `python -m spacy elmo evaluate`."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,16 +20,18 @@ from .options import FORCE, PIPELINE
 from .pipelines import load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
-OF_TOKENS = "token_"
+TOKEN_SCORES = "token_"
 
 
 def evaluate_cli(
     pipeline: str = PIPELINE,
-    data: Path = typer.Argument(..., help="What its reader reads: .jsonl, .spacy", exists=True),
+    data: Path = typer.Argument(
+        ..., help="Gold data in the reader's format: .jsonl, .spacy", exists=True
+    ),
     reader: Optional[str] = typer.Option(
         None,
-        help="Reader, with its default settings, such as spacy-elmo.QACorpus.v1; default: that of "
-        "the dev data in the pipeline's config, with its settings",
+        help="Reader with its default settings, such as spacy-elmo.QACorpus.v1; default: the "
+        "reader and settings of the dev data in the pipeline's config",
     ),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file of all scores"),
     code: Optional[Path] = typer.Option(
@@ -38,8 +40,10 @@ def evaluate_cli(
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
     force: bool = FORCE,
 ) -> None:
-    """Score a pipeline on the files of its tasks: pairs, questions, roles and clusters, which
-    `spacy evaluate` does not read, or whose scores it does not show.
+    """Score a pipeline on gold data of its tasks.
+
+    Use it for pairs, questions, roles and clusters: `spacy evaluate` cannot read their files, or
+    does not show their scores.
 
     Example: python -m spacy elmo evaluate training/model-best test.jsonl
     """
@@ -50,31 +54,35 @@ def evaluate_cli(
     scores = nlp.evaluate(read_gold_examples(nlp, data, reader))
     rows = [(name, f"{100 * scores[name]:.2f}") for name in main_scores(nlp, scores)]
     if not rows:
-        raise ValueError(f"{data} has no annotation that {', '.join(nlp.pipe_names)} could score")
+        raise ValueError(f"{data} has no annotation for {', '.join(nlp.pipe_names)}")
     if output is not None:
         atomic_write(output, srsly.json_dumps(scores, indent=2) + "\n")
     msg.table([*rows, ("words/s", f"{scores['speed']:,.0f}")], aligns=("l", "r"))
 
 
 def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
-    """Return the names of the scores to show: those with a weight in the pipeline's config; if
-    there are none, all numbers except token scores and speed."""
+    """Return the names of the scores to show.
+
+    They are the scores with a weight in the pipeline's config. If there are none, they are all
+    numbers except token scores and speed.
+    """
     numbers = [name for name, score in scores.items() if isinstance(score, float)]
     weights = nlp.config["training"]["score_weights"]
     weighted = [name for name, weight in weights.items() if weight is not None and name in numbers]
-    others = [name for name in numbers if name != "speed" and not name.startswith(OF_TOKENS)]
+    others = [name for name in numbers if name != "speed" and not name.startswith(TOKEN_SCORES)]
     return weighted or others
 
 
 def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
-    """Read examples with the reader of the dev data and its settings, from the pipeline's config.
-    Of the settings of spaCy's reader only `gold_preproc` counts, as in `spacy evaluate`.
+    """Read examples with the reader of the dev data in the pipeline's config, and its settings.
+
+    Of spaCy's reader, only the setting `gold_preproc` is used, as in `spacy evaluate`.
 
     nlp (Language): The pipeline.
     data (Path): The file.
-    reader (Optional[str]): A registered reader, in place of the config's.
+    reader (Optional[str]): A registered reader to use instead.
     RETURNS (List[Example]): The examples.
-    RAISES (ValueError): The reader finds none there, or there is no such reader.
+    RAISES (ValueError): There are no examples, or there is no such reader.
     """
     check_regular(data)
     block = _block_of_dev(nlp)
@@ -82,18 +90,18 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
         block = {"@readers": reader}
     name = block["@readers"]
     if not registry.has("readers", name):
-        raise ValueError(f"there is no reader '{name}': give that of {data} as --reader")
+        raise ValueError(f"there is no reader '{name}'. Give the reader of {data} as --reader")
     if name == CORPUS:
         block = {"@readers": name, "gold_preproc": block.get("gold_preproc", False)}
         if data.is_file() and data.suffix != ".spacy":
-            raise ValueError(f"{name} reads .spacy, not {data}: give a --reader that reads it")
+            raise ValueError(f"{name} reads .spacy, not {data}. Give a --reader that reads it")
     read: Callable[[Language], Iterator[Example]]
     read = registry.resolve({"corpus": {**block, "path": str(data)}})["corpus"]
-    # spaCy's own reader names no file.
+    # Errors of spaCy's own reader do not name the file.
     with named_errors(f"{data} is no .spacy file, or broken", BROKEN if name == CORPUS else ()):
         examples = list(read(nlp))
     if not examples:
-        raise ValueError(f"{data} holds no examples for the reader {name}")
+        raise ValueError(f"{data} contains no examples for the reader {name}")
     return examples
 
 

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo info`"""
+"""Command `python -m spacy elmo info`."""
 
 import textwrap
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from ..files.terminal import echo, one_line
 from .options import AS_JSON, FORMAT, LANG
 from .output import terminal_width
 
-# These come first. The texts name the settings that need them.
+# Entries to print first, with the settings that need them.
 NEEDED = {
     "width": "a listener's `width`: 2 * projection_dim",
     "layers": "a mix's `n_layers`: the LSTM layers and the token layer",
@@ -22,19 +22,20 @@ INDENT = 2
 def info_cli(
     model: str = typer.Argument(
         ...,
-        help="A file, the folder of a model or pipeline, an https:// URL, or a published "
-        "model's name",
+        help="A file, the folder of a model or pipeline, an https:// URL, or the name of a "
+        "published model",
     ),
     audit: Optional[list[str]] = typer.Option(
-        None, help="Text (file, folder or glob) to count the tokens of that are cut"
+        None, help="Text (file, folder or glob) in which to count tokens that are cut"
     ),
     format: str = FORMAT,
     lang: Optional[str] = LANG,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Describe a language model: format, sizes, parameters, languages, provenance and
-    checksums. Of a pipeline, no other component is loaded; a published model is not
-    downloaded, what a URL means is.
+    """Describe a language model.
+
+    Print its format, sizes, languages, provenance and checksums. Other components of a pipeline are
+    not loaded. A published model is not downloaded, but a URL is.
 
     Example: python -m spacy elmo info pretraining/model-best
     """
@@ -63,7 +64,9 @@ def _audit(
     from ..text.size import audit_tokens
 
     if "sizes" not in description:
-        raise ValueError("the model is not here yet: python -m spacy elmo download NAME")
+        raise ValueError(
+            "the model is not in the cache. Download it: python -m spacy elmo download NAME"
+        )
     sizes = BiLMConfig.from_dict(description["sizes"])
     lang = lang or next(iter(description["languages"]), None)
     return audit_tokens(sizes, inputs, format=format, lang=lang)
@@ -72,7 +75,7 @@ def _audit(
 def _rows(
     content: dict[str, Any], first: list[str], indent: int = 0
 ) -> Iterator[tuple[str, Optional[str]]]:
-    """Yield a row for each entry. Entries of inner objects follow the name of their object."""
+    """Yield a row for each entry; the entries of an inner object follow its name."""
     ordered = {name: content[name] for name in [*first, *content]}
     if "files" in ordered:
         ordered["files"] = {

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo init-pretraining`"""
+"""Command `python -m spacy elmo init-pretraining`."""
 
 import warnings
 from pathlib import Path
@@ -15,30 +15,31 @@ from .errors import check_new
 from .options import FORCE, FORMAT
 
 NOTES = (
-    "Every setting is visible; docs/pretraining.md says more. Of max_epochs, max_steps,",
-    "max_tokens and max_minutes the first one ends the run, and 0 is none.",
+    "All settings are listed; see docs/pretraining.md. The first of max_epochs, max_steps,",
+    "max_tokens and max_minutes that is reached ends the run; 0 is no limit.",
 )
 
 
 def init_pretraining_cli(
     output: Path = typer.Argument(..., help="Config to write; '-' prints it"),
     corpus: list[str] = typer.Option(
-        ..., help="Text to train on: a file, folder or glob, or a prepared corpus; may be repeated"
+        ..., help="Training text: a file, folder, glob or prepared corpus; may be repeated"
     ),
     dev: list[str] = typer.Option(..., help="Held-out text; may be repeated"),
     budget: str = typer.Option(
-        ..., help='What the run may cost: "2 cores, 60 minutes", "1 GPU, 1 day" or "the paper"'
+        ..., help='Budget of the run: "2 cores, 60 minutes", "1 GPU, 1 day" or "the paper"'
     ),
     format: str = FORMAT,
     lang: Optional[str] = typer.Option(
         None,
-        help="Language of the text, such as en; running text needs it. Default: xx, any language",
+        help="Language of the text, such as en; running text needs it. Default: xx (any language)",
     ),
     force: bool = FORCE,
 ) -> None:
-    """Write a config for `spacy elmo pretrain` whose sizes fit a text and a budget,
-    with every setting in it. If the budget is one of this machine, ten steps measure
-    how fast it is.
+    """Write a config for `spacy elmo pretrain`.
+
+    Its sizes fit the text and the budget, and it contains all settings. If the budget is for this
+    machine, ten steps measure its speed.
 
     Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"
@@ -53,19 +54,19 @@ def init_pretraining_cli(
     n_tokens = estimate_tokens(corpus, format=format)
     if not n_tokens or not estimate_tokens(dev, format=format):
         name, inputs = ("--dev", dev) if n_tokens else ("--corpus", corpus)
-        raise ValueError(f"{name} {', '.join(inputs)} holds no text")
+        raise ValueError(f"{name} {', '.join(inputs)} contains no text")
     texts: dict[str, Any] = {"train": corpus, "dev": dev, "format": format, "lang": lang or "xx"}
     choice = choose(parsed, n_tokens)
     if is_this_machine(parsed):
         config = Config().from_str(render_config(choice, header=[], **texts))
         try:
             choice = choose(parsed, n_tokens, measure_speed(check_config(config)))
-        except ValueError as error:  # `pretrain` may leave out what cannot be read
+        except ValueError as error:  # `pretrain` may skip texts that cannot be read.
             warnings.warn(f"The speed is estimated: {error}", stacklevel=2)
-    n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # it is an estimate
+    n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # Two digits: it is an estimate.
     notes = [f"Budget: {budget}. Text: about {n_tokens:,} tokens.", *choice.reasons]
     if lang is None:
-        notes.append("The language is xx, any language; --lang names the one of the text.")
+        notes.append("The language is xx (any language). Set the text's language with --lang.")
     text = render_config(choice, header=notes, **texts)
     if str(output) == "-":
         echo(text.removesuffix("\n"))
@@ -85,7 +86,7 @@ def render_config(
     format: str = "sentences",
     lang: str,
 ) -> str:
-    """Write down settings as a config that `spacy elmo pretrain` reads.
+    """Return a config of `spacy elmo pretrain` as text.
 
     choice (Choice): The settings.
     train (List[str]): Text to train on.
@@ -94,12 +95,12 @@ def render_config(
     format (str): 'sentences' or 'text'.
     lang (str): Language of the text.
     RETURNS (str): The config.
-    RAISES (ValueError): It cannot be read back: a path has "${" in it.
+    RAISES (ValueError): A path contains "${", which a config cannot store.
     """
     for path in (*train, *dev):
         if "${" in path:
             raise ValueError(
-                f"'{path}' has '${{' in it, which has a meaning of its own in a config"
+                f"'{path}' contains '${{', which means a variable in a config. Rename it"
             )
     corpus = CorpusSettings.model_validate(
         {"train": "${paths.train}", "dev": "${paths.dev}", "format": format}

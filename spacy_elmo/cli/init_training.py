@@ -1,4 +1,4 @@
-"""`python -m spacy elmo init-training`"""
+"""Command `python -m spacy elmo init-training`."""
 
 from pathlib import Path
 from typing import Any, Optional
@@ -12,10 +12,10 @@ from ..tasks.shared.task_files import READERS
 from .errors import check_new
 from .options import FORCE
 
-# In spaCy, `lemmatizer` is the one of rules and tables.
+# spaCy's `lemmatizer` uses rules and tables, and cannot be trained.
 TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
 PAIRS = ("elmo_textpair", "elmo_qa")
-# Those with recurrent layers of their own learn faster from the vectors as they are.
+# Components with recurrent layers of their own learn faster without spaCy's encoder.
 WITH_ENCODER = (*PAIRS, "elmo_srl", "elmo_coref")
 PAGE = "https://spacy.io/api#architecture-pipeline"
 
@@ -26,23 +26,27 @@ def init_training_cli(
         "ner",
         "--pipeline",
         "-p",
-        help="Trainable components, with commas between them: ner, textcat, tagger, morphologizer, "
+        help="Trainable components, separated by commas: ner, textcat, tagger, morphologizer, "
         "parser, spancat, senter, lemmatizer (the trainable one) and others with a tok2vec",
     ),
     lang: Optional[str] = typer.Option(
-        None, "--lang", "-l", help="Language of the pipeline; default: that of the weights"
+        None, "--lang", "-l", help="Language of the pipeline; default: the weights' language"
     ),
     weights: str = typer.Option(
-        "en_small", help="Language model: a path, an https:// URL, or a published model's name"
+        "en_small", help="Language model: a path, an https:// URL, or the name of a published model"
     ),
     train: Optional[Path] = typer.Option(
-        None, exists=True, help="Training data: .spacy, or .jsonl of elmo_srl and so on"
+        None, exists=True, help="Training data: .spacy, or .jsonl for elmo_srl and others"
     ),
-    dev: Optional[Path] = typer.Option(None, exists=True, help="Development data, likewise"),
+    dev: Optional[Path] = typer.Option(
+        None, exists=True, help="Development data in the same formats"
+    ),
     force: bool = FORCE,
 ) -> None:
-    """Write a config for `spacy train`: components with ELMo beside their own embeddings,
-    each with a mix of its own, and every setting visible.
+    """Write a config for `spacy train` with ELMo.
+
+    Each component uses ELMo beside its own embeddings, and learns its own mix of layers. The config
+    contains all settings.
 
     Example: python -m spacy elmo init-training config.cfg --pipeline ner,textcat
     --weights pretraining/model-best --train train.spacy --dev dev.spacy
@@ -55,7 +59,7 @@ def init_training_cli(
     names = [name.strip() for name in pipeline.split(",") if name.strip()]
     lang = lang or language_of_weights(weights)
     if lang is None:
-        raise ValueError(f"'{weights}' does not say its language. Give it with --lang, such as en")
+        raise ValueError(f"the language of '{weights}' is unknown. Give it with --lang, such as en")
     config, idle = training_config(names, lang=lang, weights=weights)
     config["paths"].update(train=train and str(train), dev=dev and str(dev))
     reader = reader_of(names, [path for path in (train, dev) if path])
@@ -67,20 +71,21 @@ def init_training_cli(
         return
     atomic_write(output, config.to_str() + "\n")
     for name in idle:
-        msg.warn(f"'{name}' has no tok2vec: it runs, and does not use ELMo")
+        msg.warn(f"'{name}' has no tok2vec: it runs without ELMo")
     given = "" if train and dev else " --paths.train train.spacy --paths.dev dev.spacy"
     msg.good(f"Wrote {output}", f"python -m spacy train {output} --output training{given}")
 
 
 def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
-    """Find what reads the files of components that have files of their own. Of .spacy files
-    spaCy's reader does, unless the Docs hold two texts; of a single `elmo_coref` its own, which
-    keeps their sentences.
+    """Return the reader of the components' training data.
+
+    spaCy's reader reads .spacy files, unless the Docs have two texts. A single `elmo_coref` uses
+    its own reader, which keeps the Docs' sentences.
 
     names (List[str]): The components.
-    paths (List[Path]): The files that are known.
+    paths (List[Path]): The known files.
     RETURNS (Optional[str]): A reader; None for spaCy's.
-    RAISES (ValueError): The components are trained on different files, or none reads these.
+    RAISES (ValueError): The components need different files, or no reader fits.
     """
     own = [name for name in names if name in READERS]
     others = [path for path in paths if path.is_file() and path.suffix != ".spacy"]
@@ -88,24 +93,26 @@ def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
         return None
     if not own:
         raise ValueError(
-            f"{others[0]}: {', '.join(names)} learn from .spacy files: see `spacy convert`"
+            f"{others[0]}: {', '.join(names)} learn from .spacy files. Make one with `spacy "
+            f"convert`"
         )
     if len(names) > 1:
         raise ValueError(
-            f"--pipeline: {' and '.join(names)} learn from files of different kinds: write a "
-            f"config for each, and put them into one pipeline by `source`"
+            f"--pipeline: {' and '.join(names)} learn from files of different kinds. Write a "
+            f"config for each, and combine them with `source`"
         )
     return READERS[own[0]]
 
 
 def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Config, list[str]]:
-    """Make a config for `spacy train`: what `spacy init config` writes, a pipe `elmo`, and for
-    each component a tok2vec of its own that reads `[x ; ELMo]` (section 3.3 of the paper).
+    """Make a config for `spacy train` from `spacy init config` and a pipe `elmo`.
 
-    names (List[str]): The components, by the names of their factories.
+    Each component gets its own tok2vec that reads `[x ; ELMo]` (section 3.3 of the paper).
+
+    names (List[str]): Names of the components' factories.
     lang (str): Language of the pipeline.
     weights (str): Name, path or URL of the language model.
-    RETURNS (Tuple[Config, List[str]]): The config, filled, and the components without a tok2vec.
+    RETURNS (Tuple[Config, List[str]]): The filled config, and the components without a tok2vec.
     RAISES (ValueError): There is no such component or model, or no component has a tok2vec.
     """
     import spacy
@@ -118,7 +125,7 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
     if unknown or not names:
         raise ValueError(
             f"--pipeline: spaCy has no component '{', '.join(unknown)}'. Give names of trainable "
-            f"components with commas between them, such as ner,textcat: {PAGE}"
+            f"components separated by commas, such as ner,textcat: {PAGE}"
         )
     elmo = _elmo(weights)
     tok2vec = _beside_elmo(init_config(lang=lang, pipeline=["tagger"])["components"]["tok2vec"])
@@ -142,8 +149,10 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 
 
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
-    """Replace the tok2vec of a component, if it has one. spaCy's fast text classifier has none,
-    its default one has."""
+    """Replace the tok2vec of a component, if it has one.
+
+    The text classifier of `spacy init config` has none, but the default one has.
+    """
     models = (component.get("model", {}), default.get("model", {}))
     model = next((model for model in models if "tok2vec" in model), None)
     if model is not None:
@@ -152,8 +161,10 @@ def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str
 
 
 def _elmo(weights: str) -> dict[str, Any]:
-    """Return the config of the pipe, with the sizes of the weights. Nothing is downloaded: if the
-    weights are not here, training replaces the default sizes."""
+    """Return the config of the pipe `elmo`, with the sizes of the weights.
+
+    Nothing is downloaded. If the weights are not in the cache, training replaces the default sizes.
+    """
     from .. import pretrained
     from ..weights import find_named
 
@@ -164,7 +175,7 @@ def _elmo(weights: str) -> dict[str, Any]:
 
 
 def _beside_elmo(component: dict[str, Any]) -> dict[str, Any]:
-    """Return the model of spaCy's component `tok2vec`, changed to read `[x ; ELMo]`, not x."""
+    """Return the model of spaCy's component `tok2vec`, changed to read `[x ; ELMo]`."""
     model = component["model"]
     width = model["encode"]["width"]
     mix = {"@architectures": "spacy-elmo.ScalarMix.v1", "layer_norm": True, "l2": 0.001}

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo mix`"""
+"""Command `python -m spacy elmo mix`."""
 
 from pathlib import Path
 from typing import Optional
@@ -18,8 +18,10 @@ def mix_cli(
     html: Optional[Path] = HTML,
     force: bool = FORCE,
 ) -> None:
-    """Print the layer weights and gamma that every component learned: at the input of its
-    encoder, at the output, or where ELMo is all that it reads. Layer 0 is the tokens'.
+    """Print the mixes of layers that components learned.
+
+    A mix has a weight for each layer, and gamma. Its place is the input of the component's encoder,
+    the output, or its only input. Layer 0 is the token layer.
 
     Example: python -m spacy elmo mix training/model-best
     """
@@ -41,9 +43,9 @@ def mix_cli(
 
 
 def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
-    """Print mixes as a table, a row each.
+    """Print mixes as a table, one row each.
 
-    rows (List[dict]): What `learned_mixes` returned, and more if need be.
+    rows (List[dict]): The result of `learned_mixes`; may have more keys.
     names (Tuple[str, ...]): The keys of the first columns.
     """
     n_layers = max(len(row["weights"]) for row in rows)

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo neighbors`"""
+"""Command `python -m spacy elmo neighbors`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,13 +13,13 @@ from .errors import check_new
 from .options import AS_JSON, FORCE, FORMAT, HTML, LANG, MODEL, SENTENCE, TOKEN
 from .output import Fit, cut_text, print_table
 
-MAX_WORD = 20  # characters of a token
+MAX_WORD = 20  # Characters to show of a token.
 
 
 def neighbors_cli(
     model: str = MODEL,
     corpus: list[str] = typer.Argument(
-        ..., help="Where to look: files, folders or globs of text, or .spacy files"
+        ..., help="Text to search: files, folders or globs of text, or .spacy files"
     ),
     sentence: str = SENTENCE,
     token: str = TOKEN,
@@ -28,7 +28,7 @@ def neighbors_cli(
     same_word: Optional[bool] = typer.Option(
         None,
         "--same-word/--other-words",
-        help="Only occurrences of the same word (in lower case), or only other words; "
+        help="Only occurrences of the same word (ignoring case), or only other words; "
         "default: both",
     ),
     format: str = FORMAT,
@@ -37,9 +37,10 @@ def neighbors_cli(
     html: Optional[Path] = HTML,
     force: bool = FORCE,
 ) -> None:
-    """Show the tokens of a corpus whose contextual vectors are nearest to that of a
-    token in a sentence, by their cosine (table 4 of the paper). The corpus is read
-    piece by piece, whatever its size.
+    """Find the tokens of a corpus nearest to a token.
+
+    Nearest means the largest cosine of contextual vectors (table 4 of the paper). The corpus may
+    have any size; it is read in pieces.
 
     Example: python -m spacy elmo neighbors en_small text.txt
     --sentence "He made a great play ." --token play
@@ -73,7 +74,7 @@ def neighbors_cli(
         print(srsly.json_dumps({**asked, "layer": layer, "neighbors": neighbors}, indent=2))
         return
     if not found:
-        msg.warn(f"There is no other token of this kind: {tokens[position]}")
+        msg.warn(f"The corpus has no such tokens for {tokens[position]}")
         return
     rows: list[tuple[str, str, Fit]] = [("", "", partial(marked, tokens, position))]
     for one in found:

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have. Each is the default of a parameter."""
+"""Arguments and options that several commands share, each the default of a parameter."""
 
 import typer
 
@@ -6,23 +6,23 @@ MODEL = typer.Argument(
     ..., help="Pipeline with an elmo pipe (folder or package), or weights (path or name)"
 )
 LANGUAGE_MODEL = typer.Argument(
-    ..., help="Model with softmax and vocabulary: what `spacy elmo pretrain` wrote, or HDF5"
+    ..., help="Model with softmax and vocabulary: output of `spacy elmo pretrain`, or HDF5"
 )
 PIPELINE = typer.Argument(..., help="Folder or package name of a pipeline")
 FORMAT = typer.Option(
-    "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+    "sentences", help="'sentences' (one per line, tokens separated by spaces) or 'text'"
 )
 LANG = typer.Option(
     None, help="Language of spaCy's tokenizer for running text; default: the model's"
 )
 SENTENCE = typer.Option(..., help="A sentence, its tokens separated by spaces")
 TOKEN = typer.Option(
-    ..., help="A token of it: its position, counted from 0, or a word that occurs there once"
+    ..., help="A token of it: its position from 0, or a word that occurs only once"
 )
 LAYERS = typer.Option(
-    None, help="What to read, as '0,2,average,concat'; default: each layer and their average"
+    None, help="Layers to read, such as '0,2,average,concat'; default: each layer and their average"
 )
-AS_JSON = typer.Option(False, "--json", help="Print JSON in place of a table")
+AS_JSON = typer.Option(False, "--json", help="Print JSON instead of a table")
 JSON_FILE = typer.Option(None, help="JSON file to write; '-' prints it")
-HTML = typer.Option(None, help="Page to write, too")
+HTML = typer.Option(None, help="HTML page to write")
 FORCE = typer.Option(False, "--force", "-F", help="Replace an existing file")

@@ -21,19 +21,19 @@ Fit = Callable[[int], str]
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal; 80 if the output is no terminal."""
+    """Return the width of the terminal; 80 if the output is not a terminal."""
     return shutil.get_terminal_size((80, 24)).columns
 
 
 def print_table(
     rows: Sequence[Sequence[Union[str, Fit]]], header: Sequence[str], aligns: Sequence[str]
 ) -> None:
-    """Print a table no wider than the terminal: its last column is wrapped.
+    """Print a table that fits the terminal: its last column is wrapped.
 
     rows (Sequence[Sequence[Union[str, Callable[[int], str]]]]): The cells. The last one of a row
         may be a function that makes the cell for a given width.
     header (Sequence[str]): The names of the columns.
-    aligns (Sequence[str]): "l" or "r" a column.
+    aligns (Sequence[str]): "l" or "r" for each column.
     """
     first = [[one_line(cell) for cell in row[:-1]] for row in rows]
     widths = [max(map(len, column)) for column in zip(header[:-1], *first)]
@@ -66,10 +66,10 @@ def put_report(
 
     report (ProbeReport): The report.
     show (Callable): Prints it as a table.
-    json (Optional[Path]): JSON file to write; "-" prints it in place of the table.
+    json (Optional[Path]): JSON file to write; "-" prints it instead of the table.
     html (Optional[Path]): Page to write.
     title (str): Title of the page.
-    scores (Iterable[Optional[str]]): The scores on the page, a part each; None is the first.
+    scores (Iterable[Optional[str]]): The scores on the page, one section each; None is the first.
     read (Iterable[object]): Names and paths of the inputs, for the page.
     """
     found = asdict(report)

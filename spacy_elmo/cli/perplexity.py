@@ -1,4 +1,4 @@
-"""`python -m spacy elmo perplexity`"""
+"""Command `python -m spacy elmo perplexity`."""
 
 import math
 import warnings
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..language_model.frozen import FrozenLanguageModel
     from ..language_model.perplexity import Perplexity
 
-# The figures and the number of words of each file.
+# Figures and number of words by file.
 Evaluations = dict[str, tuple["Perplexity", int]]
 
 
@@ -27,17 +27,18 @@ def perplexity_cli(
     format: str = FORMAT,
     lang: Optional[str] = LANG,
     max_tokens: int = typer.Option(
-        0, min=0, help="Tokens to read of a file, evenly spread over it; 0 for all"
+        0, min=0, help="Number of tokens to read per file, spread evenly over it; 0: all"
     ),
     as_json: bool = AS_JSON,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file to write"),
     force: bool = FORCE,
 ) -> None:
-    """Evaluate a language model on held-out text, by the full softmax: of every word
-    and one mark a sentence, `</S>` forwards and `<S>` backwards. A file is read in at
-    most 64 streams of at least 1,000 tokens; each starts from zeros, and its state is
-    carried from sentence to sentence. With `--max-tokens` each stream ends early: the
-    `eval_tokens` of a pretraining run give its own figure again.
+    """Compute the perplexity of a language model.
+
+    With the full softmax, the model predicts every word and one mark per sentence: `</S>` forwards
+    and `<S>` backwards. A file is read in at most 64 streams of at least 1,000 tokens. Each stream
+    starts from zeros and carries its state from sentence to sentence. With `--max-tokens`, each
+    stream ends early. To get the figure of a pretraining run, give its `eval_tokens`.
 
     Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
     """
@@ -73,7 +74,7 @@ def _evaluate(
     lang: Optional[str],
     max_tokens: int,
 ) -> Evaluations:
-    """Evaluate each file by itself; a file without a sentence is named and left out."""
+    """Evaluate each file separately; skip files without sentences, with a warning."""
     from ..language_model.perplexity import perplexity
     from ..text.corpus import load_text
     from ..text.reading import read_sentences
@@ -89,10 +90,10 @@ def _evaluate(
                 figures = perplexity(model, corpus, max_items=max_tokens)
                 evaluations[str(file)] = figures, corpus.n_words
             else:
-                warnings.warn(f"{file} holds no sentence; left out", stacklevel=2)
+                warnings.warn(f"{file} contains no sentences; left out", stacklevel=2)
             bar.update(size)
     if not evaluations:
-        raise ValueError(f"no sentence in {', '.join(map(str, files))}")
+        raise ValueError(f"no sentences in {', '.join(map(str, files))}. Give files with text")
     return evaluations
 
 
@@ -102,15 +103,15 @@ def _total(evaluations: Evaluations) -> "Perplexity":
 
     n_tokens = sum(one.n_tokens for one, _ in evaluations.values())
 
-    def of_all(name: str) -> float:
+    def overall(name: str) -> float:
         losses = (math.log(getattr(one, name)) * one.n_tokens for one, _ in evaluations.values())
         mean = sum(losses) / n_tokens
         return math.inf if mean >= 700 else math.exp(mean)
 
     return Perplexity(
-        forward=of_all("forward"),
-        backward=of_all("backward"),
-        mean=of_all("mean"),
+        forward=overall("forward"),
+        backward=overall("backward"),
+        mean=overall("mean"),
         n_tokens=n_tokens,
         unknown=sum(one.unknown * n_words for one, n_words in evaluations.values())
         / sum(n_words for _, n_words in evaluations.values()),

@@ -1,4 +1,4 @@
-"""Pipelines that are given to commands."""
+"""Loading of the pipelines that commands take as arguments."""
 
 from typing import TYPE_CHECKING
 
@@ -18,26 +18,26 @@ def load_pipeline(name: str) -> Language:
 
     name (str): A folder, or the name of a package.
     RETURNS (Language): The pipeline.
-    RAISES (OSError): There is none.
+    RAISES (OSError): There is no such pipeline.
     """
     path = user_path(name)
     return spacy.load(path if path.exists() else name)
 
 
 def read_word_vectors(pipeline: str) -> "WordVectors":
-    """Read the vectors of a pipeline.
+    """Read the word vectors of a pipeline.
 
-    pipeline (str): Its name or folder, as `python -m spacy init vectors` writes it.
+    pipeline (str): Its folder or package name.
     RETURNS (WordVectors): Its words and their vectors.
-    RAISES (ValueError): It has none.
+    RAISES (ValueError): The pipeline has no vectors.
     """
     from ..weights.cove import WordVectors
 
     vocab = load_pipeline(pipeline).vocab
     if vocab.vectors.mode != Mode.default or not vocab.vectors.n_keys:
         raise ValueError(
-            f"{pipeline} has no word vectors. From a file like GloVe's, "
-            f"`python -m spacy init vectors LANG FILE FOLDER` makes such a pipeline"
+            f"{pipeline} has no word vectors. Make a pipeline from a file like GloVe's: "
+            f"`python -m spacy init vectors LANG FILE FOLDER`"
         )
     rows = vocab.vectors.key2row
     table = to_numpy(vocab.vectors.data)[list(rows.values())]

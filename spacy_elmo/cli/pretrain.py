@@ -1,4 +1,4 @@
-"""`python -m spacy elmo pretrain`"""
+"""Command `python -m spacy elmo pretrain`."""
 
 import difflib
 import os
@@ -23,13 +23,14 @@ def pretrain_cli(
     ),
     gpus: Optional[str] = typer.Option(
         None,
-        help="Numbers of GPUs, such as 0,1,2,3: each a process; all train one model. -1: none",
+        help="Numbers of GPUs, such as 0,1,2,3: one process each, which train one model. -1: none",
     ),
 ) -> None:
-    """Pretrain a language model on text. Settings of the config can be
-    overridden: --training.max_minutes 30
+    """Pretrain a language model on text.
 
-    Writes model-best and model-last, spaCy pipelines with the pipe `elmo`, and
+    Override settings of the config like this: --training.max_minutes 30
+
+    The output is model-best and model-last (spaCy pipelines with the pipe `elmo`) and
     metrics.jsonl. Ctrl-C writes a checkpoint first; --resume resumes from it.
 
     Example: python -m spacy elmo pretrain pretrain.cfg --output models --paths.train corpus/
@@ -41,7 +42,7 @@ def pretrain_cli(
     from ..pretraining.run import pretrain
 
     config = read_config(config_path, _overrides(ctx))
-    if gpus == "-1":  # as spaCy's --gpu-id
+    if gpus == "-1":  # Like spaCy's --gpu-id.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     elif gpus is not None:
         from ..pretraining.launch import choose_gpus, launch
@@ -55,12 +56,12 @@ def pretrain_cli(
         finished = pretrain(config, output, resume=resume, overwrite=overwrite)
     if not finished:
         if os.environ.get("RANK", "0") == "0":  # Only the first process prints.
-            msg.info(f"--resume resumes from {output / 'checkpoints'}")
+            msg.info(f"To resume from {output / 'checkpoints'}, use --resume")
         raise typer.Exit(130)
 
 
 def _overrides(ctx: typer.Context) -> dict[str, Any]:
-    """Return the options that are settings: those with a dot in their names."""
+    """Return the options with a dot in their names, which are settings."""
     for argument in ctx.args:
         name = argument.partition("=")[0]
         if name.startswith("--") and "." not in name:

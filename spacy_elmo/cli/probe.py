@@ -1,4 +1,4 @@
-"""`python -m spacy elmo probe`"""
+"""Command `python -m spacy elmo probe`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
@@ -23,13 +23,13 @@ def probe_cli(
     task: str = typer.Option(
         ...,
         help="Labels: 'tag', 'pos', 'dep', 'ent' (IOB), 'cats', 'spans:NAME' or 'senses:NAME' "
-        "(NAME is a span group; a sense is a label of the span's own word)",
+        "(NAME is a span group; each word has its own senses)",
     ),
     layers: Optional[str] = LAYERS,
     limit: int = typer.Option(
-        50_000, help="Most tokens, spans or Docs of each corpus, drawn Doc by Doc; 0 for all"
+        50_000, help="Largest number of tokens, spans or Docs to draw from each corpus; 0: all"
     ),
-    seed: int = typer.Option(0, help="Seed of that draw"),
+    seed: int = typer.Option(0, help="Random seed of the draw"),
     neighbors: int = typer.Option(
         1, "--neighbors", "--neighbours", help="Neighbors that vote for a sense"
     ),
@@ -37,9 +37,10 @@ def probe_cli(
     html: Optional[Path] = HTML,
     force: bool = FORCE,
 ) -> None:
-    """Show what each layer of a language model knows: train a logistic regression on
-    its vectors, and evaluate it. For senses also the nearest neighbor among the
-    training occurrences of the same word (lower case).
+    """Train and evaluate a probe on each layer.
+
+    A probe is a logistic regression. Its scores show what the layer knows. For senses, there is
+    also the nearest neighbor among the training occurrences of the same word (ignoring case).
 
     Example: python -m spacy elmo probe pretraining/model-best train.spacy test.spacy --task tag
     """
@@ -83,8 +84,8 @@ def _print(report: "ProbeReport") -> None:
     print_table(table, header, ("l", "l", *"r" * (len(header) - 2)))
     msg.text(
         f"{report.task}: {report.n_labels:,} labels; trained on {report.n_train:,}, tested on "
-        f"{report.n_test:,}, of which {report.n_unseen:,} have a label that training did not "
-        f"have; {report.embedding_seconds:.0f} seconds for the vectors"
+        f"{report.n_test:,} ({report.n_unseen:,} with a label that is not in the training data); "
+        f"{report.embedding_seconds:.0f} seconds for the vectors"
     )
     for row in report.rows:
         if not row.converged:

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo sample`"""
+"""Command `python -m spacy elmo sample`."""
 
 from itertools import islice
 
@@ -10,13 +10,15 @@ from .options import LANGUAGE_MODEL
 
 def sample_cli(
     model: str = LANGUAGE_MODEL,
-    n: int = typer.Option(5, "--n", "-n", min=1, help="Sentences"),
-    start: str = typer.Option("", help="What each starts with, its tokens separated by spaces"),
-    temperature: float = typer.Option(1.0, help="Below 1 for likelier words, above 1 for others"),
-    max_tokens: int = typer.Option(100, help="Most tokens of a sentence"),
-    seed: int = typer.Option(0, help="Of the draws"),
+    n: int = typer.Option(5, "--n", "-n", min=1, help="Number of sentences"),
+    start: str = typer.Option("", help="Start of each sentence, its tokens separated by spaces"),
+    temperature: float = typer.Option(
+        1.0, help="Below 1: likely words more often; above 1: rare words more often"
+    ),
+    max_tokens: int = typer.Option(100, help="Largest number of tokens of a sentence"),
+    seed: int = typer.Option(0, help="Random seed"),
 ) -> None:
-    """Draw text from the forward language model, a sentence a line.
+    """Sample sentences from the forward language model.
 
     Example: python -m spacy elmo sample pretraining/model-best --start "The bank"
     """

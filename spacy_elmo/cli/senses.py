@@ -1,4 +1,4 @@
-"""`python -m spacy elmo senses`"""
+"""Command `python -m spacy elmo senses`."""
 
 from pathlib import Path
 from typing import Optional
@@ -14,33 +14,35 @@ from .options import FORCE, FORMAT, LANG, MODEL
 def senses_cli(
     model: str = MODEL,
     corpus: Optional[list[str]] = typer.Argument(
-        None, help="Where to look: files, folders or globs of text, or .spacy files"
+        None, help="Text to search: files, folders or globs of text, or .spacy files"
     ),
-    word: list[str] = typer.Option([], help="A word to show; may be given several times"),
-    output: Path = typer.Option("senses.html", "--output", "-o", help="The page to write"),
+    word: list[str] = typer.Option([], help="A word to show; may be repeated"),
+    output: Path = typer.Option("senses.html", "--output", "-o", help="HTML page to write"),
     gold: Optional[str] = typer.Option(
         None, help="Gold senses: 'spans:NAME', the labels of a span group of .spacy files"
     ),
     ignore_case: bool = typer.Option(
-        False, "--ignore-case", help="'Bank' is an occurrence of 'bank'"
+        False, "--ignore-case", help="Count 'Bank' as an occurrence of 'bank'"
     ),
     limit: int = typer.Option(
-        2000, min=1, max=5000, help="Most occurrences of a word, drawn evenly from the corpus"
+        2000, min=1, max=5000, help="Largest number of occurrences to draw per word"
     ),
     projection: str = typer.Option("pca", help="'pca' or 'tsne'"),
-    seed: int = typer.Option(0, help="Seed of the groups, and of t-SNE"),
+    seed: int = typer.Option(0, help="Random seed of groups and t-SNE"),
     sentence: list[str] = typer.Option(
-        [], help="Given twice: sentences to compare, their tokens separated by spaces"
+        [], help="Sentence to compare, its tokens separated by spaces; give it twice"
     ),
     pipeline: Optional[str] = typer.Option(
-        None, help="Pipeline whose layer mixes are shown (folder or package)"
+        None, help="Pipeline whose layer mixes to show (folder or package)"
     ),
     format: str = FORMAT,
     lang: Optional[str] = LANG,
     force: bool = FORCE,
 ) -> None:
-    """Write a page that shows the occurrences of words by their vectors, layer by
-    layer, and the groups that they make: one HTML file, which needs no network.
+    """Write a page that maps the occurrences of words.
+
+    It has a map for each layer, and groups of occurrences with similar vectors. The page is one
+    HTML file, which needs no network.
 
     Example: python -m spacy elmo senses en_small text.txt --word bank --word play
     """
@@ -56,11 +58,11 @@ def senses_cli(
     check_new(output, force=force)
     texts = corpus or []
     if bool(texts) != bool(word):
-        raise ValueError("words are shown in a text: give TEXT and --word")
+        raise ValueError("CORPUS and --word belong together. Give both")
     if len(sentence) not in (0, 2):
-        raise ValueError(f"two sentences are compared: give --sentence twice, got {len(sentence)}")
+        raise ValueError(f"expected two sentences, got {len(sentence)}. Give --sentence twice")
     if not (word or sentence or pipeline):
-        raise ValueError("nothing to show: give TEXT and --word, --sentence twice, or --pipeline")
+        raise ValueError("nothing to show. Give CORPUS and --word, --sentence twice, or --pipeline")
     check_projection(projection)
     if word:
         require_sklearn("groups the occurrences of words")

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo substitutes`"""
+"""Command `python -m spacy elmo substitutes`."""
 
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,13 @@ def substitutes_cli(
     model: str = LANGUAGE_MODEL,
     sentence: str = SENTENCE,
     token: str = TOKEN,
-    n: int = typer.Option(10, "--n", "-n", min=1, help="Words to show"),
+    n: int = typer.Option(10, "--n", "-n", min=1, help="Number of words to show"),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Show the words that the language model expects in place of a token: by the words to the left
-    (forward), by the words to the right (backward), and by both, whose log-probabilities are added
-    and normalized again.
+    """Show the words expected in place of a token.
+
+    The language model predicts them from the words to the left (forward), from the words to the
+    right (backward), and from both: the sum of the two log-probabilities, normalized.
 
     Example: python -m spacy elmo substitutes pretraining/model-best
     --sentence "She sat on the bank of the river ." --token bank

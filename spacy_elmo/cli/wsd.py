@@ -1,4 +1,4 @@
-"""`python -m spacy elmo wsd`"""
+"""Command `python -m spacy elmo wsd`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
@@ -18,23 +18,24 @@ def wsd_cli(
     model: str = MODEL,
     train: Path = typer.Argument(
         ...,
-        help="Text with senses to learn from: NAME.data.xml with NAME.gold.key.txt beside it, or "
-        ".jsonl",
+        help="Training text with senses: NAME.data.xml with NAME.gold.key.txt beside it, or .jsonl",
     ),
-    test: Path = typer.Argument(..., help="Text with senses to predict, in the same formats"),
+    test: Path = typer.Argument(..., help="Test text with senses, in the same formats"),
     backoff: Optional[str] = typer.Option(
         None,
-        help="'frequent': of senses that are as near, the most frequent in TRAIN; or a folder of "
-        "WordNet's database, as /usr/share/wordnet: words that TRAIN does not have get its first "
-        "sense, too",
+        help="'frequent': if senses are equally near, take the most frequent in TRAIN. A folder of "
+        "WordNet's database, such as /usr/share/wordnet: also take its first sense for words that "
+        "are not in TRAIN",
     ),
     layers: Optional[str] = LAYERS,
     json: Optional[Path] = JSON_FILE,
     html: Optional[Path] = HTML,
     force: bool = FORCE,
 ) -> None:
-    """Show which sense of each word the layers of a language model know: that whose mean
-    vector in TRAIN is nearest by cosine (table 5 of the paper).
+    """Evaluate layers on word sense disambiguation.
+
+    The predicted sense is the one whose mean vector in TRAIN is nearest by cosine (table 5 of the
+    paper).
 
     Example: python -m spacy elmo wsd en_small semcor.data.xml ALL.data.xml
     """
@@ -61,14 +62,14 @@ def wsd_cli(
 
 
 def _print(report: "ProbeReport") -> None:
-    """A row a test set: of these there are more than fit side by side."""
+    """Print one row per test set, because there are too many for columns."""
     header = ("F1", *(row.input or row.method.removesuffix(" sense") for row in report.rows))
     names = report.rows[0].scores
     table = [(name, *(f"{row.scores[name]:.1%}" for row in report.rows)) for name in names]
     aligns = ("l", *"r" * len(report.rows))
     msg.table(table, header=header, divider=True, aligns=aligns, spacing=2)
     msg.text(
-        f"{report.n_labels:,} senses, learnt from {report.n_train:,} words; {report.n_test:,} "
-        f"words to predict, {report.n_unseen:,} of them with no sense that was learnt; "
+        f"{report.n_labels:,} senses, learned from {report.n_train:,} words; {report.n_test:,} "
+        f"words to predict ({report.n_unseen:,} without a learned sense); "
         f"{report.embedding_seconds:.0f} seconds for the vectors"
     )

@@ -1,1 +1,1 @@
-"""Components for the tasks that the paper measured ELMo on and spaCy has no component for."""
+"""Components for the paper's tasks that spaCy has no component for."""

@@ -1,4 +1,4 @@
-"""Documented name of what `coref.corpus` has."""
+"""Public name of `coref.corpus`."""
 
 from .coref.corpus import make_doc
 

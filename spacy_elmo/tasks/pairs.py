@@ -1,4 +1,4 @@
-"""Documented name of what `texts` has."""
+"""Public name of `texts`."""
 
 from .texts import ENTAILMENT, QUESTION, copy_pair, make_pair
 

@@ -1,4 +1,4 @@
-"""Documented name of what `texts.corpus` has."""
+"""Public name of `texts.corpus`."""
 
 from .texts.corpus import make_question
 

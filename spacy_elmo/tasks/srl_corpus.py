@@ -1,4 +1,4 @@
-"""Documented name of what `srl.corpus` has."""
+"""Public name of `srl.corpus`."""
 
 from .srl.corpus import make_doc
 

@@ -1,4 +1,4 @@
-"""Pages to look at: the senses of words, two sentences, what components learned."""
+"""HTML pages of the senses of words, of two compared sentences, and of learned layer mixes."""
 
 from collections.abc import Sequence
 from typing import Any, Optional, Union
@@ -27,20 +27,21 @@ def render(
     page: bool = True,
     options: Optional[dict[str, Any]] = None,
 ) -> Optional[str]:
-    """Show the occurrences of words, two sentences, or what components learned; as
-    `spacy.displacy.render`, in a notebook or as HTML.
+    """Show occurrences of words, two compared sentences, or the layer mixes of components.
 
-    docs (Union[Doc, Sequence[Doc], Language]): Docs that `elmo` has seen; two for "heat".
-        All layers are shown where Docs have them (`store_layers = true`), otherwise
-        `doc.tensor`. For "mix", a pipeline.
-    word (Union[str, Sequence[str], None]): For "senses", the word, or several.
+    Like `spacy.displacy.render`, it shows them in a notebook, or returns HTML.
+
+    docs (Union[Doc, Sequence[Doc], Language]): Docs after the pipe `elmo`; two for "heat". All
+        layers are shown if Docs have them (`store_layers = true`), otherwise `doc.tensor`. For
+        "mix", a pipeline.
+    word (Union[str, Sequence[str], None]): One word or several, for "senses".
     style (str): "senses", "heat" or "mix".
-    jupyter (Optional[bool]): Whether to show it in a notebook; None to find out.
+    jupyter (Optional[bool]): Whether to show it in a notebook. Default: if this is a notebook.
     page (bool): Whether to return a whole page, or a frame for another page.
-    options (Optional[dict]): Of "senses": `gold`, `ignore_case` and `limit` of
+    options (Optional[dict]): For "senses": `gold`, `ignore_case` and `limit` of
         `draw_occurrences`, `projection` and `seed` of `senses_section`.
     RETURNS (Optional[str]): HTML; None in a notebook, which shows it.
-    RAISES (ValueError): There is no such style, or what is shown does not fit it.
+    RAISES (ValueError): There is no such style, or the other arguments do not fit it.
     """
     title, section = _section(docs, word, style, dict(options or {}))
     html = make_page(title, [section])
@@ -57,10 +58,10 @@ def _section(
 ) -> tuple[str, dict[str, Any]]:
     if style == "mix":
         if not isinstance(docs, Language):
-            raise ValueError("style 'mix' shows a pipeline: give the nlp object in place of Docs")
+            raise ValueError("style 'mix' shows a pipeline. Give the nlp object instead of Docs")
         return "Layer mixes", mix_section(learned_mixes(docs))
     if isinstance(docs, Language):
-        raise ValueError(f"style '{style}' shows Docs, not a pipeline")
+        raise ValueError(f"style '{style}' shows Docs, not a pipeline. Give Docs")
     docs = [docs] if isinstance(docs, Doc) else list(docs)
     if style == "heat":
         if len(docs) != 2:
@@ -73,7 +74,7 @@ def _section(
     if style != "senses":
         raise ValueError(f"style must be 'senses', 'heat' or 'mix', got '{style}'")
     if not word:
-        raise ValueError("style 'senses' shows the occurrences of a word: give word='bank'")
+        raise ValueError("style 'senses' shows the occurrences of a word. Give one: word='bank'")
     return _senses(docs, [word] if isinstance(word, str) else word, options)
 
 
@@ -88,20 +89,20 @@ def _senses(
     for one in drawn:
         rows = [views[id(doc)][0][:, start:end].mean(1) for doc, start, end, _ in one.occurrences]
         if len({row.shape for row in rows}) > 1:
-            raise ValueError("some Docs have layers and others have not, or of other widths")
+            raise ValueError("the Docs have different numbers of layers, or different widths")
         vectors.append(np.stack(rows, axis=1) if rows else np.zeros((0, 0, 0), dtype="float32"))
     title = f"{', '.join(words)}: occurrences by their vectors"
     return title, senses_section(drawn, vectors, names, **looks)
 
 
 def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
-    """Return the layers of a Doc, if it has them, and its vectors; and their names."""
+    """Return the layers and the mix of a Doc, as far as it has them, and their names."""
     layers = doc._.elmo if doc.has_extension("elmo") else None
     mix = doc.tensor if len(doc) and np.ndim(doc.tensor) == 2 else None
     if layers is None:
         if mix is None:
             raise ValueError(
-                f"a Doc has no contextual vectors, which the pipe 'elmo' sets: {doc[:10].text!r}"
+                f"the Doc {doc[:10].text!r}... has no contextual vectors. Run the pipe 'elmo' first"
             )
         return mix[None], ["vectors"]
     names = label_layers(len(layers))

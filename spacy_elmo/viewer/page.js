@@ -1,12 +1,12 @@
 "use strict";
-// The page: this script reads the JSON that stands before it and builds everything as DOM nodes.
+// Script of a page. It reads the JSON before it and builds everything as DOM nodes.
 // Text from corpora becomes text nodes and attributes, never HTML.
 
-const UNIT = 32000; // what 1.0 is in packed fractions
-const MARGIN = 24; // of the map, in pixels
-const NEAR = 10; // how near to a dot the pointer must be, in pixels
-const FIRST_ROWS = 25; // of a list of sentences, until all are asked for
-// Paths from -1 to 1, for dots and legends: as many as there are colors.
+const UNIT = 32000; // Value of 1.0 in packed fractions.
+const MARGIN = 24; // Margin of the map, in pixels.
+const NEAR = 10; // Largest distance from the pointer to a dot, in pixels.
+const FIRST_ROWS = 25; // Rows of a list before "Show all".
+// Paths from -1 to 1 for dots and legends, one for each color.
 const SHAPES = [
   "M1 0A1 1 0 1 1-1 0A1 1 0 1 1 1 0Z", // circle
   "M-.9-.9H.9V.9H-.9Z", // square
@@ -70,7 +70,7 @@ function slider(names, start, move) {
   return el("div", {}, "Layer: ", output, input);
 }
 
-// Heads are pairs of text and class.
+// Build a table; heads are pairs of text and class.
 function table(attributes, heads, rows) {
   const cells = heads.map(([text, kind]) => el("th", { scope: "col", class: kind }, text));
   const head = el("thead", {}, el("tr", {}, ...cells));
@@ -81,8 +81,8 @@ function sentence(line) {
   return el("bdi", {}, line.before, " ", el("mark", {}, line.itself), " ", line.after);
 }
 
-// Sentences around a word, as a concordance has them, with cosines and groups where lines have
-// them (`kind` says what the groups are).
+// Build a concordance: sentences aligned at a word, with cosines if lines have them, and with a
+// column of groups if `kind` names them.
 function concordance(lines, kind = "") {
   const hasCosine = lines.length && "cosine" in lines[0];
   const rows = lines.map((line) => el("tr", line.attributes || {},
@@ -96,7 +96,7 @@ function concordance(lines, kind = "") {
   return table({ class: "lines" }, heads, rows);
 }
 
-// The map of a word's occurrences, its legend and lists.
+// Build the section with the map of a word's occurrences, its legend and lists.
 function senses(data) {
   const names = ["controls", "facts", "legend", "near", "list", "layers"];
   const parts = Object.fromEntries(names.map((name) => [name, el("div", { class: name })]));
@@ -104,21 +104,21 @@ function senses(data) {
   const tip = el("div", { class: "tip", hidden: true });
   const live = el("p", { class: "live", "aria-live": "polite" });
   const box = el("input", { type: "search", placeholder: "text in the sentence", oninput: search });
-  const help = el("p", { class: "quiet help" }, "Point at a dot for its sentence, click for its " +
-    "nearest ones, drag for the sentences of a region. Keys on the map: arrows, Enter, Escape.");
+  const help = el("p", { class: "quiet help" }, "Point at a dot to see its sentence. Click it to " +
+    "see its nearest dots. Drag to list a region. Keys on the map: arrows, Enter, Escape.");
   const stage = el("div", { class: "stage" },
     el("div", {}, el("div", { class: "map" }, canvas, tip), help, live), parts.legend);
 
-  let word; // what is shown, unpacked
-  let view = data.views.length - 1; // the layer, or the mix
-  let coloring = 0; // by gold senses, where there are some, or by groups
-  let group = null; // the only one that is shown, or null
-  let region = null; // the dots that were dragged over, or null
+  let word; // The word on the map, unpacked.
+  let view = data.views.length - 1; // The layer, or the mix.
+  let coloring = 0; // Gold senses first, if there are any, then groups.
+  let group = null; // The group to show, or null for all.
+  let region = null; // The dots in the dragged region, or null.
   let pointed = -1;
   let chosen = -1;
   let drag = null;
-  let isLong = false; // whether the list shows all
-  let at = new Float64Array(0); // where the dots are, in pixels: x, y, x, y
+  let isLong = false; // Whether the list shows all rows.
+  let at = new Float64Array(0); // Positions of the dots in pixels: x, y, x, y, ...
   let frame = 0;
 
   const colors = () => word.views[view].colorings[coloring];
@@ -146,7 +146,7 @@ function senses(data) {
     return [...neighbors.slice(i * n, (i + 1) * n)].map((other, j) => [other, cosines[i * n + j]]);
   }
 
-  // Where the dots of a view belong: as large as fits, both axes alike.
+  // Return the positions of the dots of a view, as large as fits, with the same scale on both axes.
   function pixels() {
     const { places } = word.views[view];
     const size = [canvas.clientWidth, canvas.clientHeight];
@@ -206,7 +206,7 @@ function senses(data) {
     }
   }
 
-  // Bring the dots to where they belong, at once or within 600 ms.
+  // Move the dots to their positions, at once or within 600 ms.
   function settle(isSlow = false) {
     if (!word.views.length) return;
     const [from, to, start] = [at, pixels(), performance.now()];
@@ -256,7 +256,7 @@ function senses(data) {
     choose(-1);
   }
 
-  // The shown dot that is nearest to a place, in any direction or in one.
+  // Return the visible dot that is nearest to a position, in any direction or in one.
   function nearestDot(x, y, far = Infinity, towards = null) {
     let [nearest, least] = [-1, far];
     for (const i of shown()) {
@@ -368,7 +368,7 @@ function senses(data) {
     if (!isMap) return;
     canvas.setAttribute("aria-label", `Map of ${count(word.before.length)} occurrences of ` +
       `${word.word}, ${data.views[view]}. Arrow keys go from dot to dot, Enter shows the nearest ` +
-      "ones, Escape clears. The lists below hold the same in words.");
+      "dots, Escape clears. The lists below contain the same as text.");
     legend();
     layers();
     draw();
@@ -423,7 +423,7 @@ function senses(data) {
     parts.list, parts.layers);
 }
 
-// Two sentences: a table whose cells are as strong as the cosines are large.
+// Build the section of two sentences: a table whose colors show the cosines.
 function heat(data) {
   const matrices = data.cosines.map(fractions);
   const [body, scale] = [el("tbody"), el("p", { class: "quiet" })];
@@ -454,7 +454,7 @@ function heat(data) {
       el("thead", {}, el("tr", {}, el("td"), ...heads)), body)));
 }
 
-// Rows of names, a figure, and a bar for it.
+// Build a section of rows with names, a figure, and a bar for it.
 function bars(data) {
   const rows = data.rows.map(({ names: [name, ...others], figure, share }, i) => {
     const isFirst = !i || name !== data.rows[i - 1].names[0];
@@ -472,7 +472,7 @@ function bars(data) {
     el("p", { class: "quiet" }, data.note), whole);
 }
 
-// The nearest tokens to one in a sentence.
+// Build the section of the nearest tokens to a token.
 function neighbors(data) {
   return el("section", {}, el("h2", {}, data.heading), el("p", {}, sentence(data)),
     data.lines.length ? concordance(data.lines) : el("p", { class: "notice" }, data.notice));

@@ -1,5 +1,8 @@
-"""Page: one HTML file that needs nothing else. Text of corpora is in JSON, which no HTML parser
-reads; the script makes text nodes of it."""
+"""Self-contained HTML pages.
+
+A page is one file without external resources. Text from corpora must never be parsed as HTML: it is
+in JSON, and the script creates text nodes from it.
+"""
 
 import html
 import json
@@ -13,11 +16,12 @@ import numpy as np
 
 from ..files import atomic_write, user_path
 
-UNIT = 32_000  # the int16 of 1.0
+UNIT = 32_000  # The int16 value of 1.0.
 HERE = Path(__file__).parent
-# The page can make no request of any kind.
+# The page cannot make requests of any kind.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-# Ends of scripts, comments, lines of JavaScript, and halves of surrogate pairs, which are no UTF-8.
+# Characters that could end a script, a comment or a line of JavaScript, and lone surrogates, which
+# UTF-8 cannot encode.
 UNSAFE = re.compile("[<>&\x7f\u2028\u2029\ud800-\udfff]")
 
 PAGE = """<!DOCTYPE html>
@@ -32,7 +36,7 @@ PAGE = """<!DOCTYPE html>
 {style}</style>
 </head>
 <body>
-<noscript>This page draws its pictures by JavaScript, which is switched off here.</noscript>
+<noscript>This page needs JavaScript, which is switched off.</noscript>
 <script type="application/json" id="data">{data}</script>
 <script>
 {script}</script>
@@ -45,8 +49,8 @@ def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
     """Make a page.
 
     title (str): Its title.
-    sections (Sequence[dict]): Sections, from the other modules of this package.
-    about (str): A line below the title: model, text.
+    sections (Sequence[dict]): Sections, made by the other modules of this package.
+    about (str): A line below the title, such as the names of model and text.
     RETURNS (str): HTML.
     """
     data = {"title": title, "about": about, "sections": list(sections)}
@@ -62,11 +66,11 @@ def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
 def write_page(
     path: Path, title: str, sections: Sequence[dict[str, Any]], *, read: Iterable[object]
 ) -> None:
-    """Write a page. If that fails, the file is as it was.
+    """Write a page; if that fails, an existing file is unchanged.
 
-    path (Path): The file; its folder is made if necessary.
+    path (Path): The file; its folder is created if necessary.
     title (str): The page's title.
-    sections (Sequence[dict]): As `make_page` takes them.
+    sections (Sequence[dict]): The sections, see `make_page`.
     read (Iterable[object]): Names and paths of the inputs, for a line below the title.
     """
     about = " · ".join(Path(str(name)).name for name in read)
@@ -74,22 +78,22 @@ def write_page(
 
 
 def safe_json(data: Any) -> str:
-    """Write JSON for use within `<script>`.
+    """Return JSON that is safe within `<script>`.
 
     data (Any): The data.
-    RETURNS (str): JSON without `<`, `>`, `&`, line separators and lone surrogates, which
-        are escaped.
+    RETURNS (str): JSON in which `<`, `>`, `&`, line separators and lone surrogates are escaped.
     """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def in_frame(page: str, title: str) -> str:
-    """Put a page into a frame for other pages and notebooks. Its styles
-    and scripts reach nothing outside.
+    """Put a page into a frame for other pages and notebooks.
 
-    page (str): What `make_page` made.
-    title (str): What the frame is called.
+    Its styles and scripts cannot affect anything outside.
+
+    page (str): The result of `make_page`.
+    title (str): Title of the frame.
     RETURNS (str): HTML.
     """
     return (
@@ -99,8 +103,9 @@ def in_frame(page: str, title: str) -> str:
 
 
 def pack_fractions(values: np.ndarray) -> str:
-    """Pack numbers from -1 to 1 as int16, where 1 is 32,000: exact to 0.00002. Base64 takes an
-    eighth of the space of digits.
+    """Pack numbers from -1 to 1 as int16, where 1 is 32,000, with an error of at most 0.00002.
+
+    Base64 takes an eighth of the space of digits.
 
     values (numpy.ndarray): The numbers.
     RETURNS (str): Base64.
@@ -113,7 +118,7 @@ def pack_numbers(values: np.ndarray) -> str:
 
     values (numpy.ndarray): The numbers.
     RETURNS (str): Base64.
-    RAISES (ValueError): One is larger or smaller.
+    RAISES (ValueError): A number is out of range.
     """
     values = np.asarray(values)
     if values.size and not 0 <= values.min() <= values.max() < 2**16:

@@ -1,23 +1,25 @@
-"""Projections of vectors to places in a picture."""
+"""Projections of vectors to places on a map."""
 
 from typing import Optional
 
 import numpy as np
 from thinc.types import Floats1d, Floats2d
 
-PERPLEXITY = 30.0  # t-SNE's, as scikit-learn has it
+PERPLEXITY = 30.0  # scikit-learn's default for t-SNE.
 
 
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
-    """Project vectors onto their first two principal components. Of each component the
-    weight with the largest magnitude is positive, so that the picture is always the same.
+    """Project vectors onto their first two principal components.
+
+    The weight with the largest magnitude of each component is positive, so the map is always the
+    same.
 
     vectors (Floats2d): *Shape:* `(n, width)`
-    RETURNS (Tuple[Floats2d, Floats1d]): The places, *Shape:* `(n, 2)`, and the share of the
-        variance of each component, *Shape:* `(2,)`; zeros where all vectors are equal.
+    RETURNS (Tuple[Floats2d, Floats1d]): The places, *Shape:* `(n, 2)`, and each component's share
+        of the variance, *Shape:* `(2,)`. Both are zeros if all vectors are equal.
     """
     centered = vectors - vectors.mean(axis=0)
-    if np.abs(centered).max(initial=0.0) < 1e-5:  # rounding alone
+    if np.abs(centered).max(initial=0.0) < 1e-5:  # The rest is rounding.
         return np.zeros((len(vectors), 2)), np.zeros(2)
     _, lengths, components = np.linalg.svd(centered, full_matrices=False)
     shares = np.zeros(2)
@@ -31,8 +33,9 @@ def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
 
 
 def tsne(vectors: Floats2d, *, seed: int = 0) -> Floats2d:
-    """Place vectors by t-SNE (van der Maaten and Hinton 2008): who is near is shown well,
-    distances between groups mean little.
+    """Place vectors by t-SNE (van der Maaten and Hinton 2008).
+
+    It shows near neighbors well, but distances between groups mean little.
 
     vectors (Floats2d): *Shape:* `(n, width)`
     seed (int): Seed.
@@ -46,13 +49,13 @@ def tsne(vectors: Floats2d, *, seed: int = 0) -> Floats2d:
 
 
 def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d, Optional[float]]:
-    """Place vectors in a picture.
+    """Place vectors on a map.
 
     vectors (Floats2d): *Shape:* `(n, width)`
-    method (str): "pca" or "tsne"; fewer than four different vectors go by "pca".
+    method (str): "pca" or "tsne"; fewer than four different vectors always use "pca".
     seed (int): Seed of t-SNE.
     RETURNS (Tuple[Floats2d, Optional[float]]): The places, *Shape:* `(n, 2)`, and the
-        share of the variance that they show, None of t-SNE.
+        share of the variance that they show; None for t-SNE.
     """
     places, shares = pca(vectors)
     if method == "pca" or len(np.unique(vectors.round(4), axis=0)) < 4:
@@ -61,7 +64,7 @@ def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d,
 
 
 def check_projection(method: str) -> None:
-    """Check the name of a projection.
+    """Check that a projection has a known name.
 
     RAISES (ValueError): There is no such projection.
     """
@@ -70,11 +73,12 @@ def check_projection(method: str) -> None:
 
 
 def align_places(places: Floats2d, others: Floats2d) -> Floats2d:
-    """Turn and mirror places so that they come as near to others as they can, in the
-    least squares: orthogonal Procrustes (Schönemann 1966).
+    """Rotate and mirror places to match other places with least squared distance.
 
-    places (Floats2d): Around 0. *Shape:* `(n, 2)`
-    others (Floats2d): Of the same points, around 0. *Shape:* `(n, 2)`
+    This is the orthogonal Procrustes problem (Schönemann 1966).
+
+    places (Floats2d): Places with mean 0. *Shape:* `(n, 2)`
+    others (Floats2d): Other places of the same points, with mean 0. *Shape:* `(n, 2)`
     RETURNS (Floats2d): *Shape:* `(n, 2)`
     """
     left, _, right = np.linalg.svd(places.T @ others)
@@ -82,15 +86,14 @@ def align_places(places: Floats2d, others: Floats2d) -> Floats2d:
 
 
 def nearest(units: Floats2d, n: int) -> tuple[np.ndarray, Floats2d]:
-    """Find the nearest other ones of each vector by cosine, the nearest first; of equal
-    ones the first.
+    """Find the nearest neighbors of each vector by cosine, the nearest first.
 
     units (Floats2d): Vectors of length 1. *Shape:* `(n_vectors, width)`
-    n (int): How many, at most all others.
+    n (int): Largest number of neighbors.
     RETURNS (Tuple[Ints2d, Floats2d]): Their numbers and cosines. *Shape:* `(n_vectors, n)`
     """
     cosines = units @ units.T
     np.fill_diagonal(cosines, -np.inf)
-    # Rounded, so that equal ones are equal.
+    # Rounding makes equal cosines equal, and the sort then keeps their order.
     numbers = np.argsort(-cosines.round(6), axis=1, kind="stable")[:, : min(n, len(units) - 1)]
     return numbers, np.take_along_axis(cosines, numbers, axis=1)

@@ -1,4 +1,4 @@
-"""Sections of a page: compared tokens, neighbors, and bars of mixes and of probes."""
+"""Sections of a page: compared tokens, neighbors, and bars of mixes and probes."""
 
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -21,11 +21,12 @@ from .senses import CONTEXT, senses_section
 def make_senses(
     nlp: Language, drawn: Sequence[Drawn], *, projection: str = "pca", seed: int = 0
 ) -> dict[str, Any]:
-    """Show the occurrences of words in a corpus.
+    """Make the section with the occurrences of words in a corpus.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     drawn (Sequence[Drawn]): The occurrences.
-    projection, seed: As `senses_section` takes them.
+    projection (str): "pca" or "tsne".
+    seed (int): Seed of k-means and t-SNE.
     RETURNS (dict): The section, for `make_page`.
     """
     pipe = elmo_pipe(nlp)
@@ -35,16 +36,16 @@ def make_senses(
 
 
 def make_heat(nlp: Language, one: Sequence[str], other: Sequence[str]) -> dict[str, Any]:
-    """Compare two sentences token by token.
+    """Make the section that compares two sentences token by token.
 
     nlp (Language): A pipeline with a pipe `elmo`.
-    one (Sequence[str]): Tokens.
-    other (Sequence[str]): Tokens.
+    one (Sequence[str]): Tokens of the first sentence.
+    other (Sequence[str]): Tokens of the second sentence.
     RETURNS (dict): The section, for `make_page`.
-    RAISES (ValueError): A sentence has no token.
+    RAISES (ValueError): A sentence has no tokens.
     """
     if not one or not other:
-        raise ValueError("a sentence to compare has no token")
+        raise ValueError("a sentence to compare has no tokens")
     pipe = elmo_pipe(nlp)
     layers = pipe.predict([sentence_doc(nlp.vocab, tokens) for tokens in (one, other)])
     first, second = (_with_mix(pipe, each) for each in layers)
@@ -56,11 +57,11 @@ def heat_section(
     vectors: tuple[Floats3d, Floats3d],
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """Make the part of a page that shows the cosines of two sentences' tokens.
+    """Make the section with the cosines of two sentences' tokens.
 
     tokens (Tuple[Sequence[str], Sequence[str]]): The sentences.
-    vectors (Tuple[Floats3d, Floats3d]): Their vectors in each view: the layers and the
-        mix. *Shape:* `(n_views, n_tokens, width)`
+    vectors (Tuple[Floats3d, Floats3d]): Their vectors in each view (the layers and the mix).
+        *Shape:* `(n_views, n_tokens, width)` each
     names (Sequence[str]): The names of the views.
     RETURNS (dict): The section, for `make_page`.
     """
@@ -79,12 +80,12 @@ def heat_section(
 def neighbors_section(
     sentence: Sequence[str], position: int, found: Sequence[Neighbor], *, layer: str
 ) -> dict[str, Any]:
-    """Make the part of a page that shows the nearest tokens to one.
+    """Make the section with the nearest tokens to a token.
 
     sentence (Sequence[str]): The tokens of the sentence.
-    position (int): The one that was asked for, counted from 0.
-    found (Sequence[Neighbor]): What `find_neighbors` returned.
-    layer (str): The layer that it was given.
+    position (int): The position of the token, from 0.
+    found (Sequence[Neighbor]): The result of `find_neighbors`.
+    layer (str): The layer that it searched.
     RETURNS (dict): The section, for `make_page`.
     """
     return {
@@ -94,14 +95,14 @@ def neighbors_section(
         "lines": [
             {**_parts(one.sentence, one.position), "cosine": one.similarity} for one in found
         ],
-        "notice": "" if found else "There is no other token of this kind.",
+        "notice": "" if found else "The corpus has no such tokens.",
     }
 
 
 def mix_section(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Make the part of a page that shows the layer mixes of components.
+    """Make the section with the layer mixes of components.
 
-    rows (Sequence[dict]): What `learned_mixes` returned.
+    rows (Sequence[dict]): The result of `learned_mixes`.
     RETURNS (dict): The section, for `make_page`.
     """
     several = {row["component"] for row in rows if row["mix"]}
@@ -117,14 +118,14 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         ]
     note = "The weights of a component sum to 1; gamma scales the mix."
     note = note if rows else "No component mixes ELMo layers."
-    return _bars("What the components learned", ["component", "layer"], "weight", bars, note)
+    return _bars("Layer mixes of the components", ["component", "layer"], "weight", bars, note)
 
 
 def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[str, Any]:
-    """Make the part of a page that shows what probes found.
+    """Make the section with the scores of probes.
 
-    report (dict): A `ProbeReport`, as a dict.
-    score (Optional[str]): Which of its scores; None is the first.
+    report (dict): A `ProbeReport` as a dict.
+    score (Optional[str]): The score to show. Default: the first.
     RETURNS (dict): The section, for `make_page`.
     """
     score = score or next(iter(report["rows"][0]["scores"]))
@@ -134,10 +135,10 @@ def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[s
         bars.append(_bar([row["method"], row["input"] or "-"], value, f"{value:.2%}"))
     note = (
         f"{report['n_labels']:,} labels; trained on {report['n_train']:,}, tested on "
-        f"{report['n_test']:,}, of which {report['n_unseen']:,} have a label that training did "
-        f"not have."
+        f"{report['n_test']:,} ({report['n_unseen']:,} with a label that is not in the training "
+        f"data)."
     )
-    heading = f"What the layers know of {report['task']}"
+    heading = f"Probes of {report['task']}"
     return _bars(heading, ["predictor", "reads"], score, bars, note)
 
 
@@ -170,12 +171,12 @@ def _names(pipe: Elmo) -> list[str]:
 
 
 def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:
-    """*Shape:* `(L + 2, n, 2P)`"""
+    """Append the pipe's mix to layers, `(L + 2, n, 2P)`."""
     return np.concatenate([layers, mix_layers(layers, pipe.settings.mix)[None]])
 
 
 def _parts(tokens: Sequence[str], position: int) -> dict[str, str]:
-    """Split a sentence for the page: the context before the token, the token, the context after."""
+    """Split a sentence into the context before a token, the token, and the context after it."""
     start, end = max(0, position - CONTEXT), position + CONTEXT + 1
     return {
         "before": " ".join([*(["…"] if start else []), *tokens[start:position]]),

@@ -1,4 +1,4 @@
-"""Section with a map of a word's occurrences, and their groups."""
+"""Section with a map of a word's occurrences and their groups."""
 
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -13,8 +13,8 @@ from .page import pack_fractions, pack_numbers
 from .projection import align_places, check_projection, nearest, project
 
 N_NEIGHBORS = 10
-CONTEXT = 50  # tokens of a sentence that are shown on either side
-WINDOW = 5  # tokens on either side among which words are typical
+CONTEXT = 50  # Tokens to show on each side of a word.
+WINDOW = 5  # Tokens on each side that are searched for typical words.
 
 Section = dict[str, Any]
 
@@ -27,11 +27,11 @@ def senses_section(
     projection: str = "pca",
     seed: int = 0,
 ) -> Section:
-    """Make the part of a page that shows the occurrences of words.
+    """Make the section with the occurrences of words.
 
     drawn (Sequence[Drawn]): The occurrences of each word.
-    vectors (Sequence[Floats3d]): The vectors of each word's occurrences, in what the
-        slider moves through: the layers and the mix. *Shape:* `(n_views, n, width)`
+    vectors (Sequence[Floats3d]): The vectors of each word's occurrences in each view of the slider
+        (the layers and the mix). *Shape:* `(n_views, n, width)` each
     names (Sequence[str]): The names of these views.
     projection (str): "pca" or "tsne".
     seed (int): Seed of k-means and t-SNE.
@@ -50,7 +50,7 @@ def _word(
 ) -> Section:
     found = drawn.occurrences
     before, itself, after = zip(*map(_parts, found)) if found else ((), (), ())
-    # A single occurrence has nothing to be compared with.
+    # A single occurrence cannot be compared.
     views, table = _views(drawn, vectors, names, projection, seed) if len(found) > 1 else ([], [])
     heads = ["", "variance shown", "groups", "silhouette", "purity", "adjusted Rand index"]
     return {
@@ -68,8 +68,10 @@ def _word(
 def _views(
     drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
 ) -> tuple[list[Section], list[list[str]]]:
-    """Return a view for each layer and the mix, and a table of their figures. Each map is turned,
-    and its clusters are numbered, to match the view before."""
+    """Return a view for each layer and the mix, and a table of their figures.
+
+    Each map is rotated, and its clusters are renumbered, to match the view before.
+    """
     senses = [one.sense for one in drawn.occurrences]
     contexts = [_context(one) for one in drawn.occurrences]
     views: list[Section] = []
@@ -104,7 +106,7 @@ def _views(
 
 
 def _notice(drawn: Drawn) -> str:
-    """Return the text that is shown in place of a map; "" if there is a map."""
+    """Return the text to show instead of a map; "" if there is a map."""
     if not drawn.n_total:
         return f"“{drawn.word}” does not occur in this text."
     if len(drawn.occurrences) > 1:
@@ -114,7 +116,7 @@ def _notice(drawn: Drawn) -> str:
 
 
 def _parts(one: Occurrence) -> tuple[str, str, str]:
-    """Split a sentence for the page: the context before the word, the word, the context after."""
+    """Split a sentence into the context before a word, the word, and the context after it."""
     sentence = one.sentence
     start = max(sentence.start, one.start - CONTEXT)
     end = min(max(sentence.end, one.end), one.end + CONTEXT)
@@ -132,7 +134,7 @@ def _by_sense(senses: Sequence[str]) -> Section:
         "of": pack_numbers(numbers),
         "labels": labels,
         "typical": [],
-        "note": "Click a sense to see it alone.",
+        "note": "Click a sense to show only its occurrences.",
     }
 
 
@@ -140,9 +142,9 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     typical = typical_words(contexts, numbers)
     labels = range(int(numbers.max()) + 1)
     several = (
-        "Below each group are words that are more frequent within five tokens of it than of the "
-        "others. From layer to layer a group keeps its number as far as it is the same. Click a "
-        "group to see it alone."
+        "Below each group are words that are more frequent within five tokens of its occurrences "
+        "than of others. A group that stays the same from layer to layer keeps its number. Click a "
+        "group to show only its occurrences."
     )
     return {
         "name": "Groups",
@@ -150,7 +152,7 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
         "of": pack_numbers(numbers),
         "labels": [f"group {number + 1}" for number in labels],
         "typical": [typical.get(number, []) for number in labels],
-        "note": several if len(typical) > 1 else "These vectors make no groups.",
+        "note": several if len(typical) > 1 else "These vectors form no groups.",
     }
 
 

@@ -1,7 +1,8 @@
-"""Weights on disk: any readable format in, the biLM out.
+"""Weights on disk: readers and writers of every format.
 
-spaCy imports this room for the registered readers: what reads files waits until something is
-read."""
+spaCy imports this package for the registered readers. The modules that read files are imported
+only when something is read.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
@@ -13,15 +14,16 @@ if TYPE_CHECKING:
 
 
 def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
-    """Read a biLM of any readable format: a `.safetensors` file, a spaCy pipeline
-    with an `elmo` pipe, AllenNLP's and bilm-tf's HDF5 with its options (a folder,
-    the `.hdf5` file, or the common beginning of both names), a folder of
-    ELMoForManyLangs, or a zip archive with one of the last two.
+    """Read a biLM in any of the supported formats.
 
-    path (Union[str, Path]): Where it is, a model's name, or a URL, as `locate` says.
+    Supported are a `.safetensors` file, a spaCy pipeline with an `elmo` pipe, an HDF5 file of
+    AllenNLP or bilm-tf with its options (the folder, the `.hdf5` file, or the common prefix of
+    both names), a folder of ELMoForManyLangs, and a zip archive of the last two.
+
+    path (Union[str, Path]): The model's path, name or URL; see `locate`.
     RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): There is no such model, or its files are broken.
-    RAISES (OSError): It cannot be downloaded.
+    RAISES (OSError): The model cannot be downloaded.
     """
     from .formats import read_model
 
@@ -29,12 +31,12 @@ def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
 
 
 def language_of_weights(path: Union[str, Path]) -> Optional[str]:
-    """Find the language of a biLM. A published model is not downloaded for that.
+    """Find the language of a biLM, without a download if the model has a name.
 
-    path (Union[str, Path]): As of `read_weights`.
-    RETURNS (Optional[str]): The language; None if the weights do not say it.
+    path (Union[str, Path]): The model's path, name or URL; see `locate`.
+    RETURNS (Optional[str]): The language's code; None if the weights do not store it.
     RAISES (ValueError): There is no such model, or its files are broken.
-    RAISES (OSError): It cannot be downloaded.
+    RAISES (OSError): The model cannot be downloaded.
     """
     named = find_named(path)
     if named is not None and named.lang:

@@ -1,4 +1,4 @@
-"""bilm-tf's and AllenNLP's format: `options.json` and `weights.hdf5`."""
+"""Format of bilm-tf and AllenNLP: `options.json` and `weights.hdf5`."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -45,20 +45,21 @@ EMBEDDING = "embedding"
 PROVENANCE = "spacy_elmo_provenance"
 SOFTMAX = "softmax/"
 WEIGHT, BIAS = f"{SOFTMAX}W", f"{SOFTMAX}b"
-# Parts of a file that this reader accounts for in full; others are ignored.
+# Groups in which an unknown dataset is an error; other groups are ignored.
 OUR_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
 
 
 class AllenNLP(Format):
-    """Weights and options, and beside them the words of a model that reads or predicts words.
-    AllenNLP looks neither at the softmax nor at the provenance.
+    """Model of bilm-tf or AllenNLP: weights, options, and `vocab.txt` if it has words.
+
+    We also write the softmax and the provenance; AllenNLP ignores both.
 
     options (Union[Path, zipfile.Path]): The options file.
     weights (Union[Path, zipfile.Path]): The HDF5 file.
-    embeddings (Optional[Path]): An HDF5 file of ready-made vectors (`embedding`), as
-        bilm-tf dumps them; words that it lacks are read by their characters.
-    vocabulary (Optional[Path]): The words of those vectors, or of a model without
-        characters; if not given, the `vocab.txt` beside them.
+    embeddings (Optional[Path]): An HDF5 file of precomputed token vectors (`embedding`), as
+        bilm-tf dumps them. The character CNN computes the vectors of all other words.
+    vocabulary (Optional[Path]): The words of these vectors, or of a model without
+        characters. Default: the `vocab.txt` beside them.
     """
 
     name = "allennlp"
@@ -73,6 +74,7 @@ class AllenNLP(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["AllenNLP"]:
+        """Find HDF5 weights and their options."""
         if path.is_file():
             return cls._of(path) if suffix(path) in cls.suffixes else None
         if path.is_dir():
@@ -90,10 +92,11 @@ class AllenNLP(Format):
         options = find_options(weights)
         if options is None:
             place = expected(weights, OPTIONS_FILE)
-            raise ValueError(f"{weights}: no options beside it; expected {place}")
+            raise ValueError(f"{weights}: the options file is missing. Expected {place}")
         return cls(options, weights)
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
+        """Read weights, options, words and softmax."""
         options = read_json(self.options)
         is_model = isinstance(options, Mapping) and "lstm" in options
         has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
@@ -125,34 +128,39 @@ class AllenNLP(Format):
         return open_hdf5(path)
 
     def files(self) -> list[Path]:
+        """Return the weights, the options, and the vocabulary and softmax if there are any."""
         files = [self.weights, self.options, find_vocabulary(self.weights)]
         files.append(find_softmax(self.weights))
         return [file for file in files if isinstance(file, Path)]
 
     def dtype(self) -> Optional[str]:
+        """Return the types of the datasets."""
         with open_hdf5(self.weights) as stored:
             return ", ".join(sorted(stored.dtypes())) or None
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
+        """Return the paths of weights, options and vocabulary."""
         return [target, *(beside(target, name)[0] for name in (OPTIONS_FILE, VOCABULARY_FILE))]
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
+        """Check that options and `vocab.txt` can express the model."""
         bundle.bilm.config.to_options()
         _words_content(bundle)
 
     @classmethod
     def has_room(cls, softmax: FrozenSoftmax) -> bool:
+        """Return whether the softmax is a full one."""
         return softmax.kind == "full"
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
+        """Write weights, options and vocabulary, the weights last."""
         bilm = bundle.bilm
         options, words = bilm.config.to_options(), _words_content(bundle)
         parameters = bilm.arrays()
         weights, *others = cls.targets(target)
-        # The weights get their name last.
         with temporary_folder(target) as folder:
             unfinished = [folder / name for name in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
             with guarded_hdf5(unfinished[0]) as (file, check):
@@ -174,7 +182,8 @@ class AllenNLP(Format):
 
     def _config(self, options: Any, stored: HDF5Arrays, n_words: int) -> BiLMConfig:
         declared = options.get("bidirectional") if isinstance(options, Mapping) else None
-        # Published options do not say; bilm-tf names a single direction in another way.
+        # Published options lack this entry, but bilm-tf names the datasets of a single direction
+        # differently.
         found = not any(name.startswith("rnn/") for name in stored)
         bidirectional = declared if isinstance(declared, bool) else found
         with named_errors(self.options):
@@ -183,8 +192,10 @@ class AllenNLP(Format):
     def _parameters(
         self, config: BiLMConfig, words: Optional[InputVocabulary], stored: list[HDF5Arrays]
     ) -> tuple[dict[str, np.ndarray], Optional[InputVocabulary]]:
-        """Read the weights, and put the words in the order of their rows. The last file has the
-        vectors of the words, if there are any."""
+        """Read the weights, and return the words in the order of their rows.
+
+        The word vectors, if there are any, are in the last file.
+        """
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
         parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
         if words is not None:
@@ -196,17 +207,17 @@ class AllenNLP(Format):
         return parameters, words
 
     def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
-        """The words that a file has embeddings of."""
+        """Read the words of a file's embeddings."""
         file, shape = self.embeddings or self.weights, stored.shape(EMBEDDING)
         if shape is None or len(shape) != 2 or not shape[0]:
             raise ValueError(
-                f"{file}: no dataset '{EMBEDDING}' with a row a word, which ready-made vectors "
-                f"have, and models without 'char_cnn' in their options"
+                f"{file}: no dataset '{EMBEDDING}' with one row per word. Token vectors need it, "
+                f"and so do models without 'char_cnn' in their options"
             )
         return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
-        """Add the softmax, if it is wanted, and name what has no place."""
+        """Add the softmax, if requested, and list the datasets that we ignore."""
         with ExitStack() as stack:
             is_inside = any(name.startswith(SOFTMAX) for name in stored)
             file = self.weights if is_inside else find_softmax(self.weights)
@@ -226,7 +237,7 @@ class AllenNLP(Format):
     def _read_softmax(
         self, stored: HDF5Arrays, width: int, file: File, words_of: File
     ) -> Prediction:
-        """Read a softmax: bilm-tf leaves it out of its weights, other programs may add it."""
+        """Read a softmax; bilm-tf does not dump it, but other programs may."""
         shape = stored.shape(WEIGHT)
         n_words = shape[0] if shape else 0
         layout = [plain(WEIGHT, (n_words, width), "weight"), plain(BIAS, (n_words,), "bias")]
@@ -243,7 +254,7 @@ class AllenNLP(Format):
 
 
 def _words_content(bundle: ModelBundle) -> Optional[str]:
-    """Return the content of the file of words that are read, predicted, or both."""
+    """Return the content of `vocab.txt`: the words that the model reads, predicts, or both."""
     read, prediction = bundle.bilm.vocabularies.words, bundle.prediction
     if prediction is None or not AllenNLP.has_room(prediction[0]):
         return None if read is None else vocab_content(read)
@@ -251,7 +262,7 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
     if read is not None and [word or "" for word in read.strings] != predicted.words:
         raise ValueError(
             f"the model reads other words than it predicts, and one {VOCABULARY_FILE} cannot store "
-            f"both: `keep_softmax=False` leaves the softmax out"
+            f"both. Set `keep_softmax=False` to leave the softmax out"
         )
     if read is not None:
         return vocab_content(read)
@@ -262,12 +273,12 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
 def _vocabulary_of(
     name: str, n_words: int, path: File, vocabulary: Optional[File]
 ) -> InputVocabulary:
-    """The words of a dataset's rows."""
+    """Read the words of a dataset's rows."""
     vocabulary = vocabulary or find_vocabulary(path)
     if vocabulary is None:
         raise ValueError(
-            f"{path}: no vocabulary beside it, without which '{name}' has no meaning; "
-            f"expected {expected(path, VOCABULARY_FILE)}"
+            f"{path}: the vocabulary of dataset '{name}' is missing. "
+            f"Expected {expected(path, VOCABULARY_FILE)}"
         )
     words = read_vocab(vocabulary, n_words)
     if len(words) != n_words:
@@ -283,12 +294,12 @@ def _marks_first(
     *tables: str,
     keep_unused: bool = True,
 ) -> InputVocabulary:
-    """Put the rows of the marks in our order; bilm-tf takes them anywhere in a vocabulary.
+    """Move the rows of the marks to the front; in bilm-tf they may be anywhere.
 
     words (InputVocabulary): The words of the rows.
-    parameters (Dict[str, numpy.ndarray]): Has tables with these rows, which are changed.
-    tables (str): Their names.
-    keep_unused (bool): Whether rows stay whose word has a later one, which is used in their place.
+    parameters (Dict[str, numpy.ndarray]): The parameters; their tables are changed in place.
+    tables (str): Names of the tables.
+    keep_unused (bool): Whether to keep rows whose word occurs again in a later row.
     RETURNS (InputVocabulary): The words of the changed tables.
     """
     marks = [words[mark] for mark in SPECIAL if mark in words]
@@ -298,18 +309,19 @@ def _marks_first(
     moved = [place for place, row in enumerate(rows) if place != row]
     n_moved = moved[-1] + 1 if moved else 0
     for table in tables:
-        # Rows move in place, and only those that must: the published softmax takes 1.6 GB.
+        # Move only the rows that must move, in place: the published softmax takes 1.6 GB.
         parameters[table][:n_moved] = parameters[table][rows[:n_moved]]
         parameters[table] = parameters[table][: len(rows)]
     return InputVocabulary([words.strings[row] for row in rows])
 
 
 def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator[Entry]:
-    """Every dataset of a model. Note the names: the file's W_carry is the
-    highway's transform gate.
+    """Yield every dataset of a model.
+
+    The names mislead: the file's `W_carry` is the highway's transform gate.
 
     config (BiLMConfig): The sizes.
-    stored (Optional[HDF5Arrays]): The file, where programs differ in what they write.
+    stored (Optional[HDF5Arrays]): The file to read; it decides where programs write differently.
     """
     width, n_filters = config.projection_dim, config.n_filters
     if config.n_words:
@@ -341,7 +353,7 @@ def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator
 
 
 def _character_embedding(char_dim: int, stored: Optional[HDF5Arrays]) -> Entry:
-    # Some were trained with one more character id, which nothing is spelled with.
+    # Some models were trained with one more character id, which no word uses.
     longer = (262, char_dim)
     has_more = stored is not None and stored.shape("char_embed") == longer
     return Entry(

@@ -1,4 +1,4 @@
-"""Which files belong together in the models of bilm-tf and AllenNLP, by their names."""
+"""Names of the files that make a model of bilm-tf or AllenNLP."""
 
 import re
 from pathlib import PurePosixPath
@@ -15,8 +15,10 @@ _DATED = re.compile(rf"vocab.*\.txt({re.escape(PACKED)})?")
 
 
 def weights_in(folder: AnyFile) -> Optional[AnyFile]:
-    """RETURNS (Optional[Union[Path, zipfile.Path]]): The weights in a folder, if there are any.
-    RAISES (ValueError): There are several."""
+    """Return the weights in a folder, if there are any.
+
+    RAISES (ValueError): There are several.
+    """
     files: list[Any] = sorted(
         (
             file
@@ -31,18 +33,21 @@ def weights_in(folder: AnyFile) -> Optional[AnyFile]:
     choice = exact or named or files
     if len(choice) > 1:
         names = ", ".join(file.name for file in choice)
-        raise ValueError(f"{folder} holds several weights: {names}. Give the path of one of them.")
+        raise ValueError(f"{folder} contains several weights: {names}. Give the path of one")
     return choice[0] if choice else None
 
 
 def find_options(weights: File) -> Optional[File]:
-    """RETURNS (Optional[Union[Path, zipfile.Path]]): The options of weights."""
+    """Return the options file that belongs to the weights, if there is one."""
     return _first(weights, readable_names(weights.name, OPTIONS_FILE))
 
 
 def find_vocabulary(weights: File) -> Optional[File]:
-    """RETURNS (Optional[Union[Path, zipfile.Path]]): The vocabulary of weights: one that is named
-    after them, `vocab.txt`, or the only `vocab*.txt` of the folder; each may be packed by gzip."""
+    """Return the vocabulary that belongs to the weights, if there is one.
+
+    It is named after the weights, or `vocab.txt`, or is the only `vocab*.txt` of the folder. Each
+    may be compressed by gzip.
+    """
     names = readable_names(weights.name, VOCABULARY_FILE)
     found = _first(weights, [name + packed for name in names for packed in ("", PACKED)])
     if found is not None:
@@ -53,30 +58,29 @@ def find_vocabulary(weights: File) -> Optional[File]:
 
 
 def find_softmax(weights: File) -> Optional[File]:
-    """RETURNS (Optional[Union[Path, zipfile.Path]]): The file of the softmax, where AllenNLP
-    published one beside the weights: `elmo_small_softmax_weights.hdf5`."""
+    """Return the softmax beside the weights, as in `elmo_small_softmax_weights.hdf5`, if any."""
     endings = [SOFTMAX + ending for ending in SUFFIXES]
     return _first(weights, [name for one in endings for name in names_beside(weights.name, one)])
 
 
 def expected(weights: File, name: str) -> str:
-    """RETURNS (str): Where a file that belongs to weights should be, for messages."""
+    """Return the places where a file should be, for error messages."""
     return " or ".join(map(str, beside(weights, name)))
 
 
 def beside(weights: AnyFile, name: str) -> list[AnyFile]:
-    """RETURNS (List[Union[Path, zipfile.Path]]): The places of `names_beside`."""
+    """Return the paths with the names of `names_beside`."""
     folder: Any = weights.parent
     return [folder / one for one in names_beside(weights.name, name)]
 
 
 def names_beside(weights: str, name: str) -> list[str]:
-    """Name a file that belongs to weights.
+    """Return the possible names of a file that belongs to the weights.
 
     weights (str): Name of the HDF5 file.
     name (str): "options.json" or "vocab.txt".
-    RETURNS (List[str]): First a name of its own, as `elmo_options.json` beside `elmo.hdf5` and
-        `elmo_weights.hdf5`; then the general one.
+    RETURNS (List[str]): The specific name (`elmo_options.json` beside `elmo.hdf5` or
+        `elmo_weights.hdf5`), then the general one.
     """
     start = _start(weights)
     separator = "_" if start[-1:].isalnum() else ""
@@ -84,8 +88,10 @@ def names_beside(weights: str, name: str) -> list[str]:
 
 
 def readable_names(weights: str, name: str) -> list[str]:
-    """RETURNS (List[str]): The names of `names_beside`, and the one that `convert` wrote in its
-    first versions: `elmooptions.json` beside `elmo.hdf5`."""
+    """Return the names of `names_beside` and the one that early versions of `convert` wrote.
+
+    They wrote `elmooptions.json` beside `elmo.hdf5`.
+    """
     own, *general = names_beside(weights, name)
     return list(dict.fromkeys([own, _start(weights) + name, *general]))
 

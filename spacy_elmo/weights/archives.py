@@ -1,4 +1,4 @@
-"""Files of a model in a folder, or in a zip archive, which is read where it lies."""
+"""Files of a model in a folder or in a zip archive, which is read without unpacking it."""
 
 import math
 import zipfile
@@ -23,11 +23,11 @@ SUFFIX = ".zip"
 
 @contextmanager
 def opened_path(path: Path) -> Iterator[File]:
-    """Open a zip archive for the time of the context; other paths stay what they are.
+    """Open a path if it is a zip archive; yield any other path unchanged.
 
     path (Path): A path.
-    YIELDS (Union[Path, zipfile.Path]): The path, or what stands for its folder in an
-        archive: the root, or the one folder that everything is in.
+    YIELDS (Union[Path, zipfile.Path]): The path, or the archive's root. If the archive has
+        everything in one folder: that folder.
     RAISES (ValueError): The archive is broken.
     """
     if path.suffix.lower() != SUFFIX or not path.is_file():
@@ -52,11 +52,11 @@ def opened_path(path: Path) -> Iterator[File]:
 
 @contextmanager
 def opened(file: Readable) -> Iterator[BinaryIO]:
-    """Open a file for the time of the context; one of an archive is unpacked into memory.
+    """Open a file; unpack it into memory if it is in an archive.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    YIELDS (BinaryIO): The open file, in which one can seek.
-    RAISES (ValueError): It cannot be read.
+    YIELDS (BinaryIO): The open file, which is seekable.
+    RAISES (ValueError): The file cannot be read.
     """
     if isinstance(file, zipfile.Path):
         yield BytesIO(_read_packed(file))
@@ -69,25 +69,25 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
     """Read a file.
 
     file (Union[Path, zipfile.Path]): The file.
-    max_bytes (int): Most bytes that it may have.
+    max_bytes (int): Largest size that is read.
     RETURNS (bytes): Its content.
-    RAISES (ValueError): It cannot be read, or is too large.
+    RAISES (ValueError): The file cannot be read, or is too large.
     """
     if isinstance(file, zipfile.Path):
         return _read_packed(file, max_bytes)
     with _open(file) as stream:
         content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
-        raise ValueError(f"{file}: more than {max_bytes:,} bytes")
+        raise ValueError(f"{file}: more than {max_bytes:,} bytes, which no such file has")
     return content
 
 
 def read_json(file: File) -> Any:
-    """Read a small JSON file, such as settings are.
+    """Read a small JSON file, such as a file of settings.
 
     file (Union[Path, zipfile.Path]): The file.
     RETURNS (Any): Its content.
-    RAISES (ValueError): It is none, not UTF-8, or too large.
+    RAISES (ValueError): It is not JSON, not UTF-8, or too large.
     """
     content = read_bytes(file, LARGEST_JSON)
     with named_errors(f"{file}: not JSON"):
@@ -95,7 +95,7 @@ def read_json(file: File) -> Any:
 
 
 def read_object(file: File) -> dict[str, Any]:
-    """RETURNS (dict): The content of a JSON file that holds an object; as `read_json`."""
+    """Read a JSON file that contains an object; see `read_json`."""
     content = read_json(file)
     if not isinstance(content, dict):
         raise ValueError(f"{file}: not a JSON object")
@@ -103,20 +103,20 @@ def read_object(file: File) -> dict[str, Any]:
 
 
 def suffix(file: File) -> str:
-    """RETURNS (str): The end of a file's name, with the dot."""
+    """Return the suffix of a file's name, with the dot."""
     return PurePosixPath(file.name).suffix
 
 
 def stem(file: File) -> str:
-    """RETURNS (str): A file's name without that end."""
+    """Return a file's name without its suffix."""
     return PurePosixPath(file.name).stem
 
 
 def check_directory(stream: BinaryIO) -> None:
-    """Check the size of a zip archive's directory before there is an object of each entry.
+    """Check the size of a zip archive's directory before `zipfile` makes an object per entry.
 
-    stream (BinaryIO): The archive, which is at its beginning afterwards.
-    RAISES (ValueError): It is too large.
+    stream (BinaryIO): The archive; it is rewound.
+    RAISES (ValueError): The directory is too large.
     """
     end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
     stream.seek(0)
@@ -125,7 +125,7 @@ def check_directory(stream: BinaryIO) -> None:
 
 
 def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
-    """Before a tree is built of them: some would never end, or fill the memory."""
+    """Check the entries' names; a tree of some would never end, or fill the memory."""
     names = archive.namelist()
     if len(names) > MAX_ENTRIES:
         raise ValueError(f"{path}: {len(names):,} entries, a model has at most {MAX_ENTRIES:,}")
@@ -135,12 +135,12 @@ def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
             shown = name if len(name) <= 40 else f"{name[:40]}..."
             raise ValueError(
                 f"{path}: the entry {shown!r} has an empty part, '.' or '..', or more than "
-                f"{MAX_LEVELS} levels: pack the model's folder anew"
+                f"{MAX_LEVELS} levels. Pack the model's folder again"
             )
 
 
 def _open(path: Path) -> BinaryIO:
-    if path.exists() and not path.is_file():  # to read a pipe or a device may never end
+    if path.exists() and not path.is_file():  # Reading a pipe or a device may never end.
         raise ValueError(f"{path}: cannot be read: not a regular file")
     try:
         return path.open("rb")
@@ -152,7 +152,7 @@ def _read_packed(file: zipfile.Path, max_bytes: float = math.inf) -> bytes:
     with named_errors(f"{file}: cannot be read from the archive", Exception):
         info = file.root.getinfo(file.at)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError("packed in a way that is not supported; unpack the archive yourself")
+            raise ValueError("its compression is not supported. Unpack the archive yourself")
         if info.file_size > min(max_bytes, largest_unpacked(info.compress_size)):
-            raise ValueError(f"claims to hold {info.file_size:,} bytes")
+            raise ValueError(f"it claims to contain {info.file_size:,} bytes")
         return file.root.read(info)

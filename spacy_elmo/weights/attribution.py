@@ -1,6 +1,8 @@
-"""Whose text and weights a model was made of, and under which license. The text stands in the
-provenance, as `attribution`, so that it goes wherever the weights go; where people look for it,
-it stands in a file, too."""
+"""Attribution: the authors and licenses of the texts and weights that a model was made from.
+
+The provenance stores it as `attribution`, so it travels with the weights. A file beside the
+weights repeats it, because people look for it there.
+"""
 
 import re
 from pathlib import Path
@@ -12,25 +14,25 @@ from ..files import atomic_write
 from .archives import read_bytes
 from .limits import LARGEST_JSON
 
-ENDING = "-ATTRIBUTION.md"  # after the name of a file of weights
-LICENSES_FILE = "LICENSES_SOURCES"  # which `spacy package` takes out of a pipeline's folder
-META_FILE = "meta.json"  # which spaCy writes before the pipes
+ENDING = "-ATTRIBUTION.md"
+LICENSES_FILE = "LICENSES_SOURCES"  # `spacy package` copies it out of a pipeline's folder.
+META_FILE = "meta.json"
 _NAMED_FILE = re.compile(rf"[\w.]+{re.escape(ENDING)}")
 _KEYS = ("licence", "license", "attribution")
 
 
 def beside(weights: Path) -> Path:
-    """RETURNS (Path): The file that belongs to a file or folder of weights."""
+    """Return the path of the attribution that belongs to a file or folder of weights."""
     is_folder = weights.is_dir()
     return weights / LICENSES_FILE if is_folder else weights.with_name(weights.stem + ENDING)
 
 
 def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
-    """Add what stands beside weights to what they say of themselves.
+    """Add the attribution file beside the weights to a provenance that has none.
 
-    provenance (dict): What they say.
+    provenance (dict): The weights' provenance.
     weights (Path): Their file.
-    RAISES (ValueError): The file beside them cannot be read.
+    RAISES (ValueError): The attribution file cannot be read.
     """
     path = beside(weights)
     if "attribution" not in provenance and path.is_file():
@@ -38,22 +40,23 @@ def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
 
 
 def inherited(provenance: dict[str, Any]) -> dict[str, Any]:
-    """RETURNS (dict): What holds of all that is made of a model, too."""
+    """Return the entries that also apply to everything made from the model."""
     return {key: provenance[key] for key in _KEYS if key in provenance}
 
 
 def attribution_of(provenance: dict[str, Any]) -> str:
-    """RETURNS (str): What is to be said of a model; "" where nothing is known."""
+    """Return the attribution of a model; "" if it has none."""
     text = provenance.get("attribution")
     if isinstance(text, str) and text:
         return text
-    named = _NAMED_FILE.search(_licence(provenance))  # all that early versions wrote
+    # Early versions wrote only the name of the file.
+    named = _NAMED_FILE.search(_licence(provenance))
     path = Path(__file__).parent / named[0] if named else None
     return path.read_text("utf8") if path is not None and path.is_file() else ""
 
 
 def license_of(provenance: dict[str, Any]) -> str:
-    """RETURNS (str): The `license` of a pipeline's meta.json; "" where it is not known."""
+    """Return the `license` for a pipeline's meta.json; "" if it is not known."""
     licence = _licence(provenance)
     if not attribution_of(provenance):
         return licence
@@ -61,9 +64,9 @@ def license_of(provenance: dict[str, Any]) -> str:
 
 
 def write_attribution(provenance: dict[str, Any], path: Path) -> None:
-    """Write what is to be said of a model, after what a file says already.
+    """Append a model's attribution to a file, unless it is there already.
 
-    provenance (dict): What the model says of itself.
+    provenance (dict): The model's provenance.
     path (Path): The file.
     """
     text = attribution_of(provenance)
@@ -73,18 +76,19 @@ def write_attribution(provenance: dict[str, Any], path: Path) -> None:
 
 
 def names_pipe(folder: Path, pipe: str) -> bool:
-    """RETURNS (bool): Whether this is the folder of a pipeline that has a pipe of this name."""
+    """Return whether a folder is a pipeline that has a pipe of this name."""
     path = folder / META_FILE
     meta = srsly.read_json(path) if path.is_file() else {}
     return isinstance(meta, dict) and pipe in meta.get("components", ())
 
 
 def write_in_pipeline(provenance: dict[str, Any], folder: Path, pipe: str) -> None:
-    """Write attribution and license where `spacy package` looks for them. spaCy gives a
-    pipe a folder of its own alone, and has written meta.json before.
+    """Write attribution and license where `spacy package` looks for them.
 
-    provenance (dict): What the model says of itself.
-    folder (Path): Of the pipeline; others are left as they are.
+    A pipe's `to_disk` only gets the pipe's own folder, but spaCy has written `meta.json` before.
+
+    provenance (dict): The model's provenance.
+    folder (Path): The pipeline's folder; any other folder is left unchanged.
     pipe (str): Name of the pipe.
     """
     if not names_pipe(folder, pipe):

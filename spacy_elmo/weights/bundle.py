@@ -1,4 +1,4 @@
-"""A model and all that stands with it, whatever the format."""
+"""Bundle of a model, its softmax and its provenance, independent of the format."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -16,14 +16,14 @@ Prediction = tuple[FrozenSoftmax, Vocabulary]
 
 @dataclass
 class ModelBundle:
-    """A model and all that stands with it: what a reader gives and a writer takes.
+    """Model and everything stored with it; readers return it, writers take it.
 
     bilm (FrozenBiLM): The layers.
-    prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax, and its words.
+    prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax and its words.
     lang (Optional[str]): The language, if it is known.
-    provenance (dict): How the model came about, as JSON.
-    extras (List[str]): What no other place has room for, in words.
-    missing (str): What there is not of the softmax and its words: a file, or "softmax".
+    provenance (dict): How the model was made, as JSON.
+    extras (List[str]): Descriptions of everything in the source that this bundle cannot store.
+    missing (str): The part of the prediction that is missing: a file name, or "softmax".
     """
 
     bilm: FrozenBiLM
@@ -34,11 +34,11 @@ class ModelBundle:
     missing: str = "softmax"
 
     def add_provenance(self, provenance: Any, source: object) -> None:
-        """Take over what a file says of its model, if it says anything: with it the language.
+        """Set provenance and language, if the file has a provenance.
 
         provenance (Any): The file's entry; None if there is none.
-        source (object): The file, for the message.
-        RAISES (ValueError): As `checked_provenance`.
+        source (object): The file, for error messages.
+        RAISES (ValueError): The entry is invalid, see `checked_provenance`.
         """
         if provenance is not None:
             self.provenance = self.bilm.provenance = checked_provenance(provenance, source)
@@ -46,21 +46,21 @@ class ModelBundle:
 
 
 def checked_provenance(provenance: Any, source: object) -> dict[str, Any]:
-    """Check what a file says of its model.
+    """Check the provenance in a file.
 
     provenance (Any): The file's entry.
-    source (object): The file, for the message.
+    source (object): The file, for error messages.
     RETURNS (dict): The entry.
-    RAISES (ValueError): It is no JSON object, its language is no string, or it has half of a
-        surrogate pair, which no file can hold.
+    RAISES (ValueError): It is not a JSON object, its language is not a string, or it contains
+        half of a surrogate pair, which UTF-8 cannot encode.
     """
     if not isinstance(provenance, dict):
         raise ValueError(f"{source}: its provenance is no JSON object")
     lang = provenance.get("lang")
     if not isinstance(lang, (str, type(None))):
         raise ValueError(
-            f"{source}: 'lang' in its provenance is {shortened(lang)}. It must be the code of a "
-            f"language, such as 'en'"
+            f"{source}: 'lang' in its provenance is {shortened(lang)}. It must be a language "
+            f"code, such as 'en'"
         )
     with named_errors(f"{source}: its provenance is not UTF-8", UnicodeEncodeError):
         srsly.json_dumps(provenance).encode()

@@ -1,4 +1,4 @@
-"""bilm-tf's own checkpoints, which TensorFlow reads where it is installed."""
+"""Checkpoints of bilm-tf, read through TensorFlow if it is installed."""
 
 import importlib
 import re
@@ -12,12 +12,13 @@ import numpy as np
 from .allennlp import BIAS, EMBEDDING, WEIGHT, AllenNLP
 from .archives import File
 
-STATE_FILE = "checkpoint"  # in which TensorFlow notes the latest
+STATE_FILE = "checkpoint"  # TensorFlow's note of the latest checkpoint.
 INDEX = ".index"
 _SCOPE = "lm/"
 _LATEST = re.compile(r'^model_checkpoint_path:\s*"(?:.*[/\\])?([^"/\\]+)"', re.MULTILINE)
-# As bilm-tf's `dump_weights` names variables in HDF5; the last ones in two directions alone.
+# Names of variables in HDF5, as bilm-tf's `dump_weights` writes them.
 _NAMES = (("multi_rnn_cell/cell_", "MultiRNNCell/Cell"), ("lstm_cell/", "LSTMCell/"))
+# These names only apply to models of two directions.
 _TWO_DIRECTIONS = (
     ("/rnn/", "/RNN/"),
     ("projection/kernel", "W_P_0"),
@@ -27,25 +28,30 @@ _TWO_DIRECTIONS = (
 
 
 class Checkpoint(AllenNLP):
-    """A checkpoint `model.ckpt-NUMBER` (its `.index` and `.data` files) with the `options.json` of
-    its training. What bilm-tf's `dump_weights` makes of it, and the softmax, which that leaves
-    out. It is read alone, and written by TensorFlow."""
+    """Checkpoint `model.ckpt-NUMBER` (`.index` and `.data` files) with its `options.json`.
+
+    We read the same weights as bilm-tf's `dump_weights`, and also the softmax. We cannot write
+    checkpoints.
+    """
 
     name = "checkpoint"
     suffixes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def find(cls, path: File) -> Optional[AllenNLP]:
+        """Find a checkpoint by its prefix, its `.index` file or its folder."""
         if not isinstance(path, Path):
             return None
         prefix = _latest(path) if path.is_dir() else _prefix(path)
         return None if prefix is None else cls._of(prefix)
 
     def files(self) -> list[Path]:
+        """Return the files of the checkpoint, and the options."""
         prefix, *others = super().files()
         return [*sorted(prefix.parent.glob(f"{prefix.name}.*")), *others]
 
     def dtype(self) -> Optional[str]:
+        """Return None: the type is not known without TensorFlow."""
         return None
 
     def _opened(self, path: File) -> AbstractContextManager[Any]:
@@ -53,11 +59,12 @@ class Checkpoint(AllenNLP):
 
 
 class CheckpointArrays(dict[str, str]):
-    """The variables of a language model in a checkpoint, by their names in HDF5, `StoredArrays`;
-    those of an optimizer stand below them, and are left out.
+    """Variables of a checkpoint by their names in HDF5, as `StoredArrays`.
 
-    reader (CheckpointReader): TensorFlow's.
-    source (str): The checkpoint's name in messages.
+    The optimizer's variables, whose names begin with a variable's name, are left out.
+
+    reader (CheckpointReader): TensorFlow's reader.
+    source (str): The checkpoint's name in error messages.
     """
 
     kind = "variable"
@@ -74,31 +81,31 @@ class CheckpointArrays(dict[str, str]):
             if name.startswith(_SCOPE) and name.rpartition("/")[0] not in self._shapes
         ]
         if not variables:
-            raise ValueError(f"{source}: a checkpoint without variables of bilm-tf ('{_SCOPE}...')")
+            raise ValueError(f"{source}: not a checkpoint of bilm-tf: no variable '{_SCOPE}...'")
         super().__init__((hdf5_name(name), name) for name in variables)
         if BIAS in self and WEIGHT not in self and EMBEDDING in self:
-            self[WEIGHT] = self[EMBEDDING]  # share_embedding_softmax
+            self[WEIGHT] = self[EMBEDDING]  # The option `share_embedding_softmax`.
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """As `StoredArrays` says."""
+        """Return the shape of a variable; None if there is none."""
         if name not in self:
             return None
         theirs = self[name]
         if not self._dtypes[theirs].is_floating:
-            raise ValueError(f"{self.source}: variable '{theirs}' holds no floats")
+            raise ValueError(f"{self.source}: variable '{theirs}' does not contain floats")
         return tuple(self._shapes[theirs])
 
     def read(self, name: str) -> np.ndarray:
-        """As `StoredArrays` says."""
+        """Read a variable in float32."""
         with _named_errors(self.source):
             return np.asarray(self._reader.get_tensor(self[name]), dtype="float32")
 
     def attribute(self, name: str) -> None:
-        """RETURNS (None): A checkpoint has none."""
+        """Return None: a checkpoint has no attributes."""
 
 
 def hdf5_name(variable: str) -> str:
-    """RETURNS (str): The name that `dump_weights` gives a variable."""
+    """Return the name that `dump_weights` gives a variable."""
     name = variable.removeprefix(_SCOPE)
     for theirs, dumped in (*_NAMES, *(_TWO_DIRECTIONS if name.startswith("RNN_") else ())):
         name = name.replace(theirs, dumped)
@@ -110,8 +117,8 @@ def _load(prefix: File) -> Any:
         tensorflow = importlib.import_module("tensorflow")
     except ImportError:
         raise ValueError(
-            f"{prefix} is a checkpoint of TensorFlow, which is not installed here: pip install "
-            f"tensorflow, or where bilm-tf is run, make the HDF5 file that needs none: "
+            f"{prefix} is a TensorFlow checkpoint, and TensorFlow is not installed. Install it "
+            f"(pip install tensorflow), or write an HDF5 file where bilm-tf runs: "
             f"bilm.training.dump_weights('{getattr(prefix, 'parent', '')}', 'weights.hdf5')"
         ) from None
     with _named_errors(str(prefix)):
@@ -122,14 +129,16 @@ def _load(prefix: File) -> Any:
 def _named_errors(source: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # TensorFlow has kinds of its own
+    except Exception as error:  # TensorFlow has its own exceptions.
         reason = str(error).split("\n")[0] or type(error).__name__
         raise ValueError(f"{source}: TensorFlow cannot read this checkpoint: {reason}") from error
 
 
 def _latest(folder: Path) -> Optional[Path]:
-    """The checkpoint of a folder that TensorFlow noted as the latest, or the only one. The note
-    holds a path of where it was trained, of which the name counts."""
+    """Find the checkpoint of a folder that TensorFlow noted as the latest, or the only one.
+
+    The note contains a path on the machine that trained it, so only its name counts.
+    """
     found = sorted(folder.glob(f"*ckpt*{INDEX}"))
     if len(found) > 1 and (folder / STATE_FILE).is_file():
         noted = _LATEST.search((folder / STATE_FILE).read_text("utf8", "replace"))
@@ -137,7 +146,9 @@ def _latest(folder: Path) -> Optional[Path]:
         found = names or found
     if len(found) > 1:
         example = found[0].with_suffix("")
-        raise ValueError(f"{folder} holds several checkpoints: give the path of one, as {example}")
+        raise ValueError(
+            f"{folder} contains several checkpoints. Give the path of one, such as {example}"
+        )
     return found[0].with_suffix("") if found else None
 
 

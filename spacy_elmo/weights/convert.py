@@ -1,4 +1,4 @@
-"""From one format of weights to another, and what that would lose."""
+"""Conversion of weights between formats, and the losses of each conversion."""
 
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -13,7 +13,7 @@ from .tensor_file import DTYPES
 
 
 class LossError(ValueError):
-    """A conversion would lose something, and nobody said that it may."""
+    """Error of a conversion that would lose something without `allow_loss`."""
 
     exit_code = 3
 
@@ -31,30 +31,30 @@ def convert(
     allow_loss: bool = False,
     force: bool = False,
 ) -> tuple[ModelBundle, list[str]]:
-    """Write a model in another format, whole or not at all.
+    """Write a model in another format, completely or not at all.
 
-    source (Union[str, Path]): The model, by name, path or URL.
-    target (Path): Where to write it.
-    format (Optional[str]): The name of one of `FORMATS`; None for the one that the target's
-        name says.
+    source (Union[str, Path]): The model's path, name or URL.
+    target (Path): The path to write.
+    format (Optional[str]): The name of one of `FORMATS`. Default: the format that the target's
+        suffix means.
     dtype (str): Type of the biLM's weights on disk: "float32", "float16" or "bfloat16".
-    keep_softmax (bool): Whether softmax and vocabulary are wanted; if not, they are no loss.
-    lang (Optional[str]): Language of the model, if the source does not say.
+    keep_softmax (bool): Whether to keep softmax and vocabulary. If not, they do not count as lost.
+    lang (Optional[str]): Language of the model, if the source does not store it.
     provenance (Optional[dict]): Changes of the provenance, a JSON merge patch (RFC 7386).
-    vectors (Optional[WordVectors]): Those that an encoder of CoVe reads: then the source is a
-        file with its state dict.
-    allow_loss (bool): Go on although something is lost.
-    force (bool): Overwrite a model that is there.
+    vectors (Optional[WordVectors]): The word vectors of a CoVe encoder. The source must then be
+        the file of its state dict.
+    allow_loss (bool): Write the model even if something is lost.
+    force (bool): Overwrite an existing model.
     RETURNS (Tuple[ModelBundle, List[str]]): What was written, and what was lost.
     RAISES (LossError): Something would be lost.
-    RAISES (ValueError): The source cannot be read, or the target not be written so.
+    RAISES (ValueError): The source cannot be read, or the target cannot store it.
     """
     target = user_path(target)
     chosen = _chosen_format(target, format)
     if dtype not in DTYPES:
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
     if chosen.programs and dtype != "float32":
-        raise ValueError(f"{chosen.programs} read float32 alone: {target} cannot be {dtype}")
+        raise ValueError(f"{chosen.programs} only read float32: {target} cannot be {dtype}")
     _check_room(target, chosen, force)
     if vectors is None:
         bundle = read_bundle(source, softmax=keep_softmax)
@@ -69,8 +69,8 @@ def convert(
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(
-            f"{target} would lose: {'; '.join(lost)}. Nothing was written; "
-            f"`allow_loss=True` goes on"
+            f"{target} would lose: {'; '.join(lost)}. Nothing was written. "
+            f"Set `allow_loss=True` to write it anyway"
         )
     if bundle.prediction is not None and not chosen.has_room(bundle.prediction[0]):
         bundle.prediction = None
@@ -81,7 +81,7 @@ def convert(
 
 
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
-    """The format to write; a file's name must say it, or it would not be read."""
+    """Choose the format to write; a file's suffix must fit, or it could not be read."""
     by_name = {format.name: format for format in FORMATS}
     folders = [format for format in FORMATS if not format.suffixes]
     named = next((format for format in FORMATS if target.suffix in format.suffixes), None)
@@ -91,19 +91,19 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
         known = " and ".join(format.suffixes[0] for format in FORMATS if format.suffixes)
         ways = " or ".join(f"`format={format.name}`" for format in folders)
         raise ValueError(
-            f"{target}: no format of files ends in '{target.suffix}', but {known}. "
-            f"If it is to be a folder: {ways}"
+            f"{target}: no file format ends in '{target.suffix}', but {known}. "
+            f"If it should be a folder, set {ways}"
         )
     chosen = (by_name[name] if name is not None else named) or folders[0]
     if chosen.suffixes and chosen is not named:
         raise ValueError(
-            f"{target}: the name of such a file ends in {' or '.join(chosen.suffixes)}"
+            f"{target}: the name of such a file must end in {' or '.join(chosen.suffixes)}"
         )
     return chosen
 
 
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
-    """That nothing is overwritten which nobody meant."""
+    """Raise an error if writing would overwrite something by accident."""
     writes_folder = not format.suffixes
     for path in format.targets(target):
         is_folder = path.is_dir()
@@ -112,17 +112,17 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
         if not writes_folder and is_stream(path):
             continue
         if path.exists() and is_folder != writes_folder:
-            raise ValueError(f"{path} is a {'folder' if is_folder else 'file'}: give another name")
+            raise ValueError(f"{path} is a {'folder' if is_folder else 'file'}. Give another name")
         if is_folder and format.is_foreign(path):
             raise ValueError(
-                f"{path} holds something else than a {format.contents}: give another name"
+                f"{path} contains something else than a {format.contents}. Give another name"
             )
         if path.exists() and not force:
-            raise ValueError(f"{path} exists already: give another name, or `force=True`")
+            raise ValueError(f"{path} exists already. Give another name, or `force=True`")
 
 
 def _patched(value: Any, patch: Any) -> Any:
-    """A JSON merge patch, applied."""
+    """Apply a JSON merge patch."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(value) if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""CoVe's encoder (McCann et al. 2017): PyTorch's state dict of its LSTM, and word vectors."""
+"""Reader of CoVe's encoder (McCann et al. 2017): the state dict of its LSTM, and word vectors."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 class WordVectors(NamedTuple):
-    """Vectors of words, as GloVe's, which the encoder was trained on.
+    """Word vectors (such as GloVe's) that the encoder was trained on.
 
     words (Sequence[str]): The words.
     table (numpy.ndarray): Their vectors. *Shape:* `(n_words, width)`
@@ -29,33 +29,35 @@ class WordVectors(NamedTuple):
 
 
 def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
-    """Read the encoder of a translation model: two layers of a bidirectional LSTM, as
-    PyTorch names its parameters (`weight_ih_l0`, `weight_ih_l0_reverse`, ...), with
-    or without a name before them. Layer 0 are the word vectors; other words get zeros.
+    """Read the encoder of a translation model, a bidirectional LSTM of PyTorch.
+
+    Its parameters have PyTorch's names (`weight_ih_l0`, `weight_ih_l0_reverse`, ...), with or
+    without a prefix. The word vectors are layer 0; unknown words get zeros.
 
     file (Path): The state dict.
     vectors (WordVectors): The vectors that it was trained on.
     RETURNS (FrozenBiLM): The model.
-    RAISES (ValueError): The file is no such state dict, or the vectors are of another width.
+    RAISES (ValueError): The file is not such a state dict, or the vectors have another width.
     """
     stored = _without_prefix(read_state_dict(file))
     shape = stored.shape("weight_hh_l0")
     inputs = stored.shape("weight_ih_l0")
     if not shape or not inputs or len(shape) != 2 or len(inputs) != 2:
         raise ValueError(
-            f"{file}: no encoder of CoVe, which has matrices 'weight_ih_l0' and 'weight_hh_l0'"
+            f"{file}: not an encoder of CoVe: 'weight_ih_l0' or 'weight_hh_l0' is not a matrix in "
+            f"it"
         )
     if vectors.table.shape[1:] != inputs[1:]:
         raise ValueError(
             f"{file} reads word vectors of width {inputs[1]}, those given have "
-            f"width {vectors.table.shape[1]}: give the vectors that it was trained on"
+            f"width {vectors.table.shape[1]}. Give the vectors that it was trained on"
         )
     n_layers = sum(bool(re.fullmatch(r"weight_ih_l\d+", name)) for name in stored)
     config = cove_config(len(vectors.words), shape[1], n_layers=n_layers)
     if inputs[1] != shape[1]:
         raise ValueError(
-            f"{file}: an LSTM of {shape[1]} cells a direction over vectors of width {inputs[1]}: "
-            f"the two must be equal, for layer 0 is as wide as the others"
+            f"{file}: an LSTM of {shape[1]} cells a direction over vectors of width {inputs[1]}. "
+            f"The two must be equal, because all layers of a biLM have the same width"
         )
     arrays = read_parameters(_layout(config), stored, "its first matrix")
     parameters = {"encoder.words.weight": _table(vectors.table), **_parameters(config, arrays)}
@@ -63,11 +65,11 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
 
 
 def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
-    """The sizes of an encoder of CoVe.
+    """Return the config of a CoVe encoder.
 
-    n_words (int): Words that have a vector.
+    n_words (int): Number of words that have a vector.
     width (int): Width of the vectors, and of each direction of the LSTMs.
-    n_layers (int): LSTM layers.
+    n_layers (int): Number of LSTM layers.
     RETURNS (BiLMConfig): The config.
     """
     return BiLMConfig(
@@ -93,13 +95,13 @@ def _vocabularies(words: Sequence[str]) -> Vocabularies:
 
 
 def _table(table: np.ndarray) -> np.ndarray:
-    """With zeros for what is no word, and for words that are not known."""
+    """Put rows of zeros before the table, for the marks and unknown words."""
     zeros = np.zeros((len(SPECIAL), table.shape[1]), dtype="float32")
     return np.concatenate([zeros, table.astype("float32")])
 
 
 def _without_prefix(stored: StateDict) -> StateDict:
-    """What stands before the names of PyTorch's LSTM, if anything, is taken away."""
+    """Remove the prefix of the LSTM's parameter names, if there is one."""
     first = next((name for name in stored if name.endswith("weight_ih_l0")), "")
     prefix = first.removesuffix("weight_ih_l0")
     tensors = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}
@@ -107,7 +109,7 @@ def _without_prefix(stored: StateDict) -> StateDict:
 
 
 def _directions(config: BiLMConfig) -> Iterator[tuple[str, str, int]]:
-    """Name in the file, ours, and the width of the input, of each LSTM."""
+    """Yield each LSTM's name in the file, our name, and the width of its input."""
     for layer in range(config.n_layers):
         width = config.width if layer else config.projection_dim
         for d, suffix in enumerate(("", "_reverse")):

@@ -1,4 +1,4 @@
-"""What can be said of a model."""
+"""Descriptions of models, as `info` prints them."""
 
 from pathlib import Path
 from typing import Any, Union
@@ -11,14 +11,15 @@ from .named import find_named
 
 
 def describe(source: Union[str, Path]) -> dict[str, Any]:
-    """Describe a model. A published model that is not in the cache is not downloaded:
-    only what is known of it is told.
+    """Describe a model.
 
-    source (Union[str, Path]): The model, by name, path or URL.
-    RETURNS (dict): As JSON: path, format, languages, sizes, parameters, the
-        checksum of the weights, which no format changes, and more.
-    RAISES (ValueError): It cannot be read.
-    RAISES (OSError): It cannot be downloaded.
+    A published model that is not in the cache is not downloaded; the description is then short.
+
+    source (Union[str, Path]): The model's path, name or URL.
+    RETURNS (dict): Path, format, languages, sizes, number of parameters and more, as JSON. The
+        checksum of the weights is the same in all formats.
+    RAISES (ValueError): The model cannot be read.
+    RAISES (OSError): The model cannot be downloaded.
     """
     named = find_named(source)
     known = {} if named is None else named.description

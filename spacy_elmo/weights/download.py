@@ -1,4 +1,4 @@
-"""One file over HTTP, whole or not at all, resumed where it broke off."""
+"""Download of one file over HTTP, completely or not at all, with resuming."""
 
 import json
 import os
@@ -16,43 +16,44 @@ from ..files.errors import named_errors
 from .limits import LARGEST_JSON, largest_unpacked
 from .published_file import PublishedFile
 
-TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a single byte
-PAUSE = 1.0  # seconds before the second attempt, then twice as long each time
-ATTEMPTS = 5  # without anything new
-ATTEMPTS_TO_REACH = 2  # the server at all
-MAX_BYTES = 8 << 30  # of a file of which nobody said how large it is; JSON is smaller
-CHUNK = 1 << 14  # bytes; at most so many are lost when a connection breaks
-TEMPORARY = (408, 425, 429, 500, 502, 503, 504)  # HTTP status: worth another attempt
+TIMEOUT = (15.0, 60.0)  # Seconds to connect, and seconds without a byte.
+PAUSE = 1.0  # Seconds before the second attempt; doubled for each further one.
+ATTEMPTS = 5  # Attempts in a row that bring no new bytes.
+ATTEMPTS_TO_REACH = 2  # Attempts until the server answers for the first time.
+MAX_BYTES = 8 << 30  # Limit for files of unknown size; JSON has a smaller one.
+CHUNK = 1 << 14  # Bytes per write; a broken connection loses at most these.
+TEMPORARY = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses that justify another attempt.
 
 
 class DownloadError(OSError):
-    """A file cannot be had, or what arrived is not that file."""
+    """Error of a file that cannot be downloaded, or is not the expected one."""
 
     exit_code = 4
 
 
 class _BrokenOff(Exception):
-    """An attempt failed; another one may not."""
+    """Error of an attempt after which another one may succeed."""
 
 
 _ANOTHER_ATTEMPT = (
     requests.ConnectionError,
     requests.Timeout,
-    requests.exceptions.ChunkedEncodingError,  # the end is missing
+    requests.exceptions.ChunkedEncodingError,  # The end is missing.
     _BrokenOff,
 )
 
 
 def download(file: PublishedFile, target: Path) -> None:
-    """Fetch a file. It takes its name when it is whole, has the right checksum and
-    opens. What an earlier attempt fetched stands beside it, and is gone on with if the
-    server says that the file is still the same.
+    """Download a file.
+
+    It gets its name when it is complete, has the right checksum and can be opened. An interrupted
+    download stays beside it as `.part`, and is resumed if the file on the server is unchanged.
 
     file (PublishedFile): The file.
-    target (Path): Where to write it; the folder is made if need be.
-    RAISES (DownloadError): It cannot be reached, or is not what it should be.
-    RAISES (OSError): It cannot be written.
-    RAISES (ValueError): Something else has the name of what stands beside it.
+    target (Path): The path to write; its folder is created if necessary.
+    RAISES (DownloadError): The file cannot be downloaded, or is not the expected one.
+    RAISES (OSError): The file cannot be written.
+    RAISES (ValueError): A user's file has the name of the `.part`.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = _Part(target)
@@ -72,11 +73,11 @@ def download(file: PublishedFile, target: Path) -> None:
 
 
 def check(file: PublishedFile, path: Path) -> None:
-    """Check that a file on disk is the one on the server, as far as can be known.
+    """Check size and checksum of a downloaded file, and that it can be opened.
 
-    file (PublishedFile): What it should be.
-    path (Path): Where it is.
-    RAISES (ValueError): Its size or checksum is wrong, or it does not open.
+    file (PublishedFile): The expected file.
+    path (Path): Its path on disk.
+    RAISES (ValueError): Size or checksum is wrong, or the file cannot be opened.
     """
     size = path.stat().st_size
     if file.size is not None and size != file.size:
@@ -85,17 +86,18 @@ def check(file: PublishedFile, path: Path) -> None:
     if md5 != file.md5:
         raise ValueError(f"{path} has the MD5 {md5}, it should be {file.md5}")
     suffix = Path(file.name).suffix
-    with named_errors(f"{path} is no {suffix} file", Exception):  # of whichever library
+    with named_errors(f"{path} is no {suffix} file", Exception):
         _open(path, suffix)
 
 
 class _Part:
-    """The part of a file that has arrived, and the mark of its version on the server. The file with
-    the mark is there before the other one, and is empty if the server sends none: a file without it
-    is a user's.
+    """Unfinished download, and a file with its version on the server.
 
-    target (Path): The file that it will be.
-    RAISES (ValueError): Something else has its name.
+    The version file is written first, and is empty if the server sends no version. So a `.part`
+    without it is a user's file.
+
+    target (Path): Path of the finished file.
+    RAISES (ValueError): A user's file has the name of the `.part`.
     """
 
     def __init__(self, target: Path):
@@ -105,32 +107,33 @@ class _Part:
         is_ours = all(path.is_file() and not path.is_symlink() for path in found)
         if not is_ours or found == [self.path]:
             raise ValueError(
-                f"{found[0]} is in the way: spacy-elmo did not make it, or an earlier version "
-                f"did. Move it away"
+                f"{found[0]} is in the way: it is not an unfinished download of this version of "
+                f"spacy-elmo. Move it away"
             )
 
     @property
     def size(self) -> int:
-        """RETURNS (int): Bytes that can be gone on from; 0 if the version is not known."""
+        """Number of bytes to resume after; 0 if the version is not known."""
         is_known = self.path.is_file() and self.version_path.stat().st_size
         return self.path.stat().st_size if is_known else 0
 
     def start(self, reply: requests.Response) -> None:
-        """Begin anew, with the version of a reply."""
+        """Discard what arrived, and store the version of a reply."""
         self.delete()
-        # A weak ETag is no promise of the same bytes, and RFC 9110 forbids it here.
+        # A weak ETag does not promise the same bytes, and RFC 9110 forbids it in If-Range.
         etag = reply.headers.get("ETag", "W/")
         version = reply.headers.get("Last-Modified", "") if etag.startswith("W/") else etag
         with self.version_path.open("x", encoding="utf8") as file:
             file.write(version)
 
     def delete(self) -> None:
+        """Delete both files."""
         for path in (self.path, self.version_path):
             path.unlink(missing_ok=True)
 
 
 def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any) -> None:
-    """Make attempts, as long as they bring something new."""
+    """Repeat attempts until the file is complete, or several bring no new bytes."""
     failures, furthest, was_reached = 0, part.size, False
     while True:
         try:
@@ -146,18 +149,18 @@ def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any
         failures = 0 if size > furthest else failures + 1
         furthest = max(size, furthest)
         if failures >= (ATTEMPTS if was_reached else ATTEMPTS_TO_REACH):
-            kept = f"; the same command goes on after the {size:,} bytes that arrived"
+            kept = f". Run the same command to resume after the {size:,} bytes that arrived"
             raise DownloadError(
                 f"{file.url} cannot be {'fetched' if was_reached else 'reached'}: "
                 f"{_short(reason)}{kept if size else ''}"
-            ) from None  # the four errors before it say the same
+            ) from None  # The four errors before it say the same.
         time.sleep(PAUSE * 2 ** max(0, failures - 1))
 
 
 def _short(error: Exception) -> str:
-    """The cause alone, of what `requests` says."""
+    """Return the cause of an error of `requests`, without the connection."""
     cause = str((getattr(error.args[0], "reason", None) if error.args else None) or error)
-    return cause.partition("): ")[2] or cause  # of which connection it is said
+    return cause.partition("): ")[2] or cause
 
 
 def _request(session: requests.Session, file: PublishedFile, part: _Part) -> requests.Response:
@@ -169,29 +172,29 @@ def _request(session: requests.Session, file: PublishedFile, part: _Part) -> req
 
 
 def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: Any) -> None:
-    """Write what comes.
+    """Write a reply to the `.part`.
 
-    RAISES (_BrokenOff): It is not all.
-    RAISES (DownloadError): It is more than it should be, or packed.
+    RAISES (_BrokenOff): The reply is incomplete.
+    RAISES (DownloadError): The reply is too long, or compressed.
     """
     _check_status(reply, file)
     encoding = reply.headers.get("Content-Encoding") or "identity"
     if encoding != "identity":
         raise DownloadError(
-            f"{file.url} is sent packed (Content-Encoding: {encoding}), which nobody asked for"
+            f"{file.url} is sent compressed (Content-Encoding: {encoding}), against our request"
         )
-    goes_on = reply.status_code == 206
-    if reply.status_code == 416:  # nothing comes after what is there: it is whole, or wrong
+    resumes = reply.status_code == 206
+    if reply.status_code == 416:  # No bytes follow those that we have.
         if reply.headers.get("Content-Range", "") == f"bytes */{part.size}":
             return
         part.delete()
-        raise _BrokenOff("the server has less than what had arrived")
-    if goes_on and not reply.headers.get("Content-Range", "").startswith(f"bytes {part.size}-"):
+        raise _BrokenOff("the file on the server is shorter than the part that arrived")
+    if resumes and not reply.headers.get("Content-Range", "").startswith(f"bytes {part.size}-"):
         part.delete()
-        raise _BrokenOff("the server sent another part than the one asked for")
-    if not goes_on:
+        raise _BrokenOff("the server sent another part than requested")
+    if not resumes:
         part.start(reply)
-    have = part.size if goes_on else 0
+    have = part.size if resumes else 0
     length = reply.headers.get("Content-Length", "")
     total = have + int(length) if length.isdecimal() else None
     max_bytes = file.size or (LARGEST_JSON if file.name.endswith(".json") else MAX_BYTES)
@@ -206,7 +209,7 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
             have += len(chunk)
             if have > max_bytes:
                 part.delete()
-                raise DownloadError(f"{file.url} goes on after the {max_bytes:,} bytes it may have")
+                raise DownloadError(f"{file.url} has more than the expected {max_bytes:,} bytes")
             stream.write(chunk)
             bar.update(len(chunk))
     if total is not None and have != total:
@@ -220,7 +223,7 @@ def _open_no_link(path: str, flags: int) -> int:
 def _check_status(reply: requests.Response, file: PublishedFile) -> None:
     ways = [hop.url for hop in (*reply.history, reply)]
     if file.url.startswith("https:") and not all(url.startswith("https:") for url in ways):
-        raise DownloadError(f"{file.url} leads to an address without encryption: {ways[-1]}")
+        raise DownloadError(f"{file.url} redirects to a URL without encryption: {ways[-1]}")
     if reply.status_code in TEMPORARY:
         raise _BrokenOff(f"HTTP status {reply.status_code}")
     if reply.status_code not in (200, 206, 416):
@@ -230,11 +233,13 @@ def _check_status(reply: requests.Response, file: PublishedFile) -> None:
 def _check_total(total: int, have: int, file: PublishedFile, max_bytes: int, part: _Part) -> None:
     if total > max_bytes or total != (file.size or total):
         part.delete()
-        may = "at most" if file.size is None else "exactly"
-        raise DownloadError(f"{file.url} has {total:,} bytes, it may have {may} {max_bytes:,}")
+        bound = "at most" if file.size is None else "exactly"
+        raise DownloadError(f"{file.url} has {total:,} bytes, expected {bound} {max_bytes:,}")
     free = shutil.disk_usage(part.path.parent).free
     if total - have > free:
-        raise OSError(f"{part.path.parent}: {total - have:,} bytes are to come, {free:,} are free")
+        raise OSError(
+            f"{part.path.parent}: the download needs {total - have:,} bytes, {free:,} are free"
+        )
 
 
 def _open(path: Path, suffix: str) -> None:
@@ -244,7 +249,7 @@ def _open(path: Path, suffix: str) -> None:
         with zipfile.ZipFile(path) as archive:
             claimed = sum(member.file_size for member in archive.infolist())
             if claimed > largest_unpacked(path.stat().st_size):
-                raise ValueError(f"it claims to hold {claimed:,} bytes")
+                raise ValueError(f"it claims to contain {claimed:,} bytes")
             broken = archive.testzip()
         if broken:
             raise ValueError(f"{broken} in it is broken")

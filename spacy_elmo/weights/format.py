@@ -1,4 +1,4 @@
-"""What a format of stored models is."""
+"""Base class of the formats in which models are stored."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -14,16 +14,16 @@ from .tensor_file import rounded
 
 
 class Format(ABC):
-    """A model on disk. Its class is its format.
+    """Model on disk; each subclass is a format.
 
-    name (str): The format, as users write it.
-    suffixes (Tuple[str, ...]): How the names of its files end; none of a folder.
+    name (str): The format's name for users.
+    suffixes (Tuple[str, ...]): Suffixes of its files; empty if it is a folder.
     marker (str): A file that every folder of the format has.
-    written (FrozenSet[str]): Names of all that `write` writes into a folder.
-    contents (str): What such a folder holds, in words.
-    programs (str): Other programs that read the format, in float32 alone.
-    keeps_alignment (bool): Whether it has room for a matrix that aligns the layers.
-    path (Path): Where the model was found.
+    written (FrozenSet[str]): Names of everything that `write` writes into a folder.
+    contents (str): Description of the content of such a folder.
+    programs (str): Other programs that read the format; they only read float32.
+    keeps_alignment (bool): Whether it can store the matrix that aligns the layers.
+    path (Path): The path where the model was found.
     """
 
     name: ClassVar[str]
@@ -38,71 +38,73 @@ class Format(ABC):
     @classmethod
     @abstractmethod
     def find(cls, path: File) -> Optional["Format"]:
-        """Find a model.
+        """Find a model of this format.
 
-        path (Union[Path, zipfile.Path]): A file, a folder, the folder of an archive; or the
-            beginning of names.
-        RETURNS (Optional[Format]): The model, or None if the path means something else.
-        RAISES (ValueError): There are several, or a part is missing.
+        path (Union[Path, zipfile.Path]): A file, a folder, a folder in an archive, or a prefix of
+            file names.
+        RETURNS (Optional[Format]): The model; None if the path has another format.
+        RAISES (ValueError): There are several models, or a file is missing.
         """
 
     @abstractmethod
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read the model.
 
-        weights_only (bool): Read the biLM, and nothing that stands with it.
-        softmax (bool): Whether to read the softmax and its words, too.
+        weights_only (bool): Read the biLM and nothing else.
+        softmax (bool): Whether to read the softmax and its words.
         RETURNS (ModelBundle): The model.
-        RAISES (ValueError): A file is broken, or they do not fit one another.
+        RAISES (ValueError): A file is broken, or the files do not belong together.
         """
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """RETURNS (List[Path]): The files that make the model, the weights first."""
+        """Return the files that make the model, the weights first."""
 
     def dtype(self) -> Optional[str]:
-        """RETURNS (Optional[str]): The type of the weights on disk, where it is easily known."""
+        """Return the type of the weights on disk; None if that is not easily known."""
         return None
 
     @classmethod
     @abstractmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
-        """Write a model, whole or not at all.
+        """Write a model, completely or not at all.
 
-        bundle (ModelBundle): The model; what the format has no room for is left out.
-        target (Path): The file or folder; its own folder exists.
+        bundle (ModelBundle): The model; everything in `losses` is left out.
+        target (Path): The file or folder; its parent exists.
         dtype (str): Type of the biLM's weights on disk, one of `DTYPES`.
-        RAISES (ValueError): The format has no place for such a model.
+        RAISES (ValueError): The format cannot store the model.
         """
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
-        """RETURNS (List[Path]): What `write` would write: the target, and files beside it."""
+        """Return the paths that `write` would write: the target, and files beside it."""
         return [target]
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
-        """RETURNS (bool): Whether a folder holds something that `write` does not write."""
+        """Return whether a folder contains something that `write` does not write."""
         names = {path.name for path in folder.iterdir()}
         return bool(names) and not {cls.marker} <= names <= cls.written
 
     @classmethod  # noqa: B027
     def check(cls, bundle: ModelBundle) -> None:
-        """RAISES (ValueError): The format has no place for a model of such sizes, or needs
-        something else."""
+        """Check that the format can store a model.
+
+        RAISES (ValueError): It cannot, or needs more information.
+        """
 
     @classmethod
     def has_room(cls, softmax: FrozenSoftmax) -> bool:
-        """RETURNS (bool): Whether the format has room for a softmax and its vocabulary."""
+        """Return whether the format can store a softmax and its vocabulary."""
         return False
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
-        """Find what the format has no room for.
+        """List everything that the format cannot store.
 
         bundle (ModelBundle): The model.
         dtype (str): Type of the biLM's weights on disk.
-        RETURNS (List[str]): What would be lost, in words.
+        RETURNS (List[str]): Descriptions of the losses.
         """
         lost = list(bundle.extras)
         if bundle.prediction is not None and not cls.has_room(bundle.prediction[0]):
@@ -110,10 +112,10 @@ class Format(ABC):
             kind = "adaptive " if softmax.kind == "adaptive" else ""
             lost.append(
                 f"the {kind}softmax and its vocabulary of {len(vocabulary):,} words "
-                f"(`keep_softmax=False` if they are not wanted)"
+                f"(set `keep_softmax=False` if you do not need them)"
             )
         if bundle.bilm.alignment is not None and not cls.keeps_alignment:
-            lost.append("the matrix that aligns its layers with another model's")
+            lost.append("the matrix that aligns its layers with another model")
         weights = bundle.bilm.arrays().values()
         n_changed, largest = rounding((weight, rounded(weight, dtype)) for weight in weights)
         if n_changed:
@@ -124,10 +126,10 @@ class Format(ABC):
 
 
 def rounding(stored: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[int, float]:
-    """Count the weights that are stored as something else.
+    """Count the weights that change when they are stored.
 
-    stored (Iterable[Tuple[numpy.ndarray, numpy.ndarray]]): Weights, and what is stored of them.
-    RETURNS (Tuple[int, float]): How many weights change, and by how much at most.
+    stored (Iterable[Tuple[numpy.ndarray, numpy.ndarray]]): Weights, and their stored values.
+    RETURNS (Tuple[int, float]): The number of changed weights, and the largest change.
     """
     n_changed, largest = 0, 0.0
     for weight, again in stored:

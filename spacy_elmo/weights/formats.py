@@ -1,4 +1,4 @@
-"""The formats of stored models, and which of them a model has."""
+"""List of all formats, and the reader of a model in any of them."""
 
 import re
 from pathlib import Path
@@ -15,12 +15,12 @@ from .pipeline_folder import PipelineFolder
 from .safetensors_file import SafetensorsFile
 from .vocabulary_files import VOCABULARY_FILE
 
-# Archives that are none of zip.
+# Archives other than zip.
 PACKED = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz|7z|rar)$", re.IGNORECASE)
 _ORIGIN = ("name", "urls", "licence")
-# In the order in which a place is asked for them.
+# The order matters: the first format that finds a model in a path reads it.
 FORMATS: list[type[Format]] = [PipelineFolder, SafetensorsFile, ManyLangs, AllenNLP]
-READ_ALONE: list[type[Format]] = [Checkpoint]
+READ_ONLY: list[type[Format]] = [Checkpoint]
 
 
 def read_model(
@@ -28,18 +28,18 @@ def read_model(
 ) -> tuple[Format, ModelBundle]:
     """Read a model of any format, but no other component of a pipeline.
 
-    source (Union[str, Path]): The model, by name, path or URL, as `locate` says.
-    weights_only (bool): Read the biLM, and nothing that stands with it.
-    softmax (bool): Whether to read the softmax and its words, too.
-    RETURNS (Tuple[Format, ModelBundle]): Where and how it is stored, and what was read. What is
-        in an archive cannot be read again.
+    source (Union[str, Path]): The model's path, name or URL; see `locate`.
+    weights_only (bool): Read the biLM and nothing else.
+    softmax (bool): Whether to read the softmax and its words.
+    RETURNS (Tuple[Format, ModelBundle]): The model on disk, and its content. If it is in an
+        archive, its weights cannot be read a second time.
     RAISES (ValueError): There is no such model, or its files are broken.
-    RAISES (OSError): It cannot be downloaded.
+    RAISES (OSError): The model cannot be downloaded.
     """
     named = find_named(source)
     path = locate(source)
     with opened_path(path) as opened:
-        candidates = (format.find(opened) for format in (*FORMATS, *READ_ALONE))
+        candidates = (format.find(opened) for format in (*FORMATS, *READ_ONLY))
         stored = next((found for found in candidates if found is not None), None)
         if stored is None:
             if not path.exists():
@@ -48,13 +48,13 @@ def read_model(
                 )
             if opened.is_dir() and (opened / "saved_model.pb").is_file():
                 raise ValueError(
-                    f"{path} is a module of TensorFlow Hub, which cannot be read. Use the name "
-                    f"'original': AllenNLP's model of the same sizes and training text"
+                    f"{path} is a module of TensorFlow Hub, which cannot be read. Use 'original': "
+                    f"AllenNLP's model of the same sizes and training text"
                 )
             if PACKED.search(path.name):
                 raise ValueError(
-                    f"{path} is an archive that cannot be read. Unpack it, and give the path of "
-                    f"the folder"
+                    f"{path} is an archive, and only zip archives can be read. Unpack it, and "
+                    f"give the path of the folder"
                 )
             raise ValueError(
                 f"{path} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
@@ -75,5 +75,5 @@ def read_model(
 
 
 def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundle:
-    """RETURNS (ModelBundle): What `read_model` reads, with or without the softmax."""
+    """Return the bundle of `read_model`, with or without the softmax."""
     return read_model(source, softmax=softmax)[1]

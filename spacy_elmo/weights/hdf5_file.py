@@ -1,4 +1,4 @@
-"""HDF5 files that anybody may have written."""
+"""Reader of HDF5 files from untrusted sources."""
 
 import math
 import zlib
@@ -16,15 +16,14 @@ from .archives import Readable, opened
 from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
 _GZIP = h5py.h5z.FILTER_DEFLATE
-# Filters that unpack no more than a chunk, which is looked at, or none at all. For some others
-# HDF5 would load a plugin.
+# Only these filters are safe: their unpacked size can be checked per chunk. For some others HDF5
+# would load a plugin.
 _FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
-_CHECKSUM = 4  # bytes that FLETCHER32 adds to a chunk
+_CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
 
 class _Description(NamedTuple):
-    """Of a dataset; what is elsewhere is not asked for its shape, for that may lead to the
-    opening of another file."""
+    """Description of a dataset; one in another file has no shape, as that file is not opened."""
 
     is_inside: bool
     is_float: bool
@@ -35,15 +34,17 @@ class _Description(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
+        """Unpacked size."""
         return self.n_chunks * self.chunk_bytes
 
 
 class HDF5Arrays(dict[str, h5py.Dataset]):
-    """The datasets of an open file by name, `StoredArrays`. Soft and external links are not
-    followed.
+    """Datasets of an open file by name, as `StoredArrays`.
+
+    Soft and external links are not followed.
 
     file (h5py.File): The file.
-    source (str): Its name in messages.
+    source (str): Its name in error messages.
     n_bytes (int): Its size.
     """
 
@@ -58,39 +59,41 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
         described = self._described.values()
         claimed = sum(dataset.n_bytes for dataset in described)
         if claimed > largest_unpacked(n_bytes):
-            raise ValueError(f"{source}: claims to hold {claimed:,} bytes in a file of {n_bytes:,}")
+            raise ValueError(
+                f"{source}: claims to contain {claimed:,} bytes in a file of {n_bytes:,}"
+            )
         n_chunks = sum(dataset.n_chunks for dataset in described)
         if n_chunks > MAX_CHUNKS:
-            raise ValueError(f"{source}: {n_chunks:,} chunks, there may be {MAX_CHUNKS:,}")
+            raise ValueError(f"{source}: {n_chunks:,} chunks, at most {MAX_CHUNKS:,} are allowed")
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """As `StoredArrays` says."""
+        """Return the shape of a dataset; None if there is none."""
         described = self._described.get(name)
         if described is None:
             return None
         what = f"{self.source}: dataset {shortened(name)}"
         if not described.is_inside:
-            raise ValueError(f"{what} is in another file, or packed otherwise than by gzip")
+            raise ValueError(f"{what} is in another file, or its compression is not gzip")
         if not described.is_float:
             kind = shortened(str(self[name].dtype))
-            raise ValueError(f"{what} holds {kind}, not floats")
+            raise ValueError(f"{what} contains {kind}, not floats")
         if described.shape is None:
-            raise ValueError(f"{what} holds nothing")
+            raise ValueError(f"{what} is empty")
         return described.shape
 
     def read(self, name: str) -> np.ndarray:
-        """As `StoredArrays` says."""
+        """Read a dataset in float32."""
         with _readable(self.source), np.errstate(over="ignore"):
             if self._described[name].is_packed:
                 _check_chunks(self[name], self._described[name].chunk_bytes)
             return np.asarray(self[name][()], dtype="float32")
 
     def dtypes(self) -> set[str]:
-        """RETURNS (Set[str]): The types of all datasets of floats."""
+        """Return the types of all datasets of floats."""
         return {str(self[name].dtype) for name in self if self._described[name].is_float}
 
     def attribute(self, name: str) -> Optional[str]:
-        """RETURNS (Optional[str]): An attribute of the file, as text; None if there is none."""
+        """Return an attribute of the file, as text; None if there is none."""
         with _readable(self.source):
             if name not in self._file.attrs:
                 return None
@@ -102,7 +105,7 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
 
 @contextmanager
 def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
-    """Open a file for the time of the context.
+    """Open an HDF5 file.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     YIELDS (HDF5Arrays): Its datasets.
@@ -112,20 +115,20 @@ def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
         n_bytes = stream.seek(0, 2)
         try:
             with _readable(file):
-                # HDF5 reads a file by itself faster than through Python.
+                # HDF5 reads a path faster than a Python stream.
                 content = h5py.File(file if isinstance(file, Path) else stream, "r")
         except ValueError as error:
             if not isinstance(error.__cause__, BlockingIOError):
                 raise
             raise ValueError(
-                f"{file}: another process is writing to this file. Wait until it has closed it"
+                f"{file}: another process is writing to this file. Try again when it is done"
             ) from error
         with content:
             yield HDF5Arrays(content, str(file), n_bytes)
 
 
 def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Every dataset and its name."""
+    """Yield the name of every dataset, and the dataset."""
     n_entries = 0
     waiting: list[tuple[tuple[bytes, ...], h5py.h5g.GroupID]] = [((), file["/"].id)]
     while waiting:
@@ -164,16 +167,16 @@ def _describe(dataset: h5py.Dataset) -> _Description:
 
 
 def _check_chunks(dataset: h5py.Dataset, chunk_bytes: int) -> None:
-    """HDF5 unpacks whatever there is in a chunk, and then sees that it is too much."""
+    """Check that no chunk unpacks to more than its size; HDF5 only checks after unpacking."""
     for i in range(dataset.id.get_num_chunks()):
         chunk = dataset.id.get_chunk_info(i).chunk_offset
         mask, packed = dataset.id.read_direct_chunk(chunk)
         unpacking = zlib.decompressobj()
         n_bytes = 0 if mask else len(unpacking.decompress(packed, chunk_bytes + _CHECKSUM + 1))
         if n_bytes > chunk_bytes + _CHECKSUM:
-            raise ValueError(f"a chunk of {shortened(dataset.name)} holds more than it may")
+            raise ValueError(f"a chunk of {shortened(dataset.name)} is longer than declared")
 
 
 def _readable(source: object) -> AbstractContextManager[None]:
-    """HDF5's errors are of many kinds."""
+    """Name the file in errors of HDF5, which have many types."""
     return named_errors(f"{source}: not a readable HDF5 file", Exception)

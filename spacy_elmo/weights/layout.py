@@ -1,4 +1,8 @@
-"""What a file of weights should hold, and how it becomes parameters."""
+"""Layouts: the arrays of a file of weights, and their conversion to parameters and back.
+
+A format describes its file once, as a list of `Entry`. `read_parameters` and `stored_arrays` use
+the same list, so reading and writing cannot disagree.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,13 +25,13 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """One array of a file, and the parameters it holds.
+    """Array of a file, and the parameters in it.
 
     name (str): Its name in the file.
     shape (Tuple[int, ...]): Its shape in the file.
     parameters (Tuple[str, ...]): Names of the parameters of a BiLM.
-    to_parameters (Callable): From the array to those parameters.
-    to_stored (Callable): From those parameters to the array.
+    to_parameters (Callable): Converts the array to these parameters.
+    to_stored (Callable): Converts these parameters to the array.
     """
 
     name: str
@@ -38,24 +42,26 @@ class Entry:
 
 
 class StoredArrays(Protocol):
-    """A file of weights.
+    """Protocol of the readers of a file of weights.
 
-    kind (str): What the file calls an array.
-    source (str): Name of the file in messages.
+    kind (str): The file's term for an array, such as "dataset".
+    source (str): Name of the file in error messages.
     """
 
     kind: str
     source: str
 
     def __iter__(self) -> Iterator[str]:
-        """RETURNS (Iterator[str]): The names of all arrays."""
+        """Return the names of all arrays."""
 
     def shape(self, name: str) -> Optional[Shape]:
-        """RETURNS (Optional[Tuple[int, ...]]): Shape of an array, None if there is none.
-        RAISES (ValueError): It is none of floating point numbers, or not all there."""
+        """Return the shape of an array; None if there is none.
+
+        RAISES (ValueError): It does not contain floats, or is incomplete.
+        """
 
     def read(self, name: str) -> np.ndarray:
-        """RETURNS (numpy.ndarray): An array of floats."""
+        """Return an array of floats."""
 
 
 def read_parameters(
@@ -64,17 +70,15 @@ def read_parameters(
     sizes_from: str,
     accounted: tuple[str, ...] = ("",),
 ) -> dict[str, np.ndarray]:
-    """Read every array of a layout. A layer more than the sizes say is a mismatch as
-    much as one less.
+    """Read every array of a layout.
 
-    layout (Iterable[Entry]): What should be there.
+    layout (Iterable[Entry]): The expected arrays.
     stored (StoredArrays): The file.
-    sizes_from (str): Name of what says the sizes, for messages.
-    accounted (Tuple[str, ...]): Beginnings of the names that all need a place in
-        the layout; others are no matter.
-    RETURNS (Dict[str, numpy.ndarray]): The parameters, in float32, or as they are in float16.
-    RAISES (ValueError): An array is missing or has no place, is of another shape or
-        not finite.
+    sizes_from (str): Source of the sizes, for error messages.
+    accounted (Tuple[str, ...]): Prefixes of names. An array with one of them that is not in the
+        layout is an error, so a layer too many is found; other arrays are ignored.
+    RETURNS (Dict[str, numpy.ndarray]): The parameters; in float16 if stored so, else in float32.
+    RAISES (ValueError): An array is missing or unexpected, has another shape, or is not finite.
     """
     entries = {entry.name: entry for entry in layout}
     for name in stored:
@@ -90,7 +94,7 @@ def read_parameters(
         shape = stored.shape(entry.name)
         if shape is None:
             raise ValueError(
-                f"{what} is missing; by {sizes_from} its shape should be {entry.shape}"
+                f"{what} is missing. Its shape should be {entry.shape} by {sizes_from}"
             )
         if shape != entry.shape:
             raise ValueError(
@@ -98,7 +102,7 @@ def read_parameters(
             )
         values = stored.read(entry.name)
         if not np.isfinite(values).all():
-            raise ValueError(f"{what} holds values that are not finite: the file is broken")
+            raise ValueError(f"{what} contains values that are not finite: the file is broken")
         for name, array in zip(entry.parameters, entry.to_parameters(values)):
             dtype = "float16" if array.dtype == "float16" else "float32"
             parameters[name] = np.ascontiguousarray(array, dtype=dtype)
@@ -108,9 +112,9 @@ def read_parameters(
 def stored_arrays(
     layout: Iterable[Entry], parameters: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Every array of a layout, to be written.
+    """Yield every array of a layout for writing.
 
-    layout (Iterable[Entry]): What the file is to hold.
+    layout (Iterable[Entry]): The arrays of the file.
     parameters (Mapping[str, numpy.ndarray]): The parameters of a BiLM.
     YIELDS (Tuple[str, numpy.ndarray]): Name and values, in float32.
     """
@@ -120,12 +124,12 @@ def stored_arrays(
 
 
 def plain(name: str, shape: Shape, parameter: str) -> Entry:
-    """RETURNS (Entry): An array that is a parameter."""
+    """Return the entry of an array that equals a parameter."""
     return Entry(name, shape, (parameter,), lambda values: [values], lambda arrays: arrays[0])
 
 
 def transposed(name: str, shape: Shape, parameter: str) -> Entry:
-    """RETURNS (Entry): An array that is a parameter, transposed."""
+    """Return the entry of an array that is a transposed parameter."""
     return Entry(name, shape, (parameter,), lambda values: [values.T], lambda arrays: arrays[0].T)
 
 
@@ -137,13 +141,13 @@ def build(
     source: File,
     read: Optional[Callable[[], dict[str, np.ndarray]]] = None,
 ) -> FrozenBiLM:
-    """Make a model of its parts.
+    """Make a model from its parts.
 
     config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): What the token encoder looks up.
+    vocabularies (Vocabularies): The vocabularies of the token encoder.
     parameters (Dict[str, numpy.ndarray]): All parameters, of the right shapes.
-    source (Union[Path, zipfile.Path]): What they were read from.
-    read (Optional[Callable]): Reads them again.
+    source (Union[Path, zipfile.Path]): The file or folder they were read from.
+    read (Optional[Callable]): Function that reads the parameters again.
     RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The vocabularies do not fit.
     """
@@ -153,11 +157,11 @@ def build(
 
 
 def open_files(*files: File) -> list[OpenedFile]:
-    """Open the files of a model, before they are read.
+    """Open the files of a model, so that `reread` can read them again.
 
     files (Union[Path, zipfile.Path]): The files.
-    RETURNS (List[OpenedFile]): The same; none if one is in an archive, cannot be opened, or the
-        system cannot read one as `OpenedFile` does (Windows).
+    RETURNS (List[OpenedFile]): The open files. Empty if one is in an archive or cannot be opened,
+        and on Windows, where `OpenedFile` does not work.
     """
     paths = [file for file in files if isinstance(file, Path) and file.is_file()]
     if len(paths) < len(files) or not hasattr(os, "preadv"):
@@ -171,12 +175,12 @@ def open_files(*files: File) -> list[OpenedFile]:
 def reread(
     files: list[OpenedFile], read: Callable[..., dict[str, np.ndarray]]
 ) -> Optional[Callable[[], dict[str, np.ndarray]]]:
-    """Make the function that reads parameters again.
+    """Make the function that reads the parameters of a model again.
 
-    files (List[OpenedFile]): What `open_files` gave before they were read.
-    read (Callable): Reads the parameters of the opened files.
+    files (List[OpenedFile]): The result of `open_files`.
+    read (Callable): Reads the parameters from the open files.
     RETURNS (Optional[Callable]): The function; None if the files cannot be read again, or were
-        replaced meanwhile.
+        replaced since they were opened.
     """
     if not files or not all(file.is_at_its_path() for file in files):
         return None

@@ -1,4 +1,4 @@
-"""ELMoForManyLangs' format: a folder with two state dicts and two vocabularies."""
+"""Format of ELMoForManyLangs: a folder with two state dicts and two vocabularies."""
 
 import re
 from collections import OrderedDict
@@ -41,8 +41,7 @@ PROVENANCE = "spacy_elmo_provenance"
 CHARACTERS = "char_emb_layer.embedding.weight"
 WORDS = "word_emb_layer.embedding.weight"
 
-# What the published models were trained with, all of them. Their archives name this
-# file, and do not hold it.
+# Sizes of all published models. Their archives name a file of sizes, but do not contain it.
 PUBLIC_SIZES: dict[str, Any] = {
     "encoder": {
         "name": "elmo",
@@ -66,7 +65,7 @@ _KEYS = {name: [key for key in sizes if key != "name"] for name, sizes in PUBLIC
 
 
 class ManyLangs(Format):
-    """A folder of ELMoForManyLangs."""
+    """Folder of an ELMoForManyLangs model."""
 
     name = "manylangs"
     marker = ENCODER_FILE
@@ -82,17 +81,19 @@ class ManyLangs(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["ManyLangs"]:
+        """Find a model by its folder, or by one of its state dicts."""
         names = (ENCODER_FILE, TOKEN_ENCODER_FILE)
         if path.name in names and path.is_file():
             return cls(path.parent)  # type: ignore[arg-type]
         return cls(path) if any((path / name).is_file() for name in names) else None
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
+        """Read settings, vocabularies, state dicts and classifier."""
         folder = self.folder
         needed = (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE)
         missing = ", ".join(name for name in needed if not (folder / name).is_file())
         if missing:
-            raise ValueError(f"{folder}: {missing} is missing of an ELMoForManyLangs model")
+            raise ValueError(f"{folder}: {missing} is missing. An ELMoForManyLangs model needs it")
         settings = read_object(folder / CONFIG_FILE)
         sizes, sizes_from = _read_sizes(folder, settings)
         stored = folder / TOKEN_ENCODER_FILE, folder / ENCODER_FILE
@@ -123,27 +124,31 @@ class ManyLangs(Format):
         return bundle
 
     def files(self) -> list[Path]:
+        """Return all files of the folder."""
         assert isinstance(self.folder, Path)
         return sorted(path for path in self.folder.iterdir() if path.is_file())
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
+        """Check that the format can store the model's sizes and vocabularies."""
         to_sizes(bundle.bilm.config)
         _dictionaries(bundle.bilm)
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
+        """List everything that the format cannot store, and rounded forget biases."""
         lost = super().losses(bundle, dtype)
         n_changed, largest = rounding(_stored_biases(bundle.bilm))
         if n_changed:
             lost.append(
-                f"precision ({n_changed:,} forget biases, of which this format holds the sum with "
-                f"1, change by up to {largest:.2g})"
+                f"precision ({n_changed:,} forget biases, stored plus 1 in this format, change by "
+                f"up to {largest:.2g})"
             )
         return lost
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
+        """Write the folder with state dicts, vocabularies and settings."""
         config = bundle.bilm.config
         sizes, dictionaries = to_sizes(config), _dictionaries(bundle.bilm)
         parameters = bundle.bilm.arrays()
@@ -156,7 +161,8 @@ class ManyLangs(Format):
             ):
                 arrays = stored_arrays(layout, parameters)
                 tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
-                with (folder / file).open("wb") as opened:  # for `full_disk` to know of it
+                # `full_disk` only sees a full disk if we open the file.
+                with (folder / file).open("wb") as opened:
                     torch.save(tensors, opened)
             for name, content in dictionaries.items():
                 (folder / name).write_text(content, "utf8", newline="\n")
@@ -166,17 +172,17 @@ class ManyLangs(Format):
 
 
 def to_sizes(config: BiLMConfig) -> dict[str, Any]:
-    """The architecture, in the form of their configuration files.
+    """Return the sizes in the form of ELMoForManyLangs' configuration files.
 
     config (BiLMConfig): The sizes.
-    RETURNS (dict): As JSON, with the entries that their program looks for.
-    RAISES (ValueError): The format has no place for such a model.
+    RETURNS (dict): All entries that their program reads, as JSON.
+    RAISES (ValueError): The format cannot store such a model.
     """
     if config.token_encoder != "manylangs":
         raise ValueError(
             "the format of ELMoForManyLangs has no place for a model that reads tokens as UTF-8 "
-            "bytes: its models look characters and words up in a vocabulary. Convert to "
-            "NAME.safetensors, NAME.hdf5 or a pipeline"
+            "bytes: it needs vocabularies of characters and words. Convert to NAME.safetensors, "
+            "NAME.hdf5 or a pipeline"
         )
     lacks = {
         "one direction": not config.bidirectional,
@@ -201,14 +207,16 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
 
 
 def _dictionaries(bilm: FrozenBiLM) -> dict[str, str]:
-    """Return the content of each `.dic` by its name."""
+    """Return the content of each `.dic` file by its name."""
     named = zip(("char.dic", "word.dic"), bilm.vocabularies)
     return {name: dic_content(words, name) for name, words in named if words is not None}
 
 
 def _stored_biases(bilm: FrozenBiLM) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The LSTMs' biases, and what is left of them in a format that holds them with the 1 that
-    ours do not. Those that were read from such a file do not change."""
+    """Yield each LSTM bias, and its value after 1 was added for the file and subtracted again.
+
+    Biases that were read from such a file do not change.
+    """
     for name, bias in bilm.arrays().items():
         if name.startswith("stacks.") and name.endswith(".bias"):
             exact = np.asarray(bias, dtype="float32")
@@ -220,13 +228,16 @@ def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]
     if not n_rows:
         return None
     if not file.is_file():
-        raise ValueError(f"{file} is missing: it says what the rows of '{tensor}' mean")
+        raise ValueError(f"{file} is missing: it names the rows of '{tensor}'")
     return read_dic(file, n_rows, f"'{tensor}' in {TOKEN_ENCODER_FILE}")
 
 
 def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """The architecture, and where it comes from. Its path is that of whoever trained the
-    model: it is looked for in the folder, and nowhere else; then the sizes are the published."""
+    """Read the sizes, and return them with their source.
+
+    `config_path` is a path on the machine that trained the model. Only the folder is searched for
+    the file; if it is missing, the published sizes are used.
+    """
     named = settings.get("config_path")
     if not isinstance(named, str) or not named:
         raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
@@ -236,14 +247,14 @@ def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[Mapping[str, An
     for path in paths:
         if base and _is_file(path):
             return read_object(path), str(path)
-    missing = f"{shortened(named)} is not in {folder}: if you have it, copy it there"
+    missing = f"{shortened(named)} is not in {folder}; if you have it, copy it there"
     return PUBLIC_SIZES, f"the published sizes ({missing})"
 
 
 def _is_file(path: File) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # no name of a file at all
+    except (OSError, ValueError):  # Not a valid file name.
         return False
 
 
@@ -252,7 +263,7 @@ def _is_inside(path: str) -> bool:
 
 
 def _config(sizes: Mapping[str, Any], token_encoder: StateDict, stacks: StateDict) -> BiLMConfig:
-    """RETURNS (BiLMConfig): The sizes, with those of the vocabularies from the tensors."""
+    """Make the config; the tensors determine the sizes of the vocabularies."""
     encoder = _section(sizes, "encoder", "elmo")
     tokens = _section(sizes, "token_embedder", "cnn")
     has_characters = tokens["char_dim"] != 0
@@ -283,7 +294,7 @@ def _section(sizes: Mapping[str, Any], name: str, kind: str) -> Mapping[str, Any
         raise ValueError(f"'{name}' is missing")
     if section.get("name", kind) != kind:
         raise ValueError(
-            f"'{name}' is of the kind {shortened(section['name'])}: only '{kind}' is supported"
+            f"'{name}' has the name {shortened(section['name'])}; only '{kind}' is supported"
         )
     for key in _KEYS[name]:
         if key not in section:
@@ -294,7 +305,7 @@ def _section(sizes: Mapping[str, Any], name: str, kind: str) -> Mapping[str, Any
 def _n_rows(stored: StateDict, name: str) -> int:
     shape = stored.shape(name)
     if shape is None or len(shape) != 2:
-        raise ValueError(f"there should be a tensor '{name}' of rows in {stored.source}: {shape}")
+        raise ValueError(f"{stored.source}: tensor '{name}' should be a matrix, its shape: {shape}")
     return shape[0]
 
 
@@ -326,7 +337,10 @@ def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
 
 
 def _highway_halves(values: np.ndarray) -> Arrays:
-    """Their gate lets the input pass, ours what is made of it: 1 - s(x) = s(-x)."""
+    """Split a highway layer, and negate the gate.
+
+    Their gate weights the input, ours the transformed input: 1 - s(x) = s(-x).
+    """
     nonlinear, gate = np.split(values, 2)
     return [nonlinear, -gate]
 
@@ -357,7 +371,7 @@ def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
 
 
 def _without_forget_bias(values: np.ndarray) -> Arrays:
-    """Theirs is stored; ours is added when the model runs."""
+    """Subtract the forget bias, which their files include and our LSTM adds when it runs."""
     i, j, f, o = np.split(swapped_gates(values), 4)
     return [np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])]
 

@@ -1,5 +1,7 @@
-"""What ELMoForManyLangs' training leaves of its softmax, where it was asked to keep it:
-`classifier.pkl`. Each of its three kinds is a full softmax in the end."""
+"""Reader of the softmax that ELMoForManyLangs' training can save as `classifier.pkl`.
+
+There are three kinds; we convert each to a full softmax.
+"""
 
 from collections.abc import Mapping
 
@@ -15,10 +17,9 @@ from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic
 
 CLASSIFIER_FILE = "classifier.pkl"
-THEIR_SPECIAL = ("<bos>", "<eos>", "<oov>")  # in the order of ours
+THEIR_SPECIAL = ("<bos>", "<eos>", "<oov>")  # In the order of SPECIAL.
 PADDING = "<pad>"
-# By kind, the tensor with a row a word, and the bias. What a file says of its token encoder
-# stands elsewhere.
+# By kind: names of the tensor with one row per word, and of the bias.
 KINDS = {
     "cnn_softmax": ("corr.weight",),
     "sampled_softmax": ("column_emb.weight", "column_bias.weight"),
@@ -27,26 +28,28 @@ KINDS = {
 
 
 def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
-    """Read a `classifier.pkl`. A CNN softmax (Jozefowicz et al. 2016, section 3.2) has a word's
-    vector from its characters and a correction: `e_w = CNN(w) + M corr_w`, without a bias;
-    the unknown word's is a column of its own in place of `CNN(w)`.
+    """Read a `classifier.pkl`.
+
+    A CNN softmax (Jozefowicz et al. 2016, section 3.2) computes a word's vector from its
+    characters and a correction, without a bias: `e_w = CNN(w) + M corr_w`. For the unknown word,
+    a separate column replaces `CNN(w)`.
 
     folder (Union[Path, zipfile.Path]): The model's folder, with `word.dic`.
     bilm (FrozenBiLM): The model.
-    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax, and its words.
-    RAISES (ValueError): It is no such file, or does not go with the model.
+    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
+    RAISES (ValueError): The file is not a classifier, or does not belong to the model.
     """
     file, words_of = folder / CLASSIFIER_FILE, folder / "word.dic"
     stored = read_state_dict(file)
     kind = next((kind for kind, names in KINDS.items() if names[0] in stored), None)
     if kind is None:
-        raise ValueError(f"{file}: a classifier of an unknown kind, none of {', '.join(KINDS)}")
+        raise ValueError(f"{file}: unknown kind of classifier. Known are {', '.join(KINDS)}")
     table = KINDS[kind][0]
     shape = stored.shape(table)
     words = read_dic(words_of, shape[0] if shape else 0, f"'{table}' in {file}")
     missing = [word for word in THEIR_SPECIAL if word not in words]
     if missing:
-        raise ValueError(f"{words_of} has no {', '.join(missing)}")
+        raise ValueError(f"{words_of}: {', '.join(missing)} missing. Is it another model's file?")
     chosen = [words[word] for word in THEIR_SPECIAL]
     others = [i for i, word in enumerate(words.strings) if word not in (None, PADDING)]
     chosen += [i for i in others if i not in chosen[: len(SPECIAL)]]
@@ -59,7 +62,7 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
 def _rows(
     stored: StateDict, kind: str, bilm: FrozenBiLM, words: InputVocabulary
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weight and bias, a row an id of `word.dic`."""
+    """Return weight and bias, one row per id of `word.dic`."""
     n_words, width = len(words), bilm.config.projection_dim
     if kind != "cnn_softmax":
         of_bias = (n_words, 1) if kind == "sampled_softmax" else (n_words,)
@@ -69,7 +72,7 @@ def _rows(
     dim = shape[1] if len(shape) == 2 else 0
     sizes = {"M": (width, dim), "corr.weight": (n_words, dim), "oov_column": (width, 1)}
     to_width, correction, unknown = _read(stored, sizes)
-    # Without the cache, which whole vocabularies would only fill.
+    # A whole vocabulary would only fill the cache.
     weight = bilm.replace(cache=0).token_vectors([word or "" for word in words.strings])
     weight[words[THEIR_SPECIAL[2]]] = unknown[:, 0]
     return weight + correction @ to_width.T, np.zeros(n_words, dtype="float32")

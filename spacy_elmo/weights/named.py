@@ -1,4 +1,4 @@
-"""Models by name or URL: where they are, under which licence, and the cache."""
+"""Published models: their names, URLs and licences, and the cache of downloads."""
 
 import difflib
 import hashlib
@@ -17,8 +17,8 @@ _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
 HOW_TO_GIVE_WEIGHTS = (
     "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
     "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is a "
-    "name that `python -m spacy elmo download --list` shows, an https:// URL, what `python -m "
-    "spacy elmo pretrain` wrote, or a model of AllenNLP, bilm-tf or ELMoForManyLangs."
+    "name from `python -m spacy elmo download --list`, an https:// URL, the output of `python -m "
+    "spacy elmo pretrain`, or a model of AllenNLP, bilm-tf or ELMoForManyLangs."
 )
 
 _ALLENNLP = "https://allennlp.s3.amazonaws.com/models/elmo/{0}/elmo_{0}_{1}"
@@ -31,12 +31,12 @@ _GERMAN_FILES = (
 )
 _MANYLANGS = "http://vectors.nlpl.eu/repository/11/{}.zip"
 
-# github.com/allenai/allennlp/issues/1462: they put no restriction on the models.
+# github.com/allenai/allennlp/issues/1462: AllenNLP puts no restriction on the models.
 _ALLENNLP_LICENCE = "no restriction by AllenNLP (their code: Apache-2.0)"
 # github.com/HIT-SCIR/ELMoForManyLangs/issues/64
 _MANYLANGS_LICENCE = "MIT"
 
-# As in the table of ELMoForManyLangs' README, where Dutch and Bokmål change places.
+# The table of ELMoForManyLangs' README confuses Dutch and Bokmål; this one is right.
 _MANYLANGS_NUMBERS = {
     "ar": 136, "bg": 137, "ca": 138, "cs": 139, "cu": 140, "da": 141, "de": 142, "el": 143,
     "en": 144, "es": 145, "et": 146, "eu": 147, "fa": 148, "fi": 149, "fr": 150, "ga": 151,
@@ -49,14 +49,14 @@ _MANYLANGS_NUMBERS = {
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A published model, or one of which the URL alone is known.
+    """Published model, or a model known only by its URL.
 
-    name (str): Its name here, or the URL.
+    name (str): Its name in spacy-elmo, or its URL.
     format (str): "allennlp" or "manylangs".
-    lang (str): Its language, as spaCy and Universal Dependencies write it.
-    licence (str): Under which it was published.
+    lang (str): Its language's code, as in spaCy and Universal Dependencies.
+    licence (str): The licence of the publication.
     files (Tuple[PublishedFile, ...]): Its files, the weights last.
-    n_weights (int): Its number of weights, where it is known.
+    n_weights (int): Its number of weights; 0 if not known.
     """
 
     name: str
@@ -68,20 +68,19 @@ class NamedModel:
 
     @property
     def size(self) -> int:
-        """RETURNS (int): Bytes of its files in the cache, or about those of its weights; 0 where
-        nothing is known."""
+        """Bytes of its files in the cache, or the estimated size of its weights; 0 if unknown."""
         if self.is_cached:
             return sum(path.stat().st_size for path in self.paths)
         return 4 * self.n_weights
 
     @property
     def is_published(self) -> bool:
-        """RETURNS (bool): Whether it has a name."""
+        """True if the model has a name in spacy-elmo."""
         return not is_url(self.name)
 
     @property
     def description(self) -> dict[str, Any]:
-        """RETURNS (dict): What is known of it, as JSON."""
+        """Everything that is known without a download, as JSON."""
         urls = {"urls": [file.url for file in self.files]}
         if not self.is_published:
             return urls
@@ -90,23 +89,23 @@ class NamedModel:
 
     @property
     def folder(self) -> Path:
-        """RETURNS (Path): Its folder in the cache."""
+        """Its folder in the cache."""
         digest = hashlib.sha256(self.name.encode("utf8")).hexdigest()
         return cache_folder() / (self.name if self.is_published else f"url-{digest[:16]}")
 
     @property
     def paths(self) -> list[Path]:
-        """RETURNS (List[Path]): Where its files are in the cache, or will be."""
+        """Paths of its files in the cache, whether they exist or not."""
         return [_in_folder(self.folder, file) for file in self.files]
 
     @property
     def path(self) -> Path:
-        """RETURNS (Path): Where its weights are in the cache, or will be."""
+        """Path of its weights in the cache, whether they exist or not."""
         return self.paths[-1]
 
     @property
     def is_cached(self) -> bool:
-        """RETURNS (bool): Whether all of its files are there."""
+        """True if all of its files are in the cache."""
         return all(path.is_file() for path in self.paths)
 
 
@@ -135,15 +134,17 @@ NAMED = {
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:
-    """Find a model by name, path or URL. A model on a server that is not in the cache
-    yet is downloaded.
+    """Return the path of a model; download it if it is neither a path nor in the cache.
 
-    name_or_path (Union[str, Path]): A path; "en_small", the model in this package; a
-        published model: "small", "original", "german", "manylangs-fr" and others; or the
-        `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file that
-        has its `options.json` beside it.
-    RETURNS (Path): Where it is.
-    RAISES (ValueError): The model is not in this package, or the URL not that of a model.
+    name_or_path (Union[str, Path]): One of
+
+        * a path
+        * "en_small", the model in this package
+        * the name of a published model: "small", "original", "german", "manylangs-fr" and others
+        * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file with its
+          `options.json` beside it
+    RETURNS (Path): The path of the model.
+    RAISES (ValueError): The model is not in this package, or the URL is not a model's.
     RAISES (OSError): The model cannot be downloaded.
     """
     path = user_path(name_or_path)
@@ -160,8 +161,10 @@ def locate(name_or_path: Union[str, Path]) -> Path:
 
 
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
-    """RETURNS (Optional[NamedModel]): The model on a server that is meant; None for a
-    path. Something on disk that has the name of a model goes first."""
+    """Return the published model that a name or URL means; None for a path.
+
+    A file or folder on disk has precedence over a model of the same name.
+    """
     name, path = str(name_or_path), user_path(name_or_path)
     if is_url(name):
         return get_named(name)
@@ -173,49 +176,50 @@ def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
 
 
 def is_available(weights: object) -> bool:
-    """RETURNS (bool): Whether these are weights to read, rather than none or a
-    bundled model that this version of the package does not carry."""
+    """Return whether there are weights to read.
+
+    There are none for None, and for the bundled model if this version does not include it.
+    """
     if weights == BUNDLED:
         return Path(BUNDLED).exists() or _BUNDLED_FILE.exists()
     return weights is not None
 
 
 def get_named(name: str) -> NamedModel:
-    """Look a model up.
+    """Look up a published model.
 
     name (str): Its name, or its URL.
     RETURNS (NamedModel): The model.
-    RAISES (ValueError): There is none of that name, or the URL cannot be a model's.
+    RAISES (ValueError): No model has this name, or the URL cannot be a model's.
     """
     if is_url(name):
         published = (model for model in NAMED.values() if model.files[-1].url == name)
         return next(published, None) or _at_url(name)
     if name == BUNDLED:
         raise ValueError(
-            f"the model '{BUNDLED}' is a part of this package: use it without a download"
+            f"the model '{BUNDLED}' is part of this package. Use it without a download"
         )
     if name not in NAMED:
         sentences = [f"there is no model named '{name}'.", did_you_mean(name)]
-        sentences.append("`python -m spacy elmo download --list` shows all")
+        sentences.append("`python -m spacy elmo download --list` lists all names")
         raise ValueError(" ".join(filter(None, sentences)))
     return NAMED[name]
 
 
 def did_you_mean(name: object) -> str:
-    """RETURNS (str): A question that proposes models of similar names, if there are any."""
+    """Return a question that suggests models with similar names; "" if there are none."""
     similar = difflib.get_close_matches(str(name).lower(), [BUNDLED, *NAMED], n=3)
     return f"Did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def obtain(model: NamedModel, *, force: bool = False) -> Path:
-    """Find a published model in the cache, or download it. What is in the cache is
-    taken without a look at the network.
+    """Return a published model from the cache, without network access, or download it.
 
     model (NamedModel): The model.
-    force (bool): Download it again, even if it is there.
+    force (bool): Download it again, even if it is in the cache.
     RETURNS (Path): Its weights.
-    RAISES (DownloadError): It is not there and cannot be downloaded; the message says
-        what to fetch by hand, and where to put it.
+    RAISES (DownloadError): It cannot be downloaded. The message says which files to fetch
+        yourself, and where to put them.
     RAISES (OSError): The cache cannot be written.
     """
     if model.is_cached and not force:
@@ -229,9 +233,9 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(
-            f"{folder} cannot be made: {error}. Set {CACHE_VARIABLE} to another folder"
+            f"{folder} cannot be created: {error}. Set {CACHE_VARIABLE} to another folder"
         ) from error
-    with FileLock(folder / "lock"):  # another process may be at it: wait, then it is there
+    with FileLock(folder / "lock"):  # Wait if another process is downloading the model.
         missing = [
             (file, path)
             for file, path in zip(model.files, model.paths)
@@ -241,16 +245,16 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
             try:
                 _download_either(file, path)
             except DownloadError as error:
-                raise DownloadError(f"{error}. {_by_hand(missing[i:])}") from None
+                raise DownloadError(f"{error}. {_instructions(missing[i:])}") from None
     return model.path
 
 
 def _at_url(url: str) -> NamedModel:
-    """The model that a URL means."""
+    """Return the model at a URL."""
     parts = urlsplit(url)
     is_local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
     if parts.scheme != "https" and not is_local:
-        raise ValueError(f"{url}: models are fetched from https:// URLs alone")
+        raise ValueError(f"{url}: models are only downloaded from https:// URLs")
     weights = PurePosixPath(parts.path)
     files = [PublishedFile(url)]
     if weights.suffix in (".hdf5", ".h5"):
@@ -260,12 +264,12 @@ def _at_url(url: str) -> NamedModel:
         beside = [parts._replace(path=str(weights.with_name(name))).geturl() for name in names]
         files.insert(0, PublishedFile(beside[0], other_urls=tuple(beside[1:])))
     elif weights.suffix not in (".safetensors", ".zip"):
-        raise ValueError(f"{url}: the URL of a model ends in .safetensors, .hdf5, .h5 or .zip")
+        raise ValueError(f"{url}: the URL of a model must end in .safetensors, .hdf5, .h5 or .zip")
     return NamedModel(url, "", "", "", tuple(files))
 
 
 def _in_folder(folder: Path, file: PublishedFile) -> Path:
-    """Return the place of a file, under the first of its names that is in the folder."""
+    """Return the path of a file, with the first of its names that is in the folder."""
     paths = [folder / name for name in file.names]
     return next((path for path in paths if path.is_file()), paths[0])
 
@@ -282,9 +286,9 @@ def _download_either(file: PublishedFile, path: Path) -> None:
     raise last
 
 
-def _by_hand(missing: list[tuple[PublishedFile, Path]]) -> str:
+def _instructions(missing: list[tuple[PublishedFile, Path]]) -> str:
     ways = []
     for file, path in missing:
         general = f" (or {file.names[-1]})" if file.other_urls else ""
         ways.append(f"put {file.url}{general} at {path}")
-    return f"To do without: {'; '.join(ways)}"
+    return f"To do it yourself: {'; '.join(ways)}"

@@ -1,4 +1,4 @@
-"""Models as spaCy pipelines on disk, the softmax and its words beside the pipe `elmo`."""
+"""Format of a spaCy pipeline: the pipe `elmo`, with the softmax and its words beside it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 PIPE = "elmo"
 DESCRIPTION = "An ELMo language model for spacy-elmo"
 CONFIG_FILE = "config.cfg"
-# What spaCy writes into meta.json in some way where nobody named a pipeline.
+# Entries of meta.json that spaCy fills with defaults.
 _NAMES = ("name", "version", "author", "email", "url", "license")
 
 
 class PipelineFolder(SafetensorsFile):
-    """The folder of a spaCy pipeline with one biLM, which is read without the others of its
-    components. A pipeline that is written has the single pipe `elmo`."""
+    """Folder of a spaCy pipeline with one biLM.
+
+    Other components are not read. The only pipe that is written is `elmo`.
+    """
 
     name = "pipeline"
     suffixes = ()
@@ -45,12 +47,14 @@ class PipelineFolder(SafetensorsFile):
 
     @classmethod
     def find(cls, path: File) -> Optional["PipelineFolder"]:
+        """Find a pipeline with the weights of a biLM."""
         if not isinstance(path, Path) or not (path / CONFIG_FILE).is_file():
             return None
         file = find_one(path, f"*/{MODEL_FILE}")
         return None if file is None else cls(path, file)
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
+        """Read weights, softmax and language, and list everything else as extras."""
         bundle = super().read(weights_only=True)
         if weights_only:
             bundle.lang, *_ = _read_config(self.folder / CONFIG_FILE, self.file.parent.name)
@@ -70,18 +74,21 @@ class PipelineFolder(SafetensorsFile):
         return bundle
 
     def files(self) -> list[Path]:
+        """Return the weights, and softmax and words if both exist."""
         return [self.file, *(self.others if all(file.is_file() for file in self.others) else [])]
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
+        """Check that the language is known."""
         if not bundle.lang:
             raise ValueError(
-                "a pipeline has a language, and that of the model is not known: give its "
-                "code, such as de for German, as `lang`"
+                "the model's language is not known, and a pipeline needs one. Set `lang` to its "
+                "code, such as de for German"
             )
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
+        """Write a pipeline with the pipe `elmo`, and the softmax."""
         cls.check(bundle)
         with atomic_folder(target) as folder:
             _pipeline(bundle).to_disk(folder)
@@ -93,10 +100,12 @@ class PipelineFolder(SafetensorsFile):
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
+        """Return the folder."""
         return [target]
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
+        """Return whether a folder has other files, or a pipeline with other components."""
         config = folder / CONFIG_FILE
         return super().is_foreign(folder) or (
             config.is_file() and _read_config(config, PIPE)[1] != [PIPE]
@@ -108,7 +117,7 @@ def _pipeline(bundle: ModelBundle) -> "Language":
 
     assert bundle.lang is not None
     lang = shortened(bundle.lang)
-    with named_errors(f"spaCy has no language {lang}; set `lang` to another", ImportError):
+    with named_errors(f"spaCy has no language {lang}. Set `lang` to another", ImportError):
         nlp = spacy.blank(bundle.lang)
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bundle.bilm.config.to_dict()}
     pipe = nlp.add_pipe("elmo", name=PIPE, config={"model": sizes, "weights": None})
@@ -120,12 +129,12 @@ def _pipeline(bundle: ModelBundle) -> "Language":
 
 
 def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional[str], list[str]]:
-    """Read what a pipeline holds beside the weights of a pipe `elmo`.
+    """Read a pipeline's language, and list everything beside the weights.
 
     path (Path): Its folder.
-    pipe (str): Name of the pipe.
-    license (str): That of the weights.
-    RETURNS (Tuple[Optional[str], List[str]]): Its language, and the extras, in words.
+    pipe (str): Name of the pipe `elmo`.
+    license (str): License of the weights.
+    RETURNS (Tuple[Optional[str], List[str]]): The language, and descriptions of the extras.
     RAISES (ValueError): A file cannot be read.
     """
     extras: list[str] = []
@@ -141,7 +150,7 @@ def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional
     meta = read_object(meta_file) if meta_file.is_file() else {}
     vectors = meta.get("vectors", {})
     if not isinstance(vectors, dict):
-        raise ValueError(f"{meta_file} is no meta.json of a pipeline: 'vectors' is no object")
+        raise ValueError(f"{meta_file} is no meta.json of a pipeline: 'vectors' is not an object")
     known = {**unnamed, **({"license": license} if meta.get("license") else {})}
     names = [name for name in _NAMES if meta.get(name, known[name]) != known[name]]
     if names:
@@ -152,13 +161,13 @@ def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional
 
 
 def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[str, Any]]:
-    """The language, the names of the components, and the settings of one."""
+    """Read the language, the names of the components, and the settings of one pipe."""
     from spacy.util import load_config_from_str
 
     text = read_bytes(path, LARGEST_CONFIG)
     if text.count(b"\n[") > MAX_SECTIONS:
         raise ValueError(f"{path}: more than {MAX_SECTIONS:,} sections")
-    with named_errors(f"{path}: not a readable config", Exception):  # of spaCy's, or Python's
+    with named_errors(f"{path}: not a readable config", Exception):
         config = load_config_from_str(text.decode("utf8"))
     nlp = config.get("nlp", {})
     lang, names = nlp.get("lang"), nlp.get("pipeline", [])
@@ -169,7 +178,7 @@ def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[
         (f"[components] {pipe}", settings, isinstance(settings, dict), "a section"),
     ):
         if not is_right:
-            raise ValueError(f"{path}: {name} should be {wanted}, and is {shortened(value)}")
+            raise ValueError(f"{path}: {name} must be {wanted}, got {shortened(value)}")
     return lang, names, settings
 
 
@@ -178,8 +187,7 @@ def _are_strings(value: Any) -> bool:
 
 
 def _defaults() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a new pipe, as spaCy writes them: with those of registered functions. And
-    the meta.json of a new pipeline."""
+    """Return the settings of a new pipe, as spaCy writes them, and the meta of a new pipeline."""
     import spacy
 
     nlp = spacy.blank("xx")

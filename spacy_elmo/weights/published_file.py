@@ -1,4 +1,4 @@
-"""A file on a server."""
+"""Description of a file on a server."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file on a server.
+    """File on a server.
 
-    url (str): Where it is.
-    size (Optional[int]): Its bytes, if they are known.
-    md5 (Optional[str]): Its checksum, if one was published.
-    other_urls (Tuple[str, ...]): Where else it may be, by other names.
+    url (str): Its URL.
+    size (Optional[int]): Its size in bytes, if known.
+    md5 (Optional[str]): Its checksum, if published.
+    other_urls (Tuple[str, ...]): Other URLs to try, with other file names.
     """
 
     url: str
@@ -23,11 +23,11 @@ class PublishedFile:
 
     @property
     def name(self) -> str:
-        """RETURNS (str): Its name."""
+        """Its name."""
         return self.names[0]
 
     @property
     def names(self) -> list[str]:
-        """RETURNS (List[str]): The names that it may have, in the order of its URLs."""
+        """Its possible names, in the order of its URLs."""
         urls = (self.url, *self.other_urls)
         return [PurePosixPath(urlsplit(url).path).name for url in urls]

@@ -1,5 +1,7 @@
-"""The registered weights readers: for `weights` in a config, where a path alone
-would not say enough. They read when the weights are needed, not before."""
+"""Registered readers for `weights` in a config, for when a path is not enough.
+
+They read the files only when the weights are needed.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,9 +16,9 @@ if TYPE_CHECKING:
 
 @registry.weights_readers("spacy-elmo.safetensors.v1")
 def make_safetensors_reader(path: str) -> Callable[[], "FrozenBiLM"]:
-    """Read a `.safetensors` file of spacy-elmo.
+    """Make a reader of a `.safetensors` file.
 
-    path (str): The file, whatever its name.
+    path (str): The file; its name may have any suffix.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_safetensors, path)
@@ -29,14 +31,14 @@ def make_allennlp_reader(
     embeddings: Optional[str] = None,
     vocabulary: Optional[str] = None,
 ) -> Callable[[], "FrozenBiLM"]:
-    """Read an AllenNLP or bilm-tf model.
+    """Make a reader of an AllenNLP or bilm-tf model.
 
     path (str): The HDF5 file; without `options` also a folder, a zip archive or a prefix.
     options (Optional[str]): The options file, if it is not beside the weights.
-    embeddings (Optional[str]): An HDF5 file of ready-made token vectors, which words
-        of its vocabulary get in place of the character CNN's.
-    vocabulary (Optional[str]): Their words, or those of a model without characters,
-        if they are not in a `vocab.txt` beside them.
+    embeddings (Optional[str]): An HDF5 file of precomputed token vectors. They replace the
+        vectors of the character CNN for the words of its vocabulary.
+    vocabulary (Optional[str]): The words of these vectors, or of a model without characters.
+        Default: the `vocab.txt` beside them.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_allennlp, path, options, embeddings, vocabulary)
@@ -44,9 +46,9 @@ def make_allennlp_reader(
 
 @registry.weights_readers("spacy-elmo.manylangs.v1")
 def make_manylangs_reader(path: str) -> Callable[[], "FrozenBiLM"]:
-    """Read an ELMoForManyLangs model.
+    """Make a reader of an ELMoForManyLangs model.
 
-    path (str): Its folder, or its zip archive.
+    path (str): Its folder or zip archive.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_manylangs, path)

@@ -1,5 +1,8 @@
-"""Our own format: one `.safetensors` file, config and provenance in its metadata,
-vocabularies as tensors of bytes."""
+"""Format of spacy-elmo: one `.safetensors` file.
+
+Config and provenance are in its metadata. Vocabularies are tensors of bytes, because the largest
+are too long for the header.
+"""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,15 +31,13 @@ from .vocabulary_files import largest_text
 FORMAT = "spacy-elmo"
 SUFFIX = ".safetensors"
 MODEL_FILE = "model.safetensors"
-# A header could not hold the longest ones.
 VOCABULARY = "vocabulary."
 ALIGNMENT = "alignment"
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
 
 
 class SafetensorsFile(Format):
-    """A `.safetensors` file: given, or the one of a folder. The softmax, if there is one, stands in
-    a file beside it, `NAME.softmax.safetensors`."""
+    """File `NAME.safetensors`, with the softmax, if any, in `NAME.softmax.safetensors`."""
 
     name = "safetensors"
     suffixes: ClassVar[tuple[str, ...]] = (SUFFIX,)
@@ -47,12 +48,14 @@ class SafetensorsFile(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["SafetensorsFile"]:
+        """Find a `.safetensors` file, or the only one of a folder."""
         if not isinstance(path, Path) or path.is_file():
             return cls(path) if isinstance(path, Path) and path.suffix == SUFFIX else None
         file = find_one(path, f"*{SUFFIX}", f".{SOFTMAX_FILE}")
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
+        """Read weights, attribution and softmax."""
         bilm = read(self.file)
         take_attribution(bilm.provenance, self.file)
         bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"), provenance=bilm.provenance)
@@ -62,15 +65,18 @@ class SafetensorsFile(Format):
         return bundle
 
     def files(self) -> list[Path]:
+        """Return the weights, and the softmax if there is one."""
         return [file for file in self.targets(self.file) if file.is_file()]
 
     def dtype(self) -> Optional[str]:
+        """Return the types of the weights in the header."""
         with safe_open(self.file, framework="numpy") as file:
             kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
         return ", ".join(sorted(_DTYPES[kind] for kind in kinds if kind in _DTYPES)) or None
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
+        """Write weights and softmax; delete the softmax of an overwritten model."""
         content, softmax = to_bytes(bundle.bilm, dtype, bundle.provenance), softmax_of(target)
         with ExitStack() as later:
             if bundle.prediction is not None:
@@ -79,25 +85,27 @@ class SafetensorsFile(Format):
                 file.flush()
             with atomic_stream(target) as file:
                 file.write(content)
-                # At no time does a model stand beside the softmax of another.
+                # A model must never be beside the softmax of another.
                 softmax.unlink(missing_ok=True)
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
+        """Return the paths of weights and softmax."""
         return [target, softmax_of(target)]
 
     @classmethod
     def has_room(cls, softmax: FrozenSoftmax) -> bool:
+        """Return True: the format can store any softmax."""
         return True
 
 
 def softmax_of(file: Path) -> Path:
-    """RETURNS (Path): Where the softmax of a model's file stands."""
+    """Return the path of the softmax that belongs to a file of weights."""
     return file.with_name(f"{file.stem}.{SOFTMAX_FILE}")
 
 
 def read(file: Path) -> FrozenBiLM:
-    """Read a model, whose weights can be read again.
+    """Read a model whose weights can be read again later.
 
     file (Path): The file.
     RETURNS (FrozenBiLM): The model.
@@ -110,11 +118,11 @@ def read(file: Path) -> FrozenBiLM:
 
 
 def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
-    """Find the one file of a folder that can be meant.
+    """Find the only file of a folder that matches a pattern.
 
     folder (Path): The folder.
-    pattern (str): Its files that could be.
-    besides (str): How the names of those end that cannot.
+    pattern (str): The pattern.
+    besides (str): Suffixes of files to ignore.
     RETURNS (Optional[Path]): The file, or None if there is none.
     RAISES (ValueError): There are several.
     """
@@ -122,12 +130,12 @@ def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
     found = sorted(file for file in files if not file.name.startswith("."))
     if len(found) > 1:
         names = ", ".join(str(file.relative_to(folder)) for file in found)
-        raise ValueError(f"{folder} holds several models: {names}. Give the path of one of them.")
+        raise ValueError(f"{folder} contains several models: {names}. Give the path of one")
     return found[0] if found else None
 
 
 def write(bilm: FrozenBiLM, path: Path, dtype: str = "float32") -> None:
-    """Write a file, whole or not at all.
+    """Write a file, completely or not at all.
 
     bilm (FrozenBiLM): The model.
     path (Path): The file to write.
@@ -140,8 +148,10 @@ def write(bilm: FrozenBiLM, path: Path, dtype: str = "float32") -> None:
 def to_bytes(
     bilm: FrozenBiLM, dtype: str = "float32", provenance: Optional[dict[str, Any]] = None
 ) -> bytes:
-    """RETURNS (bytes): The content of a file; the arguments are those of `write`, and a
-    provenance in place of the model's own."""
+    """Return the content of a file; the arguments are those of `write`.
+
+    provenance (Optional[dict]): Replaces the provenance of the model.
+    """
     metadata = {
         "format": FORMAT,
         "config": srsly.json_dumps(bilm.config.to_dict()),
@@ -160,7 +170,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
     data (bytes): The content.
     source (str): Its name in error messages.
     RETURNS (FrozenBiLM): The model.
-    RAISES (ValueError): The content is not such a file's, or broken.
+    RAISES (ValueError): The content is broken, or not a model of spacy-elmo.
     """
     (config, vocabularies, provenance), parameters = _parameters(data, source)
     alignment = parameters.pop(ALIGNMENT, None)
@@ -177,8 +187,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
 def _parameters(
     data: bytes, source: str
 ) -> tuple[tuple[BiLMConfig, Vocabularies, Any], dict[str, np.ndarray]]:
-    """Read sizes, vocabularies and provenance; and the weights, with the alignment if there is
-    one."""
+    """Read (config, vocabularies, provenance), and the weights with the alignment."""
     try:
         tensors = load(data)
         metadata = _metadata(data)
@@ -187,8 +196,8 @@ def _parameters(
             provenance = srsly.json_loads(metadata.get("provenance", "{}"))
     except KeyError:
         raise ValueError(
-            f"{source}: a .safetensors file without the metadata of spacy-elmo; "
-            f"it was not written by spacy-elmo and cannot be read as a biLM"
+            f"{source}: a .safetensors file without the metadata of spacy-elmo. "
+            f"Only files that spacy-elmo wrote can be read"
         ) from None
     except (SafetensorError, ValueError, TypeError) as error:
         raise ValueError(f"{source}: not a readable .safetensors file: {bounded(error)}") from error
@@ -210,7 +219,7 @@ def _take_vocabularies(tensors: dict[str, np.ndarray], config: BiLMConfig) -> Vo
         if tensor is None:
             continue
         if tensor.dtype != np.uint8:
-            raise ValueError(f"tensor '{VOCABULARY}{name}' holds {tensor.dtype}, not bytes")
+            raise ValueError(f"tensor '{VOCABULARY}{name}' contains {tensor.dtype}, not bytes")
         with named_errors(f"tensor '{VOCABULARY}{name}'"):
             if tensor.size > largest_text(sizes[name]):
                 raise ValueError(f"{tensor.size:,} bytes for {sizes[name]:,} embeddings")

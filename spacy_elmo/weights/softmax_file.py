@@ -1,4 +1,4 @@
-"""A language model's softmax and its words, in files of their own: they are read when asked for."""
+"""Files of a language model's softmax and its words, separate because few users need them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,20 +22,20 @@ WORDS = "words"
 def write_softmax(
     prediction: Prediction, path: Path, dtype: str = "float32", *, words: bool = True
 ) -> None:
-    """Write a softmax, whole or not at all.
+    """Write a softmax, completely or not at all; see `to_bytes` for the other arguments.
 
-    path (Path): The file to write; the other arguments are those of `to_bytes`.
+    path (Path): The file to write.
     RAISES (ValueError): A weight is too large for the type.
     """
     atomic_write(path, to_bytes(prediction, dtype, words=words))
 
 
 def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = True) -> bytes:
-    """Make the content of a file.
+    """Return the content of a file.
 
-    prediction (Tuple[FrozenSoftmax, Vocabulary]): The softmax, and its words.
+    prediction (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     dtype (str): Type of the weights on disk.
-    words (bool): Whether the words stand in the file, too.
+    words (bool): Whether to include the words.
     RETURNS (bytes): The content.
     RAISES (ValueError): A weight is too large for the type.
     """
@@ -48,25 +48,27 @@ def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = Tr
 
 
 def read_tensors(path: Path) -> dict[str, np.ndarray]:
-    """RETURNS (Dict[str, numpy.ndarray]): The tensors of a file.
-    RAISES (ValueError): It is broken."""
+    """Read the tensors of a file.
+
+    RAISES (ValueError): The file is broken.
+    """
     with named_errors(path, SafetensorError):
         return load(read_file(path))
 
 
 def read_softmax(path: Path, width: int) -> Prediction:
-    """Read a softmax whose words stand in its file.
+    """Read a softmax and its words from one file.
 
     path (Path): The file.
-    width (int): `projection_dim` of the model that it belongs to.
-    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax, and its words.
-    RAISES (ValueError): The file is broken, or they do not fit one another.
+    width (int): `projection_dim` of its model.
+    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
+    RAISES (ValueError): The file is broken, or softmax and words do not belong together.
     """
     tensors = read_tensors(path)
     text = tensors.pop(WORDS, None)
     if text is None or text.dtype != np.uint8:
-        raise ValueError(f"{path}: there is no tensor '{WORDS}' of bytes in it")
-    with named_errors(f"{path}: its words are no UTF-8"):
+        raise ValueError(f"{path}: tensor '{WORDS}' is missing, or does not contain bytes")
+    with named_errors(f"{path}: its words are not UTF-8"):
         words = text.tobytes().decode().split("\n")
     return make_prediction(tensors, words, width, path, path)
 
@@ -74,15 +76,15 @@ def read_softmax(path: Path, width: int) -> Prediction:
 def make_prediction(
     tensors: Mapping[str, np.ndarray], words: list[str], width: int, path: File, words_of: File
 ) -> Prediction:
-    """Put a softmax and its words together.
+    """Make a prediction from a softmax's weights and its words.
 
     tensors (Mapping[str, numpy.ndarray]): The softmax's weights.
     words (List[str]): The words.
-    width (int): `projection_dim` of the model that they belong to.
-    path (Union[Path, zipfile.Path]): The file of the weights, for the message.
-    words_of (Union[Path, zipfile.Path]): That of the words.
-    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax, and its words.
-    RAISES (ValueError): They do not fit one another.
+    width (int): `projection_dim` of the model.
+    path (Union[Path, zipfile.Path]): The file of the weights, for error messages.
+    words_of (Union[Path, zipfile.Path]): The file of the words, for error messages.
+    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
+    RAISES (ValueError): Softmax and words do not belong together.
     """
     with named_errors(words_of):
         vocabulary = Vocabulary(words)

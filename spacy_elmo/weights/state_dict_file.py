@@ -1,10 +1,10 @@
-"""PyTorch's pickled state dicts. Nothing in them is run.
+"""Safe reader of PyTorch's pickled state dicts.
 
-`torch.load(weights_only=True)` runs no code of the file, but it alone does not bound time and
-memory. With PyTorch 2.13 a file of 1 KB took 2 GB (a `bytearray`), another never ended (a tuple of
-a tuple twice, sixty times, as a key), and one of 250 KB crashed the process (a tuple in a tuple,
-250,000 times, as a key). So the pickles are looked through first, for names that no state dict
-has, for objects that are used twice, and for depth.
+`torch.load(weights_only=True)` runs no code of the file, but does not bound time and memory. With
+PyTorch 2.13 a file of 1 KB took 2 GB (a `bytearray`), another never ended (sixty nested tuples,
+each used twice, as a key), and one of 250 KB crashed the process (250,000 nested tuples as a key).
+So we scan the pickles first and refuse names that no state dict has, objects that are used twice,
+and deep nesting.
 """
 
 import pickletools
@@ -33,21 +33,21 @@ _ALLOWED = {
 }
 _GETTING = {"GET", "BINGET", "LONG_BINGET"}
 _PUTTING = {"PUT", "BINPUT", "LONG_BINPUT"}
-# A state dict uses names and strings twice, and nothing else.
+# A state dict only uses names and strings twice.
 _SHARED = {"GLOBAL", "BINUNICODE", "SHORT_BINUNICODE", "UNICODE", *_GETTING}
-_OLD_PICKLES = 5  # magic number, version, system, state dict, names of the storages
-_MARK = None  # a mark in a list of levels
+_OLD_PICKLES = 5  # Magic number, version, system, state dict, names of the storages.
+_MARK = None  # A mark in a list of levels.
 
 
 class Refused(Exception):
-    """Error of a file that holds what no state dict has; the message says what."""
+    """Error of a file with content that no state dict has."""
 
 
 class StateDict(dict[str, "torch.Tensor"]):
     """Tensors of a state dict by name, as `StoredArrays`.
 
     tensors (Mapping[str, Tensor]): The tensors.
-    source (str): Name of the file in messages.
+    source (str): Name of the file in error messages.
     """
 
     kind = "tensor"
@@ -57,30 +57,29 @@ class StateDict(dict[str, "torch.Tensor"]):
         self.source = source
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """As `StoredArrays` says."""
+        """Return the shape of a tensor; None if there is none."""
         tensor = self.get(name)
         if tensor is None:
             return None
         what = f"{self.source}: tensor {shortened(name)}"
         if not tensor.is_floating_point():
-            raise ValueError(f"{what} holds {tensor.dtype}, not floats")
+            raise ValueError(f"{what} contains {tensor.dtype}, not floats")
         is_dense = str(tensor.layout) == "torch.strided" and tensor.device.type == "cpu"
         if not is_dense or tensor.untyped_storage().nbytes() < tensor.nbytes:
-            raise ValueError(f"{what} claims to hold {tensor.nbytes:,} bytes, which are not there")
+            raise ValueError(f"{what} claims to contain {tensor.nbytes:,} bytes, but has fewer")
         return tuple(tensor.shape)
 
     def read(self, name: str) -> np.ndarray:
-        """As `StoredArrays` says."""
+        """Read a tensor in float32."""
         return np.asarray(self[name].detach().float().numpy())
 
 
 def read_state_dict(file: Readable) -> StateDict:
-    """Read a state dict with `weights_only=True`, after a look through its pickles.
+    """Read a state dict with `weights_only=True`, after a scan of its pickles.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     RETURNS (StateDict): Its tensors.
-    RAISES (ValueError): It is no state dict, holds something else, or is broken; or PyTorch is
-        not installed.
+    RAISES (ValueError): The file is not a state dict, or broken; or PyTorch is not installed.
     """
     torch = import_torch(f"{file} is a state dict of PyTorch")
     with opened(file) as stream:
@@ -91,7 +90,7 @@ def read_state_dict(file: Readable) -> StateDict:
                 warnings.simplefilter("ignore")
                 tensors = torch.load(stream, map_location="cpu", weights_only=True)
         except Refused as error:
-            raise ValueError(f"{file}: {error}. Nothing of it was run.") from error
+            raise ValueError(f"{file}: {error}. No code of it was run.") from error
         except Exception as error:  # PyTorch raises many kinds of errors for broken files.
             reason = without_advice(error)
             raise ValueError(f"{file}: not a readable state dict of PyTorch: {reason}") from None
@@ -99,30 +98,30 @@ def read_state_dict(file: Readable) -> StateDict:
         isinstance(name, str) and type(tensor) in (torch.Tensor, torch.nn.Parameter)
         for name, tensor in tensors.items()
     ):
-        raise ValueError(f"{file}: not a state dict, which holds tensors by name")
+        raise ValueError(f"{file}: not a state dict, which is a dict of tensors")
     return StateDict(tensors, str(file))
 
 
 def import_torch(reason: str) -> Any:
-    """Import PyTorch, without which frozen models of the other formats work.
+    """Import PyTorch, which the other formats do not need.
 
-    reason (str): What needs it.
+    reason (str): The beginning of the error message: the file or format that needs PyTorch.
     RETURNS (ModuleType): PyTorch.
-    RAISES (ValueError): It is not installed.
+    RAISES (ValueError): PyTorch is not installed.
     """
     try:
         import torch
     except ImportError:
-        raise ValueError(f"{reason}, which needs PyTorch: pip install torch") from None
+        raise ValueError(f"{reason}, which needs PyTorch. Run: pip install torch") from None
     return torch
 
 
 def check_pickles(stream: BinaryIO) -> None:
-    """Look through the pickles of a file without unpickling them.
+    """Scan the pickles of a file without unpickling them.
 
     stream (BinaryIO): The file.
-    RAISES (Refused): They are too large, or hold what no state dict has.
-    RAISES (Exception): It is no such file.
+    RAISES (Refused): They are too large, or have content that no state dict has.
+    RAISES (Exception): The file is neither a zip archive nor a pickle.
     """
     is_archive = stream.read(4) == b"PK\x03\x04"
     n_bytes = stream.seek(0, 2)
@@ -138,7 +137,7 @@ def check_pickles(stream: BinaryIO) -> None:
         if len(members) > MAX_ENTRIES:
             raise Refused(f"it has {len(members):,} members")
         if sum(member.file_size for member in members) > n_bytes:  # PyTorch compresses nothing.
-            raise Refused("it claims to hold more bytes than there are")
+            raise Refused("it claims to contain more bytes than it has")
         pickled = [member for member in members if member.filename.endswith(".pkl")]
         _check_size(sum(member.file_size for member in pickled))
         for member in pickled:
@@ -151,8 +150,8 @@ def _check_size(n_bytes: int) -> None:
 
 
 def _check_pickle(stream: BytesIO) -> None:
-    """Check the size, the names, the depth, and that no object is used twice."""
-    levels: list[Optional[int]] = []  # the depth of each object on the stack
+    """Check size, names and depth, and that no object is used twice."""
+    levels: list[Optional[int]] = []  # The depth of each object on the stack.
     shared: set[object] = set()
     last = ""
     for opcode, argument, _ in pickletools.genops(stream):
@@ -174,7 +173,7 @@ def _check_pickle(stream: BytesIO) -> None:
 
 
 def _step(levels: list[Optional[int]], opcode: pickletools.OpcodeInfo) -> None:
-    """Apply an opcode to the stack, of which only the levels are known."""
+    """Apply an opcode to the stack of levels."""
     before, after = opcode.stack_before, opcode.stack_after
     taken: list[Optional[int]] = []
     n_below = len(before)

@@ -1,4 +1,4 @@
-"""The bytes of `.safetensors` files, read and written without PyTorch."""
+"""Reader and writer of `.safetensors` files without PyTorch."""
 
 import json
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from ..frozen.kernel.rounding import bfloat16_bits, to_bfloat16
 from .archives import opened
 from .limits import LARGEST_JSON
 
-N_SIZE = 8  # bytes that say how long the header is
+N_SIZE = 8  # Bytes of the header's length.
 DTYPES = ("float32", "float16", "bfloat16")
-# Types of numpy by their names in a file; bfloat16 is widened.
+# Numpy's types by their names in a file; bfloat16 is widened.
 _READ = {
     "F64": "<f8",
     "F32": "<f4",
@@ -36,10 +36,10 @@ _READ = {
 
 
 class StoredTensors(dict[str, np.ndarray]):
-    """The tensors of a file by name, `StoredArrays`.
+    """Tensors of a file by name, as `StoredArrays`.
 
     tensors (Mapping[str, numpy.ndarray]): The tensors.
-    source (str): Name of the file in messages.
+    source (str): Name of the file in error messages.
     """
 
     kind = "tensor"
@@ -49,17 +49,17 @@ class StoredTensors(dict[str, np.ndarray]):
         self.source = source
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """As `StoredArrays` says."""
+        """Return the shape of a tensor; None if there is none."""
         values = self.get(name)
         if values is None:
             return None
         if values.dtype.kind != "f":
             what = f"{self.source}: tensor {shortened(name)}"
-            raise ValueError(f"{what} holds {values.dtype}, not floats")
+            raise ValueError(f"{what} contains {values.dtype}, not floats")
         return values.shape
 
     def read(self, name: str) -> np.ndarray:
-        """As `StoredArrays` says."""
+        """Return a tensor; one in float64 is converted to float32."""
         values = self[name]
         with np.errstate(over="ignore"):
             return values.astype("float32") if values.dtype == "float64" else values
@@ -70,7 +70,7 @@ def read_file(file: Union[Path, OpenedFile]) -> bytes:
 
     file (Union[Path, OpenedFile]): The file.
     RETURNS (bytes): Its content.
-    RAISES (ValueError): It is none, or its header larger than any model's.
+    RAISES (ValueError): The file cannot be read, or its header is larger than any model's.
     """
     with opened(file) as stream:
         start = stream.read(N_SIZE)
@@ -78,13 +78,13 @@ def read_file(file: Union[Path, OpenedFile]) -> bytes:
         if size > LARGEST_JSON:
             raise ValueError(
                 f"{file}: not a readable .safetensors file: its header claims {size:,} bytes, "
-                f"there may be {LARGEST_JSON:,}"
+                f"at most {LARGEST_JSON:,} are allowed"
             )
         return start + stream.read()
 
 
 def header_size(data: bytes) -> int:
-    """RETURNS (int): Bytes of the header, as the file's beginning says."""
+    """Return the header's length, which the first bytes of the file declare."""
     return int.from_bytes(data[:N_SIZE], "little")
 
 
@@ -92,8 +92,8 @@ def load(data: bytes) -> dict[str, np.ndarray]:
     """Read the tensors of a file's content.
 
     data (bytes): The content.
-    RETURNS (Dict[str, numpy.ndarray]): The tensors by name. Those in bfloat16 are widened to
-        float32, which is exact.
+    RETURNS (Dict[str, numpy.ndarray]): The tensors by name. bfloat16 is widened to float32, which
+        is exact.
     RAISES (SafetensorError): The content is broken.
     """
     tensors = {}
@@ -103,7 +103,7 @@ def load(data: bytes) -> dict[str, np.ndarray]:
             bits = np.frombuffer(content, dtype="<u2").astype("uint32") << 16
             values = bits.view("float32")
         else:
-            # An unknown type is neither floats nor bytes, so whoever takes the tensor refuses it.
+            # An unknown type becomes V1, neither floats nor bytes, so every reader refuses it.
             values = np.frombuffer(content, dtype=_READ.get(kind, "V1"))
         is_known = kind == "BF16" or kind in _READ
         tensors[name] = values.reshape(tensor["shape"]) if is_known else values
@@ -113,11 +113,11 @@ def load(data: bytes) -> dict[str, np.ndarray]:
 def save(
     tensors: Mapping[str, np.ndarray], dtype: str, metadata: Optional[dict[str, str]] = None
 ) -> bytes:
-    """Make the content of a file.
+    """Return the content of a file.
 
     tensors (Mapping[str, numpy.ndarray]): The tensors by name.
-    dtype (str): Type of those in floats on disk, one of `DTYPES`.
-    metadata (Optional[Dict[str, str]]): Texts of the header.
+    dtype (str): Type of floats on disk, one of `DTYPES`.
+    metadata (Optional[Dict[str, str]]): Strings of the header.
     RETURNS (bytes): The content.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
@@ -133,7 +133,7 @@ def save(
 
 
 def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
-    """Name the type of tensors whose bits were written as integers, for numpy has no bfloat16."""
+    """Set the type of tensors that were written as integers, because numpy has no bfloat16."""
     end = N_SIZE + header_size(content)
     header = json.loads(content[N_SIZE:end])
     for name in names:
@@ -144,8 +144,7 @@ def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """RETURNS (numpy.ndarray): What is read again of a weight that is stored in a type, in
-    float32."""
+    """Return a weight in float32 after it was rounded to a type."""
     exact = np.asarray(values, dtype="float32")
     if dtype == "bfloat16":
         return to_bfloat16(exact)
@@ -154,16 +153,16 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _cast(name: str, values: np.ndarray, dtype: str) -> np.ndarray:
-    """A weight in the type that it has on disk; of bfloat16 the bits."""
+    """Convert a weight to its type on disk; bfloat16 becomes integers with its bits."""
     if not np.isfinite(values).all():
         raise ValueError(
-            f"'{name}' holds NaN or infinity, and no such model is written: train again with a "
+            f"'{name}' contains NaN or infinity, so the model is not written. Train again with a "
             f"lower learn_rate"
         )
     if not np.isfinite(rounded(values, dtype)).all():
         raise ValueError(
-            f"'{name}' holds {np.abs(values).max():.3g}, which is too large for {dtype}: "
-            f"use bfloat16 or float32"
+            f"'{name}' contains {np.abs(values).max():.3g}, which is too large for {dtype}. "
+            f"Use bfloat16 or float32"
         )
     if dtype == "bfloat16":
         return bfloat16_bits(np.asarray(values, dtype="float32"))

@@ -1,4 +1,4 @@
-"""Files of ready-made token vectors, as bilm-tf's `dump_token_embeddings` writes them."""
+"""Writer of precomputed token vectors, like bilm-tf's `dump_token_embeddings`."""
 
 from pathlib import Path
 
@@ -14,20 +14,23 @@ WORDS_AT_A_TIME = 4096
 def dump_token_embeddings(
     bilm: FrozenBiLM, vocabulary: Path, path: Path, *, progress: bool = False
 ) -> int:
-    """Write the vectors of the token encoder, layer 0, of the words of a vocabulary: dataset
-    `embedding`, a row a word, for bilm-tf's `TokenBatcher` and `spacy-elmo.allennlp.v1`.
+    """Write the token encoder's vectors (layer 0) of the words of a vocabulary.
+
+    The dataset `embedding` has one row per word. bilm-tf's `TokenBatcher` and the reader
+    `spacy-elmo.allennlp.v1` can use it.
 
     bilm (FrozenBiLM): The model.
-    vocabulary (Path): `vocab.txt`, a word a line.
-    path (Path): The HDF5 file, which appears when it is whole.
+    vocabulary (Path): `vocab.txt`, one word per line.
+    path (Path): The HDF5 file; it gets its name when it is complete.
     progress (bool): Whether to show a progress bar.
-    RETURNS (int): Rows.
-    RAISES (ValueError): The vocabulary cannot be read, or holds no word.
+    RETURNS (int): The number of rows.
+    RAISES (ValueError): The vocabulary cannot be read, or is empty.
     """
     vocabulary, path = user_path(vocabulary), user_path(path)
-    words = read_words(vocabulary, vocabulary.stat().st_size)  # of any number of lines
+    # A file has at most as many lines as bytes.
+    words = read_words(vocabulary, vocabulary.stat().st_size)
     if not words:
-        raise ValueError(f"{vocabulary} holds no word")
+        raise ValueError(f"{vocabulary} contains no words")
     shape = (len(words), bilm.config.projection_dim)
     disable = None if progress else True
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Vocabularies as text: bilm-tf's `vocab.txt` and ELMoForManyLangs' `.dic`."""
+"""Text files of vocabularies: bilm-tf's `vocab.txt` and ELMoForManyLangs' `.dic`."""
 
 import gzip
 import zlib
@@ -15,83 +15,83 @@ from .limits import LARGEST_LINE, SMALL
 VOCABULARY_FILE = "vocab.txt"
 PACKED = ".gz"
 BYTE_ORDER_MARK = "\ufeff"
-# A line of its own in some of bilm-tf's vocabularies, which is no word.
+# Some of bilm-tf's vocabularies have this line, which is not a word.
 NO_WORD = "!!!MAXTERMID"
-# What ELMoForManyLangs reads a line as whose token is white space.
+# ELMoForManyLangs reads a line without a token as this one.
 WHITE_SPACE = "\u3000"
 
 
 def read_vocab(file: File, n_rows: int) -> InputVocabulary:
-    """Read a `vocab.txt`: a token a line, in the order of their ids.
+    """Read a `vocab.txt`: one token per line, in the order of ids.
 
     file (Union[Path, zipfile.Path]): The file.
-    n_rows (int): Rows of the embedding that the ids belong to.
+    n_rows (int): Number of rows of its embedding.
     RETURNS (InputVocabulary): The vocabulary.
-    RAISES (ValueError): It is not UTF-8, or much too long.
+    RAISES (ValueError): The file is not UTF-8, or much too long.
     """
     return _last_ones(read_words(file, 2 * n_rows))
 
 
 def read_words(file: File, max_lines: int) -> list[str]:
-    """RETURNS (List[str]): All lines of a `vocab.txt`, those of a word that stands twice as well:
-    a row of the table each. As `read_lines`."""
+    """Read all words of a `vocab.txt`, repeated ones included; see `read_lines`."""
     words = [line.strip() for line in read_lines(file, max_lines)]
     return [word for word in words if word != NO_WORD]
 
 
 def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
-    """Read a `.dic`: `token<TAB>id` in each line. A line with the id alone is a
-    white-space token.
+    """Read a `.dic`: one `token<TAB>id` per line.
+
+    A line with only an id means a white-space token.
 
     file (Union[Path, zipfile.Path]): The file.
-    n_rows (int): Rows of the embedding that the ids belong to.
-    tensor (str): Its name in messages.
+    n_rows (int): Number of rows of its embedding.
+    tensor (str): Name of the embedding in error messages.
     RETURNS (InputVocabulary): The vocabulary.
-    RAISES (ValueError): A line is broken, or the ids are not those of the embedding.
+    RAISES (ValueError): A line is broken, or the ids do not match the embedding.
     """
     return _parse_dic(read_lines(file, n_rows), file, n_rows, tensor)
 
 
 def vocab_content(vocabulary: InputVocabulary) -> str:
-    """Make the content of a `vocab.txt`.
+    """Return the content of a `vocab.txt`.
 
     vocabulary (InputVocabulary): The vocabulary.
     RETURNS (str): The content.
-    RAISES (ValueError): bilm-tf would read a word as another one, or not at all.
+    RAISES (ValueError): bilm-tf could not read a word back.
     """
     words = _fitting(vocabulary, VOCABULARY_FILE, _fits_vocab)
     return "".join(f"{word}\n" for word in words)
 
 
 def dic_content(vocabulary: InputVocabulary, name: str) -> str:
-    """Make the content of a `.dic`, by rising ids.
+    """Return the content of a `.dic`, in the order of ids.
 
     vocabulary (InputVocabulary): The vocabulary.
-    name (str): Name of the file, for the message.
+    name (str): Name of the file, for error messages.
     RETURNS (str): The content.
-    RAISES (ValueError): ELMoForManyLangs would read a token as another one, or not at all.
+    RAISES (ValueError): ELMoForManyLangs could not read a token back.
     """
     tokens = _fitting(vocabulary, name, _fits_dic)
     return "".join(f"{token}\t{i}\n" for i, token in enumerate(tokens))
 
 
 def read_lines(file: File, max_lines: int) -> list[str]:
-    """Read a text, not beyond what it can be.
+    """Read the lines of a text file of limited length.
 
-    file (Union[Path, zipfile.Path]): The file; one that ends in `.gz` is unpacked.
-    max_lines (int): Most lines that it may have.
+    file (Union[Path, zipfile.Path]): The file; `.gz` is unpacked.
+    max_lines (int): Largest number of lines.
     RETURNS (List[str]): Its lines, without a byte order mark.
-    RAISES (ValueError): It is not UTF-8, or too long.
+    RAISES (ValueError): The file is not UTF-8, or too long.
     """
     content = read_bytes(file, largest_text(max_lines))
     if file.name.endswith(PACKED):
         content = _unpacked(content, file, largest_text(max_lines))
     n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if n_lines > max_lines + 1:
-        raise ValueError(f"{file}: {n_lines:,} entries, where there are {max_lines:,} at most")
+        raise ValueError(f"{file}: {n_lines:,} entries, expected at most {max_lines:,}")
     with named_errors(f"{file}: not UTF-8"):
         lines = content.decode("utf8").split("\n")
-    # If nothing or a tab follows, the character is an entry of the vocabulary.
+    # If nothing or a tab follows, the mark is an entry of the vocabulary.
     if lines[0].startswith(BYTE_ORDER_MARK) and lines[0][1:2] not in ("", "\t"):
         lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
     return lines[:-1] if lines[-1] == "" else lines
@@ -106,23 +106,23 @@ def _unpacked(content: bytes, file: File, max_bytes: int) -> bytes:
 
 
 def largest_text(n_strings: int) -> int:
-    """RETURNS (int): Most bytes of so many strings."""
+    """Return the largest size of a text with this number of strings."""
     return SMALL + LARGEST_LINE * n_strings
 
 
 def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]) -> list[str]:
-    """Return a string for every id, each of which can stand in its file."""
+    """Return a string for every id, after a check that the file can store each."""
     strings = vocabulary.strings
     wrong = [string for string in strings if string is not None and not fits(string)]
     if wrong:
         raise ValueError(
-            f"{name} cannot store {listed(list(map(repr, wrong)))}: they would be read as others. "
-            f"Convert to NAME.safetensors or a pipeline"
+            f"{name} cannot store {listed(list(map(repr, wrong)))}: they would be read as other "
+            f"words. Convert to NAME.safetensors or a pipeline"
         )
     last = strings[-1]
     if last is None:
-        raise ValueError(f"{name} needs a token for every id, and the last one has none")
-    # An id whose string has a later one, too, is never used: any such string will do.
+        raise ValueError(f"{name} needs a token for every id, but the last id has none")
+    # An id without a string is never used, so a string that has a later id is harmless.
     return [last if string is None else string for string in strings]
 
 
@@ -131,8 +131,7 @@ def _fits_vocab(word: str) -> bool:
 
 
 def _fits_dic(token: str) -> bool:
-    # For ELMoForManyLangs lines end where they do for `str.splitlines`, and a token has no white
-    # space at its beginning.
+    # ELMoForManyLangs splits lines like `str.splitlines`, and strips the beginning of a token.
     is_stripped = token == WHITE_SPACE or token == token.lstrip()
     is_line = token.splitlines() == [token] and "\t" not in token
     return fits_a_line(token) and is_stripped and is_line
@@ -151,13 +150,13 @@ def _parse_dic(lines: Sequence[str], file: File, n_rows: int, tensor: str) -> In
         if row >= n_rows:
             raise ValueError(f"{file}: line {number} has the id {row}, but {hint}")
         if tokens[row] is not None:
-            raise ValueError(f"{file}: line {number} has the id {row}, as a line before it has")
+            raise ValueError(f"{file}: line {number} repeats the id {row} of an earlier line")
         tokens[row] = token if found else WHITE_SPACE
     return _last_ones(tokens)
 
 
 def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
-    """Where a token has several ids the last one is used, as in both programs."""
+    """Make a vocabulary; the last id of a repeated token counts, as in both programs."""
     last = {token: row for row, token in enumerate(tokens)}
     return InputVocabulary(
         [token if last[token] == row else None for row, token in enumerate(tokens)]

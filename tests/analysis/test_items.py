@@ -66,5 +66,5 @@ def test_several_categories_or_none(cats):
 
 @pytest.mark.parametrize("name", ["", "lemma", "tag:x", "cats:x", "spans", "spans:", "senses"])
 def test_unknown_tasks(name):
-    with pytest.raises(ValueError, match=f"no task '{name}': give tag, pos"):
+    with pytest.raises(ValueError, match=f"no task '{name}'. Give tag, pos"):
         parse_task(name)

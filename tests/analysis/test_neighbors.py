@@ -135,10 +135,10 @@ def test_the_settings_of_the_pipe_hold(make_nlp):
 
 @pytest.mark.parametrize("layer", ["3", "-1", "bottom", ""])
 def test_no_such_layer(make_nlp, layer):
-    with pytest.raises(ValueError, match=f"no layer '{layer}': this model has 0, 1, 2, top, ave"):
+    with pytest.raises(ValueError, match=f"no layer '{layer}'. This model has 0, 1, 2, top, ave"):
         find_neighbors(make_nlp(), SENTENCE, 1, docs_of(), layer=layer)
 
 
 def test_empty_corpus(make_nlp):
-    with pytest.raises(ValueError, match="holds no token"):
+    with pytest.raises(ValueError, match="contains no tokens"):
         find_neighbors(make_nlp(), SENTENCE, 1, [Doc(Vocab(), words=[])])

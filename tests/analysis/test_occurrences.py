@@ -67,7 +67,7 @@ def test_gold_senses():
     assert len(drawn.occurrences) == drawn.n_total == 2
     (drawn,) = draw_occurrences(docs, ["river bank"], gold="spans:other")
     assert places(drawn) == [(0, 2)]
-    with pytest.raises(ValueError, match=r"'spans:missing'; its span groups: other, senses"):
+    with pytest.raises(ValueError, match=r"'spans:missing'. Its span groups: other, senses"):
         draw_occurrences(docs, ["bank"], gold="spans:missing")
     with pytest.raises(ValueError, match="labels of spans"):
         draw_occurrences(docs, ["bank"], gold="tag")

@@ -81,7 +81,7 @@ def test_what_cannot_be_read(tmp_path, nlp):
     for name, task, message in [
         ("a.spacy", "pos", r"a\.spacy: no token has a label for the task 'pos'"),
         ("a.spacy", "spans:x", r"a\.spacy: no span .* 'spans:x'. Its span groups: pairs"),
-        ("empty.spacy", "tag", r"empty\.spacy holds no Doc"),
+        ("empty.spacy", "tag", r"empty\.spacy contains no Docs"),
         ("broken.spacy", "tag", r"broken\.spacy is no \.spacy file, or broken"),
         ("text.txt", "tag", r"text\.txt is no \.spacy file"),
         ("missing.spacy", "tag", r"no corpus at .*missing\.spacy"),
@@ -102,10 +102,10 @@ def test_inputs():
     np.testing.assert_array_equal(side_by_side[2], [*layers[0, 2], *layers[1, 2], *layers[2, 2]])
     check_inputs(["2", "concat"], 2)
     for names, message in [
-        (["3"], "no layer '3' to probe: this model has 0, 1, 2"),
+        (["3"], "no layer '3'. This model has 0, 1, 2"),
         (["top"], "no layer 'top'"),
         ([], "no layer ''"),
-        (["1", "1"], "'1' is named twice"),
+        (["1", "1"], "'1' is given twice"),
     ]:
         with pytest.raises(ValueError, match=message):
             check_inputs(names, 2)

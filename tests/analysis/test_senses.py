@@ -99,5 +99,5 @@ def test_only_the_same_word_is_asked():
 
 def test_no_neighbor():
     sample = words_in_context(5, 0)
-    with pytest.raises(ValueError, match="at least 1 neighbor"):
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
         list(probe_senses(sample, sample, ["0"], k=0))

@@ -32,11 +32,11 @@ def test_first_sense(database, word, sense):
 
 def test_a_file_is_missing(database):
     (database / "data.adv").unlink()
-    with pytest.raises(ValueError, match=r"there is no .*data\.adv: give the folder of WordNet"):
+    with pytest.raises(ValueError, match=r"there is no .*data\.adv. Give the folder of WordNet"):
         FirstSenses(database)
 
 
 @pytest.mark.parametrize("key", ["bank", "bank%", "bank%6:00:00::", "%n"])
 def test_no_sense_key(key):
-    with pytest.raises(ValueError, match=f"'{key}' is no sense key"):
+    with pytest.raises(ValueError, match=f"'{key}' is not a sense key"):
         word_of(key)

@@ -133,7 +133,7 @@ def test_backoff(corpora, make_nlp, tmp_path):
     assert most.scores == scores(most_frequent(EARTH))
     answers = brute_force(nlp, lambda layers: layers[2])
     assert row.scores == scores([answer or EARTH for answer in answers])
-    with pytest.raises(ValueError, match="give the folder of WordNet"):
+    with pytest.raises(ValueError, match="Give the folder of WordNet"):
         disambiguate(nlp, *corpora, backoff="nowhere")
 
 

@@ -38,7 +38,7 @@ def test_loss_has_a_status_of_its_own(tmp_path, source):
     target = tmp_path / "a.safetensors"
     output = convert(source, target, "--dtype", "bfloat16", status=3)
     assert "would lose: precision" in output
-    assert "Nothing was written; --allow-loss goes on" in output
+    assert "Nothing was written. Set --allow-loss to write it anyway" in output
     assert not target.exists()
     output = convert(source, target, "--dtype", "bfloat16", "--allow-loss")
     assert "Lost: precision" in output
@@ -76,7 +76,7 @@ def test_full_disk(tmp_path, source, name):
     *failed, done = map(json.loads, printed.splitlines())
     for status, output in failed:
         assert status == 1
-        said = f"{name} cannot be written: File too large. Make room and run the same again."
+        said = f"{name} cannot be written: File too large. Make room and run the same command"
         assert said in " ".join(output.split())
     assert done[0] == 0
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == set(before)

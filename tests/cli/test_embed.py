@@ -37,7 +37,7 @@ def test_stopped(run, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(sharding, "_join", stop)
-        assert "--resume goes on from here" in run("text.txt", "out.hdf5", status=130)
+        assert "run the same command with --resume" in run("text.txt", "out.hdf5", status=130)
     assert "Wrote out.hdf5" in run("text.txt", "out.hdf5", "--resume")
 
 

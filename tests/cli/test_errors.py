@@ -238,7 +238,7 @@ def test_what_functions_refuse_is_a_line(tmp_path, monkeypatch, arguments):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("corpus", "a.txt", "memory://out"), "memory://out: a corpus is written to a disk"),
+        (("corpus", "a.txt", "memory://out"), "memory://out: a corpus cannot be written to a URL"),
         (("init-training", "a.cfg", "--train", "missing.spacy"), "missing.spacy"),
         (("neighbors", "a", "b", *ASKED, "-n", "0"), "'-n'"),
         (("neighbors", "a", "b", "--token", "1"), "--sentence"),

@@ -97,8 +97,8 @@ def test_stdout_holds_the_config_and_nothing_else(folder):
     ("arguments", "message"),
     [
         (["--budget", "much"], '"1 GPU, 1 day"'),
-        (["--corpus", "empty.txt"], "--corpus empty.txt holds no text"),
-        (["--dev", "empty.txt"], "--dev empty.txt holds no text"),
+        (["--corpus", "empty.txt"], "--corpus empty.txt contains no text"),
+        (["--dev", "empty.txt"], "--dev empty.txt contains no text"),
         (["--format", "lines"], "'lines'"),
         (["--corpus", "${x.txt"], "${"),  # which no config can hold
     ],

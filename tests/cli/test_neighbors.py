@@ -95,7 +95,7 @@ def test_no_vocab_holds_all_words(folder, monkeypatch):
 def test_no_neighbor(folder):
     (folder / "short.txt").write_text("nothing here\n")
     assert neighbors_of("model", "short.txt", *ASKED, "--same-word")["neighbors"] == []
-    assert "no other token" in run("model", "short.txt", *ASKED, "--same-word").output
+    assert "no such tokens" in run("model", "short.txt", *ASKED, "--same-word").output
 
 
 def test_marked():

@@ -118,7 +118,7 @@ def test_output_is_not_overwritten_unasked(model_folder, folder):
     (folder / "figures.json").write_text("mine")
     (folder / "null.json").symlink_to("/dev/null")
     output = run(model_folder, "one.txt", "-o", "figures.json", fails=True).output
-    assert "figures.json exists already: give another name, or --force" in " ".join(output.split())
+    assert "figures.json exists already. Give another name, or --force" in " ".join(output.split())
     assert (folder / "figures.json").read_text() == "mine"
     run(model_folder, "one.txt", "-o", "figures.json", "--force")
     assert json.loads((folder / "figures.json").read_text()) == figures_of(model_folder, "one.txt")
@@ -126,7 +126,7 @@ def test_output_is_not_overwritten_unasked(model_folder, folder):
     assert (folder / "null.json").is_char_device()
     (folder / "a folder").mkdir()
     output = run(model_folder, "one.txt", "-o", "a folder", "-F", fails=True).output
-    assert "a folder is a folder: give another name" in " ".join(output.split())
+    assert "a folder is a folder. Give another name" in " ".join(output.split())
 
 
 def test_output_stays_where_the_evaluation_fails(model_folder, folder):
@@ -154,7 +154,7 @@ def test_file_without_a_sentence_is_named_and_left_out(model_folder, folder):
 
 def test_no_sentence_at_all(model_folder, folder):
     result = run(model_folder, "empty.txt", fails=True)
-    assert "no sentence in empty.txt" in result.output
+    assert "no sentences in empty.txt" in result.output
 
 
 def test_running_text(model_folder, folder):

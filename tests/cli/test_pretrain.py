@@ -89,7 +89,7 @@ def test_interrupted_run_goes_on(folder, monkeypatch):
         patch.setattr(Trainer, "step", step)
         shown = pretrain(*settings, status=130)
     assert "Stopped at step 3" in shown
-    assert "--resume resumes from out/checkpoints" in shown
+    assert "To resume from out/checkpoints, use --resume" in shown
     assert [path.name for path in checkpoints(folder / "out" / "checkpoints")] == [
         "checkpoint-0000000003.pt"
     ]

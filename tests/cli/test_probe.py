@@ -81,5 +81,5 @@ def test_limit_and_seed(folder):
     assert first == second
     assert first != third
     settings = ("--task", "senses:senses", "--neighbors", "0", "--json", "no.json")
-    assert "at least 1 neighbor" in run(*settings, fails=True).output
+    assert "must be at least 1, got 0" in run(*settings, fails=True).output
     assert not (folder / "no.json").exists()

@@ -91,9 +91,9 @@ def test_sentences_and_pipeline(folder, make_nlp):
     ("arguments", "message"),
     [
         ([], "nothing to show"),
-        (["text.txt"], "give TEXT and --word"),
-        (["--word", "bank"], "give TEXT and --word"),
-        (["--sentence", "a"], "--sentence twice, got 1"),
+        (["text.txt"], "CORPUS and --word belong together"),
+        (["--word", "bank"], "CORPUS and --word belong together"),
+        (["--sentence", "a"], "expected two sentences, got 1"),
         (["--sentence", "a", "--sentence", " "], "no token"),
     ],
 )

@@ -106,7 +106,7 @@ def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path, tiny_weights
     _, lost = convert(source, tmp_path / "x.safetensors")
     assert not lost
     _, lost = convert(source, tmp_path / "x.hdf5", allow_loss=True)
-    assert lost == ["the matrix that aligns its layers with another model's"]
+    assert lost == ["the matrix that aligns its layers with another model"]
     embed = [read_weights(tmp_path / name).embed for name in ("x.safetensors", "x.hdf5")]
     kept, without = (call([TEXT.split()], "warm")[0][0][-1] for call in embed)
     np.testing.assert_allclose(kept, expected, atol=1e-6)
@@ -122,7 +122,7 @@ def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path, tiny_weights
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("w.npy", np.eye(11), r"shape \(11, 11\), but the vectors are 12 wide.*\(12, 12\)"),
+        ("w.npy", np.eye(11), r"shape \(11, 11\)\. The vectors have width 12.*\(12, 12\)"),
         ("w.npy", np.zeros(12), r"shape \(12,\)"),
         ("w.npy", np.full((12, 12), np.inf), "not finite"),
         ("w.npy", np.array([{}]), "no matrix can be read"),

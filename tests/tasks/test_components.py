@@ -321,7 +321,7 @@ def test_labels(make, task, known, own):
         (COREF, {"mention_loss": -1.0}, "got -1"),
         (COREF, {"mention_loss": 0.0}, "with singletons, got 0"),
         (COREF, {"model": {"max_span_width": 0}}, "max_span_width.*got 0"),
-        (COREF, {"model": {"encoder_width": 7}}, "got 7, odd"),
+        (COREF, {"model": {"encoder_width": 7}}, "must be even .*got 7"),
         (QA, {"groups": ["question"]}, "two different names"),
         (QA, {"width": 0}, "got 0"),
         (QA, {"window": 10, "overlap": 10}, "overlap"),

@@ -155,10 +155,10 @@ def test_in_a_notebook(nlp, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "give word='bank'"),
+        ({}, "Give one: word='bank'"),
         ({"style": "sense", "word": "bank"}, "'senses', 'heat' or 'mix'"),
         ({"style": "heat"}, "two Docs, got 6"),
-        ({"style": "mix"}, "give the nlp object"),
+        ({"style": "mix"}, "Give the nlp object"),
         ({"word": "bank", "options": {"projection": "umap"}}, "'pca' or 'tsne'"),
     ],
 )

@@ -224,7 +224,7 @@ def test_where_options_are_expected(tmp_path, name, names):
     content = (tmp_path / "options.json").read_bytes()
     (tmp_path / "options.json").unlink()
     message = check_refused(lambda: read_weights(path))
-    assert message.endswith("expected " + " or ".join(str(tmp_path / each) for each in names))
+    assert message.endswith("Expected " + " or ".join(str(tmp_path / each) for each in names))
     for each in names:
         (tmp_path / each).write_bytes(content)
         read_weights(path)

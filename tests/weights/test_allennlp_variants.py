@@ -157,7 +157,7 @@ def test_vocabulary_of_another_name(tmp_path):
     (tmp_path / "small_vocab.txt").rename(tmp_path / "words.txt")
     path = tmp_path / "small_weights.hdf5"
     check_refused(
-        lambda: read_weights(path), path, "no vocabulary", "small_vocab.txt", "'embedding'"
+        lambda: read_weights(path), path, "the vocabulary of", "small_vocab.txt", "'embedding'"
     )
     reader = make_allennlp_reader(str(path), vocabulary=str(tmp_path / "words.txt"))
     check_model(reader(), options, data, WORDS)
@@ -274,7 +274,7 @@ def test_zip_archive(tmp_path, packing, inside):
 def test_zip_archive_that_holds_no_model(tmp_path):
     options = json.dumps(tiny_options())
     for content, message in (
-        ({"weights.hdf5": ""}, "/weights.hdf5: no options beside it"),
+        ({"weights.hdf5": ""}, "/weights.hdf5: the options file is missing"),
         ({"weights.hdf5": "", "options.json": options}, "/weights.hdf5: not a readable HDF5 file"),
         ({"notes.txt": ""}, "no model that spacy-elmo can read"),
         ({}, "no model that spacy-elmo can read"),

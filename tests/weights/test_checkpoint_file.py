@@ -192,7 +192,7 @@ def test_the_latest_of_a_folder(tmp_path, tensorflow):
 def test_without_tensorflow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     prefix = put(tmp_path / "m", {})
-    check_refused(lambda: read_weights(prefix), "no options beside it")
+    check_refused(lambda: read_weights(prefix), "the options file is missing")
     (tmp_path / "m" / "options.json").write_text(json.dumps(tiny_options()))
     for path in (prefix, tmp_path / "m"):
         message = check_refused(
@@ -212,9 +212,9 @@ def test_broken(tmp_path, tensorflow):
     refused = check_refused(lambda: read_weights(prefix), "TensorFlow cannot read", "table file")
     assert "\n" not in refused
     tensorflow[str(prefix)] = {"global_step": np.array(1)}
-    check_refused(lambda: read_weights(prefix), prefix, "without variables of bilm-tf")
+    check_refused(lambda: read_weights(prefix), prefix, "not a checkpoint of bilm-tf")
     less = {name: values for name, values in variables(data).items() if "CNN_proj" not in name}
     tensorflow[str(prefix)] = less
     check_refused(lambda: read_weights(prefix), "variable 'CNN_proj/W_proj' is missing")
     tensorflow[str(prefix)] = {**variables(data), "lm/char_embed": np.zeros((261, 4), "int32")}
-    check_refused(lambda: read_weights(prefix), "variable 'lm/char_embed' holds no floats")
+    check_refused(lambda: read_weights(prefix), "variable 'lm/char_embed' does not contain floats")

@@ -182,7 +182,7 @@ def test_a_folder_does_not_replace_a_fifo(tmp_path, source, format):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for force in (False, True):
-        with pytest.raises(ValueError, match="fifo is a file: give another name"):
+        with pytest.raises(ValueError, match="fifo is a file. Give another name"):
             convert(source, fifo, format=format, keep_softmax=False, force=force)
         assert fifo.is_fifo()
 
@@ -197,7 +197,7 @@ def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
     (tmp_path / "noted" / "README.md").write_text("mine")
     for name in ("trained", "noted"):
         before = content(tmp_path / name)
-        with pytest.raises(ValueError, match=f"{name} holds something else than a pipeline"):
+        with pytest.raises(ValueError, match=f"{name} contains something else than a pipeline"):
             convert(source, tmp_path / name, force=True)
         assert content(tmp_path / name) == before
     convert(source, tmp_path / "m", force=True)
@@ -264,13 +264,13 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
 @pytest.mark.parametrize(
     ("target", "settings", "message"),
     [
-        ("a.bin", {}, "no format of files ends in '.bin'"),
-        ("a.bin", {"format": "safetensors"}, "ends in .safetensors"),
-        ("a.safetensors", {"format": "allennlp"}, "ends in .hdf5 or .h5"),
+        ("a.bin", {}, "no file format ends in '.bin'"),
+        ("a.bin", {"format": "safetensors"}, "must end in .safetensors"),
+        ("a.safetensors", {"format": "allennlp"}, "must end in .hdf5 or .h5"),
         ("a", {"format": "manylangs"}, "no place for a model that reads tokens as UTF-8"),
         ("a.bin", {}, "`format=pipeline` or `format=manylangs`"),
         ("a", {"format": "pickle"}, "must be one of pipeline, safetensors, manylangs, allennlp"),
-        ("weights.hdf5", {"dtype": "float16", "allow_loss": True}, "read float32 alone"),
+        ("weights.hdf5", {"dtype": "float16", "allow_loss": True}, "only read float32"),
         ("a", {"dtype": "int8"}, "must be one of float32, float16, bfloat16"),
     ],
 )

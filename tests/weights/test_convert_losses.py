@@ -83,8 +83,8 @@ def test_softmax_beside_safetensors_that_is_broken(tmp_path, source):
     whole = beside.read_bytes()
     for content, message in (
         (whole[:-3], r"a.softmax.safetensors: "),
-        (save({"weight": torch.zeros(2)}), "there is no tensor 'words'"),
-        (whole.replace("ï".encode(), b"\xff\xff"), "no UTF-8"),
+        (save({"weight": torch.zeros(2)}), "tensor 'words' is missing"),
+        (whole.replace("ï".encode(), b"\xff\xff"), "not UTF-8"),
         (whole.replace("\n日".encode(), "_日".encode()), "by the 5 words of a.softmax.safetensors"),
     ):
         beside.write_bytes(content)

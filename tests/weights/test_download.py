@@ -83,7 +83,7 @@ def test_many_breaks_are_borne_while_something_comes(server, target):
 
 def test_given_up_and_gone_on_with_by_another_call(server, target):
     server.script = [{"cut": 70_000}, *({"cut": 0} for _ in range(module.ATTEMPTS))]
-    fails(server, target, "cannot be fetched.* goes on after the 70,000 bytes")
+    fails(server, target, "cannot be fetched.* resume after the 70,000 bytes")
     assert len(server.requests) == module.ATTEMPTS + 1
     fetch(server, target)
     assert_whole(target)
@@ -297,12 +297,12 @@ def test_broken_archive(tmp_path):
     with pytest.raises(ValueError, match="encoder.pkl in it is broken"):
         check(PublishedFile("http://x/m.zip"), path)
     path.write_bytes(zipped(bytes(10**8), zipfile.ZIP_DEFLATED))
-    with pytest.raises(ValueError, match="it claims to hold 100,000,000 bytes"):
+    with pytest.raises(ValueError, match="it claims to contain 100,000,000 bytes"):
         check(PublishedFile("http://x/m.zip"), path)
 
 
 def test_wrong_size(server, target):
-    fails(server, target, "has 300,000 bytes, it may have exactly 5", size=5)
+    fails(server, target, "has 300,000 bytes, expected exactly 5", size=5)
     assert not any(target.parent.iterdir())
 
 
@@ -313,17 +313,18 @@ def test_no_more_arrives_than_may(server, target, monkeypatch, known):
     server.script = [{"repeat": 1}, {"repeat": 1_000_000}]
     fetch(server, target, **known)
     assert_whole(target)
-    fails(server, target.with_name("other.bin"), "goes on after the 300,000 bytes it", **known)
+    message = "has more than the expected 300,000 bytes"
+    fails(server, target.with_name("other.bin"), message, **known)
     assert_whole(target)
     monkeypatch.setattr(module, "MAX_BYTES", SIZE - 1)
     if not known:
-        fails(server, target.with_name("other.bin"), "300,000 bytes, it may have at most 299,999")
+        fails(server, target.with_name("other.bin"), "300,000 bytes, expected at most 299,999")
 
 
 def test_options_are_small(server, tmp_path):
     server.files["/options.json"] = b" " * 1000
     server.script = [{"repeat": 1_000_000}]
-    with pytest.raises(DownloadError, match="goes on after the 2,097,152 bytes"):
+    with pytest.raises(DownloadError, match="has more than the expected 2,097,152 bytes"):
         download(PublishedFile(f"{server.url}/options.json"), tmp_path / "options.json")
 
 
@@ -332,7 +333,7 @@ def test_what_is_packed_on_the_way_is_refused(server, target, encoding):
     """Though it was asked for as it is; a small one may unpack to any size."""
     server.files["/a/model.bin"] = gzip.compress(bytes(10**7))
     server.script = [{"headers": {"Content-Encoding": encoding}}]
-    fails(server, target, f"is sent packed .Content-Encoding: {encoding}.")
+    fails(server, target, f"is sent compressed .Content-Encoding: {encoding}.")
     assert not any(target.parent.iterdir())
     assert server.requests[0][1]["Accept-Encoding"] == "identity"
 
@@ -353,7 +354,7 @@ def test_no_server(server, target, monkeypatch):
 def test_full_disk_is_said_before(server, target, monkeypatch):
     usage = types.SimpleNamespace(free=SIZE - 1)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(OSError, match="300,000 bytes are to come, 299,999 are free") as error:
+    with pytest.raises(OSError, match="needs 300,000 bytes, 299,999 are free") as error:
         fetch(server, target)
     assert not isinstance(error.value, DownloadError)
     assert not target.exists()

@@ -89,7 +89,7 @@ def test_a_fifth_format_is_converted(tmp_path, toy, source):
         convert(source, tmp_path / "d.npz")
     with pytest.raises(ValueError, match=r"but .safetensors and .hdf5 and .npz\. If"):
         convert(source, tmp_path / "d.bin")
-    with pytest.raises(ValueError, match=r"the name of such a file ends in \.npz"):
+    with pytest.raises(ValueError, match=r"the name of such a file must end in \.npz"):
         convert(source, tmp_path / "d", format="numpy")
     with pytest.raises(ValueError, match="exists already"):
         convert(source, toy)

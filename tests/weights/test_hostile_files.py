@@ -58,7 +58,7 @@ def test_hostile_pickle_raises_and_runs_nothing(folder, tmp_path, name, old_pick
     state["more"] = Hostile(trace)
     hostile = state if place == "state" else Hostile(trace)
     torch.save(hostile, folder / name, _use_new_zipfile_serialization=not old_pickles)
-    fails(folder, folder / name, "open", "Nothing of it was run")
+    fails(folder, folder / name, "open", "No code of it was run")
     assert not trace.exists()
     torch.load(folder / name, weights_only=False)  # it would have
     assert trace.exists()
@@ -77,7 +77,7 @@ def test_pickle_that_asks_for_memory(folder, old_pickles):
     """Of what `weights_only` would allow."""
     place = folder / "encoder.pkl"
     torch.save({"a": Greedy()}, place, _use_new_zipfile_serialization=not old_pickles)
-    fails(folder, place, "bytearray", "Nothing of it was run")
+    fails(folder, place, "bytearray", "No code of it was run")
 
 
 def test_advice_of_pytorch_is_not_passed_on(folder):
@@ -92,7 +92,7 @@ def test_archives_that_are_traps(folder, tmp_path):
     place.write_bytes(b"PK\x03\x04 nothing")
     fails(place, place, "not a readable zip archive")
     for name, kind, named in (
-        ("token_embedder.pkl", zipfile.ZIP_DEFLATED, "claims to hold 30,000,000 bytes"),
+        ("token_embedder.pkl", zipfile.ZIP_DEFLATED, "claims to contain 30,000,000 bytes"),
         ("token_embedder.pkl", zipfile.ZIP_LZMA, "not supported"),
     ):
         with zipfile.ZipFile(place, "w", kind) as archive:
@@ -122,7 +122,7 @@ def test_dataset_that_claims_what_is_not_there(tmp_path):
         for name in [name for name in data if name.endswith("LSTMCell/W_0")]:
             del file[name]
             file.create_dataset(name, (10, 400_000), "float32")
-    fails(path, path, "claims to hold", "in a file of")
+    fails(path, path, "claims to contain", "in a file of")
 
 
 def test_names_that_are_no_text(tmp_path):

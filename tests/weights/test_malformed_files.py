@@ -168,7 +168,7 @@ SAFETENSORS = [
     (content("a.safetensors", b"no tensors here" * 20), "not a readable .safetensors"),
     *(
         (content("a.safetensors", save({"weight": torch.zeros(3)}, metadata=metadata)),)
-        + ("not written by spacy-elmo",)
+        + ("Only files that spacy-elmo wrote",)
         for metadata in (None, {"format": "pt"})
     ),
     *((tensors({"config": text}),) for text in ("{", "[1]", "3")),
@@ -191,8 +191,8 @@ WORDS_ALONE = [
     (vocabulary('{"a": 1}'), "not a list of strings"),
     (vocabulary('["a", "a"]'), "'a' appears twice"),
     *((vocabulary(text), "vocabulary.words'") for text in ('["a"', b"\xff\xfe", b"[" * 10**5)),
-    (tensors(**{"vocabulary.words": torch.zeros(5)}), "holds float32, not bytes"),
-    (tensors(**{"vocabulary.words": torch.zeros(5, dtype=torch.int8)}), "holds int8, not bytes"),
+    (tensors(**{"vocabulary.words": torch.zeros(5)}), "contains float32, not bytes"),
+    (tensors(**{"vocabulary.words": torch.zeros(5, dtype=torch.int8)}), "contains int8, not bytes"),
     (vocabulary('["a", "b", "c", "d", null]'), "lacks <oov>"),
 ]
 ALLENNLP = [
@@ -247,8 +247,8 @@ WORD_IDS = [
     (words("<S>", "</S>", "<unk>", *WORDS[3:]), "lacks <UNK>"),
     (content("vocab.txt", b"\xff\n\xfe\n"), "vocab.txt", "UTF-8"),
     (datasets(embedding=None), "weights.hdf5", "no dataset 'embedding'", "char_cnn"),
-    (datasets(embedding=np.zeros(8)), "no dataset 'embedding' with a row a word"),
-    (datasets(embedding=np.zeros((0, 5))), "no dataset 'embedding' with a row a word"),
+    (datasets(embedding=np.zeros(8)), "no dataset 'embedding' with one row per word"),
+    (datasets(embedding=np.zeros((0, 5))), "no dataset 'embedding' with one row per word"),
     (datasets(embedding=np.zeros((8, 6))), "'embedding'", (8, 6), (8, 5)),
     (datasets(embedding=np.full((8, 5), np.inf)), "'embedding'", "not finite"),
 ]
@@ -261,7 +261,7 @@ MANYLANGS = [
     (characters(lambda lines: lines[:-1]), "21 entries, but 'char_emb_layer.embedding.weight'"),
     (characters(lambda lines: [*lines, "new\t22"]), "23 entries, but 'char_emb_layer.embedding"),
     (last_character("new\t22"), "line 22 has the id 22, but"),
-    (last_character("new\t3"), "line 22 has the id 3, as a line before"),
+    (last_character("new\t3"), "line 22 repeats the id 3"),
     *(
         (last_character(line), LINE_22)
         for line in ("new\t-1", "new", "", "a\tb\t21", f"a\t{'9' * 5000}")
@@ -306,11 +306,11 @@ MANYLANGS = [
     *(
         (pickled(value), "token_embedder.pkl", named)
         for value, named in (
-            (None, "there should be a tensor"),
+            (None, "should be a matrix"),
             (torch.zeros(3), "(3,)"),
             (torch.zeros(22, 4, dtype=torch.int32), "asks for"),
             (torch.full((22, 4), torch.nan), "not finite"),
-            (torch.zeros(1).expand(22, 4), "claims to hold 352 bytes"),
+            (torch.zeros(1).expand(22, 4), "claims to contain 352 bytes"),
             (torch.zeros(22, 4, device="meta"), "asks for"),
             (torch.zeros(22, 4).to_sparse(), "asks for"),
             ([1, 2], "not a state dict"),

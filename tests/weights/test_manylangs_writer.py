@@ -196,9 +196,7 @@ def test_dictionaries(tmp_path):
         *map(repr, wrong[:5]),
         ", 4 others",
     )
-    check_refused(
-        lambda: dic_content(InputVocabulary(["a", None]), "word.dic"), "last one has none"
-    )
+    check_refused(lambda: dic_content(InputVocabulary(["a", None]), "word.dic"), "last id has none")
 
 
 # What is there already

@@ -192,4 +192,4 @@ def test_a_name_with_a_typo(name, meant, tmp_path, monkeypatch):
 
 
 def test_the_bundled_model_is_not_downloaded():
-    check_refused(lambda: get_named("en_small"), "a part of this package")
+    check_refused(lambda: get_named("en_small"), "part of this package")

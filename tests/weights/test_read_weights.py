@@ -81,11 +81,11 @@ def test_pipeline_folder(tmp_path):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("[nlp]\nlang = 3", r"\[nlp\] lang should be a string, and is 3"),
-        ("[nlp]\npipeline = 3", "pipeline should be a list of strings, and is 3"),
-        ("[nlp]\npipeline = [[1]]", r"a list of strings, and is \[\[1\]\]"),
-        ('[nlp]\npipeline = "elmo"', "a list of strings, and is 'elmo'"),
-        ("[components]\nelmo = 3", "elmo should be a section, and is 3"),
+        ("[nlp]\nlang = 3", r"\[nlp\] lang must be a string, got 3"),
+        ("[nlp]\npipeline = 3", "pipeline must be a list of strings, got 3"),
+        ("[nlp]\npipeline = [[1]]", r"a list of strings, got \[\[1\]\]"),
+        ('[nlp]\npipeline = "elmo"', "a list of strings, got 'elmo'"),
+        ("[components]\nelmo = 3", "elmo must be a section, got 3"),
         ("[nlp]\n[nlp]", "not a readable config: .*already exists"),
         ("[nlp", "not a readable config"),
     ],

@@ -52,5 +52,5 @@ def test_what_fails_leaves_nothing_behind(folder):
     (folder / "vocab.txt").write_bytes(b"a\n\xff\n")
     assert "vocab.txt: not UTF-8" in run("--force", status=1)
     (folder / "vocab.txt").write_text("")
-    assert "holds no word" in run("--force", status=1)
+    assert "contains no words" in run("--force", status=1)
     assert [path.name for path in (folder / "out").iterdir()] == ["vectors.hdf5"]

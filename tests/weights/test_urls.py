@@ -141,10 +141,10 @@ def test_what_is_no_such_file_is_not_kept(server, origin, tmp_path, kind):
 
 def test_urls_that_are_refused_before_anything_is_fetched(server):
     for url, message in (
-        ("http://example.org/weights.hdf5", "https:// URLs alone"),
-        ("ftp://example.org/weights.hdf5", "https:// URLs alone"),
-        ("https://example.org/weights.bin", "ends in .safetensors, .hdf5, .h5 or .zip"),
-        ("https://example.org/", "ends in .safetensors"),
+        ("http://example.org/weights.hdf5", "only downloaded from https"),
+        ("ftp://example.org/weights.hdf5", "only downloaded from https"),
+        ("https://example.org/weights.bin", "must end in .safetensors, .hdf5, .h5 or .zip"),
+        ("https://example.org/", "must end in .safetensors"),
     ):
         check_refused(lambda: spacy_elmo.pretrained(url), url, message)  # noqa: B023
     assert not server.requests

@@ -131,4 +131,4 @@ nlp("One .")
 
 
 def test_what_needs_it_says_so(without_torch):
-    assert "needs PyTorch: pip install torch" in without_torch("-c", TRAIN, fails=True)
+    assert "needs PyTorch. Run: pip install torch" in without_torch("-c", TRAIN, fails=True)

@@ -1,4 +1,4 @@
-"""The component `elmo_coref`: coreference."""
+"""Component `elmo_coref`: coreference."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -21,31 +21,31 @@ from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .model import DocRanker, Ranking
 from .spans import Cluster, antecedent_loss, gold_pairs, make_clusters, mention_loss
 
-MAX_TRAINING_TOKENS = 4096  # a bound of memory where sentences are long
+MAX_TRAINING_TOKENS = 4096  # Bounds the memory if sentences are long.
 
 
 class CoreferenceResolver(TaskPipe):
-    """Component that finds coreference: clusters of mentions of one thing.
+    """Component that finds coreference: clusters of mentions of the same thing.
 
     They are in `doc.spans["coref_clusters_1"]`, `doc.spans["coref_clusters_2"]` and so on, in order
-    of their first mentions. A Doc with none of them counts as not annotated.
+    of their first mentions. A Doc without such a group is not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], DocRanker]): The model.
     name (str): Name of the pipe.
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
-    singletons (bool): Whether there are clusters of one mention, as in the corpus. Otherwise those
-        of the corpus are left out, in training and in scores.
-    mention_loss (float): Weight of a loss of the mentions' scores, by whether each span is a
-        mention of a gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, mentions are
-        learned only by their links, which takes many documents.
-    max_training_sentences (int): Number of sentences of a Doc that are read in training:
-        consecutive ones from a random one on, with at most 4,096 tokens unless one sentence has
+    singletons (bool): Whether to find clusters of one mention. If not, those of the corpus are
+        ignored in training and in scores.
+    mention_loss (float): Weight of a loss on the scores of mentions: each span should be a mention
+        of a gold cluster or not (Zhang et al. 2018). With 0, as in Lee et al. 2017, mentions are
+        only learned through links, which needs many documents.
+    max_training_sentences (int): Number of consecutive sentences of a Doc that are read in
+        training, from a random one on. They have at most 4,096 tokens, unless one sentence has
         more. 0 reads all.
-    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into the sentences that are read. A
-        mention is within one.
+    segmenter (Callable[[Doc], List[Segment]]): Splits Docs into the sentences that are read. A
+        mention must be within one sentence.
     scorer (Optional[Callable]): The scorer.
-    RAISES (ValueError): A value is impossible.
+    RAISES (ValueError): A value is out of range.
     """
 
     reader = READERS["elmo_coref"]
@@ -86,8 +86,8 @@ class CoreferenceResolver(TaskPipe):
         """Find the clusters of Docs, without changing them.
 
         docs (Iterable[Doc]): The Docs.
-        RETURNS (List[List[List[Tuple[int, int]]]]): Of each Doc the clusters, whose mentions
-            are first tokens and tokens after the last ones.
+        RETURNS (List[List[List[Tuple[int, int]]]]): The clusters of each Doc. A mention is its
+            first token and the token after its last one.
         RAISES (ValueError): The pipe is not initialized.
         """
         self._check_initialized()
@@ -109,10 +109,10 @@ class CoreferenceResolver(TaskPipe):
         )
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[Cluster]]) -> None:
-        """Set `doc.spans["coref_clusters_1"]` and so on, in place of those that are there.
+        """Replace `doc.spans["coref_clusters_1"]` and so on.
 
         docs (Iterable[Doc]): The Docs.
-        scores (List[List[List[Tuple[int, int]]]]): What `predict` returned for them.
+        scores (List[List[List[Tuple[int, int]]]]): The result of `predict` for them.
         """
         for doc, clusters in zip(docs, scores):
             write_clusters(doc, clusters, self.span_cluster_prefix)
@@ -129,7 +129,7 @@ class CoreferenceResolver(TaskPipe):
 
         get_examples (Callable[[], Iterable[Example]]): The examples.
         nlp (Optional[Language]): The pipeline.
-        RAISES (ValueError): There are no clusters, or one of them is impossible.
+        RAISES (ValueError): There are no clusters, or one of them is wrong.
         """
         docs, found = self._samples(get_examples, self._sizes_of_clusters)
         if not found:
@@ -140,7 +140,7 @@ class CoreferenceResolver(TaskPipe):
         if max(found) < 2 and not self.singletons:
             raise ValueError(
                 f"'{self.name}' has singletons = false, but all clusters of the training examples "
-                f"have one mention: set it to true"
+                f"have one mention. Set it to true"
             )
         self.model.initialize(X=docs)
 
@@ -167,8 +167,10 @@ class CoreferenceResolver(TaskPipe):
     def _loss(
         self, gold: Sequence[Optional[Sequence[Cluster]]], scores: Sequence[Ranking]
     ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
-        """Return the sum over spans of the negative log-likelihood, and for each ranking the
-        gradients with respect to the scores of mentions and of pairs."""
+        """Return the negative log-likelihood, and the gradients of each ranking.
+
+        The likelihood sums over spans. The gradients are those of the scores of mentions and pairs.
+        """
         found = [self._loss_of_doc(*pair) for pair in zip(gold, scores)]
         return sum(loss for loss, _ in found), [gradients for _, gradients in found]
 

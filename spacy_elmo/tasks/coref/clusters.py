@@ -1,5 +1,4 @@
-"""Clusters, each all mentions of one thing, in a Doc: the span groups
-`doc.spans["coref_clusters_1"]` and so on."""
+"""Clusters of a Doc in the span groups `doc.spans["coref_clusters_1"]` and so on."""
 
 import re
 from collections.abc import Sequence
@@ -23,10 +22,10 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
     """Read the clusters of a Doc.
 
     doc (Doc): The Doc.
-    prefix (str): What the keys of `doc.spans` begin with.
+    prefix (str): Prefix of the keys of `doc.spans`.
     RETURNS (Optional[List[List[Tuple[int, int]]]]): The clusters that have mentions, each with
-        its mentions in order; None where the Doc has no such span group.
-    RAISES (ValueError): A span has no tokens, stands twice in a cluster, or stands in two.
+        its mentions in order; None if the Doc has no such span group.
+    RAISES (ValueError): A span has no tokens, or occurs twice.
     """
     keys = cluster_keys(doc, prefix)
     found: dict[Mention, str] = {}
@@ -53,16 +52,16 @@ def _fault(mention: Mention, key: str, found: dict[Mention, str]) -> str:
     if mention not in found:
         return ""
     if found[mention] == key:
-        return "stands there twice"
-    return f"stands in doc.spans[{found[mention]!r}], too, but a mention has one cluster"
+        return "occurs twice in it"
+    return f"is also in doc.spans[{found[mention]!r}], but a mention has one cluster"
 
 
 def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) -> None:
-    """Set `doc.spans["coref_clusters_1"]` and so on, in place of those that are there.
+    """Replace `doc.spans["coref_clusters_1"]` and so on.
 
     doc (Doc): The Doc.
     clusters (Sequence[List[Tuple[int, int]]]): The clusters.
-    prefix (str): What the keys begin with.
+    prefix (str): Prefix of the keys.
     """
     for key in cluster_keys(doc, prefix):
         del doc.spans[key]
@@ -83,8 +82,11 @@ def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
 
 
 def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
-    """Return the clusters in the tokens of another Doc of the same text. Mentions without tokens of
-    their own there are left out. Of two that differ only in whitespace, the first is kept."""
+    """Return the clusters in the tokens of another Doc of the same text.
+
+    Mentions whose ends are inside a token there are left out. Of two that only differ in
+    whitespace, the first is kept.
+    """
     aligned: list[Cluster] = []
     seen: set[Mention] = set()
     for cluster in clusters:

@@ -1,4 +1,4 @@
-"""Documents with clusters of mentions from files."""
+"""Reader of documents with clusters of mentions."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,17 +28,16 @@ COREF_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.CorefCorpus.v1")
 def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX) -> Reader:
-    """Make a reader of examples for `elmo_coref`, whose predicted Docs have the words and the
-    sentences of the file.
+    """Make a reader of examples for `elmo_coref`, which have the file's tokens and sentences.
 
-    A `.jsonl` file, which may be gzipped, has a document in each line, with `"words"`,
-    `"clusters"` and, if the sentences are known, `"sentence_starts"`, the first token of each.
-    A cluster is a list of mentions `[start, end]`: tokens from 0, the end after the last one. A
-    `.spacy` file has Docs with `doc.spans["coref_clusters_1"]` and so on.
+    A `.jsonl` file, which may be gzipped, has one document per line: its `"words"`, `"clusters"`
+    and, if the sentences are known, `"sentence_starts"`, the first token of each. A cluster is a
+    list of mentions `[start, end]`: tokens counted from 0, the end after the last one. A `.spacy`
+    file has Docs with `doc.spans["coref_clusters_1"]` and so on.
 
     path (Union[str, Path]): The file.
-    span_cluster_prefix (str): What the keys of `doc.spans` begin with. The clusters of a
-        `.jsonl` file get such keys.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`. The clusters of a `.jsonl` file
+        get such keys.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
@@ -62,15 +61,15 @@ def make_doc(
 
     vocab (Vocab): The vocab.
     words (Sequence[str]): Its words.
-    clusters (Sequence[List[Tuple[int, int]]]): The clusters, of mentions each: the first token
-        and the token after the last one.
-    sentence_starts (Optional[Sequence[int]]): The first token of each sentence; by default
-        the sentences are not known.
-    prefix (str): What the keys of `doc.spans` begin with.
-    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on; that is empty where
-        there are no clusters.
+    clusters (Sequence[List[Tuple[int, int]]]): The clusters. A mention is its first token and the
+        token after its last one.
+    sentence_starts (Optional[Sequence[int]]): The first token of each sentence. Default: the
+        sentences are not known.
+    prefix (str): Prefix of the keys of `doc.spans`.
+    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on. Without clusters, the
+        first group is empty.
     RAISES (ValueError): A mention or the start of a sentence is not within the words, or a
-        mention stands twice.
+        mention occurs twice.
     """
     n = len(words)
     for start in sentence_starts or ():
@@ -78,7 +77,7 @@ def make_doc(
             raise ValueError(f'"sentence_starts" must be from 0 to {n - 1}, got {start}')
     for start, end in (mention for cluster in clusters for mention in cluster):
         if not 0 <= start < end <= n:
-            raise ValueError(f"[{start}, {end}] is no mention: expected 0 <= start < end <= {n}")
+            raise ValueError(f"[{start}, {end}] is not a mention: expected 0 <= start < end <= {n}")
     starts = None if sentence_starts is None else {0, *sentence_starts}
     doc = Doc(
         vocab, words=list(words), sent_starts=starts and [i in starts for i in range(len(words))]

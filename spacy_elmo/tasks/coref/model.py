@@ -1,4 +1,4 @@
-"""The model of coreference (Lee et al. 2017): spans are ranked as antecedents of spans."""
+"""Model of coreference (Lee et al. 2017): it ranks spans as antecedents of spans."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What the model finds in a Doc.
+    """Output of the model for a Doc.
 
     candidates (CandidateSpans): All spans.
-    mention_scores (Floats1d): How much each is a mention. *Shape:* `(n_spans,)`
-    kept (numpy.ndarray): The numbers of those that are kept. *Shape:* `(n_kept,)`
-    pair_scores (Floats2d): Scores of their antecedents: in column a that of the span a + 1 places
-        before, -inf where there is none. No antecedent has the score 0.
+    mention_scores (Floats1d): Score of each span as a mention. *Shape:* `(n_spans,)`
+    kept (numpy.ndarray): Numbers of the spans that are kept. *Shape:* `(n_kept,)`
+    pair_scores (Floats2d): Scores of their antecedents. Column a is the kept span a + 1 places
+        before, -inf if there is none. The score of "no antecedent" is 0.
         *Shape:* `(n_kept, n_antecedents)`
     """
 
@@ -47,9 +47,9 @@ class DocRanker(DocHead):
         """Rank the spans of segments.
 
         doc (int): Number of the Doc.
-        segments (Sequence[Segment]): Those of its segments that are read, one or more.
+        segments (Sequence[Segment]): The segments to read, one or more.
         RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass from the gradients of
-            the scores of mentions and of pairs.
+            the scores of mentions and pairs.
         """
         tokens = self.head.ops.asarray1i(
             np.concatenate([np.arange(one.start, one.end) for one in segments])
@@ -78,25 +78,24 @@ def build_coref(
 ) -> Model[list[Doc], DocRanker]:
     """Build a model that ranks spans as antecedents of spans (Lee et al. 2017).
 
-    A span is represented by the outputs of a biLSTM over its sentence at its ends, by its words,
-    weighted by attention, and by an embedding of its width. A network scores each span as a
-    mention, and the best are kept. Another network ranks for each the spans before it as
-    antecedents, by both spans, their product and their distance. The paper has `encoder_width =
-    400`, `hidden_width = 150` and `max_antecedents = 250`, and features of genre and speaker, which
-    are left out.
+    The representation of a span is the output of a biLSTM at its ends, the attention-weighted sum
+    of its words, and an embedding of its width. A network scores each span as a mention, and the
+    best are kept. Another network scores the kept spans before each as antecedents, from both
+    spans, their product and their distance. The paper uses `encoder_width = 400`, `hidden_width =
+    150` and `max_antecedents = 250`, and also features of genre and speaker.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once a Doc.
     encoder_width (int): Width of the biLSTM's output, half of it from each direction.
     hidden_width (int): Width of the hidden layers of both networks.
     hidden_depth (int): Number of hidden layers of each.
     feature_width (int): Width of the embeddings of a span's width and of distances.
-    max_span_width (int): Most tokens of a mention.
-    spans_per_word (float): Number of spans that are kept for each token.
-    max_antecedents (int): Number of kept spans before it that are ranked for each.
+    max_span_width (int): Largest number of tokens of a mention.
+    spans_per_word (float): Number of spans to keep per token.
+    max_antecedents (int): Number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
     input_dropout (float): Dropout rate of the vectors of tokens.
     RETURNS (Model[List[Doc], DocRanker]): Returns a callable that ranks the spans of a Doc.
-    RAISES (ValueError): A size is impossible.
+    RAISES (ValueError): A size is out of range.
     """
     sizes = {
         "encoder_width": encoder_width,
@@ -111,7 +110,7 @@ def build_coref(
         if not size > 0:
             raise ValueError(f"{name} must be above 0, got {size}")
     if encoder_width % 2:
-        raise ValueError(f"encoder_width is that of two directions: got {encoder_width}, odd")
+        raise ValueError(f"encoder_width must be even (two directions), got {encoder_width}")
     make = partial(make_ranker, **sizes, dropout=dropout, input_dropout=input_dropout)
     attrs = {"max_span_width": max_span_width}
     head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(make)], attrs=attrs)
@@ -125,7 +124,7 @@ def build_coref(
 
 
 def make_ranker(**sizes: Any) -> "SpanRanker":
-    """Make the PyTorch module. PyTorch is imported now."""
+    """Make the PyTorch module; import PyTorch."""
     from .module import SpanRanker
 
     return SpanRanker(**sizes)
@@ -134,7 +133,7 @@ def make_ranker(**sizes: Any) -> "SpanRanker":
 def rank(
     model: Model, X: tuple[Floats2d, Sequence[Segment]], is_train: bool
 ) -> tuple[Ranking, Callable]:
-    """Compute the head's forward pass."""
+    """Compute the forward pass of the head."""
     vectors, segments = X
     candidates = find_candidate_spans(segments, model.attrs["max_span_width"])
     lengths = [one.end - one.start for one in segments]
@@ -154,6 +153,7 @@ def rank(
 
 
 def init(model: Model[list[Doc], DocRanker], X: Optional[list[Doc]] = None, Y: Any = None) -> None:
+    """Initialize the vectors, and make the module with their width."""
     tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)
     (vectors,) = tok2vec.predict((X or [])[:1])

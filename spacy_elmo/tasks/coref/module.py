@@ -1,4 +1,4 @@
-"""Coreference by the ranking of spans (Lee et al. 2017), in PyTorch."""
+"""PyTorch module that ranks spans for coreference (Lee et al. 2017)."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -12,10 +12,10 @@ from torch.nn.functional import pad as pad_tensor
 from ..shared.recurrent import BidirectionalRNN, masked_softmax
 from .spans import CandidateSpans, prune
 
-# The last distance of each bin but the last, counted in spans.
+# The largest distance of each bin but the last, in spans.
 BINS = (1, 2, 3, 4, 7, 15, 31, 63)
 N_BINS = len(BINS) + 1
-SPAN_TOKENS = 512  # tokens whose spans are represented at a time
+SPAN_TOKENS = 512  # Tokens whose spans are represented at once; bounds the memory.
 
 
 def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.Sequential:
@@ -28,16 +28,16 @@ def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.S
 
 
 class SpanRanker(nn.Module):
-    """Finds spans that may be mentions, and scores the antecedents of each.
+    """Module that finds spans that may be mentions, and scores their antecedents.
 
     nI (int): Width of the vectors of tokens.
     encoder_width (int): Width of the biLSTM's output, half of it from each direction.
-    hidden_width (int): Width of the hidden layers of both networks of scores.
-    hidden_depth (int): How many hidden layers these have, 1 or more.
+    hidden_width (int): Width of the hidden layers of both scoring networks.
+    hidden_depth (int): Number of their hidden layers, 1 or more.
     feature_width (int): Width of the embeddings of a span's width and of distances.
-    max_span_width (int): Most tokens of a span.
-    spans_per_word (float): How many spans are kept, for each token.
-    max_antecedents (int): How many of the spans before it are ranked for each span.
+    max_span_width (int): Largest number of tokens of a span.
+    spans_per_word (float): Number of spans to keep per token.
+    max_antecedents (int): Number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
     input_dropout (float): Dropout rate of the vectors of tokens.
     """
@@ -66,9 +66,9 @@ class SpanRanker(nn.Module):
         self.widths = nn.Embedding(max_span_width, feature_width)
         span_width = 2 * encoder_width + nI + feature_width
         self.mention = feed_forward(span_width, hidden_width, hidden_depth, dropout)
-        # The first layer of the network of pairs is linear in each part of its input
-        # [g_i ; g_j ; g_i * g_j ; distance]: g_i and g_j are multiplied once a span, not once a
-        # pair.
+        # The first layer of the pair network is linear in each part of its input
+        # [g_i ; g_j ; g_i * g_j ; distance]. So g_i and g_j are multiplied once per span, not once
+        # per pair.
         self.anaphor = nn.Linear(span_width, hidden_width)
         self.antecedent = nn.Linear(span_width, hidden_width, bias=False)
         self.product = nn.Linear(span_width, hidden_width, bias=False)
@@ -86,9 +86,8 @@ class SpanRanker(nn.Module):
         lengths (Sequence[int]): Number of tokens of each segment.
         candidates (CandidateSpans): The spans, one or more.
         RETURNS (Tuple[Tensor, Tensor, numpy.ndarray]): The scores of all spans as mentions,
-            `(n_spans,)`; the scores of antecedents, `(n_kept, n_antecedents)`, in column a that of
-            the span a + 1 places before, -inf if there is none; the numbers of the kept spans,
-            `(n_kept,)`.
+            `(n_spans,)`; the scores of antecedents, `(n_kept, n_antecedents)`, as in `Ranking`; the
+            numbers of the kept spans, `(n_kept,)`.
         """
         tokens = self.input_dropout(tokens)
         sentences = tokens.split(list(lengths))
@@ -105,24 +104,25 @@ class SpanRanker(nn.Module):
     def _represent_chunks(
         self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans
     ) -> Iterator[Tensor]:
-        """Yield the representations of some spans at a time."""
+        """Yield the representations of the spans in chunks."""
         ends = np.searchsorted(spans.rows, np.arange(0, len(tokens), SPAN_TOKENS)[1:])
         for numbers in np.split(np.arange(len(spans)), ends):
             if len(numbers):
                 yield self.represent(tokens, encoded, spans[numbers])
 
     def represent(self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans) -> Tensor:
-        """Represent spans by `[start ; end ; attention-weighted words ; width]` (Lee et al. 2017,
-        section 4).
+        """Represent spans as `[start ; end ; attention-weighted words ; width]`.
+
+        See Lee et al. 2017, section 4.
 
         tokens (Tensor): *Shape:* `(n_tokens, nI)`
-        encoded (Tensor): What the biLSTM made of them. *Shape:* `(n_tokens, encoder_width)`
+        encoded (Tensor): Output of the biLSTM. *Shape:* `(n_tokens, encoder_width)`
         spans (CandidateSpans): One or more, in order.
         RETURNS (Tensor): *Shape:* `(n_spans, 2 * encoder_width + nI + feature_width)`
         """
         first, last = int(spans.rows[0]), int(spans.rows[-1])
-        # Window t has the tokens t, t + 1, ... of the widest span that begins at t; spans that
-        # reach behind the last token are no candidates.
+        # Window t has the tokens of the widest span that begins at t. Padding after the last token
+        # belongs to no candidate.
         missing = max(0, last + self.max_span_width - len(tokens))
         stop = last + self.max_span_width
         values = pad_tensor(tokens[first:stop], (0, 0, 0, missing))
@@ -144,10 +144,10 @@ class SpanRanker(nn.Module):
         )
 
     def rank(self, spans: Tensor, mention_scores: Tensor) -> Tensor:
-        """Score antecedents by the scores of both spans as mentions, and that of the pair.
+        """Score antecedents: the sum of both spans' scores as mentions and the pair's score.
 
-        All pairs of one distance are scored at once, so that memory grows with the spans, not the
-        pairs.
+        All pairs of one distance are scored at once, so memory grows with the number of spans, not
+        of pairs.
 
         spans (Tensor): *Shape:* `(n_kept, width)`
         mention_scores (Tensor): *Shape:* `(n_kept,)`

@@ -1,4 +1,4 @@
-"""The scores of coreference: MUC, B3, CEAF, LEA, and of mentions."""
+"""Scores of coreference: MUC, B3, CEAF, LEA and mentions."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -16,8 +16,10 @@ MEAN_OF = ("muc", "b3", "ceafe")
 
 
 class ClusterCounts(NamedTuple):
-    """Numbers of right and of all items, of the predicted and of the gold side. Precision and
-    recall are the quotients. Counts of several documents are added up."""
+    """Counts of right and of all items, for precision and recall.
+
+    The counts of several documents are added up.
+    """
 
     p_right: float = 0.0
     p_all: float = 0.0
@@ -31,7 +33,7 @@ class ClusterCounts(NamedTuple):
         return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0}
 
 
-DocCounts = dict[str, ClusterCounts]  # by metric
+DocCounts = dict[str, ClusterCounts]  # Keys are metrics.
 
 
 @registry.scorers("spacy-elmo.coref_scorer.v1")
@@ -47,12 +49,10 @@ def score_coref(
     singletons: bool = True,
     **kwargs: Any,
 ) -> dict[str, Any]:
-    """Compute precision, recall and F-score of MUC, B3, CEAF (phi 4, which compares clusters), LEA
-    and mentions.
+    """Compute precision, recall and F-score of MUC, B3, CEAF (phi 4), LEA and mentions.
 
-    Numerators and denominators are added up over documents, as the reference scorer of CoNLL 2012
-    does (Pradhan et al. 2014). Examples whose reference has no clusters, not even an empty group,
-    do not count.
+    Numerators and denominators are summed over documents, like in the reference scorer of CoNLL
+    2012 (Pradhan et al. 2014). Examples whose reference has no span group of clusters do not count.
 
     examples (Iterable[Example]): The examples.
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
@@ -60,8 +60,8 @@ def score_coref(
     RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF;
         `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, and the same with b3, ceafe, lea and mentions;
         `coref_counts`, the `ClusterCounts` of each document by metric. They are None if there is
-        nothing to count. With another prefix, `people`, there are also `people_f`, `people_muc_p`
-        and so on, which tell two components apart.
+        nothing to count. With a prefix such as `people`, there are also `people_f`, `people_muc_p`
+        and so on, to distinguish two components.
     """
     counts = [
         count_example(example, span_cluster_prefix=span_cluster_prefix, singletons=singletons)
@@ -86,10 +86,10 @@ def count_example(
 
 
 def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
-    """Add up counts.
+    """Compute the scores of several documents together.
 
-    counts (Sequence[Dict[str, ClusterCounts]]): Of documents.
-    RETURNS (Dict[str, Any]): As `score_coref`, without `coref_counts`.
+    counts (Sequence[Dict[str, ClusterCounts]]): Counts of each document.
+    RETURNS (Dict[str, Any]): The scores of `score_coref`, without `coref_counts`.
     """
     scores: dict[str, Any] = {"coref_f": None}
     for metric in CLUSTER_METRICS:
@@ -102,11 +102,11 @@ def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
 
 
 def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCounts:
-    """Compare clusters.
+    """Compare predicted and gold clusters.
 
-    found (Sequence[List[Tuple[int, int]]]): The predicted ones.
-    gold (Sequence[List[Tuple[int, int]]]): The gold ones.
-    RETURNS (Dict[str, ClusterCounts]): By metric.
+    found (Sequence[List[Tuple[int, int]]]): The predicted clusters.
+    gold (Sequence[List[Tuple[int, int]]]): The gold clusters.
+    RETURNS (Dict[str, ClusterCounts]): Counts by metric.
     """
     mentions, gold_mentions = ({m for c in side for m in c} for side in (found, gold))
     both = len(mentions & gold_mentions)
@@ -123,11 +123,11 @@ def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCoun
 def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, int]:
     """Count links (Vilain et al. 1995).
 
-    clusters (Sequence[List[Tuple[int, int]]]): The clusters: the gold ones for recall, the
-        predicted ones for precision.
-    others (Sequence[List[Tuple[int, int]]]): Those of the other side.
-    RETURNS (Tuple[int, int]): How many links of the fewest that make each cluster are there on
-        the other side, and how many there are.
+    clusters (Sequence[List[Tuple[int, int]]]): For recall the gold clusters, for precision the
+        predicted ones.
+    others (Sequence[List[Tuple[int, int]]]): The clusters of the other side.
+    RETURNS (Tuple[int, int]): The fewest links that make each cluster: how many of them are also
+        on the other side, and their number.
     """
     right = 0
     for cluster, parts in _parts(clusters, others):
@@ -139,8 +139,8 @@ def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, in
 def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
     """Compare the clusters of each mention (Bagga and Baldwin 1998).
 
-    RETURNS (Tuple[float, int]): The sum over mentions of the share of their cluster that is
-        in their cluster of the other side, too, and the number of mentions.
+    RETURNS (Tuple[float, int]): The sum over mentions of the share of their cluster that is also
+        in their cluster of the other side, and the number of mentions.
     """
     right = sum(
         n * n / len(cluster) for cluster, parts in _parts(clusters, others) for n in parts.values()
@@ -149,10 +149,10 @@ def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[flo
 
 
 def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
-    """Compare each cluster with at most one other (Luo 2005).
+    """Match each cluster with at most one other (Luo 2005).
 
-    RETURNS (float): The sum of the similarities `2 |k & r| / (|k| + |r|)`, phi 4, of the best
-        pairs of clusters.
+    RETURNS (float): The sum of the similarities phi 4, `2 |k & r| / (|k| + |r|)`, of the best
+        matching.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -164,11 +164,12 @@ def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
 
 
 def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
-    """Count the links between all mentions of a cluster, each cluster weighted by its size
-    (Moosavi and Strube 2016). A cluster of one is right if it is one on the other side, too.
+    """Count links between all mentions of each cluster (Moosavi and Strube 2016).
 
-    RETURNS (Tuple[float, int]): The sum of the shares of each cluster's links that are there
-        on the other side, times its size, and the sum of the sizes.
+    A cluster of one mention is right if it also is a cluster of one on the other side.
+
+    RETURNS (Tuple[float, int]): The sum over clusters of their size times the share of their links
+        that are also on the other side, and the sum of their sizes.
     """
     right = 0.0
     for cluster, parts in _parts(clusters, others):
@@ -183,7 +184,7 @@ def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, 
 def _parts(
     clusters: Sequence[Cluster], others: Sequence[Cluster]
 ) -> Iterable[tuple[Cluster, Counter[int]]]:
-    """Yield each cluster, and how many of its mentions are in which other cluster."""
+    """Yield each cluster, and the number of its mentions in each cluster of the other side."""
     place: dict[Mention, int] = {m: j for j, other in enumerate(others) for m in other}
     for cluster in clusters:
         yield cluster, Counter(place[mention] for mention in cluster if mention in place)

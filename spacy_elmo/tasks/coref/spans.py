@@ -1,4 +1,4 @@
-"""Spans of coreference: candidates, which are kept, losses, and the clusters that links make."""
+"""Spans of coreference: candidates, pruning, losses, and clusters of linked spans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,18 +11,17 @@ from thinc.types import Floats1d, Floats2d
 from ...embedding.segmenters import Segment
 from ..shared.log_space import log_sum_exp
 
-Mention = tuple[int, int]  # first token, the token after the last one
+Mention = tuple[int, int]  # First token, the token after the last one.
 Cluster = list[Mention]
 
 
 @dataclass(frozen=True)
 class CandidateSpans:
-    """All spans of some segments of a Doc, up to a width, in order of their tokens.
+    """All spans of some segments of a Doc up to a width, in order of their tokens.
 
-    rows (numpy.ndarray): First token of each among the tokens that are read: those of the segments,
-        one after the other. *Shape:* `(n_spans,)`
-    widths (numpy.ndarray): Number of tokens of each. *Shape:* `(n_spans,)`
-    starts (numpy.ndarray): First token of each within the Doc. *Shape:* `(n_spans,)`
+    rows (numpy.ndarray): First tokens, counted in the concatenated segments. *Shape:* `(n_spans,)`
+    widths (numpy.ndarray): Numbers of tokens. *Shape:* `(n_spans,)`
+    starts (numpy.ndarray): First tokens, counted in the Doc. *Shape:* `(n_spans,)`
     """
 
     rows: np.ndarray
@@ -31,7 +30,7 @@ class CandidateSpans:
 
     @property
     def ends(self) -> np.ndarray:
-        """Tokens after the last ones.
+        """Token after the last one of each span.
 
         *Shape:* `(n_spans,)`
         """
@@ -50,11 +49,12 @@ class CandidateSpans:
 
 
 def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
-    """Find all spans within segments. If segments overlap, a span is found in the one that keeps
-    its first token.
+    """Find all spans within segments.
+
+    If segments overlap, the one that keeps a span's first token has the span.
 
     segments (Sequence[Segment]): The segments.
-    max_width (int): Most tokens of a span.
+    max_width (int): Largest number of tokens of a span.
     RETURNS (CandidateSpans): The spans.
     """
     found = [np.zeros((0, 3), dtype="int64")]
@@ -71,18 +71,19 @@ def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> Candida
 
 
 def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
-    """Keep the best spans, from the best on; one that crosses another that is kept is left out
-    (Lee et al. 2017, section 5). Spans within each other do not cross.
+    """Choose the best spans that do not cross each other (Lee et al. 2017, section 5).
+
+    Spans are added in order of their scores. Nested spans do not cross.
 
     spans (CandidateSpans): The spans.
     scores (numpy.ndarray): *Shape:* `(n_spans,)`
-    n_kept (int): How many to keep at most.
-    RETURNS (numpy.ndarray): The numbers of those that are kept, in order. *Shape:* `(n,)`
+    n_kept (int): Largest number of spans to keep.
+    RETURNS (numpy.ndarray): The numbers of the kept spans, in order. *Shape:* `(n,)`
     """
     starts, ends = spans.starts.tolist(), spans.ends.tolist()
     kept: list[int] = []
-    last_end: dict[int, int] = {}  # of the kept spans that start at a token
-    first_start: dict[int, int] = {}  # of those that end before a token
+    last_end: dict[int, int] = {}  # The last end of the kept spans that start at a token.
+    first_start: dict[int, int] = {}  # The first start of the kept spans that end before a token.
     for i in np.argsort(-scores, kind="stable").tolist():
         if len(kept) >= n_kept:
             break
@@ -103,14 +104,14 @@ def make_clusters(
 ) -> list[Cluster]:
     """Join linked spans to clusters.
 
-    mentions (Sequence[Tuple[int, int]]): The spans that are kept, in order.
+    mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
     links (numpy.ndarray): Distance to the antecedent of each, in spans; 0 if there is none.
         *Shape:* `(n_spans,)`
-    is_mention (Optional[numpy.ndarray]): Which spans without a link are clusters of one; by default
-        none is. *Shape:* `(n_spans,)`
+    is_mention (Optional[numpy.ndarray]): True at spans that are a cluster even without a link.
+        Default: none. *Shape:* `(n_spans,)`
     RETURNS (List[List[Tuple[int, int]]]): The clusters, in order of their first mentions.
     """
-    cluster_of: list[int] = []  # the number of its first mention
+    cluster_of: list[int] = []  # Number of the cluster's first mention, for each span.
     for i, distance in enumerate(links.tolist()):
         cluster_of.append(cluster_of[i - distance] if distance else i)
     clusters: dict[int, Cluster] = {}
@@ -126,12 +127,12 @@ def make_clusters(
 def gold_pairs(
     mentions: Sequence[Mention], clusters: Sequence[Cluster], n_columns: int
 ) -> np.ndarray:
-    """Find which antecedents are right: those in the same gold cluster.
+    """Return which antecedents are in the same gold cluster.
 
-    mentions (Sequence[Tuple[int, int]]): The spans that are kept, in order.
+    mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
     clusters (Sequence[List[Tuple[int, int]]]): The gold clusters.
-    n_columns (int): How many antecedents each span has.
-    RETURNS (numpy.ndarray): Column a is about the span a + 1 places before.
+    n_columns (int): Number of antecedents of each span.
+    RETURNS (numpy.ndarray): Column a is the span a + 1 places before.
         *Shape:* `(n_kept, n_columns)`
     """
     number_of = {mention: i for i, cluster in enumerate(clusters) for mention in cluster}
@@ -144,15 +145,17 @@ def gold_pairs(
 
 
 def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Floats2d]:
-    """Compute the negative log-likelihood of all right antecedents together (Lee et al. 2017,
-    section 6). If none is right, no antecedent is, whose score is 0.
+    """Compute the loss of the scores of antecedents (Lee et al. 2017, section 6).
 
-    pair_scores (Floats2d): -inf where there is no antecedent. *Shape:* `(n_kept, n_columns)`
-    right (numpy.ndarray): What `gold_pairs` returns. *Shape:* `(n_kept, n_columns)`
+    It is the negative log-likelihood of all right antecedents together. If none is right, "no
+    antecedent" is, with the score 0.
+
+    pair_scores (Floats2d): -inf if there is no antecedent. *Shape:* `(n_kept, n_columns)`
+    right (numpy.ndarray): The result of `gold_pairs`. *Shape:* `(n_kept, n_columns)`
     RETURNS (Tuple[float, Floats2d]): The sum over spans, in nats, and its gradient.
     """
-    # With scores s, and s_0 = 0 of no antecedent: loss = log sum_j exp(s_j) - log of the same
-    # sum over the right ones, and d loss / d s_j = P(j) - P(j | j is right).
+    # With scores s_j, and s_0 = 0 for no antecedent: loss = log sum_j exp(s_j) - log sum over
+    # right j exp(s_j), and d loss / d s_j = P(j) - P(j | j is right).
     xp = get_array_module(pair_scores)
     right = xp.asarray(np.concatenate([~right.any(axis=1, keepdims=True), right], axis=1))
     none = xp.zeros_like(pair_scores, shape=(len(pair_scores), 1))
@@ -164,10 +167,10 @@ def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Fl
 
 
 def mention_loss(scores: Floats1d, right: np.ndarray) -> tuple[float, Floats1d]:
-    """Compute the negative log-likelihood of which spans are mentions, by the logistic function.
+    """Compute the logistic loss of the scores of mentions.
 
     scores (Floats1d): *Shape:* `(n_spans,)`
-    right (numpy.ndarray): Which are mentions. *Shape:* `(n_spans,)`
+    right (numpy.ndarray): True at mentions. *Shape:* `(n_spans,)`
     RETURNS (Tuple[float, Floats1d]): The sum over spans, in nats, and its gradient.
     """
     xp = get_array_module(scores)

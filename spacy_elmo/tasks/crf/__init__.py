@@ -1,4 +1,4 @@
-"""The component `elmo_crf`: entities, or other spans that do not overlap, by a CRF."""
+"""Component `elmo_crf`: a CRF for entities, or other spans that do not overlap."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -22,23 +22,23 @@ from .gold import gold_spans, reference_spans
 from .model import CRF_PARAMS, Chains, log_partition
 
 SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
-ENTITY = (1, 3)  # ent_iob: inside an entity, at its beginning
+ENTITY = (1, 3)  # Values of `ent_iob`: inside an entity, at its beginning.
 
 
 class CRFTagger(SpanPipe[BIOTags]):
-    """Component that finds labeled spans that do not overlap: the most probable valid tags of a
-    linear-chain CRF. A Doc is one chain.
+    """Component that finds labeled spans that do not overlap.
+
+    They are the most probable valid tags of a linear-chain CRF. A Doc is one chain.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], Chains]): The model.
     name (str): Name of the pipe.
-    spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Entities
-        that a Doc has before are kept.
+    spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Existing
+        entities of a Doc are kept.
     scheme (str): The tags: "biluo" or "bio".
-    max_batch_tokens (int): Most tokens that the model reads at a time in prediction, unless one Doc
-        has more.
+    max_batch_tokens (int): Largest batch in prediction, in tokens; one Doc may have more.
     scorer (Optional[Callable]): The scorer.
-    RAISES (ValueError): A value is impossible.
+    RAISES (ValueError): A value is out of range.
     """
 
     reader = READERS["elmo_crf"]
@@ -97,7 +97,7 @@ class CRFTagger(SpanPipe[BIOTags]):
             yield self._tags.spans(tags.tolist())
 
     def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
-        """Return the scores, with O at tokens of entities that the Doc has already."""
+        """Return the scores, with only O allowed at tokens of existing entities."""
         taken = [token.i for token in doc if token.ent_iob in ENTITY]
         if self.spans_key is not None or not taken:
             return scores
@@ -109,7 +109,7 @@ class CRFTagger(SpanPipe[BIOTags]):
         """Set `doc.ents`, or the span group.
 
         docs (Iterable[Doc]): The Docs.
-        scores (List[List[Tuple[int, int, str]]]): What `predict` returned for them.
+        scores (List[List[Tuple[int, int, str]]]): The result of `predict` for them.
         """
         for doc, found in zip(docs, scores):
             spans = [Span(doc, start, end, label=label) for start, end, label in found]
@@ -132,11 +132,13 @@ class CRFTagger(SpanPipe[BIOTags]):
         return SCHEMES[self.scheme](self.labels)
 
     def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
-        """Return `log Z - log Z_gold` and its gradient, the difference of what both expect. Z sums
-        over all valid tags, Z_gold over those that agree with the annotation: without one, over all
-        tags of a token."""
+        """Return `log Z - log Z_gold` and its gradient.
+
+        Z sums over all valid sequences of tags, Z_gold over those that agree with the annotation.
+        A token without annotation allows all tags. The gradient is the difference of expectations.
+        """
         xp = self.model.ops.xp
-        # Without annotation, both sums would be equal.
+        # Skip Docs without annotation, for which both sums are equal.
         kept = [s[: 0 if a is None else len(s)] for s, a in zip(scores.scores, gold)]
         tags = [np.ones((0, len(self._tags)), dtype=bool) if a is None else a for a in gold]
         valid = replace(scores, scores=kept).constrained(self._tags, xp)
@@ -150,7 +152,7 @@ class CRFTagger(SpanPipe[BIOTags]):
         return total - gold_total, Chains(d_scores, *d_params)
 
     def _gold(self, example: Example) -> Optional[np.ndarray]:
-        """Return which tags agree with the annotation; None where there is none."""
+        """Return the tags that agree with the annotation; None if there is none."""
         gold = gold_spans(example, self.spans_key)
         if gold is None:
             return None
@@ -158,7 +160,7 @@ class CRFTagger(SpanPipe[BIOTags]):
             if label not in self.labels:
                 raise ValueError(
                     f"the span {label} ({start}, {end}) of the Doc {name_of(example.predicted)} "
-                    f"has a label that is none of those '{self.name}' was initialized with"
+                    f"has a label that '{self.name}' was not initialized with"
                 )
         return self._tags.allowed(gold.spans, gold.missing, len(example.predicted))
 

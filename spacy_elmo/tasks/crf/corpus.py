@@ -1,4 +1,4 @@
-"""Sentences with BIO tags from files."""
+"""Reader of sentences with BIO tags."""
 
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -23,9 +23,9 @@ BIO_SCHEMA = Schema(
 def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> Reader:
     """Make a reader of examples for `elmo_crf`, which have the tokens of the file.
 
-    A `.jsonl` file, which may be gzipped, has a sentence in each line, with `"words"` and their
-    BIO `"tags"`. A `.spacy` file is such as `spacy convert --converter ner` writes of columns. If
-    it has no span group, the group is made of the entities.
+    A `.jsonl` file, which may be gzipped, has one sentence per line: its `"words"` and their BIO
+    `"tags"`. `spacy convert --converter ner` makes `.spacy` files from columns. If a Doc has no
+    span group, its entities become the group.
 
     path (Union[str, Path]): The file.
     spans_key (Optional[str]): The span group for the spans; None for the entities.
@@ -41,18 +41,17 @@ def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> 
 
 
 def _regroup(doc: Doc, spans_key: str) -> None:
-    """Make a span group of the entities, if they are annotated.
+    """Convert the entities to a span group, if they are annotated.
 
-    RAISES (ValueError): Only some tokens are annotated, which a group cannot say.
+    RAISES (ValueError): Only some tokens are annotated, which a group cannot express.
     """
     if not doc.has_annotation("ENT_IOB"):
         return
     if not doc.has_annotation("ENT_IOB", require_complete=True):
         token = next(token for token in doc if not token.ent_iob_)
         raise ValueError(
-            f"token {token.i} ({token.text!r}) of the Doc {name_of(doc)} has no entity tag, and "
-            f"doc.spans[{spans_key!r}] cannot leave it open: annotate it, or train without a "
-            f"spans_key"
+            f"token {token.i} ({token.text!r}) of the Doc {name_of(doc)} has no entity tag, which "
+            f"doc.spans[{spans_key!r}] cannot express. Annotate it, or train without a spans_key"
         )
     doc.spans[spans_key] = list(doc.ents)
     doc.set_ents([], default="missing")

@@ -1,4 +1,4 @@
-"""Gold spans of `elmo_crf`, the entities of a Doc or the spans of a group, and their scores."""
+"""Gold spans of `elmo_crf` (the entities of a Doc, or a span group) and their scores."""
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -18,7 +18,7 @@ class Gold(NamedTuple):
     """Spans in tokens of the predicted Doc.
 
     spans (List[Tuple[int, int, str]]): The spans, which do not overlap.
-    missing (numpy.ndarray): True at tokens of which nothing is known. *Shape:* `(n_tokens,)`
+    missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
     """
 
     spans: list[LabeledSpan]
@@ -26,7 +26,7 @@ class Gold(NamedTuple):
 
 
 def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
-    """Return the spans of a reference: those of a group, or its entities.
+    """Return the spans of a reference: a group, or the entities.
 
     RAISES (ValueError): A span of the group has no tokens, or no label.
     """
@@ -38,8 +38,8 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
 
     example (Example): The example.
     spans_key (Optional[str]): The span group; None for entities.
-    RETURNS (Optional[Gold]): The spans; None where the reference has no annotation. What is
-        missing there, or fits no tokens of the predicted Doc, is missing.
+    RETURNS (Optional[Gold]): The spans; None if the reference has no annotation. Spans that fit
+        no tokens of the predicted Doc are missing.
     RAISES (ValueError): Two spans overlap, or one has no tokens or no label.
     """
     if spans_key is None:
@@ -48,7 +48,7 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
 
 
 def _entities(example: Example) -> Optional[Gold]:
-    """Read the entities as spaCy's `ner` does."""
+    """Read the entities like spaCy's `ner`."""
     if not example.reference.has_annotation("ENT_IOB"):
         return None
     entities, tags = example.get_aligned_ents_and_ner()
@@ -62,7 +62,7 @@ def _group(example: Example, spans_key: str) -> Gold:
         if other.start < one.end:
             raise ValueError(
                 f"the spans {_show(one)} and {_show(other)} of doc.spans[{spans_key!r}] overlap in "
-                f"the Doc {name_of(example.reference)}: elmo_crf gives a token one label; take "
+                f"the Doc {name_of(example.reference)}. elmo_crf assigns one label to a token: use "
                 f"spancat for spans that overlap"
             )
     gold = Gold([], np.zeros(len(example.predicted), dtype=bool))

@@ -1,4 +1,8 @@
-"""Model of `elmo_crf`: scores of tags, and the distribution of a linear-chain CRF over them."""
+"""Model of `elmo_crf`: scores of tags, and the distribution of a linear-chain CRF.
+
+The recursions need `log(exp(values) @ exp(matrix))`. We compute it with one matrix product, after
+the largest values are subtracted. Rows whose values lie too far apart for that use `log_sum_exp`.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,19 +19,21 @@ from ..shared import Tok2Vec
 from ..shared.bio import BIOTags
 from ..shared.log_space import log_sum_exp
 
-SAFE = 600.0  # whose exponential, and that of its negative, is a number, and not 0
+SAFE = 600.0  # exp(600) does not overflow and exp(-600) is not 0 in float64.
 CRF_PARAMS = ("transitions", "start", "end")
 
 
 @dataclass(frozen=True)
 class Chains:
-    """The scores of the tags of some sequences, or their gradient. Those of tags `y` are
+    """Scores of the tags of some sequences, or their gradient.
+
+    The score of tags `y` is
     `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`.
 
-    scores (Sequence[Floats2d]): Of each tag at each token. *Shape:* `(n_tokens, n_tags)` each
-    transitions (Floats2d): From each tag to each. *Shape:* `(n_tags, n_tags)`
-    start (Floats1d): Of each tag at the first token. *Shape:* `(n_tags,)`
-    end (Floats1d): Of each tag at the last token. *Shape:* `(n_tags,)`
+    scores (Sequence[Floats2d]): Scores of tags at tokens. *Shape:* `(n_tokens, n_tags)` each
+    transitions (Floats2d): Scores from each tag to each. *Shape:* `(n_tags, n_tags)`
+    start (Floats1d): Scores of tags at the first token. *Shape:* `(n_tags,)`
+    end (Floats1d): Scores of tags at the last token. *Shape:* `(n_tags,)`
     """
 
     scores: Sequence[Floats2d]
@@ -50,15 +56,16 @@ class Chains:
 
 
 def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
-    """Find the logarithm of the sum, over all sequences of tags, of the exponential of their
-    score, by the forward and the backward recursion (Lafferty et al. 2001), in float64.
+    """Compute the log partition function of a CRF and its gradient (Lafferty et al. 2001).
 
-    chains (Chains): The scores, where minus infinity excludes a tag or a transition. Some
-        sequence of tags must be left.
+    The partition function is the sum of the exponential scores of all sequences of tags. The
+    forward and backward recursions run in float64.
+
+    chains (Chains): The scores; minus infinity excludes a tag or a transition. At least one
+        sequence of tags must be possible.
     xp (module): numpy or cupy.
-    RETURNS (Tuple[float, Chains]): The sum of the logarithms over the sequences, and its
-        gradient: the expected number of times that each score is used, which at a token are
-        the marginal probabilities of its tags.
+    RETURNS (Tuple[float, Chains]): The sum over the sequences, and its gradient: the expected
+        count of each score. For the scores of tokens, these are the marginal probabilities.
     """
     lengths = [len(values) for values in chains.scores]
     order = pack([n for n in lengths if n])
@@ -91,7 +98,7 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
 
 
 class _Scaled:
-    """Exponentials of a matrix, computed once, without its largest value."""
+    """Exponentials of a matrix minus its largest value, computed once."""
 
     def __init__(self, matrix: Any, xp: Any):
         self.matrix = matrix
@@ -100,10 +107,10 @@ class _Scaled:
         self.values = xp.exp(matrix - self.largest)
 
     def log_product(self, values: Any, xp: Any, *, turned: bool = False) -> Any:
-        """Compute `log(exp(values) @ exp(matrix))`, or of the transpose, by one product.
+        """Compute `log(exp(values) @ exp(matrix))`, or with the transpose, by one product.
 
-        The largest value of each row is taken out, too. Rows whose numbers lie so far apart that
-        exponentials are 0 are computed without a product.
+        The largest value of each row is subtracted first. Rows whose values lie so far apart that
+        exponentials become 0 are computed without a product.
         """
         largest = values.max(axis=1, keepdims=True)
         scaled = self.values.T if turned else self.values
@@ -125,7 +132,7 @@ def _forward(steps: list, transitions: _Scaled, start: Any, xp: Any) -> list:
 
 
 def _backward(steps: list, transitions: _Scaled, end: Any, xp: Any) -> list:
-    """Return for each step the log sums of what follows each tag."""
+    """Return for each step the log sums of all sequences after each tag."""
     found = [xp.tile(end, (len(steps[-1]), 1))]
     for scores, before in zip(steps[:0:-1], steps[-2::-1]):
         after = xp.tile(end, (len(before), 1))
@@ -137,10 +144,11 @@ def _backward(steps: list, transitions: _Scaled, end: Any, xp: Any) -> list:
 def _expected_transitions(
     prefixes: list, following: list, transitions: _Scaled, totals: Any, xp: Any
 ) -> Any:
-    """Return how often each transition is used, by one product for all tokens. Tokens whose two
-    best tags nearly exclude each other are added one by one.
+    """Return the expected count of each transition, with one product for all tokens.
 
-    following (list): Log sums of what begins with each tag, for each step but the first.
+    Tokens whose best tags nearly exclude each other are added one by one.
+
+    following (list): Log sums of all sequences that begin with each tag, without the first step.
     """
     if not following:
         return xp.zeros_like(transitions.matrix)
@@ -165,9 +173,9 @@ CRF: TypeAlias = Model[list[Doc], Chains]
 def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
     """Build a model of the scores of a linear-chain CRF (Lafferty et al. 2001).
 
-    At each token it has a linear layer over the vector, and it learns the scores of the transitions
-    from tag to tag, as the model of named entities of Peters et al. 2018 (appendix) does. The
-    training's dropout rate applies to the vectors.
+    A linear layer scores the tags of each vector, and the scores of transitions are learned, as in
+    the named entity model of Peters et al. 2018 (appendix). The training's dropout rate applies to
+    the vectors.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, such as those of a `spacy.Tok2Vec.v2`
         with a recurrent encoder.
@@ -188,6 +196,7 @@ def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
 
 
 def forward(model: CRF, docs: list[Doc], is_train: bool) -> tuple[Chains, Callable]:
+    """Compute the scores of tags and transitions."""
     scores, backprop_scores = model.layers[0](docs, is_train)
 
     def backprop(gradient: Chains) -> list[Doc]:
@@ -200,6 +209,7 @@ def forward(model: CRF, docs: list[Doc], is_train: bool) -> tuple[Chains, Callab
 
 
 def init(model: CRF, X: Optional[list[Doc]] = None, Y: object = None) -> None:
+    """Initialize the layers, and set the scores of transitions to 0."""
     nO = model.get_dim("nO")
     model.get_ref("output").set_dim("nO", nO)
     model.layers[0].initialize(X=X)

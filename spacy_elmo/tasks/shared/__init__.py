@@ -1,4 +1,4 @@
-"""Code of several wings: types, checks of settings, and heads of models."""
+"""Code shared by the tasks: types, checks of settings, and heads of models."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -22,7 +22,7 @@ def check_sizes(name: str, **sizes: float) -> None:
 def check_even(name: str, width: int) -> None:
     """Check that a width can be halved for two directions."""
     if width < 2 or width % 2:
-        raise ValueError(f"{name}: width must be an even number from 2 on, got {width}")
+        raise ValueError(f"{name}: width must be even and at least 2, got {width}")
 
 
 def check_rate(name: str, dropout: float) -> None:
@@ -32,10 +32,11 @@ def check_rate(name: str, dropout: float) -> None:
 
 
 class DocHead:
-    """Head of a model that is called several times for Docs whose vectors are computed once. It
-    adds up the gradient of the vectors. spaCy's parser returns a callable for the same reason.
+    """Head of a model that runs several times over vectors that are computed once.
 
-    head (Model): The layers that are called.
+    It adds up the gradient of the vectors. spaCy's parser returns a callable for the same reason.
+
+    head (Model): The layers of the head.
     vectors (List[Floats2d]): Vectors of the Docs. *Shape:* `(n_tokens, width)` each
     is_train (bool): Whether there will be a backward pass.
     """
@@ -50,8 +51,10 @@ class DocHead:
 def forward_head(
     model: Model, docs: list[Doc], is_train: bool, *, make: Callable[..., DocHead]
 ) -> tuple[DocHead, Callable]:
-    """Compute the vectors, and return the head. The backward pass takes the same head after its
-    own backward passes."""
+    """Compute the vectors, and return the head.
+
+    The backward pass takes the head after all backward passes of the head itself.
+    """
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
     head = make(model.get_ref("head"), vectors, is_train)
     return head, lambda finished: backprop_tok2vec(finished.d_vectors)

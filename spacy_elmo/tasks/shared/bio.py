@@ -1,4 +1,4 @@
-"""Spans that do not overlap as BIO tags."""
+"""BIO and BILUO tags of spans that do not overlap."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -7,18 +7,19 @@ import numpy as np
 
 from .log_space import viterbi
 
-LabeledSpan = tuple[int, int, str]  # first token, the token after the last one, label
+LabeledSpan = tuple[int, int, str]  # First token, the token after the last one, label.
 
 
 class BIOTags:
-    """Tags of labels as numbers: O is 0, then B and I of each label. An I follows B or I of its own
-    label only.
+    """Tags of labels as numbers: O is 0, then B and I of each label.
+
+    An I only follows B or I of the same label.
 
     labels (Sequence[str]): The labels.
     """
 
     prefixes = "BI"
-    last = "OBI"  # after which another span may begin
+    last = "OBI"  # Tags after which another span may begin.
 
     def __init__(self, labels: Sequence[str]):
         self.labels = tuple(labels)
@@ -76,7 +77,7 @@ class BIOTags:
 
     @cached_property
     def start(self) -> np.ndarray:
-        """Scores of the first token's tags, likewise.
+        """Scores of the first token's tags: 0 or minus infinity.
 
         *Shape:* `(n_tags,)`
         """
@@ -84,7 +85,7 @@ class BIOTags:
 
     @cached_property
     def end(self) -> np.ndarray:
-        """Scores of the last token's tags, likewise.
+        """Scores of the last token's tags: 0 or minus infinity.
 
         *Shape:* `(n_tags,)`
         """
@@ -104,7 +105,7 @@ class BIOTags:
         allowed = np.eye(len(self), dtype=bool)[self.of_spans(spans, n_tokens)]
         allowed[missing] = True
         for _, end, label in spans:
-            if end < n_tokens:  # where the span does not go on
+            if end < n_tokens:  # The span must end here, so the next token has no I of its label.
                 allowed[end, self.begin(label) + 1] = False
         return allowed
 
@@ -116,7 +117,7 @@ class BIOTags:
         best = scores.argmax(axis=1)
         steps = self.transitions[best[:-1], best[1:]]
         if len(best) and self.start[best[0]] == 0 and not steps.any():
-            return best  # nothing can be better, and most are valid
+            return best  # Usually the best tags are valid already.
         return viterbi(scores, self.transitions, self.start)
 
 
@@ -131,7 +132,7 @@ class BILUOTags(BIOTags):
 
 
 class TagError(ValueError):
-    """Error of a tag that is unknown or out of place; `token` is its place."""
+    """Error of an unknown or misplaced tag; `token` is its position."""
 
     def __init__(self, token: int, fault: str):
         super().__init__(f"token {token}: {fault}")
@@ -153,7 +154,7 @@ def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
             spans.append((i, i + 1, label))
         elif prefix == "I":
             if previous not in (f"B-{label}", tag):
-                raise TagError(i, f"{tag} follows {previous}, no span of its label")
+                raise TagError(i, f"{tag} follows {previous}, but must follow B or I of its label")
             spans[-1] = (spans[-1][0], i + 1, label)
         previous = tag
     return spans

@@ -1,4 +1,4 @@
-"""LSTM or GRU layers that read both ways, and TagLM: encoders for any tok2vec."""
+"""Encoders for any tok2vec: bidirectional LSTM or GRU layers, and TagLM."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,16 +22,17 @@ RNN_CELLS = ("lstm", "gru")
 
 @registry.architectures("spacy-elmo.BiRNN.v1")
 def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float = 0.0) -> Encoder:
-    """Build bidirectional recurrent layers: an `encode` of `spacy.Tok2Vec.v2` that takes vectors of
-    any width, which `spacy.TorchBiLSTMEncoder.v1` does not.
+    """Build bidirectional recurrent layers, an `encode` of `spacy.Tok2Vec.v2`.
+
+    Unlike `spacy.TorchBiLSTMEncoder.v1`, they take vectors of any width.
 
     width (int): Width of the output, half of it from each direction.
     depth (int): Number of layers.
     cell (str): "lstm" or "gru".
     dropout (float): Rate on the input of each layer in training. A sequence has one mask for all
         its tokens (Gal and Ghahramani 2016).
-    RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
-    RAISES (ValueError): A value is impossible.
+    RETURNS (Model[List[Floats2d], List[Floats2d]]): *Shape:* `(n_tokens, width)` per sequence
+    RAISES (ValueError): A value is out of range.
     """
     if cell not in RNN_CELLS:
         raise ValueError(f"BiRNN: cell must be one of {RNN_CELLS}, got {cell!r}")
@@ -56,7 +57,7 @@ def BiRNN(
 
 
 def build_module(nI: int, nO: int, cell: str, dropout: float) -> "ModuleList":
-    """Make the dropout and the recurrent layer. PyTorch is imported now."""
+    """Make the dropout and the recurrent layer; import PyTorch."""
     from torch import nn
 
     from .recurrent import BidirectionalRNN, VariationalDropout
@@ -65,15 +66,18 @@ def build_module(nI: int, nO: int, cell: str, dropout: float) -> "ModuleList":
 
 
 def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callable]:
+    """Compute the layer's forward pass."""
     return run_module(model, X, is_train, compute) if X else ([], lambda dY: [])
 
 
 def compute(module: "ModuleList", vectors: "list[Tensor]") -> "list[Tensor]":
+    """Run dropout and recurrent layer over sequences."""
     dropout, rnn = module
     return rnn.run_in_groups(vectors, dropout)  # type: ignore[operator]
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
+    """Make the module; take the input's width from X."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     get_module_shim(model).create(nI=model.get_dim("nI"), nO=model.get_dim("nO"))
@@ -86,17 +90,17 @@ def build_taglm_encoder(
     """Build the encoder of TagLM, ELMo's predecessor (Peters et al. 2017, section 2.2).
 
     It has two bidirectional recurrent layers. The vectors of a frozen language model join the
-    output of the first, `[h_1 ; LM]`. The paper takes the language model's top layer and learns no
-    mix: give the listener a `spacy-elmo.ScalarMix.v1` with `initial = [0.0, 0.0, 1.0]` and
-    `trainable = false`.
+    output of the first, `[h_1 ; LM]`. The paper uses the language model's top layer, without a
+    learned mix. For that, give the listener a `spacy-elmo.ScalarMix.v1` with `initial = [0.0, 0.0,
+    1.0]` and `trainable = false`.
 
     embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings.
     elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
     width (int): Width of each layer's output, half of it from each direction.
     cell (str): "lstm" or "gru".
     dropout (float): Rate on the input of each layer in training.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
-    RAISES (ValueError): A value is impossible.
+    RETURNS (Model[List[Doc], List[Floats2d]]): *Shape:* `(n_tokens, width)` per Doc
+    RAISES (ValueError): A value is out of range.
     """
     set_place(elmo, "output")
     first, second = (build_birnn(width, cell=cell, dropout=dropout) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The LSTM with highway connections, an encoder for any tok2vec."""
+"""LSTM with highway connections, an encoder for any tok2vec."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Optional
@@ -18,26 +18,27 @@ if TYPE_CHECKING:
 
 
 READING_ORDERS = ("alternating", "bidirectional")
-# The blocks of the weights: i, f, o, r, the candidate; of the input's also W_h.
+# Blocks of the weights: i, f, o, r, the candidate. The input's weights also have W_h.
 N_STATE_BLOCKS, N_INPUT_BLOCKS = 5, 6
-LSTM_PARAMS = ("W", "U", "b")  # one of each a direction
+LSTM_PARAMS = ("W", "U", "b")  # One of each per direction.
 
 
 @registry.architectures("spacy-elmo.HighwayLSTM.v1")
 def build_highway_lstm(
     width: int, depth: int = 2, directions: str = "alternating", dropout: float = 0.1
 ) -> Encoder:
-    """Build LSTM layers with highway connections (He et al. 2017, section 2.2): an `encode` of
-    `spacy.Tok2Vec.v2`, or of a task's own architecture.
+    """Build LSTM layers with highway connections (He et al. 2017, section 2.2).
+
+    They are an `encode` of `spacy.Tok2Vec.v2`, or of a task's own architecture.
 
     width (int): Width of the output. With "bidirectional", each direction has half.
     depth (int): Number of layers.
-    directions (str): "alternating": the layers read forwards and backwards by turns.
+    directions (str): "alternating": the layers read forwards and backwards in turn.
         "bidirectional": each layer reads in both directions.
     dropout (float): Rate on the hidden states in training. A sequence has one mask for all its
         steps (Gal and Ghahramani 2016).
-    RETURNS (Model[List[Floats2d], List[Floats2d]]): `(n_tokens, width)` a sequence.
-    RAISES (ValueError): A value is impossible.
+    RETURNS (Model[List[Floats2d], List[Floats2d]]): *Shape:* `(n_tokens, width)` per sequence
+    RAISES (ValueError): A value is out of range.
     """
     if directions not in READING_ORDERS:
         orders = " or ".join(map(repr, READING_ORDERS))
@@ -80,6 +81,7 @@ def HighwayLSTM(
 
 
 def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vectors, Callable]:
+    """Compute the layer's forward pass."""
     import torch
 
     limit_threads_after_fork()
@@ -117,14 +119,15 @@ def run_steps(
     batch_sizes: list[int],
     mask: Optional["Tensor"] = None,
 ) -> "Tensor":
-    """Run over packed sequences. A step has the rows that still run: the first
-    `batch_sizes[step]`.
+    """Run one direction over packed sequences.
+
+    Each step has the rows of the sequences that are not finished: the first `batch_sizes[step]`.
 
     inputs (Tensor): *Shape:* `(n, nI)`
     W (Tensor): Weights of the input, by blocks i, f, o, r, g and W_h. *Shape:* `(6 nO, nI)`
     U (Tensor): Weights of the state, by blocks i, f, o, r, g. *Shape:* `(5 nO, nO)`
     b (Tensor): Their bias. *Shape:* `(5 nO,)`
-    batch_sizes (List[int]): Rows of each step, never more than of the step before.
+    batch_sizes (List[int]): Rows of each step, in descending order.
     mask (Optional[Tensor]): Factors of the hidden states of a row. *Shape:*
         `(batch_sizes[0], nO)`
     RETURNS (Tensor): The hidden states, packed like the inputs. *Shape:* `(n, nO)`
@@ -148,12 +151,13 @@ def run_steps(
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
+    """Initialize the weights: orthonormal blocks, and 1 for the biases of forget gates."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     n_directions = len(model.attrs["directions"])
     nO, nI = model.get_dim("nO") // n_directions, model.get_dim("nI")
     bias = np.zeros((n_directions, N_STATE_BLOCKS, nO), dtype="float32")
-    bias[:, 1] = 1.0  # the forget gates'
+    bias[:, 1] = 1.0
     W = [orthonormal_blocks(N_INPUT_BLOCKS, nO, nI) for _ in range(n_directions)]
     U = [orthonormal_blocks(N_STATE_BLOCKS, nO, nO) for _ in range(n_directions)]
     for name, values in zip(LSTM_PARAMS, (W, U, bias.reshape(n_directions, -1))):
@@ -161,15 +165,14 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 
 
 def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
-    """Make random blocks, each with orthonormal rows, or columns if those are fewer (Saxe et al.
-    2014).
+    """Make random blocks with orthonormal rows, or columns if those are fewer (Saxe et al. 2014).
 
     RETURNS (numpy.ndarray): *Shape:* `(n_blocks * nO, nI)`
     """
     blocks = []
     for _ in range(n_blocks):
         q, r = np.linalg.qr(np.random.normal(size=(max(nO, nI), min(nO, nI))))
-        q *= np.sign(np.diag(r))  # without which not all are equally probable
+        q *= np.sign(np.diag(r))  # Without the signs, the distribution is not uniform.
         blocks.append(q if nO >= nI else q.T)
     return np.concatenate(blocks)
 

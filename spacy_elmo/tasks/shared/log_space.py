@@ -1,4 +1,4 @@
-"""Sums of probabilities in logarithms, and the best sequence of tags."""
+"""Sums of probabilities in log space, and the best sequence of tags."""
 
 from typing import Optional
 
@@ -8,11 +8,11 @@ from thinc.types import FloatsXd
 
 
 def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
-    """Add up exponentials of any size.
+    """Compute `log sum exp` without overflow.
 
-    scores (FloatsXd): The logarithms. -inf counts as nothing.
-    axis (int): The axis that is summed over.
-    RETURNS (FloatsXd): `log sum exp`, with length 1 at the axis; -inf if there is nothing.
+    scores (FloatsXd): The logarithms; may contain -inf.
+    axis (int): The axis to sum over.
+    RETURNS (FloatsXd): The sums, with length 1 at the axis; -inf if all scores are -inf.
     """
     xp = get_array_module(scores)
     highest = scores.max(axis=axis, keepdims=True)
@@ -28,15 +28,16 @@ def viterbi(
     start: np.ndarray,
     end: Optional[np.ndarray] = None,
 ) -> np.ndarray:
-    """Find the tags `y` with the largest score (Viterbi 1967):
-    `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`. With transitions
-    of 0 or minus infinity, they are the most probable tags that constraints allow.
+    """Find the tags `y` with the largest score (Viterbi 1967).
+
+    The score is `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`. If
+    all transitions are 0 or minus infinity, the tags are the most probable valid ones.
 
     scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
     transitions (numpy.ndarray): Scores from each tag to each. *Shape:* `(n_tags, n_tags)`
     start (numpy.ndarray): Scores of the first token's tags. *Shape:* `(n_tags,)`
     end (Optional[numpy.ndarray]): Scores of the last token's tags. *Shape:* `(n_tags,)`
-    RETURNS (numpy.ndarray): The tags, the first of equals. *Shape:* `(n_tokens,)`, int64
+    RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`, int64
     """
     if not len(scores):
         return np.zeros(0, dtype="int64")

@@ -1,4 +1,4 @@
-"""Base classes of the components."""
+"""Base classes of the tasks' components."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Optional, TypeVar
@@ -14,14 +14,14 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from .bio import BIOTags
 from .torch_module import check_initialized
 
-N_SAMPLES = 10  # Docs from which sizes are inferred
+N_SAMPLES = 10  # Docs from which the model infers its sizes.
 Found = TypeVar("Found")
 
 
 class TaskPipe(TrainablePipe):
     """Component that learns from the annotated examples of a batch."""
 
-    reader = ""  # of its own files, if it has any
+    reader = ""  # Name of the reader of the component's own files, if it has any.
 
     def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
         self.vocab = vocab
@@ -38,13 +38,13 @@ class TaskPipe(TrainablePipe):
         sgd: Optional[Optimizer] = None,
         losses: Optional[dict[str, float]] = None,
     ) -> dict[str, float]:
-        """Learn from the gold annotation of a batch. Examples without annotation teach nothing.
+        """Learn from the gold annotation of a batch; examples without annotation are skipped.
 
         examples (Iterable[Example]): The batch.
         drop (float): The dropout rate of layers without a rate of their own.
         sgd (Optional[Optimizer]): The optimizer.
         losses (Optional[Dict[str, float]]): The losses by pipe.
-        RETURNS (Dict[str, float]): The losses; ours is that of `get_loss`.
+        RETURNS (Dict[str, float]): The losses, with the loss of `get_loss` added.
         RAISES (ValueError): The annotation of an example is wrong, or the pipe is not initialized.
         """
         losses = {} if losses is None else losses
@@ -53,7 +53,7 @@ class TaskPipe(TrainablePipe):
         validate_examples(examples, f"{type(self).__name__}.update")
         self._check_initialized()
         if not any(len(example.predicted) for example in examples):
-            return losses  # spaCy's own encoders fail on a batch without any token
+            return losses  # spaCy's own encoders fail on a batch without tokens.
         set_dropout_rate(self.model, drop)
         loss = self._learn(examples)
         if loss is None:
@@ -64,14 +64,14 @@ class TaskPipe(TrainablePipe):
         return losses
 
     def _check_initialized(self) -> None:
-        """Check that the pipe is initialized."""
+        """Raise an error if the pipe is not initialized."""
         check_initialized(self.model, self.name)
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:
-        """Find the loss and its gradient, which is zero where nothing is annotated.
+        """Compute the loss and its gradient; both are zero without annotation.
 
         examples (Iterable[Example]): The examples.
-        scores (Any): What the model returned for them.
+        scores (Any): The model's output for them.
         RETURNS (Tuple[float, Any]): The loss, in nats, and its gradient with respect to the scores.
         RAISES (ValueError): The annotation is wrong, or the loss is not finite.
         """
@@ -80,7 +80,7 @@ class TaskPipe(TrainablePipe):
     def _learn(self, examples: list[Example]) -> Optional[float]:
         """Add to the gradients of the model.
 
-        RETURNS (Optional[float]): The loss; None where nothing is annotated.
+        RETURNS (Optional[float]): The loss; None if no example is annotated.
         """
         gold = [self._gold(example) for example in examples]
         if all(one is None for one in gold):
@@ -93,9 +93,9 @@ class TaskPipe(TrainablePipe):
     # Each component defines these.
 
     def _gold(self, example: Example) -> Optional[Any]:
-        """Return the gold annotation in tokens of the predicted Doc; None where there is none.
+        """Return the gold annotation in tokens of the predicted Doc; None if there is none.
 
-        RAISES (ValueError): It is wrong.
+        RAISES (ValueError): The annotation is wrong.
         """
         raise NotImplementedError
 
@@ -110,8 +110,7 @@ class TaskPipe(TrainablePipe):
         get_examples: Callable[[], Iterable[Example]],
         read: Callable[[Doc], Iterable[Found]],
     ) -> tuple[list[Doc], set[Found]]:
-        """Return the first Docs, from which sizes are inferred, and what `read` finds in all
-        references."""
+        """Return the first Docs, for the model's sizes, and the results of `read` for all Docs."""
         samples: list[Example] = []
         found: set[Found] = set()
         for example in get_examples():
@@ -120,8 +119,8 @@ class TaskPipe(TrainablePipe):
             found.update(read(example.reference))
         if not samples:
             raise ValueError(
-                f"'{self.name}' gets no examples to train on: the file is empty, or not what its "
-                f"reader reads (.jsonl needs {self.reader or 'one of its own'})"
+                f"'{self.name}' gets no examples to train on: the file is empty, or has another "
+                f"format than its reader (.jsonl needs {self.reader or 'a reader of its own'})"
             )
         validate_get_examples(lambda: samples, f"{type(self).__name__}.initialize")
         return [example.predicted for example in samples], found
@@ -131,10 +130,12 @@ Tags = TypeVar("Tags", bound=BIOTags)
 
 
 class SpanPipe(TaskPipe, Generic[Tags]):
-    """Component that finds labeled spans. `cfg["labels"]` has the labels; none can be added once
-    the model has a size."""
+    """Component that finds labeled spans.
 
-    own_labels: tuple[str, ...] = ()  # which it has whatever the examples have
+    `cfg["labels"]` contains the labels. None can be added once the model is initialized.
+    """
+
+    own_labels: tuple[str, ...] = ()  # Labels that are added even if no example has them.
     _known_tags: Optional[Tags] = None
 
     def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
@@ -148,7 +149,7 @@ class SpanPipe(TaskPipe, Generic[Tags]):
 
     @property
     def label_data(self) -> list[str]:
-        """Labels that `initialize` takes in place of those of the examples."""
+        """Labels for `initialize`, which replace the examples' labels."""
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
@@ -161,7 +162,9 @@ class SpanPipe(TaskPipe, Generic[Tags]):
         if label in self.labels:
             return 0
         if self.model.has_dim("nO"):
-            raise ValueError(f"'{self.name}' is initialized: it can take no label {label!r} more")
+            raise ValueError(
+                f"'{self.name}' is initialized already: label {label!r} cannot be added"
+            )
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
         return 1
@@ -177,15 +180,15 @@ class SpanPipe(TaskPipe, Generic[Tags]):
 
         get_examples (Callable[[], Iterable[Example]]): The examples, whose labels are added.
         nlp (Optional[Language]): The pipeline.
-        labels (Optional[List[str]]): The labels, as `spacy init labels` writes them, in place
-            of the examples'.
+        labels (Optional[List[str]]): The labels, as `spacy init labels` writes them. Default: the
+            labels of the examples.
         RAISES (ValueError): There are no labels.
         """
         docs, found = self._samples(get_examples, self._labels_in)
         if not (labels or found or self.labels):
             raise ValueError(
-                f"'{self.name}' finds no spans in {self._place} of the training examples, and no "
-                f"labels are given"
+                f"'{self.name}' finds no spans in {self._place} of the training examples. "
+                f"Annotate them there, or give labels"
             )
         for label in [*(labels or sorted(found)), *self.own_labels]:
             self.add_label(label)
@@ -205,7 +208,7 @@ class SpanPipe(TaskPipe, Generic[Tags]):
             self._known_tags = self._make_tags()
         return self._known_tags
 
-    # Each component says these for itself.
+    # Each component defines these too.
 
     @property
     def _place(self) -> str:

@@ -1,9 +1,9 @@
 """Recurrent layers and attention over padded sequences, in PyTorch.
 
-On a processor, PyTorch's GRU goes through autograd for each step of each direction. `run_gru` takes
-the same step of both directions at once, by products of batches, and leaves the backward pass to
-autograd. An update of `elmo_qa` with 12 contexts of 140 tokens takes half the time; a backward pass
-of our own, without autograd, would save another tenth. LSTMs are as fast in PyTorch.
+On a CPU, PyTorch's GRU goes through autograd for each step of each direction. `run_gru` computes
+each step for both directions at once, with batched products, and leaves the backward pass to
+autograd. An update of `elmo_qa` with 12 contexts of 140 tokens takes half the time. A backward pass
+without autograd would save another tenth. For LSTMs, PyTorch is as fast.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,8 +15,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from ...embedding.batches import by_padded
 
 RNNS = {"lstm": nn.LSTM, "gru": nn.GRU}
-PARAM_ENDINGS = ("", "_reverse")  # the endings of PyTorch's parameters
-MAX_RNN_TOKENS = 4096  # that a layer reads at a time, padding included
+PARAM_ENDINGS = ("", "_reverse")  # Endings of PyTorch's parameter names.
+MAX_RNN_TOKENS = 4096  # Largest batch of `run_in_groups`, padding included.
 
 
 def pad(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -52,15 +52,15 @@ class BidirectionalRNN(nn.Module):
         """Read padded sequences.
 
         x (Tensor): *Shape:* `(n_sequences, longest, nI)`
-        mask (Tensor): What `pad` returns. A sequence may be empty.
-        RETURNS (Tensor): Zeros behind the tokens. *Shape:* `(n_sequences, longest, nO)`
+        mask (Tensor): The mask of `pad`. A sequence may be empty.
+        RETURNS (Tensor): Zeros after the tokens. *Shape:* `(n_sequences, longest, nO)`
         """
         if isinstance(self.rnn, nn.GRU) and torch.is_grad_enabled() and x.device.type == "cpu":
             return run_gru(self.rnn, x, mask)
         return self.run_of_pytorch(x, mask)
 
     def run_of_pytorch(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Do the same as `forward` by PyTorch's own layer."""
+        """Do the same as `forward` with PyTorch's own layer."""
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         outputs, _ = pad_packed_sequence(
@@ -71,8 +71,7 @@ class BidirectionalRNN(nn.Module):
     def run_in_groups(
         self, sequences: Sequence[Tensor], dropout: Callable[[Tensor], Tensor] = lambda x: x
     ) -> list[Tensor]:
-        """Read few tokens at a time. Sequences of like length are a group, so that padding takes
-        no more memory than the tokens.
+        """Read the sequences in groups of similar length, which limits memory and padding.
 
         sequences (Sequence[Tensor]): `(n_tokens, nI)` each.
         dropout (Callable[[Tensor], Tensor]): Dropout of the padded input.
@@ -99,7 +98,7 @@ def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
         torch.stack([getattr(rnn, f"{name}_l0{ending}") for ending in PARAM_ENDINGS])
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
-    # Rows of the sequences from their last token to the first; padding stays behind them.
+    # Reverse each sequence; its padding stays at the end.
     steps = torch.arange(longest)
     turned = torch.where(mask, mask.sum(1, keepdim=True) - 1 - steps, steps)
     backwards = (turned + longest * torch.arange(n)[:, None]).flatten()
@@ -147,7 +146,7 @@ class VariationalDropout(nn.Module):
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
-    """Compute the softmax over the positions that a mask allows; zeros where it allows none.
+    """Compute the softmax over the positions that a mask allows; zeros if it allows none.
 
     scores (Tensor): Any shape.
     mask (Tensor): True where allowed; broadcast over the scores.

@@ -1,4 +1,4 @@
-"""Spans of Docs: how errors name them, their checks, and their place in another Doc."""
+"""Spans of Docs: checks, names for error messages, and alignment with another Doc."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
@@ -10,12 +10,12 @@ from spacy.training import Example
 
 
 def name_of(doc: Doc) -> str:
-    """Return the first words of a Doc, by which an error names it."""
+    """Return the first words of a Doc, for error messages."""
     return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
 
 
 def show_span(start: int, end: int, label: str) -> str:
-    """Return how an error names a labeled span."""
+    """Return the description of a labeled span, for error messages."""
     return f"the span {label} ({start}, {end})"
 
 
@@ -33,7 +33,7 @@ def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]
         if missing == "tokens" or (labeled and not span.label_.strip()):
             raise ValueError(
                 f"{show_span(span.start, span.end, span.label_)} of doc.spans[{key!r}] in the "
-                f"Doc {name_of(doc)} has no {missing}: correct it, or leave it out"
+                f"Doc {name_of(doc)} has no {missing}. Correct it, or leave it out"
             )
         yield span
 
@@ -49,11 +49,12 @@ def to_reference(example: Example) -> "Aligner":
 
 
 class Aligner:
-    """Finder of a Doc's tokens and spans in another Doc. It compares the Docs once for all spans;
-    spaCy does so at each call.
+    """Alignment of a Doc's tokens and spans with another Doc.
+
+    It compares the Docs once for all spans; spaCy compares them at each call.
 
     doc (Doc): The Doc.
-    other (Doc): Another of the same text, but for whitespace.
+    other (Doc): Another Doc of the same text; whitespace may differ.
     align (Callable[[], AlignmentArray]): Makes spaCy's alignment from one to the other.
     """
 
@@ -63,16 +64,16 @@ class Aligner:
         self.alignment = None if is_same else align()
 
     def tokens(self, start: int, end: int) -> list[int]:
-        """Return the other Doc's tokens that share text with the tokens from `start` to `end`."""
+        """Return the other Doc's tokens that share text with the tokens `start` to `end`."""
         if self.alignment is None:
             return list(range(start, end))
         return [int(token) for token in self.alignment[start:end]]
 
     def span(self, start: int, end: int) -> Optional[tuple[int, int]]:
-        """Find the same span.
+        """Find the span of the same text in the other Doc; whitespace and case may differ.
 
         RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
-            no tokens have the same text, but for whitespace and case.
+            there is no such span.
         """
         tokens = self.tokens(start, end)
         if not tokens:
@@ -85,7 +86,7 @@ class Aligner:
         return (first, last) if one == other else None
 
     def around(self, start: int, end: int) -> Optional[tuple[int, int]]:
-        """Find all tokens that share text with a span, also if they have more text.
+        """Find the smallest span of the other Doc that covers a span.
 
         RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
             there are none.

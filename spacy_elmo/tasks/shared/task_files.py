@@ -1,4 +1,4 @@
-"""Gold Docs from a task's files: `.spacy`, and `.jsonl`, one a line."""
+"""Readers of gold Docs from `.spacy` files, and from `.jsonl` files with one Doc per line."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ READERS = {
 def _check_text(value: object) -> object:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ValueError("should be a text, or a list of its words")
+        raise ValueError("must be a string, or a list of words")
     return value
 
 
@@ -42,13 +42,13 @@ Text = Annotated[Union[str, list[str]], PlainValidator(_check_text)]
 
 
 def parse_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[Made]:
-    """Parse each line that is not empty.
+    """Parse each line of a file that is not empty.
 
     path (Union[str, Path]): The file, which may be gzipped.
     make (Callable[[str], Made]): Parses a line.
-    YIELDS (Made): What `make` returned.
-    RAISES (ValueError): A line is wrong, not UTF-8, or too long, and its number is named; or a
-        gzip file is not whole.
+    YIELDS (Made): The result of `make` for each line.
+    RAISES (ValueError): A line is wrong, not UTF-8, or too long; the message names its number. Or
+        a gzip file is truncated.
     """
     path = user_path(path)
     check_regular(path)
@@ -58,7 +58,7 @@ def parse_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator
         try:
             made = make(line.decode("utf8"))
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path}:{number}: this is no UTF-8: {error.reason}") from None
+            raise ValueError(f"{path}:{number}: not UTF-8: {error.reason}") from None
         except ValueError as error:
             raise ValueError(f"{path}:{number}: {error}") from None
         yield made
@@ -71,15 +71,15 @@ def gold_reader(
     check: Callable[[Doc], object],
     copy: Callable[[Doc], Doc],
 ) -> Reader:
-    """Make the reader of a file.
+    """Make a reader of the examples in a `.spacy` or `.jsonl` file.
 
-    path (Union[str, Path]): A `.spacy` file, or one with a JSON object in each line.
+    path (Union[str, Path]): A `.spacy` file, or a file with one JSON object per line.
     schema (Schema): The schema of a line.
-    make (Callable[[Language, dict], Doc]): Makes a gold Doc of a line.
+    make (Callable[[Language, dict], Doc]): Makes a gold Doc from a line.
     check (Callable[[Doc], object]): Raises a ValueError if the annotation of a Doc is wrong.
-    copy (Callable[[Doc], Doc]): Makes the Doc to predict from.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader. It raises a ValueError that
-        names the file, and of a line its number.
+    copy (Callable[[Doc], Doc]): Makes the Doc to predict.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader. Its ValueErrors name the file
+        and the number of the line.
     """
     path = user_path(path)
 
@@ -105,12 +105,12 @@ def _checked(path: Path, docs: Iterable[Doc], check: Callable[[Doc], object]) ->
 
 
 def make_examples(docs: Iterable[Doc], copy: Callable[[Doc], Doc]) -> Iterator[Example]:
-    """Yield an example of each gold Doc, with a copy to predict from."""
+    """Yield an example for each gold Doc; the predicted Doc is a copy."""
     return (Example(copy(doc), doc) for doc in docs)
 
 
 def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
-    """Return a Doc of these words that is one sentence."""
+    """Return a Doc of words that is one sentence."""
     return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
 
 

@@ -1,4 +1,7 @@
-"""Thinc layers whose PyTorch module reads one text of a Doc, or two, in batches of like length."""
+"""Thinc layers with a PyTorch module that reads one or two texts per Doc.
+
+Items of similar length form a batch, whatever Docs they belong to.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Optional
@@ -12,7 +15,7 @@ from ...layers.scalar_mix import set_place
 from . import Tok2Vec
 from .torch_module import ModuleShim, get_module_shim, run_module
 
-Texts = tuple[int, tuple[slice, ...]]  # number of the Doc, and the tokens of each text
+Texts = tuple[int, tuple[slice, ...]]  # Number of the Doc, and the tokens of each text.
 
 
 def TextLayer(
@@ -30,13 +33,13 @@ def TextLayer(
 
     name (str): Name of the layer.
     forward (Callable): Its forward pass.
-    init (Callable): Its initialization, which calls `create_module`.
+    init (Callable): Its initialization, which must call `create_module`.
     build (Callable[..., Module]): Makes the module from its sizes.
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors at the input.
     output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that join the output of a
         recurrent layer (Peters et al. 2018, section 3.3).
     nO (Optional[int]): Width of the output.
-    attrs (object): Settings. `run_texts` needs `max_batch_tokens`.
+    attrs (object): Settings; `run_texts` needs `max_batch_tokens`.
     RETURNS (Model): The layer.
     """
     refs = {"tok2vec": tok2vec, "output_tok2vec": output_tok2vec}
@@ -55,12 +58,14 @@ def TextLayer(
 
 
 def create_module(model: Model, docs: Optional[list[Doc]], **sizes: int) -> None:
-    """Make the module. Its sizes are the widths of the vectors, `nI` of `tok2vec` and `nE` of
-    `output_tok2vec` (0 without one), and those that are given.
+    """Make the module of a layer.
+
+    Its sizes include the widths of the vectors: `nI` of `tok2vec`, and `nE` of `output_tok2vec` or
+    0.
 
     model (Model): The layer.
-    docs (Optional[List[Doc]]): Some Docs.
-    sizes (int): Other sizes.
+    docs (Optional[List[Doc]]): Sample Docs.
+    sizes (int): All other sizes.
     """
     widths = []
     for layer in model.layers:
@@ -82,12 +87,13 @@ def init_classifier(
 def run_texts(
     model: Model, docs: list[Doc], items: Sequence[Texts], is_train: bool
 ) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[Doc]]]:
-    """Run the module over texts. Items of like length are a batch, with at most
-    `max_batch_tokens` tokens, padding included, or one item.
+    """Run the module over texts, in batches of items of similar length.
+
+    A batch has at most `max_batch_tokens` tokens, padding included, or one item.
 
     model (Model): The layer.
     docs (List[Doc]): The Docs. Their vectors are computed once.
-    items (Sequence[Tuple[int, Tuple[slice, ...]]]): What the module reads at once.
+    items (Sequence[Tuple[int, Tuple[slice, ...]]]): The texts of each item.
     is_train (bool): Whether there will be a backward pass.
     RETURNS (Tuple[List[FloatsXd], Callable]): An array for each item, and the backward pass from
         their gradients.
@@ -98,7 +104,7 @@ def run_texts(
     passes = []
     lengths = [[tokens.stop - tokens.start for tokens in texts] for _, texts in items]
     for batch in by_padded(lengths, model.attrs["max_batch_tokens"]):
-        # The order of the module's arguments: by layer, then by text. Each is a list of items.
+        # The module's arguments, each a list of items. Axes: layer, text, item.
         places = [
             (layer, items[i][0], items[i][1][text])
             for layer in range(len(runs))
@@ -135,14 +141,15 @@ def _in_groups(size: int) -> Callable:
 def classify(
     model: Model, docs: list[Doc], items: Sequence[Texts], is_train: bool, squash: Callable
 ) -> tuple[Floats2d, Callable]:
-    """Find the probabilities of the labels, one item for each Doc. The backward pass takes the
-    gradient of the logits.
+    """Compute the probabilities of the labels of each Doc.
+
+    The backward pass takes the gradient of the logits.
 
     model (Model): The layer.
     docs (List[Doc]): The Docs.
-    items (Sequence[Tuple[int, Tuple[slice, ...]]]): Their texts.
+    items (Sequence[Tuple[int, Tuple[slice, ...]]]): Their texts, one item per Doc.
     is_train (bool): Whether there will be a backward pass.
-    squash (Callable[[Floats2d], Floats2d]): Makes probabilities of logits.
+    squash (Callable[[Floats2d], Floats2d]): Converts logits to probabilities.
     RETURNS (Tuple[Floats2d, Callable]): *Shape:* `(n_docs, n_labels)`
     """
     if not docs:

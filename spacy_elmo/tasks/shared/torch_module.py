@@ -1,4 +1,4 @@
-"""PyTorch modules as Thinc layers, with sizes that are known at initialization."""
+"""PyTorch modules as Thinc layers whose sizes are only known at initialization."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,10 +20,11 @@ Outputs: TypeAlias = "Union[Tensor, Sequence[Tensor]]"
 
 
 class ModuleShim(PyTorchShim):
-    """Shim with a PyTorch module, which is made when its sizes are known. It is saved as sizes and
-    tensors, never as a pickle.
+    """Shim with a PyTorch module that is made when its sizes are known.
 
-    build (Callable[..., Module]): Makes the module from its sizes, by keyword. It must be
+    It is saved as sizes and tensors, never as a pickle.
+
+    build (Callable[..., Module]): Makes the module from its sizes, given as keywords. It must be
         picklable: a class, a function of a module, or a `functools.partial` of them.
     """
 
@@ -38,19 +39,19 @@ class ModuleShim(PyTorchShim):
         RAISES (ValueError): Its sizes are not known yet.
         """
         if self._model is None:
-            raise ValueError("The model is not initialized: call nlp.initialize first")
+            raise ValueError("the model is not initialized. Call nlp.initialize first")
         return self._model
 
     def create(self, **sizes: int) -> None:
         """Make the module.
 
-        sizes (int): What `build` takes.
+        sizes (int): The sizes, keywords of `build`.
         """
         self.cfg = sizes
         self._model = self.build(**sizes).to(get_torch_default_device())
 
     def copy(self) -> "ModuleShim":
-        """Return a copy with an id of its own, by which optimizers know the parameters."""
+        """Return a copy with a new id, by which optimizers identify the parameters."""
         return copy_shim(self)
 
     def to_device(self, device_type: str, device_id: int) -> None:
@@ -60,9 +61,9 @@ class ModuleShim(PyTorchShim):
 
     @contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        """Use other parameters within a context: the averages of the optimizer.
+        """Use other parameters within a context, such as the optimizer's averages.
 
-        params (Dict[Tuple[int, str], FloatsXd]): By shim and name, as the optimizer has them.
+        params (Dict[Tuple[int, str], FloatsXd]): The parameters by shim and name.
         """
         named = {} if self._model is None else dict(self._model.named_parameters())
         kept = {}
@@ -77,7 +78,7 @@ class ModuleShim(PyTorchShim):
                 named[name].data = values
 
     def to_bytes(self) -> bytes:
-        """Return sizes and tensors; nothing if there is no module."""
+        """Return sizes and tensors; empty if there is no module."""
         import srsly
         from safetensors.torch import save
 
@@ -87,12 +88,11 @@ class ModuleShim(PyTorchShim):
         return srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
 
     def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
-        """Make the module that was saved. Its sizes are compared with the tensors before there is
-        memory for them.
+        """Load a saved module; sizes and tensors are compared before memory is allocated.
 
-        bytes_data (bytes): What `to_bytes` returned.
+        bytes_data (bytes): The result of `to_bytes`.
         RETURNS (ModuleShim): This object.
-        RAISES (ValueError): They do not fit one another, or the architecture's settings.
+        RAISES (ValueError): Sizes, tensors and the architecture's settings do not match.
         """
         import srsly
 
@@ -100,7 +100,7 @@ class ModuleShim(PyTorchShim):
             return self
         message = srsly.msgpack_loads(bytes_data)
         if not isinstance(message, dict) or not isinstance(message.get("config"), dict):
-            raise ValueError("not the weights of a task's model: there are no sizes in them")
+            raise ValueError("not the weights of a task's model: they contain no sizes")
         sizes = message["config"]
         module = _read_module(self.build, sizes, message.get("state"))
         self.cfg, self._model = sizes, module.to(get_torch_default_device())
@@ -116,7 +116,7 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     from ...weights.layout import plain, read_parameters
     from ...weights.state_dict_file import StateDict
 
-    # A file never replaces what the architecture fixes: a number of layers has no bound.
+    # A file must not override a setting of the architecture: a number of layers has no bound.
     fixed = getattr(build, "keywords", {})
     wrong = [name for name, size in sizes.items() if type(size) is not int or name in fixed]
     if wrong:
@@ -144,11 +144,11 @@ def get_module_shim(model: Model) -> ModuleShim:
 
 
 def check_initialized(model: Model, name: str) -> None:
-    """Check that a component's modules are made.
+    """Check that all modules of a component are initialized.
 
-    model (Model): Its model.
-    name (str): Its name.
-    RAISES (ValueError): One is not: spaCy's E109.
+    model (Model): The component's model.
+    name (str): The component's name.
+    RAISES (ValueError): One is not, with spaCy's message E109.
     """
     shims = [shim for layer in model.walk() for shim in layer.shims]
     if any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims):
@@ -164,10 +164,10 @@ def run_module(
     """Run a layer's module, for the layer's `forward`.
 
     model (Model): The layer, with a `ModuleShim` as its only shim.
-    inputs (Sequence[FloatsXd]): Sequence[FloatsXd] that get a gradient.
+    inputs (Sequence[FloatsXd]): The inputs; each gets a gradient.
     is_train (bool): Whether there will be a backward pass.
-    compute (Callable[..., Union[Tensor, Sequence[Tensor]]]): What is done with the module and
-        the list of inputs as tensors.
+    compute (Callable[..., Union[Tensor, Sequence[Tensor]]]): Computes the outputs from the module
+        and the list of inputs as tensors.
     RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass from their
         gradients to those of the inputs. It adds to the gradients of the parameters.
     """

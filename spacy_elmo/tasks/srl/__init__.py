@@ -1,4 +1,4 @@
-"""The component `elmo_srl`: semantic roles."""
+"""Component `elmo_srl`: semantic roles."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
@@ -32,26 +32,26 @@ from .model import Instance, InstanceScorer, Predicates, predicate_instances, se
 PREDICATES = ("model", "verbs", "gold")
 TINY = 1e-30
 VERBS = ("VERB", "AUX")
-FINDS_PREDICATES = "finds_predicates"  # key of cfg: whether that is learned; earlier none
+# Key of `cfg`: whether the model has learned to find predicates. Early versions did not write it.
+FINDS_PREDICATES = "finds_predicates"
 
 
 class SemanticRoleLabeler(SpanPipe[SRLTags]):
     """Component that finds semantic roles, who did what to whom, in `doc.spans["srl"]`.
 
-    A span's `id` is the token of its predicate. A Doc without that group counts as not annotated.
+    A span's `id` is the token of its predicate. A Doc without this group is not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], InstanceScorer]): The model.
     name (str): Name of the pipe.
-    predicates (str): Tokens that are predicates, in prediction. "model": those that it finds.
-        "verbs": those whose `pos_` is VERB or AUX. "gold": those of the spans that
-        `doc.spans["srl"]` has already, and in an evaluation those of the reference. Only with
-        "model" does training teach the model to find them.
-    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into the sentences that are read.
-    max_batch_tokens (int): Most tokens that the encoder reads at a time. A sentence counts once for
+    predicates (str): The predicates in prediction. "model": the model finds them, and learns this
+        in training. "verbs": tokens whose `pos_` is VERB or AUX. "gold": the predicates that
+        `doc.spans["srl"]` has already; in an evaluation, the reference's predicates.
+    segmenter (Callable[[Doc], List[Segment]]): Splits Docs into the sentences that are read.
+    max_batch_tokens (int): Largest batch of the encoder, in tokens. A sentence counts once for
         each of its predicates.
     scorer (Optional[Callable]): The scorer.
-    RAISES (ValueError): A value is impossible.
+    RAISES (ValueError): A value is out of range.
     """
 
     reader = READERS["elmo_srl"]
@@ -82,21 +82,21 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         """Find the frames of Docs, without changing them.
 
         docs (Iterable[Doc]): The Docs.
-        RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): The roles of each
-            predicate, V among them, a Doc; None where the predicates are not given.
-        RAISES (ValueError): The pipe has no labels; or the predicates are the verbs, and a Doc
-            has no parts of speech; or it is to find them, and was trained without.
+        RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): For each Doc the roles of
+            each predicate, V included; None if the predicates are not given.
+        RAISES (ValueError): The pipe has no labels, or cannot find predicates: a Doc has no parts
+            of speech for "verbs", or training did not teach the model for "model".
         """
         self._check_initialized()
         if self.predicates == "model" and self.cfg.get(FINDS_PREDICATES) is False:
             raise ValueError(
-                f"'{self.name}' was not trained to find predicates: give them (predicates = "
-                f"'verbs' or 'gold'), or train it with predicates = 'model'"
+                f"'{self.name}' was not trained to find predicates. Set predicates to 'verbs' or "
+                f"'gold', or train it with predicates = 'model'"
             )
         return self._predict(docs, self._find_predicates)
 
     def _predict(self, docs: Iterable[Doc], find: Callable) -> list[Optional[Frames]]:
-        """Find the frames of the predicates that `find` finds, in some Docs at a time."""
+        """Find the frames of the predicates that `find` returns, in batches."""
         found: list[Optional[Frames]] = []
         for group in by_tokens(docs, self.max_batch_tokens, self.max_batch_tokens):
             segments = [self.segmenter(doc) for doc in group]
@@ -124,7 +124,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         if len(doc) and not doc.has_annotation("POS"):
             raise ValueError(
                 f"'{self.name}' has predicates = 'verbs', but the Doc {name_of(doc)} has no parts "
-                f"of speech: put a component that sets token.pos before it, or choose 'model'"
+                f"of speech. Add a component that sets token.pos before it, or use 'model'"
             )
         return [token.i for token in doc if token.pos_ in VERBS]
 
@@ -153,7 +153,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
             yield from zip(batch, map(self.model.ops.to_numpy, scores))
 
     def _batches(self, instances: Iterable[Instance]) -> Iterator[list[Instance]]:
-        """Yield instances of like length."""
+        """Yield batches of instances of similar length."""
         ordered = sorted(instances, key=len, reverse=True)
         return by_tokens(ordered, self.max_batch_tokens, max(1, len(ordered)))
 
@@ -161,7 +161,7 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         """Set `doc.spans["srl"]`.
 
         docs (Iterable[Doc]): The Docs.
-        scores (List[Optional[Dict]]): What `predict` returned for them.
+        scores (List[Optional[Dict]]): The result of `predict` for them.
         """
         for doc, frames in zip(docs, scores):
             if frames is not None:
@@ -202,8 +202,11 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     def _loss(
         self, gold: list[Optional[Frames]], scores: tuple[list[Instance], list[Floats2d]]
     ) -> tuple[float, list[Floats2d]]:
-        """Return the sum over tokens of the negative log-likelihood, and its gradient with respect
-        to the logits. The scores are instances of the Docs, and the probabilities of their tags."""
+        """Return the negative log-likelihood, and its gradient with respect to the logits.
+
+        The likelihood sums over tokens. The scores are instances, and the probabilities of their
+        tags.
+        """
         loss, d_scores = 0.0, []
         for one, probabilities in zip(*scores):
             tags = self.model.ops.asarray(self._gold_tags(gold[one.doc], one))
@@ -241,8 +244,9 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         return self._tags.of_spans(shifted, len(one))
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Score the roles. With `predicates = "gold"` those of the reference's predicates
-        are found first, where a Doc does not have its own.
+        """Score the roles.
+
+        With `predicates = "gold"`, Docs without predicates first get the reference's.
 
         examples (Iterable[Example]): The examples.
         RETURNS (Dict[str, Any]): The scores of the scorer.

@@ -1,4 +1,4 @@
-"""Sentences with semantic roles from files."""
+"""Reader of sentences with semantic roles."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,9 +23,9 @@ SRL_SCHEMA = Schema(
 def make_srl_corpus(path: Union[str, Path]) -> Reader:
     """Make a reader of examples for `elmo_srl`, which have the tokens of the file.
 
-    A `.jsonl` file, which may be gzipped, has a sentence in each line, with `"words"` and
-    `"frames"`. A frame has the token of its predicate, `"pred"`, and BIO `"tags"`. A `.spacy` file
-    has Docs with `doc.spans["srl"]`.
+    A `.jsonl` file, which may be gzipped, has one sentence per line: its `"words"` and `"frames"`.
+    A frame has the token of its predicate, `"pred"`, and BIO `"tags"`. A `.spacy` file has Docs
+    with `doc.spans["srl"]`.
 
     path (Union[str, Path]): The file.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
@@ -40,13 +40,13 @@ def make_srl_corpus(path: Union[str, Path]) -> Reader:
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:
-    """Make a Doc of one sentence. A predicate without a tag V has it added.
+    """Make a Doc of one sentence with semantic roles; a missing V is added to its predicate.
 
     vocab (Vocab): The vocab.
     words (Sequence[str]): Its words.
     frames (Sequence[dict]): The predicates with their roles: `"pred"`, a token, and `"tags"`.
     RETURNS (Doc): The Doc, with `doc.spans["srl"]`.
-    RAISES (ValueError): The tags are no BIO tags of the words, V is not at the predicate, or a
+    RAISES (ValueError): The tags are not BIO tags of the words, V is not at the predicate, or a
         token has two frames.
     """
     doc = make_sentence(vocab, words)
@@ -72,8 +72,8 @@ def _check_predicate(predicate: int, tags: Sequence[str]) -> None:
     for token, tag in enumerate(tags):
         if tag == f"B-{PREDICATE}" and token != predicate:
             raise ValueError(
-                f'token {token} has the tag B-V, but "pred" is {predicate}: V begins there, and a '
-                f"part of the predicate that stands apart is C-V"
+                f'token {token} has the tag B-V, but "pred" is {predicate}. V must begin at '
+                f'"pred"; use C-V for other parts of the predicate'
             )
     if tags[predicate] not in (f"B-{PREDICATE}", "O"):
-        raise ValueError(f'token {predicate} is "pred", and must be B-V, got {tags[predicate]!r}')
+        raise ValueError(f'token {predicate} is "pred" and must be B-V, got {tags[predicate]!r}')

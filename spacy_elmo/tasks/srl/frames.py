@@ -1,4 +1,4 @@
-"""Frames of a Doc, predicates with their roles, in `doc.spans["srl"]`, and their scores."""
+"""Frames (predicates with their roles) in `doc.spans["srl"]`, and their scores."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,16 +16,16 @@ from ..shared.bio import BIOTags, LabeledSpan
 from ..shared.spans import Aligner, checked_spans, name_of, show_span, to_predicted, to_reference
 
 KEY = "srl"
-PREDICATE = "V"  # label of the predicate itself
-Frames = dict[int, list[LabeledSpan]]  # by the token of the predicate
+PREDICATE = "V"  # Label of the predicate itself.
+Frames = dict[int, list[LabeledSpan]]  # Keys are the tokens of predicates.
 
 
 def read_frames(doc: Doc) -> Optional[Frames]:
-    """Read the roles of each predicate, V among them.
+    """Read the roles of each predicate, V included.
 
     RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles; None if the Doc has no
         such span group.
-    RAISES (ValueError): A span has no tokens or no label, its id is not a token, or that of V is
+    RAISES (ValueError): A span has no tokens or no label, its id is not a token, or the id of V is
         not its first token.
     """
     if KEY not in doc.spans:
@@ -41,14 +41,14 @@ def _checked_spans(doc: Doc) -> Iterator[Span]:
         if not 0 <= span.id < len(doc):
             raise ValueError(
                 f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
-                f"{name_of(doc)} has the id {span.id}, which is none of its {len(doc)} tokens: "
-                f"the id is the token of the predicate"
+                f"{name_of(doc)} has the id {span.id}, but the Doc has {len(doc)} tokens. The id "
+                f"must be the token of the predicate"
             )
         if span.label_ == PREDICATE and span.start != span.id:
             raise ValueError(
                 f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
-                f"{name_of(doc)} has the id {span.id}, but V begins at its predicate: make it with "
-                f"span_id={span.start}. (`Doc.from_docs` keeps ids of spans as they were.)"
+                f"{name_of(doc)} has the id {span.id}, but V must begin at its predicate. Create "
+                f"it with span_id={span.start}. (`Doc.from_docs` does not update ids of spans.)"
             )
         yield span
 
@@ -68,9 +68,9 @@ def write_frames(doc: Doc, frames: Frames) -> None:
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
-    """Return the spans of each predicate, by its token and by label: `doc._.srl`.
+    """Return the spans of each predicate by its token and by label, as in `doc._.srl`.
 
-    RAISES (ValueError): As `read_frames`.
+    RAISES (ValueError): A span is wrong, see `read_frames`.
     """
     roles: dict[int, dict[str, list[Span]]] = {}
     for span in _checked_spans(doc):
@@ -79,13 +79,13 @@ def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
 
 
 class SRLTags(BIOTags):
-    """BIO tags of roles. B-V is at the predicate only."""
+    """BIO tags of roles; B-V only occurs at the predicate."""
 
     def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
-        """Find the best tags.
+        """Find the best tags of a predicate's roles.
 
         scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
-        predicate (int): Its token.
+        predicate (int): The predicate's token.
         RETURNS (numpy.ndarray): Tags in a valid order. *Shape:* `(n_tokens,)`
         """
         fixed = np.array(scores)
@@ -108,8 +108,11 @@ def predicted_frames(example: Example) -> Frames:
 
 
 def _align(frames: Frames, aligner: Aligner) -> Frames:
-    """Return the frames in the tokens of another Doc of the same text. Spans without tokens of
-    their own there are left out. If two predicates become one token, the second is left out."""
+    """Return the frames in the tokens of another Doc of the same text.
+
+    Spans whose ends are inside a token there are left out. If two predicates become one token, the
+    second is left out.
+    """
     aligned: Frames = {}
     for predicate, roles in frames.items():
         tokens = aligner.tokens(predicate, predicate + 1)
@@ -121,7 +124,7 @@ def _align(frames: Frames, aligner: Aligner) -> Frames:
 
 
 def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan]:
-    """Return the roles of a predicate, V among them."""
+    """Return the roles of a predicate; add V if it is missing."""
     if any(label == PREDICATE for _, _, label in roles):
         return roles
     return sorted([*roles, (predicate, predicate + 1, PREDICATE)])
@@ -134,11 +137,11 @@ def checked_frames(
 
     doc (Doc): The Doc of their tokens.
     frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate. V may be missing.
-    segmenter (Callable[[Doc], List[Segment]]): Cuts the Doc into the sentences that are read.
+    segmenter (Callable[[Doc], List[Segment]]): Splits the Doc into the sentences that are read.
     labels (Collection[str]): The known labels.
     RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
-    RAISES (ValueError): Two roles of a predicate overlap, a role reaches out of its sentence, or
-        its label is unknown.
+    RAISES (ValueError): Two roles of a predicate overlap, a role crosses the end of its sentence,
+        or its label is unknown.
     """
     checked: Frames = {}
     segments = segmenter(doc)
@@ -164,9 +167,9 @@ def _fault(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) 
         start, end, label = role
         if start < segment.start or end > segment.end:
             return (
-                f"{show_span(*role)} reaches out of the sentence ({segment.start}, {segment.end}): "
-                f"correct one of them. A Doc without sentences is cut into some unless segmenter "
-                f"is spacy-elmo.sentences.v1"
+                f"{show_span(*role)} is not within the sentence ({segment.start}, {segment.end}). "
+                f"Correct one of them. (A Doc without sentences is split, unless segmenter is "
+                f"spacy-elmo.sentences.v1.)"
             )
         if label not in labels:
             return f"{show_span(*role)} has a label that the pipe was not initialized with"
@@ -176,7 +179,7 @@ def _fault(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) 
 # Scores
 
 LEFT_OUT = (PREDICATE, f"C-{PREDICATE}")
-Role = tuple[int, int, int, str]  # predicate, first token, the token after the last one, label
+Role = tuple[int, int, int, str]  # Predicate, first token, the token after the last one, label.
 
 
 @registry.scorers("spacy-elmo.srl_scorer.v1")
@@ -188,14 +191,13 @@ def make_srl_scorer() -> Callable:
 def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Compute precision, recall and F-score of roles.
 
-    A role is right if its predicate, first token, last token and label are. V and C-V, which are
-    the predicate itself, are left out. Examples whose reference has no `doc.spans["srl"]` do not
-    count.
+    A role is right if its predicate, first token, last token and label are right. V and C-V, the
+    predicate itself, do not count. Examples whose reference has no `doc.spans["srl"]` do not count.
 
     examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): `srl_p`, `srl_r` and `srl_f`; the same by label in `srl_per_type`; and
-        `srl_predicates_p`, `srl_predicates_r` and `srl_predicates_f` of the predicates only. They
-        are None if there is nothing to count.
+        `srl_predicates_p`, `srl_predicates_r` and `srl_predicates_f` for predicates. They are None
+        if there is nothing to count.
     """
     roles, predicates = PRFScore(), PRFScore()
     per_type: dict[str, PRFScore] = defaultdict(PRFScore)

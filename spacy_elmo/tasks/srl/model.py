@@ -1,5 +1,7 @@
-"""The model of semantic roles (He et al. 2017): a sentence is read once for each of its
-predicates, with a flag at the predicate."""
+"""Model of semantic roles (He et al. 2017).
+
+It reads a sentence once for each of its predicates, with a flag at the predicate.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,16 +17,16 @@ from ...embedding.segmenters import Segment, segment_of
 from ...registry import registry
 from ..shared import DocHead, Tok2Vec, Vectors, forward_head
 
-Predicates = Optional[Collection[int]]  # tokens; None where nobody has given any
+Predicates = Optional[Collection[int]]  # Tokens; None if predicates are not given.
 
-# Rows of the flags' embedding: another token, the predicate, and every token where the
-# predicates themselves are asked for.
+# Rows of the flags' embedding: another token, the predicate, and all tokens of an instance that
+# finds predicates.
 OTHER, FLAGGED, UNFLAGGED = range(3)
 
 
 @dataclass(frozen=True)
 class Instance:
-    """Tokens that the model reads at once.
+    """Sentence that the model reads, with at most one flagged predicate.
 
     doc (int): Number of the Doc in its batch.
     segment (Segment): The tokens.
@@ -45,13 +47,13 @@ class Instance:
 
     @property
     def place(self) -> int:
-        """Place of the predicate among the tokens."""
+        """Position of the predicate among the tokens."""
         assert self.predicate is not None
         return self.predicate - self.segment.start
 
     @property
     def flags(self) -> np.ndarray:
-        """Rows of the flags' embedding.
+        """Row of the flags' embedding for each token.
 
         *Shape:* `(n_tokens,)`
         """
@@ -69,7 +71,7 @@ def predicate_instances(
 
     segments (Sequence[List[Segment]]): The segments of each Doc.
     predicates (Sequence[Optional[Collection[int]]]): The tokens in each Doc.
-    RETURNS (List[Instance]): One for each predicate, with the segment that keeps it.
+    RETURNS (List[Instance]): One instance per predicate, with the segment that keeps it.
     """
     return [
         Instance(i, segment_of(segments[i], token), token)
@@ -79,7 +81,7 @@ def predicate_instances(
 
 
 def segment_instances(segments: Sequence[list[Segment]]) -> list[Instance]:
-    """Make the instances that find the predicates, one for each segment.
+    """Make the instances that find predicates, one per segment.
 
     segments (Sequence[List[Segment]]): The segments of each Doc.
     RETURNS (List[Instance]): The instances.
@@ -94,7 +96,7 @@ class InstanceScorer(DocHead):
         """Score the tags of instances.
 
         instances (Sequence[Instance]): The batch.
-        RETURNS (Tuple[List[Floats2d], Callable]): Scores in prediction, probabilities in
+        RETURNS (Tuple[List[Floats2d], Callable]): Scores in prediction or probabilities in
             training, `(n_tokens, n_tags)` each, and the backward pass from the gradient of
             the logits.
         """
@@ -113,13 +115,13 @@ class InstanceScorer(DocHead):
 def build_srl(
     tok2vec: Tok2Vec, encode: Model[Vectors, Vectors], flag_width: int = 100
 ) -> Model[list[Doc], InstanceScorer]:
-    """Build a model of the tags of roles: `[tok2vec ; flag]`, an encoder, and a softmax over BIO
-    tags.
+    """Build a model of semantic roles: `[tok2vec ; flag]`, an encoder, a softmax over BIO tags.
 
-    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once a Doc.
-    encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once a predicate.
-    flag_width (int): Width of the embedding of the flag, whether a token is the predicate.
-    RETURNS (Model[List[Doc], InstanceScorer]): Returns a callable for batches of instances.
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once per Doc.
+    encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once per predicate.
+    flag_width (int): Width of the embedding of the flag at the predicate.
+    RETURNS (Model[List[Doc], InstanceScorer]): The model. Its output is a callable that scores
+        batches of instances.
     """
     output: Model[Floats2d, Floats2d] = Softmax_v2(normalize_outputs=False)
     head: Model = chain(ConcatFlags(flag_width), encode, with_array(output))
@@ -136,6 +138,7 @@ def build_srl(
 def init(
     model: Model[list[Doc], InstanceScorer], X: Optional[list[Doc]] = None, Y: object = None
 ) -> None:
+    """Initialize the vectors, and the head with their width."""
     model.get_ref("output").set_dim("nO", model.get_dim("nO"))
     tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)
@@ -145,7 +148,7 @@ def init(
 
 
 def ConcatFlags(width: int) -> Model[tuple[Vectors, list[Ints1d]], Vectors]:
-    """Build the layer `[x ; E_flag]` of each token, with a learned E."""
+    """Build a layer that appends the learned embedding of its flag to each token."""
     return Model(
         "elmo_concat_flags",
         forward_flags,
@@ -160,6 +163,7 @@ def forward_flags(
     X: tuple[Vectors, list[Ints1d]],
     is_train: bool,
 ) -> tuple[Vectors, Callable]:
+    """Compute the forward pass of `ConcatFlags`."""
     xp, E = model.ops.xp, model.get_param("E")
     vectors, flags = X
     outputs = [xp.concatenate([x, E[rows]], axis=1) for x, rows in zip(vectors, flags)]
@@ -181,6 +185,7 @@ def init_flags(
     X: tuple[Vectors, list[Ints1d]],
     Y: object = None,
 ) -> None:
+    """Initialize `ConcatFlags`; take the input's width from X."""
     width = X[0][0].shape[1]
     model.set_dim("nI", width)
     model.set_dim("nO", width + model.get_dim("nE"))

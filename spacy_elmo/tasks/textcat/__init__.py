@@ -1,4 +1,4 @@
-"""The biattentive classification network as a model of spaCy's `textcat`."""
+"""Biattentive classification network as a model of spaCy's `textcat`."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -31,24 +31,25 @@ def build_bcn(
     max_batch_tokens: int = 4096,
     nO: Optional[int] = None,
 ) -> Classifier:
-    """Build the biattentive classification network (McCann et al. 2017, section 5), a `model` of
-    `textcat` or `textcat_multilabel`. Peters et al. 2018 measured ELMo with it. The published sizes
-    are 300, and 1200 and 600 for the maxout layers.
+    """Build the biattentive classification network (McCann et al. 2017, section 5).
+
+    It is a `model` of `textcat` or `textcat_multilabel`. Peters et al. 2018 measured ELMo with it.
+    The published sizes are 300, and 1200 and 600 for the maxout layers.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens.
     elmo (Optional[Model[List[Doc], List[Floats2d]]]): A second listener, or a Tok2VecElmo. Its
         vectors join the integrator's output (Peters et al. 2018, section 3.3).
-    exclusive_classes (bool): Whether a Doc has one class: a softmax in place of a sigmoid for each
-        class.
+    exclusive_classes (bool): Whether a Doc has exactly one class. True: a softmax over the
+        classes; False: a sigmoid for each class.
     hidden_width (int): Width of the layer before the encoder, and of each direction of the LSTMs.
     maxout_widths (Sequence[int]): Widths of the two maxout layers before the last.
-    maxout_pieces (int): Their pieces.
+    maxout_pieces (int): Pieces of the maxout layers.
     dropout (float): Rate on the vectors and between layers, in training.
-    max_batch_tokens (int): Most tokens that are read at a time, padding included, unless one Doc
-        has more. The attention of a Doc takes memory by the square of its length.
+    max_batch_tokens (int): Largest batch in tokens, padding included; one Doc may have more.
+        Attention takes memory by the square of a Doc's length.
     nO (Optional[int]): Number of classes.
     RETURNS (Model[List[Doc], Floats2d]): Probabilities. *Shape:* `(n_docs, nO)`
-    RAISES (ValueError): A value is impossible.
+    RAISES (ValueError): A value is out of range.
     """
     check_sizes(
         "BCN",
@@ -79,21 +80,24 @@ def build_bcn(
 
 
 def make_classifier(**sizes: Any) -> "BiattentiveClassifier":
-    """Make the PyTorch module. PyTorch is imported now."""
+    """Make the PyTorch module; import PyTorch."""
     from .module import BiattentiveClassifier
 
     return BiattentiveClassifier(**sizes)
 
 
 def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2d, Callable]:
-    """Compute the probabilities. The backward pass takes the gradient of the logits, which spaCy's
-    `textcat` computes: the difference of probabilities and truth."""
+    """Compute the probabilities of the classes.
+
+    The backward pass takes the gradient of the logits. spaCy's `textcat` computes it: the
+    difference of probabilities and truth.
+    """
     squash = model.ops.sigmoid if model.attrs["multi_label"] else model.ops.softmax
     items = [(i, (slice(0, len(doc)),)) for i, doc in enumerate(docs)]
     found, backprop_texts = classify(model, docs, items, is_train, squash)
 
     def backprop(d_logits: Floats2d) -> list[Doc]:
-        check_loss(float((d_logits**2).sum()), model.name)  # spaCy's `textcat` does not
+        check_loss(float((d_logits**2).sum()), model.name)  # spaCy's `textcat` has no such check.
         return backprop_texts(d_logits)
 
     return found, backprop

@@ -1,4 +1,4 @@
-"""The biattentive classification network (McCann et al. 2017, section 5), in PyTorch."""
+"""Biattentive classification network (McCann et al. 2017, section 5) in PyTorch."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
 
-N_POOLS = 4  # maximum, mean, minimum, self-attention
+N_POOLS = 4  # Maximum, mean, minimum, self-attention.
 
 
 class BiattentiveClassifier(nn.Module):
@@ -96,11 +96,11 @@ class BiattentiveClassifier(nn.Module):
 
 
 def biattention(values: Tensor, mask: Tensor) -> Tensor:
-    """Attention of sequences to themselves, by the product of their vectors.
+    """Attend from each token to its whole sequence, by dot products.
 
     values (Tensor): *Shape:* `(n_sequences, longest, width)`
     mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
-    RETURNS (Tensor): At each token the mean of its sequence. *Shape:* that of the values
+    RETURNS (Tensor): The weighted mean of the sequence for each token. *Shape:* like `values`
     """
     weights = masked_softmax(values @ values.transpose(1, 2), mask[:, None, :])
     return weights @ values

@@ -1,4 +1,4 @@
-"""Docs that hold two texts: a premise and a hypothesis, or a question and its context."""
+"""Docs of two texts: a premise and a hypothesis, or a question and its context."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Union
@@ -12,8 +12,8 @@ from ..shared.task_files import copy_tokens
 
 ENTAILMENT = ("premise", "hypothesis")
 QUESTION = ("question", "context")
-ANSWER = "answer"  # key of the span group with answers
-ANSWER_TEXTS = "texts"  # in the attributes of gold answers: the answers as they were written
+ANSWER = "answer"  # Key of the span group with answers.
+ANSWER_TEXTS = "texts"  # Key of its attribute with the original texts of gold answers.
 
 
 class Halves(NamedTuple):
@@ -29,14 +29,14 @@ def make_pair(
     second: Union[str, Sequence[str]],
     groups: Sequence[str] = ENTAILMENT,
 ) -> Doc:
-    """Make one Doc of two texts. A sentence begins with the second; other sentences are
-    left to the pipeline.
+    """Make one Doc of two texts.
 
-    nlp (Union[Language, Vocab]): Whose tokenizer cuts the texts; with a vocab they are cut at
-        blanks.
+    The second text begins a sentence; the pipeline can set all other sentences.
+
+    nlp (Union[Language, Vocab]): Its tokenizer splits the texts. A vocab splits at whitespace.
     first (Union[str, Sequence[str]]): The first text, or its words.
     second (Union[str, Sequence[str]]): The second text, or its words.
-    groups (Sequence[str]): The names of the span groups that say where each text stands.
+    groups (Sequence[str]): The keys of the span groups of the two texts.
     RETURNS (Doc): The Doc, with one span in each group.
     """
     halves = [_tokens(nlp, text) for text in (first, second)]
@@ -54,7 +54,7 @@ def make_pair(
 
 
 def _tokens(nlp: Union[Language, Vocab], text: Union[str, Sequence[str]]) -> list[tuple[str, bool]]:
-    """Return the words of a text, and whether a blank follows each."""
+    """Return the words of a text, and whether a space follows each."""
     if not isinstance(text, str):
         return [(word, True) for word in text]
     if isinstance(nlp, Vocab):
@@ -66,7 +66,7 @@ def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:
     """Find the two texts of a Doc.
 
     doc (Doc): The Doc.
-    groups (Sequence[str]): The names of their span groups.
+    groups (Sequence[str]): The keys of their span groups.
     RETURNS (Halves): Their tokens.
     RAISES (ValueError): A group is missing or has more than one span, or the two overlap.
     """
@@ -75,8 +75,8 @@ def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:
         spans = doc.spans.get(group, ())
         if len(spans) != 1:
             raise ValueError(
-                f"the Doc {name_of(doc)} needs one span in doc.spans[{group!r}], and has "
-                f"{len(spans)}: spacy_elmo.tasks.texts.make_pair makes a Doc of two texts"
+                f"the Doc {name_of(doc)} needs one span in doc.spans[{group!r}], but has "
+                f"{len(spans)}. Use spacy_elmo.tasks.texts.make_pair to make a Doc of two texts"
             )
         found.append(spans[0])
     first, second = found
@@ -89,12 +89,12 @@ def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:
 
 
 def copy_pair(doc: Doc, groups: Sequence[str]) -> Doc:
-    """Copy what can be predicted from: tokens, sentences and the two texts.
+    """Copy a Doc without its annotation: only tokens, sentences and the two texts.
 
     doc (Doc): The Doc.
-    groups (Sequence[str]): The names of the span groups.
+    groups (Sequence[str]): The keys of the span groups.
     RETURNS (Doc): Another Doc of the same tokens.
-    RAISES (ValueError): As `read_halves`.
+    RAISES (ValueError): A group is wrong, see `read_halves`.
     """
     copy = copy_tokens(doc)
     for group, half in zip(groups, read_halves(doc, groups)):

@@ -1,4 +1,4 @@
-"""Pairs of texts, and questions with contexts and answers, from files."""
+"""Readers of pairs of texts, and of questions with contexts and answers."""
 
 import codecs
 import json
@@ -23,7 +23,7 @@ SQUAD_QUESTION = {"id": Any, "question": String, "answers": records(GOLD_ANSWER)
 SQUAD_PARAGRAPH = {"context": String, "qas": records(SQUAD_QUESTION)}
 SQUAD = Schema(
     {"data": records({"paragraphs": records(SQUAD_PARAGRAPH)})},
-    "a file of SQuAD 1.1; one of a question a line is named .jsonl",
+    "a file of SQuAD 1.1; a file with one question per line must be named .jsonl",
 )
 
 
@@ -33,12 +33,12 @@ def make_textpair_corpus(
 ) -> Reader:
     """Make a reader of examples for `elmo_textpair`.
 
-    A `.jsonl` file, which may be gzipped, has a pair in each line: the two texts by the names of
-    their groups, and a `"label"`. A text can be a list of words. A `.spacy` file has Docs with
-    both groups and `doc.cats`.
+    A `.jsonl` file, which may be gzipped, has one pair per line: the two texts, with their groups
+    as keys, and a `"label"`. A text can be a list of words. A `.spacy` file has Docs with both
+    groups and `doc.cats`.
 
     path (Union[str, Path]): The file.
-    groups (Sequence[str]): The names of the two texts, and of their span groups.
+    groups (Sequence[str]): The keys of the two texts, and of their span groups.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
@@ -59,28 +59,28 @@ def check_pair(doc: Doc, groups: Sequence[str]) -> None:
     """Check a gold Doc of two texts.
 
     doc (Doc): The Doc.
-    groups (Sequence[str]): The names of the span groups.
-    RAISES (ValueError): A text is missing or empty, or an answer or label is.
+    groups (Sequence[str]): The keys of the span groups.
+    RAISES (ValueError): A text is missing, or a text, answer or label is empty.
     """
     for group, half in zip(groups, read_halves(doc, groups)):
-        if half.start == half.stop:  # spaCy copies Docs, and cannot copy such a span
-            raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens: leave it out")
+        if half.start == half.stop:  # spaCy cannot copy a Doc with an empty span.
+            raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens. Leave it out")
     list(checked_spans(doc, ANSWER, labeled=False))
     if any(not label.strip() for label in doc.cats):
-        raise ValueError(f"a label in doc.cats of the Doc {name_of(doc)} is empty: leave it out")
+        raise ValueError(f"a label in doc.cats of the Doc {name_of(doc)} is empty. Leave it out")
 
 
 @registry.readers("spacy-elmo.QACorpus.v1")
 def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION)) -> Reader:
     """Make a reader of examples for `elmo_qa`.
 
-    A `.jsonl` file, which may be gzipped, has a question in each line: the two texts by the names
-    of their groups, and `"answers"`. An answer has its `"text"` and `"answer_start"`, the
-    character of the context where it begins. A `.json` file is one of SQuAD 1.1. A `.spacy` file
-    has Docs with both groups and `doc.spans["answer"]`.
+    A `.jsonl` file, which may be gzipped, has one question per line: the two texts, with their
+    groups as keys, and `"answers"`. An answer has its `"text"` and `"answer_start"`, the character
+    of the context where it begins. A `.json` file has the format of SQuAD 1.1. A `.spacy` file has
+    Docs with both groups and `doc.spans["answer"]`.
 
     path (Union[str, Path]): The file.
-    groups (Sequence[str]): The names of the span groups of question and context.
+    groups (Sequence[str]): The keys of the span groups of question and context.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
     path = user_path(path)
@@ -108,18 +108,19 @@ def make_question(
     answers: Iterable[dict[str, Any]],
     groups: Sequence[str] = QUESTION,
 ) -> Doc:
-    """Make the Doc of a question, with its gold answers. An answer that begins or ends inside
-    of a token has the whole token; `doc.spans["answer"].attrs["texts"]` has the answers as
-    they were.
+    """Make the Doc of a question with its gold answers.
 
-    nlp (Language): Whose tokenizer cuts the texts.
+    Answers are extended to whole tokens. Their original texts are in
+    `doc.spans["answer"].attrs["texts"]`.
+
+    nlp (Language): Its tokenizer splits the texts.
     question (Union[str, Sequence[str]]): The question, or its words.
     context (str): Its context.
     answers (Iterable[dict]): The answers: `"text"`, and `"answer_start"`, a character of the
-        context. Blanks around it do not count.
-    groups (Sequence[str]): The names of the span groups of question and context.
+        context. Whitespace around the text is ignored.
+    groups (Sequence[str]): The keys of the span groups of question and context.
     RETURNS (Doc): The Doc.
-    RAISES (ValueError): An answer does not stand there.
+    RAISES (ValueError): An answer is not at its place in the context.
     """
     doc = make_pair(nlp, question, context, groups)
     tokens = read_halves(doc, groups).second
@@ -133,8 +134,8 @@ def make_question(
             )
         if not text.strip() or start < 0 or context[start : start + len(text)] != text:
             raise ValueError(
-                f"the answer {text!r} does not stand at character {start} of the context of the "
-                f"question {question!r}"
+                f"the answer {text!r} is not at character {start} of the context of the question "
+                f"{question!r}"
             )
         inner = start + len(text) - len(text.lstrip())
         edges = (first + inner, first + inner + len(text.strip()))
@@ -150,11 +151,10 @@ def read_squad(
     """Read the questions of a file of SQuAD 1.1.
 
     path (Path): The file.
-    nlp (Language): Whose tokenizer cuts the texts.
-    groups (Sequence[str]): The names of the span groups of question and context.
+    nlp (Language): Its tokenizer splits the texts.
+    groups (Sequence[str]): The keys of the span groups of question and context.
     YIELDS (Tuple[int, Doc]): The number of the article, and the Doc of a question.
-    RAISES (ValueError): The file is not as it must be, or an answer does not stand in its
-        context.
+    RAISES (ValueError): The file has another format, or an answer is not at its place.
     """
     check_regular(path)
     name, content = "", path.read_bytes().removeprefix(codecs.BOM_UTF8)

@@ -1,4 +1,4 @@
-"""Models of two texts: ESIM for their label, and BiDAF for the answer to a question."""
+"""Models of two texts: ESIM for their label, BiDAF for the answer to a question."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,20 +30,21 @@ def build_esim(
     dropout: float = 0.5,
     max_batch_tokens: int = 4096,
 ) -> Model[list[Doc], Floats2d]:
-    """Build ESIM, a model of the label of two texts (Chen et al. 2017): a biLSTM over both,
-    attention both ways, a second biLSTM, and their means and maxima. The paper's width is 600.
+    """Build ESIM, a model of the label of two texts (Chen et al. 2017).
+
+    It has a biLSTM over both texts, attention in both directions, a second biLSTM, and mean and
+    max pooling. The paper's width is 600.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens at the input.
-    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors beside the output of
-        the first biLSTM, for example a second listener.
-    groups (Sequence[str]): The names of the two texts' span groups.
+    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that join the output of
+        the first biLSTM, such as a second listener.
+    groups (Sequence[str]): The keys of the two texts' span groups.
     width (int): Width of the layers, half of it for each direction of an LSTM.
     dropout (float): Rate at the input of each layer.
-    max_batch_tokens (int): Most tokens that the layers read at a time, padding included, unless
-        one pair has more.
+    max_batch_tokens (int): Largest batch in tokens, padding included; one pair may have more.
     RETURNS (Model[List[Doc], Floats2d]): The probabilities of the labels, `(n_docs, n_labels)`.
         The backward pass takes the gradient of the logits.
-    RAISES (ValueError): A value is impossible.
+    RAISES (ValueError): A value is out of range.
     """
     _check("ESIM", groups, width, dropout, max_batch_tokens)
     return TextLayer(
@@ -69,30 +70,31 @@ def build_bidaf(
     overlap: int = 200,
     max_batch_tokens: int = 4096,
 ) -> AnswerModel:
-    """Build a model of where the answer to a question begins and ends (Clark and Gardner 2017):
-    biGRUs, attention between question and context both ways, and of the context to itself. The
-    paper's width with ELMo is 180.
+    """Build a model of the first and last token of an answer (Clark and Gardner 2017).
+
+    It has biGRUs, attention between question and context in both directions, and self-attention of
+    the context. The paper's width with ELMo is 180.
 
     The memory of attention grows with the square of the context's length. So a long context is
     read in windows, and the scores of all windows compete.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens at the input.
-    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors beside the output of
-        the first biGRU, for example a second listener.
-    groups (Sequence[str]): The names of the span groups of question and context.
+    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that join the output of
+        the first biGRU, such as a second listener.
+    groups (Sequence[str]): The keys of the span groups of question and context.
     width (int): Width of the layers, half of it for each direction of a GRU.
     dropout (float): Rate at the input of each layer.
-    window (int): Most tokens of a context that are read at once.
-    overlap (int): Tokens that a window shares with the next.
-    max_batch_tokens (int): Most tokens that the layers read at a time, padding included, or one
-        window with its question.
-    RETURNS (Model[List[Doc], List[Floats2d]]): The scores of each token of the context as first
-        and as last token of the answer, before the softmax over all of them:
-        `(n_context_tokens, 2)` a Doc.
-    RAISES (ValueError): A value is impossible.
+    window (int): Largest number of tokens of a context that are read at once.
+    overlap (int): Number of tokens that a window shares with the next.
+    max_batch_tokens (int): Largest batch in tokens, padding included; one window with its question
+        may have more.
+    RETURNS (Model[List[Doc], List[Floats2d]]): The scores of each token of the context as the first
+        and as the last token of the answer, before the softmax over all tokens.
+        *Shape:* `(n_context_tokens, 2)` per Doc
+    RAISES (ValueError): A value is out of range.
     """
     _check("BiDAFSelfAttention", groups, width, dropout, max_batch_tokens)
-    Windows(window, overlap)  # raises an error if they are impossible
+    Windows(window, overlap)  # Raises an error if they do not fit.
     return TextLayer(
         "elmo_bidaf",
         forward_bidaf,
@@ -119,14 +121,14 @@ def _check(
 
 
 def make_esim(**sizes: Any) -> "ESIM":
-    """Make the PyTorch module. PyTorch is imported now."""
+    """Make the PyTorch module; import PyTorch."""
     from .modules import ESIM
 
     return ESIM(**sizes)
 
 
 def make_bidaf(**sizes: Any) -> "BiDAFSelfAttention":
-    """Make the PyTorch module. PyTorch is imported now."""
+    """Make the PyTorch module; import PyTorch."""
     from .modules import BiDAFSelfAttention
 
     return BiDAFSelfAttention(**sizes)
@@ -135,15 +137,17 @@ def make_bidaf(**sizes: Any) -> "BiDAFSelfAttention":
 def forward_esim(
     model: Model[list[Doc], Floats2d], docs: list[Doc], is_train: bool
 ) -> tuple[Floats2d, Callable]:
+    """Compute the probabilities of the labels."""
     items = [(i, read_halves(doc, model.attrs["groups"])) for i, doc in enumerate(docs)]
     return classify(model, docs, items, is_train, model.ops.softmax)
 
 
 def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[Scores, Callable]:
+    """Compute the scores of all windows, and keep those of each token's own window."""
     cut = Windows(model.attrs["window"], model.attrs["overlap"])
     halves = [read_halves(doc, model.attrs["groups"]) for doc in docs]
     items = []
-    kept = []  # of each window the tokens that count: within the window, and within the context
+    kept = []  # The tokens that each window keeps: within the window, and within the context.
     for i, (question, context) in enumerate(halves):
         for start, end, keep_start, keep_end in cut.between(context.start, context.stop):
             items.append((i, (question, slice(start, end))))
@@ -165,4 +169,5 @@ def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[
 
 
 def init_bidaf(model: AnswerModel, X: Optional[list[Doc]] = None, Y: object = None) -> None:
+    """Make the module."""
     create_module(model, X)

@@ -1,4 +1,4 @@
-"""PyTorch modules of two texts: ESIM, and question answering by attention."""
+"""PyTorch modules for two texts: ESIM, and question answering by attention."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,13 @@ from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_soft
 
 
 class ESIM(nn.Module):
-    """The enhanced sequential inference model (Chen et al. 2017, section 3), with ELMo beside
-    the output of the first biLSTM if it is given (Peters et al. 2018, section 3.3).
+    """Enhanced sequential inference model (Chen et al. 2017, section 3).
+
+    Other vectors, such as ELMo's, can join the output of the first biLSTM (Peters et al. 2018,
+    section 3.3).
 
     nI (int): Width of the vectors at the input.
-    nE (int): Width of those beside the first biLSTM's output, 0 for none.
+    nE (int): Width of the vectors that join the first biLSTM's output; 0 for none.
     nO (int): Number of labels.
     width (int): Width of the layers.
     dropout (float): Rate at the input of each layer; a text has one mask for all its tokens.
@@ -35,9 +37,9 @@ class ESIM(nn.Module):
         """Score the labels of pairs.
 
         first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
-        second (Sequence[Tensor]): Vectors of the second texts, likewise.
-        beside (Sequence[Tensor]): Vectors of both beside the first biLSTM's output, or none.
-            *Shape:* `(n_tokens, nE)` each
+        second (Sequence[Tensor]): Vectors of the second texts. *Shape:* `(n_tokens, nI)` each
+        beside (Sequence[Tensor]): Vectors that join the first biLSTM's output, for both texts, or
+            none. *Shape:* `(n_tokens, nE)` each
         RETURNS (Tensor): Scores before the softmax. *Shape:* `(n_pairs, nO)`
         """
         beside = beside or ([], [])
@@ -57,20 +59,20 @@ class ESIM(nn.Module):
         return encoded, mask
 
     def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Compare texts with what they found in the others, and pool the tokens."""
+        """Compare texts with the attended tokens of the other texts, and pool."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
         return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)
 
 
 def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Attend from each text to the other, by dot products (equations 11 to 13).
+    """Attend from each text to the other by dot products (equations 11 to 13).
 
     a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
     b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
     mask_a (Tensor): True at tokens. *Shape:* `(n_pairs, longest_a)`
     mask_b (Tensor): True at tokens. *Shape:* `(n_pairs, longest_b)`
-    RETURNS (Tuple[Tensor, Tensor]): Sums of tokens of b for each token of a, and of a for b.
+    RETURNS (Tuple[Tensor, Tensor]): Weighted sums of b for each token of a, and of a for b.
     """
     scores = a @ b.transpose(1, 2)
     found_in_b = masked_softmax(scores, mask_b[:, None]) @ b
@@ -91,12 +93,13 @@ def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
 
 
 class BiDAFSelfAttention(nn.Module):
-    """Bidirectional attention between question and context, then of the context to itself
-    (Clark and Gardner 2017, section 3.1), with ELMo beside the output of the first biGRU if it
-    is given (Peters et al. 2018, section 3.3).
+    """Attention between question and context, then self-attention of the context.
+
+    See Clark and Gardner 2017, section 3.1. Other vectors, such as ELMo's, can join the output of
+    the first biGRU (Peters et al. 2018, section 3.3).
 
     nI (int): Width of the vectors at the input.
-    nE (int): Width of those beside the first biGRU's output, 0 for none.
+    nE (int): Width of the vectors that join the first biGRU's output; 0 for none.
     width (int): Width of the layers.
     dropout (float): Rate at the input of each layer; a text has one mask for all its tokens.
     """
@@ -119,14 +122,13 @@ class BiDAFSelfAttention(nn.Module):
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Score the tokens of contexts as ends of the answer.
+        """Score the tokens of contexts as first and last token of the answer.
 
         first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
-        second (Sequence[Tensor]): Vectors of the contexts, likewise.
-        beside (Sequence[Tensor]): Vectors of both beside the first biGRU's output, or none.
-            *Shape:* `(n_tokens, nE)` each
-        RETURNS (List[Tensor]): Scores of each token of a context as the first and as the last of
-            the answer, before the softmax. *Shape:* `(n_tokens, 2)` each
+        second (Sequence[Tensor]): Vectors of the contexts. *Shape:* `(n_tokens, nI)` each
+        beside (Sequence[Tensor]): Vectors that join the first biGRU's output, for both texts, or
+            none. *Shape:* `(n_tokens, nE)` each
+        RETURNS (List[Tensor]): Scores before the softmax. *Shape:* `(n_tokens, 2)` each
         """
         texts = [pad(text) for text in (first, second)]
         encoded = [self.encode(self.dropout(x), mask) for x, mask in texts]
@@ -143,8 +145,10 @@ class BiDAFSelfAttention(nn.Module):
         return [found[: len(text)] for found, text in zip(scores, second)]
 
     def _both_ways(self, question: Tensor, context: Tensor, q_mask: Tensor, mask: Tensor) -> Tensor:
-        """Return `[h ; c ; h * c ; q * c]`: a token, the question as it sees it, and the context as
-        the question sees it."""
+        """Return `[h ; c ; h * c ; q * c]` for each token h of the context.
+
+        c is the question attended by the token, q the context attended by the question.
+        """
         scores = self.attention(context, question)
         seen = masked_softmax(scores, q_mask[:, None]) @ question
         lowest = torch.finfo(scores.dtype).min
@@ -153,7 +157,7 @@ class BiDAFSelfAttention(nn.Module):
         return torch.cat([context, seen, context * seen, from_question * seen], dim=2)
 
     def _to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Return a token and the other tokens as it sees them."""
+        """Attend from each token of the context to all others."""
         x = self.dropout(self.encode_merged(self.dropout(x), mask))
         others = ~torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
         seen = masked_softmax(self.self_attention(x, x), mask[:, None] & others) @ x
@@ -161,8 +165,9 @@ class BiDAFSelfAttention(nn.Module):
 
 
 class TrilinearAttention(nn.Module):
-    """Attention by scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, equation 1). At
-    first `w_3` is 1, a dot product, so that equal words find each other from the first step on.
+    """Attention with the scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, eq. 1).
+
+    `w_3` starts at 1, a dot product, so that equal words attend to each other from the first step.
 
     width (int): Width of the vectors.
     """

@@ -1,4 +1,4 @@
-"""The component `elmo_qa`: the answer to a question, as a span of its context."""
+"""Component `elmo_qa`: the answer to a question, as a span of its context."""
 
 import re
 import string
@@ -26,12 +26,16 @@ from .models import AnswerModel
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-MAX_DOCS = 256  # that are predicted at a time
+MAX_DOCS = 256  # Largest number of Docs in a batch of predictions.
 
 
 class Answer(NamedTuple):
-    """Answer: its first token, the token after its last one, and its score, the sum of the scores
-    of its ends before the softmax."""
+    """Answer to a question.
+
+    start (int): Its first token.
+    end (int): The token after its last one.
+    score (float): Sum of the scores of its ends before the softmax.
+    """
 
     start: int
     end: int
@@ -39,15 +43,16 @@ class Answer(NamedTuple):
 
 
 class QuestionAnswerer(TaskPipe):
-    """Component that finds the answer to the question of a Doc in its context, and sets
-    `doc.spans["answer"]`. A Doc without a span there counts as not annotated.
+    """Component that finds the answer to a question in its context.
+
+    It sets `doc.spans["answer"]`. A Doc without a span there is not annotated.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats2d]]): The model.
     name (str): Name of the pipe.
-    max_answer_tokens (int): Most tokens of an answer that it finds.
+    max_answer_tokens (int): Largest number of tokens of an answer.
     scorer (Optional[Callable]): The scorer.
-    RAISES (ValueError): A value is impossible.
+    RAISES (ValueError): A value is out of range.
     """
 
     reader = READERS["elmo_qa"]
@@ -71,10 +76,9 @@ class QuestionAnswerer(TaskPipe):
         """Find the answers of Docs, without changing them.
 
         docs (Iterable[Doc]): The Docs.
-        RETURNS (List[Optional[Answer]]): The best answer a Doc, None where the context is
+        RETURNS (List[Optional[Answer]]): The best answer for each Doc; None if its context is
             empty.
-        RAISES (ValueError): A Doc has not its question and context, or the pipe is not
-            initialized.
+        RAISES (ValueError): A Doc has no question or context, or the pipe is not initialized.
         """
         self._check_initialized()
         found: list[Optional[Answer]] = []
@@ -87,10 +91,10 @@ class QuestionAnswerer(TaskPipe):
         return found
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Optional[Answer]]) -> None:
-        """Set `doc.spans["answer"]`, and the score in its `attrs["scores"]`.
+        """Set `doc.spans["answer"]`, with the score in its `attrs["scores"]`.
 
         docs (Iterable[Doc]): The Docs.
-        scores (List[Optional[Answer]]): What `predict` returned for them.
+        scores (List[Optional[Answer]]): The result of `predict` for them.
         """
         for doc, answer in zip(docs, scores):
             spans = [doc[answer.start : answer.end]] if answer else []
@@ -121,8 +125,11 @@ class QuestionAnswerer(TaskPipe):
     def _loss(
         self, gold: list[Optional[list[tuple[int, int]]]], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Return minus the logarithm of the summed probability of the first tokens of all gold
-        answers, and the same of the last ones, summed over the Docs; and its gradient."""
+        """Return the sum of the Docs' losses, and its gradient.
+
+        A Doc's loss is the negative log of the summed probability of the first tokens of all gold
+        answers, plus the same for their last tokens.
+        """
         xp = self.model.ops.xp
         loss, gradients = 0.0, []
         for answers, values in zip(gold, scores):
@@ -156,9 +163,9 @@ class QuestionAnswerer(TaskPipe):
 def best_span(scores: np.ndarray, max_tokens: int) -> Answer:
     """Find the span with the highest sum of the scores of its ends.
 
-    scores (numpy.ndarray): Of each token as the first and as the last. *Shape:* `(n_tokens, 2)`
-    max_tokens (int): Most tokens of the span.
-    RETURNS (Answer): The first of the best.
+    scores (numpy.ndarray): Scores as first and as last token. *Shape:* `(n_tokens, 2)`
+    max_tokens (int): Largest number of tokens of the span.
+    RETURNS (Answer): The span, its ends counted in the context.
     """
     starts, ends = scores.T
     found = []
@@ -178,9 +185,9 @@ def make_qa_scorer() -> Callable:
 def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Compute SQuAD's scores (Rajpurkar et al. 2016, section 6.1).
 
-    They are the share of answers that are a gold answer, and the mean of the F-scores of the words
-    that an answer shares with a gold answer. Each time the best gold answer counts; case, articles
-    and punctuation do not. Examples whose reference has no answer do not count.
+    They are the share of answers that equal a gold answer, and the mean F-score of the words that
+    an answer shares with a gold answer. The best gold answer counts. Case, articles and punctuation
+    are ignored. Examples whose reference has no answer do not count.
 
     examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1`, None if there is nothing to count.
@@ -201,13 +208,12 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def normalize(text: str) -> str:
-    """Return the text in lower case, without punctuation, articles and repeated blanks, in the
-    order of SQuAD's script."""
+    """Return a text in lower case without punctuation, articles and extra spaces, as in SQuAD."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(WITHOUT_PUNCTUATION)).split())
 
 
 def f1_of_words(answer: str, gold: str) -> float:
-    """Return the F-score of the words that both have, counted as often as both have them."""
+    """Return the F-score of the words that answer and gold answer share, with repetitions."""
     words, gold_words = normalize(answer).split(), normalize(gold).split()
     n_shared = (Counter(words) & Counter(gold_words)).total()
     return 2.0 * n_shared / (len(words) + len(gold_words)) if n_shared else 0.0

@@ -1,4 +1,4 @@
-"""The component `elmo_textpair`: the label of two texts, as entailment."""
+"""Component `elmo_textpair`: the label of two texts, such as entailment."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Optional
@@ -16,23 +16,25 @@ from ..shared.torch_module import check_initialized
 
 
 class TextPairCategorizer(TextCategorizer):
-    """Component that gives each Doc of two texts one label: entailment, paraphrase, or the same
-    sense of a word. It is spaCy's `textcat` with a model that knows which text is which. Examples
-    whose reference has no `doc.cats` teach nothing.
+    """Component that assigns one label to each Doc of two texts.
+
+    A label can be entailment, paraphrase, or the same sense of a word. The component is spaCy's
+    `textcat` with a model that knows which text is which. Examples whose reference has no
+    `doc.cats` are skipped in training.
     """
 
     def predict(self, docs: Iterable[Doc]) -> Floats2d:
-        """Find the probabilities of the labels, those of a Doc without tokens, too.
+        """Compute the probabilities of the labels, also for Docs without tokens.
 
         docs (Iterable[Doc]): The Docs.
         RETURNS (Floats2d): *Shape:* `(n_docs, n_labels)`
-        RAISES (ValueError): The pipe is not initialized, or a Doc is not of two texts.
+        RAISES (ValueError): The pipe is not initialized, or a Doc does not have two texts.
         """
         check_initialized(self.model, self.name)
         return self.model.predict(list(docs))
 
     def update(self, examples: Iterable[Example], **settings: Any) -> dict[str, float]:
-        """Learn from a batch, as spaCy's own does.
+        """Learn from a batch, like spaCy's `textcat`.
 
         examples (Iterable[Example]): The batch.
         settings (Any): `drop`, `sgd` and `losses`.
@@ -44,11 +46,11 @@ class TextPairCategorizer(TextCategorizer):
         return losses
 
     def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> tuple[float, Floats2d]:
-        """Find the loss and its gradient, as spaCy's own does.
+        """Compute the loss and its gradient, like spaCy's `textcat`.
 
         examples (Iterable[Example]): The examples.
-        scores (Floats2d): What the model returned for them.
-        RETURNS (Tuple[float, Floats2d]): The loss, and its gradient.
+        scores (Floats2d): The model's output for them.
+        RETURNS (Tuple[float, Floats2d]): The loss and its gradient.
         RAISES (ValueError): A label is not known, or the loss is not finite.
         """
         loss, d_scores = super().get_loss(examples, scores)
@@ -56,7 +58,7 @@ class TextPairCategorizer(TextCategorizer):
         return loss, d_scores
 
     def _examples_to_truth(self, examples: Iterable[Example]) -> tuple[np.ndarray, np.ndarray]:
-        """Find the labels, as spaCy's own does.
+        """Return the true labels, like spaCy's `textcat`.
 
         RAISES (ValueError): A label is not known.
         """
@@ -85,7 +87,7 @@ def score_textpair(
     """Compute the scores of spaCy's `textcat`, and the accuracy.
 
     The accuracy is the share of Docs whose most probable label is the reference's. Docs whose
-    reference has no label above 0 do not count, nor do the labels of other components.
+    reference has no label above 0 do not count. Labels of other components do not count either.
 
     examples (Iterable[Example]): The examples.
     labels (Iterable[str]): The labels of the component.
