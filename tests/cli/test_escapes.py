@@ -15,7 +15,7 @@ from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import LanguageModel, save_model
 
 from helpers.commands import run_elmo
-from helpers.models import tiny_bilm
+from helpers.models import tiny_module
 
 # Clears the screen, sets its title, goes to the beginning of the line, turns the direction.
 NASTY = "x\x1b[2J\x1b]0;t\x07\x9b2J\u202ey"
@@ -40,7 +40,7 @@ def model(tmp_path, monkeypatch):
     softmax = LanguageModelSoftmax(n_words=len(words), width=5)
     nasty = {"name": NASTY, NASTY: {NASTY: [NASTY, 1]}, "licence": NASTY, "attribution": NASTY}
     save_model(
-        LanguageModel(tiny_bilm(), softmax, Vocabulary(words)),
+        LanguageModel(tiny_module(), softmax, Vocabulary(words)),
         tmp_path / FILE,
         lang="en",
         provenance=nasty,
