@@ -8,8 +8,8 @@ import pytest
 import spacy_elmo.export.embedder as embedder
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.export.sharding import embed_corpus
+from spacy_elmo.frozen.encoder import FrozenEncoder
 from spacy_elmo.pipeline.load import elmo_pipe
 
 from helpers.prepared import random_text
@@ -18,13 +18,13 @@ from helpers.prepared import random_text
 @pytest.fixture
 def encoded(monkeypatch):
     """How often each string was encoded."""
-    counts, encode = Counter(), BiLM._encode
+    counts, encode = Counter(), FrozenEncoder.__call__
 
-    def count(bilm, tokens, *rest):
+    def count(encoder, tokens):
         counts.update(tokens)
-        return encode(bilm, tokens, *rest)
+        return encode(encoder, tokens)
 
-    monkeypatch.setattr(BiLM, "_encode", count)
+    monkeypatch.setattr(FrozenEncoder, "__call__", count)
     return counts
 
 

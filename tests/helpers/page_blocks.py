@@ -53,7 +53,7 @@ import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMPLETE_CONFIG = ROOT / "configs" / "training" / "ner_elmo_alone.cfg"
-READ_BY_PEOPLE = {"", "bibtex"}
+READ_BY_PEOPLE = {"", "bibtex", "dockerfile"}
 RUN = {"python", "bash", "ini", "text"}
 WITH_PLACE = {"--find-links", "--index-url"}  # options of pip, before a folder or an address
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

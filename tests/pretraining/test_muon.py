@@ -6,7 +6,7 @@ import torch
 
 from spacy_elmo.pretraining.muon import COEFFICIENTS, Muon, muon_groups, orthogonalized
 
-from helpers.models import tiny_bilm
+from helpers.models import tiny_module
 
 A, B, C = COEFFICIENTS
 
@@ -115,7 +115,7 @@ def test_weights_without_gradient_stay():
 
 def test_matrices_of_a_bilm():
     """Gates in fours, projections and highways whole; embeddings, filters, biases never."""
-    bilm = tiny_bilm(0)
+    bilm = tiny_module(0)
     gates, whole = (group["params"] for group in muon_groups(bilm))
     names = {id(weight): name for name, weight in bilm.named_parameters()}
     by_muon = {names[id(weight)] for weight in [*gates, *whole]}

@@ -11,7 +11,7 @@ from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.pretraining.config import TrainingSettings
 from spacy_elmo.pretraining.optimizers import Optimizers, learn_rate_factor
 
-from helpers.models import tiny_bilm
+from helpers.models import tiny_module
 
 N_WORDS, WIDTH = 30, 5
 WORDS = ["<S>", "</S>", "<UNK>", *(f"w{i}" for i in range(N_WORDS - 3))]
@@ -20,7 +20,7 @@ WORDS = ["<S>", "</S>", "<UNK>", *(f"w{i}" for i in range(N_WORDS - 3))]
 def make_model(kind=LanguageModelSoftmax):
     torch.manual_seed(0)
     softmax = kind(n_words=N_WORDS, width=WIDTH)
-    return LanguageModel(tiny_bilm(0).requires_grad_(True), softmax, Vocabulary(WORDS))
+    return LanguageModel(tiny_module(0).requires_grad_(True), softmax, Vocabulary(WORDS))
 
 
 def draw_gradients(model, optimizers, step):
