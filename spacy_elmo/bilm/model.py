@@ -12,6 +12,7 @@ from ..frozen.config import BiLMConfig, parameter_shapes
 from ..frozen.indexers import TokenIds
 from ..frozen.model import FrozenBiLM, Weights, not_finite
 from ..frozen.packing import lay_out, mirrored, windows, without_ends
+from ..frozen.recurrence import initial_state
 from ..frozen.vocabulary import Vocabularies
 from .connection import HighwayConnection
 from .finite import is_finite
@@ -173,7 +174,7 @@ class BiLM(nn.Module):
             there are n_tokens + 2 vectors.
         RAISES (ValueError): The state's shapes do not fit, or a layer is not finite.
         """
-        start, has_marks = self._initial_state(state, len(sentences)), self.config.sentence_marks
+        start, has_marks = initial_state(self, state, len(sentences)), self.config.sentence_marks
         if not sentences or not (has_marks or any(sentences)):
             return self.empty_layers(len(sentences)), start
         types, flat, packed = lay_out(sentences, self.indexer.marks if has_marks else ())
@@ -280,23 +281,6 @@ class BiLM(nn.Module):
             return None
         precision = resolve_precision(self.precision, self.device)
         return None if precision == "float32" else getattr(torch, precision)
-
-    def _initial_state(self, state: State, n_sequences: int) -> BiLMState:
-        if state is None:
-            return self.zero_state(n_sequences)
-        if isinstance(state, str):
-            if state != "warm":
-                raise ValueError(f"state must be None, 'warm' or a BiLMState, got {state!r}")
-            return self.warm_state().rows([0] * n_sequences)
-        expected = self.zero_state(n_sequences)
-        for name in ("hidden", "cell"):
-            got, want = getattr(state, name).shape, getattr(expected, name).shape
-            if got != want:
-                raise ValueError(
-                    f"the {name} state has shape {tuple(got)}, but {n_sequences} sentences "
-                    f"of this model need {tuple(want)}. Give one row a sentence."
-                )
-        return state
 
     def _to_device(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))

@@ -30,7 +30,7 @@ from .kernel import Kernel, find_kernel
 from .memory import return_freed_memory
 from .packing import lay_out, without_ends
 from .precision import resolve_precision
-from .recurrence import FrozenStacks, FrozenState, State
+from .recurrence import FrozenStacks, FrozenState, State, initial_state
 from .vocabulary import Vocabularies
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class FrozenBiLM:
         """
         has_marks = self.config.sentence_marks
         if not sentences or not (has_marks or any(sentences)):
-            return self.empty_layers(len(sentences)), self._initial_state(state, len(sentences))
+            return self.empty_layers(len(sentences)), initial_state(self, state, len(sentences))
         drops_marks = has_marks and not keep_marks
         # If all sentences start from one state, they also share the state after the first mark.
         is_opened = drops_marks and not isinstance(state, FrozenState)
@@ -261,7 +261,7 @@ class FrozenBiLM:
         if is_opened:
             after = self._opened_state(state).rows([0] * len(sentences))
         else:
-            after = self._initial_state(state, len(sentences)).rows(packed.order)
+            after = initial_state(self, state, len(sentences)).rows(packed.order)
         n_directions, width = self.config.n_directions, self.config.projection_dim
         vectors = self.token_vectors(types)
         rows = flat[packed.positions[:n_directions]]
@@ -381,26 +381,9 @@ class FrozenBiLM:
         if opened is None:
             vectors = self.token_vectors(self.indexer.marks)
             rows = np.arange(self.config.n_directions)[:, None]
-            _, opened = self.run(vectors, rows, [1], self._initial_state(state, 1))
+            _, opened = self.run(vectors, rows, [1], initial_state(self, state, 1))
             self._opened[state] = opened
         return opened
-
-    def _initial_state(self, state: State, n_sequences: int) -> FrozenState:
-        if state is None:
-            return self.zero_state(n_sequences)
-        if isinstance(state, str):
-            if state != "warm":
-                raise ValueError(f"state must be None, 'warm' or a FrozenState, got {state!r}")
-            return self.warm_state().rows([0] * n_sequences)
-        expected = self.zero_state(n_sequences)
-        for name in ("hidden", "cell"):
-            got, want = getattr(state, name).shape, getattr(expected, name).shape
-            if got != want:
-                raise ValueError(
-                    f"the {name} state has shape {got}, but {n_sequences} sentences of this "
-                    f"model need {want}. Give one row a sentence."
-                )
-        return state
 
 
 def not_finite(provenance: Mapping[str, Any]) -> ValueError:

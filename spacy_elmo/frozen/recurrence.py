@@ -67,6 +67,34 @@ class FrozenState:
 State = Union[None, Literal["warm"], FrozenState]
 
 
+def initial_state(bilm: Any, state: Any, n_sequences: int) -> Any:
+    """Return the state that sequences start from.
+
+    bilm (Union[FrozenBiLM, BiLM]): The model.
+    state (Union[None, str, FrozenState, BiLMState]): None for zeros, "warm" for the state after one
+        empty sentence, or a state with one row a sequence.
+    n_sequences (int): Number of sequences.
+    RETURNS (Union[FrozenState, BiLMState]): One row a sequence.
+    RAISES (ValueError): The state has another shape, or is none of these.
+    """
+    zeros = bilm.zero_state(n_sequences)
+    if state is None:
+        return zeros
+    if isinstance(state, str):
+        if state != "warm":
+            kind = type(zeros).__name__
+            raise ValueError(f"state must be None, 'warm' or a {kind}, got {state!r}")
+        return bilm.warm_state().rows([0] * n_sequences)
+    for name in ("hidden", "cell"):
+        got, wanted = (tuple(getattr(each, name).shape) for each in (state, zeros))
+        if got != wanted:
+            raise ValueError(
+                f"the {name} state has shape {got}, but {n_sequences} sentences of this model "
+                f"need {wanted}. Give one row a sentence."
+            )
+    return state
+
+
 class FrozenStacks:
     """LSTM layers of every direction.
 
