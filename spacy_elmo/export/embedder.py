@@ -18,7 +18,7 @@ from ..embedding.embed import embed_words, insert_marks
 from ..embedding.segmenters import segmenter_config
 from ..frozen.cache import TokenVectorCache
 from ..frozen.model import FrozenBiLM
-from ..layers.bilm import precision_of
+from ..layers.shim import precision_of
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..weights import language_of_weights
@@ -237,31 +237,30 @@ class CorpusEmbedder:
         return self.group_embedder().embed_all(entries, self.group_tokens)
 
     def group_embedder(self) -> GroupEmbedder:
-        """RETURNS (GroupEmbedder): The language model, with nothing in its cache."""
+        """Return the language model, with nothing in its cache."""
         loaded = self._loaded
         return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
 
     def reader(self, *, keep_docs: bool = False) -> DocReader:
-        """RETURNS (DocReader): Makes Docs as the pipeline does, which entries hold if wanted; the
-        same each time."""
+        """Return makes Docs as the pipeline does, which entries hold if wanted; the same each time."""
         self._loaded.reader.keep_docs = keep_docs
         return self._loaded.reader
 
     @property
     def group_tokens(self) -> int:
-        """RETURNS (int): Most tokens of a group for `GroupEmbedder`."""
+        """Most tokens of a group for `GroupEmbedder`."""
         return CHUNK_BATCHES * self._loaded.pipe.settings.max_batch_tokens
 
     @property
     def empty(self) -> Embedded:
-        """RETURNS (Embedded): An entry without a token."""
+        """An entry without a token."""
         config = self._loaded.pipe.bilm.config
         layers = np.zeros((config.n_layers + 1, 0, config.width), "float32")
         entry = TextEntry("", [], [], selected=[] if self._is_selective else None)
         return make_embedded(entry, self._loaded.choose(layers), self.dtype)
 
     def describe(self) -> dict[str, Any]:
-        """RETURNS (dict): What the vectors depend on beside the text, as JSON."""
+        """Return what the vectors depend on beside the text, as JSON."""
         return dict(self._description)
 
     @property

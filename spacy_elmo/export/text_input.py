@@ -47,8 +47,10 @@ def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(file: InputPiece, number: int, line: bytes) -> str:
-    """RETURNS (str): A line.
-    RAISES (ValueError): It is not UTF-8."""
+    """Return a line.
+
+    RAISES (ValueError): It is not UTF-8.
+    """
     try:
         return line.decode("utf8").rstrip("\r")
     except UnicodeDecodeError:

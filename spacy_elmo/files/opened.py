@@ -27,15 +27,17 @@ class OpenedFile:
         return str(self.path)
 
     def is_at_its_path(self) -> bool:
-        """RETURNS (bool): The file has still its name."""
+        """Return the file has still its name."""
         try:
             return os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
         except OSError:
             return False
 
     def open(self) -> BinaryIO:
-        """RETURNS (BinaryIO): A reader of its own, at the beginning.
-        RAISES (ValueError): Somebody has written to the file."""
+        """Return a reader of its own, at the beginning.
+
+        RAISES (ValueError): Somebody has written to the file.
+        """
         self.check()
         return cast(BinaryIO, io.BufferedReader(_Reader(self._descriptor, self._seen[0])))
 

@@ -83,7 +83,7 @@ def test_wrong_width(make_nlp):
     config = tagger({**listener(), "width": 10})
     nlp = make_nlp()
     nlp.add_pipe("tagger", config=config)
-    with pytest.raises(ValueError, match="width = 10.*set width = 12"):
+    with pytest.raises(ValueError, match="width = 10.*Set width = 12"):
         nlp.initialize(lambda: examples(nlp))
 
 
