@@ -55,7 +55,7 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes files and messages."""
+        """True for the process that writes files and messages."""
         return self.rank == 0
 
     def wait(self) -> None:

@@ -109,7 +109,7 @@ class BiLMShim(Shim):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the weights have been read or set."""
+        """True if the weights have been read or set."""
         return self._model is not None
 
     @property

@@ -37,7 +37,7 @@ class TrainingBatch:
 
     @property
     def has_gradient(self) -> bool:
-        """Whether a listener has reported."""
+        """True if a listener has reported."""
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:

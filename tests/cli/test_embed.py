@@ -31,14 +31,23 @@ def test_writes(run):
         assert (file["1"].shape, file["1"].dtype) == ((3, 12), "float16")
 
 
-def test_stopped(run, monkeypatch):
+@pytest.mark.parametrize(
+    ("output", "options", "where"),
+    [
+        ("out.hdf5", [], "_join"),
+        ("out.hdf5", ["--force"], "_join"),
+        ("out", ["--shards", "2"], "_find_damaged"),
+    ],
+)
+def test_stopped(run, monkeypatch, output, options, where):
     def stop(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(sharding, "_join", stop)
-        assert "--resume goes on from here" in run("text.txt", "out.hdf5", status=130)
-    assert "Wrote out.hdf5" in run("text.txt", "out.hdf5", "--resume")
+        patch.setattr(sharding, where, stop)
+        shown = run("text.txt", output, *options, status=130)
+    assert "--resume goes on from here" in shown
+    assert f"Wrote {output}" in run("text.txt", output, *options, "--resume")
 
 
 def test_shards(run):
