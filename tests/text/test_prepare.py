@@ -196,7 +196,7 @@ def test_lang_matters_only_to_running_text(tmp_path, name):
 
 def test_a_folder_of_something_else(tmp_path):
     (tmp_path / "a.txt").write_text("a\n", "utf8")
-    with pytest.raises(ValueError, match="holds other files"):
+    with pytest.raises(ValueError, match="contains other files"):
         prepare(tmp_path / "a.txt", tmp_path, **SMALL)
     with pytest.raises(ValueError, match="is a file"):
         prepare(tmp_path / "a.txt", tmp_path / "a.txt", **SMALL)
