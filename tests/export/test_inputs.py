@@ -181,7 +181,7 @@ def test_a_folder(inputs, tiny_weights, embed_to):
         ("x.txt.gz", gzip.compress(b"one\n" * 9, mtime=0)[:-5], "not a whole gzip file"),
         ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: needs 'tokens'"),
         ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' hold half a surrogate"),
-        ("x.jsonl", b'{"text": "\\ud800"}\n', "line 1: 'text' holds half a surrogate"),
+        ("x.jsonl", b'{"text": "\\ud800"}\n', "line 1: 'text' has half a surrogate"),
         ("x.jsonl", b"{\n", "line 1: not a JSON object"),
         ("x.conllu", b"1\tone\n", "line 1: not CoNLL-U"),
         ("x.conllu", b"# a comment\n", "no sentence in"),

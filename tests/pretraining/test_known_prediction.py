@@ -80,7 +80,7 @@ def test_softmax_without_vocabulary(tmp_path, capsys):
     assert "new" in model.vocabulary
     shown = " ".join(capsys.readouterr().out.split())
     assert "has a softmax, but no vocab.txt: a new one takes its place" in shown
-    check_refused(lambda: read_language_model(path), path, "holds no vocab.txt")
+    check_refused(lambda: read_language_model(path), path, "has no vocab.txt")
 
 
 def test_a_vocabulary_in_another_order(tmp_path):

@@ -269,7 +269,7 @@ def test_no_manifest_of_ours(prepared, message):
     assert path.read_text("utf8") != text
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         open_corpus(prepared)
-    assert f"{path} is no manifest of a corpus" in str(error.value)
+    assert f"{path} is not a manifest of a corpus" in str(error.value)
     assert "\n" not in str(error.value)
 
 
