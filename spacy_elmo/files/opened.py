@@ -60,7 +60,7 @@ class OpenedFile:
 
 
 class _Reader(io.RawIOBase):
-    """Reader with a position of its own: threads and processes share that of the descriptor."""
+    """Reader with its own position, because others share the position of the descriptor."""
 
     def __init__(self, descriptor: int, size: int):
         self._descriptor, self._size, self._place = descriptor, size, 0

@@ -85,8 +85,8 @@ def prepare(
         the manifest, or 'refuse' to go on.
     max_sentence (int): Most tokens of a sentence; longer ones count as unreadable.
     ignore (Optional[Path]): A folder whose files are not read, beside `output`.
-    worker (Optional[str]): "K/N": this is the K-th of N calls, on one or several machines, each
-        of which reads its share of the text. Afterwards, a call without `worker` reads missing
+    worker (Optional[str]): "K/N": this is the K-th of N calls, on one or several machines. Each
+        call reads its share of the text. Afterwards, a call without `worker` reads missing
         shares and writes the corpus.
     chunk_size (int): Bytes of text that a process works on at a time.
     shard_size (int): Tokens of a file.

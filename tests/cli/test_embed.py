@@ -80,7 +80,8 @@ def test_errors_of_shards(run):
     text.write_bytes(text.read_bytes()[:-2] + b"?\n")
     message = run("text.txt", "out", "--shards", "2", status=1)
     assert (
-        "1 of 2 shards could not be made or are damaged; the others are there part-00001" in message
+        "1 of 2 shards could not be made or are damaged. The others are complete. part-00001"
+        in message
     )
     assert "text.txt has changed since" in message
     more = ("--shards", "2", "--workers", "x")

@@ -63,8 +63,9 @@ def run(arguments, target, *more, status=0):
 def test_existing_file_stays_unless_forced(folder, name, arguments):
     target = folder / "open" / name
     target.write_text("mine")
-    message = f"{name} exists already: give another name, or --force"
-    assert message in run(arguments, target, status=1)
+    shown = run(arguments, target, status=1)
+    assert f"{name} exists already" in shown
+    assert "another name, or --force" in shown
     assert [path.read_text() for path in target.parent.iterdir()] == ["mine"]
     run(arguments, target, "--force")
     assert target.read_bytes() != b"mine"

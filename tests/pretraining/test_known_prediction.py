@@ -79,7 +79,7 @@ def test_softmax_without_vocabulary(tmp_path, capsys):
     assert softmax_warmup == 500
     assert "new" in model.vocabulary
     shown = " ".join(capsys.readouterr().out.split())
-    assert "has a softmax, but no vocab.txt: a new one takes its place" in shown
+    assert "has a softmax, but no vocab.txt: a new softmax replaces it" in shown
     check_refused(lambda: read_language_model(path), path, "has no vocab.txt")
 
 
