@@ -28,7 +28,7 @@ class Segment(NamedTuple):
 
 
 _SENTENCIZER = Sentencizer()
-PAIRS = ("premise", "hypothesis", "question", "context")  # texts that one Doc holds
+PAIRS = ("premise", "hypothesis", "question", "context")  # names of the texts in one Doc
 
 # Returns the segments of a Doc, in order. Each token is kept by exactly one segment.
 Segmenter = Callable[[Doc], list[Segment]]

@@ -1,7 +1,7 @@
 """An unfinished output file: the folder `OUTPUT.part`.
 
 The folder carries the marker of this package. In it are `shards`, the kind of folder that
-`embed --shards` writes, and `joining`, which holds a lock and the output while it is written. So
+`embed --shards` writes, and `joining`, which has a lock and the output while it is written. So
 the same code makes one file and many. Here a shard is a file of msgpack with everything that an
 output format needs. The output is written once, in its own format, when all shards are there.
 Shards in the format of the output would not do: HDF5 and npz hold no tokens and no Docs.

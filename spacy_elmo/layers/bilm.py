@@ -39,7 +39,7 @@ def join_tok2vec(
 
 
 def get_shim(model: BiLMModel) -> BiLMShim:
-    """Return the shim of a BiLMLayer, which holds the language model."""
+    """Return the shim of a BiLMLayer, the holder of the language model."""
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
     return shim

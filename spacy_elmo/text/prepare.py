@@ -2,7 +2,7 @@
 
 The text is cut into chunks, and each becomes a part with types of its own, in a file that appears
 when it is complete. Then the parts are merged. So an interrupted preparation resumes with the parts
-that exist, several processes or machines can make them, and memory holds only the token types. The
+that exist, several processes or machines can make them, and only the token types are in memory. The
 manifest is written last: a folder without one is not a corpus.
 """
 
