@@ -7,12 +7,12 @@ __version__ = "0.1.0"
 
 
 def pretrained(name_or_path: Union[str, Path]) -> dict[str, Any]:
-    """Describe a pretrained language model for the `elmo` pipe:
-    `nlp.add_pipe("elmo", config=spacy_elmo.pretrained(PATH))`.
+    """Describe a pretrained language model as config of the `elmo` pipe.
 
-    name_or_path (Union[str, Path]): What `spacy_elmo.weights.read_weights` reads: a
-        path, or the name of a published model ("original", "manylangs-fr") or the
-        `https://` URL of one, which is downloaded once.
+    Example: `nlp.add_pipe("elmo", config=spacy_elmo.pretrained(PATH))`.
+
+    name_or_path (Union[str, Path]): Path, name ("original", "manylangs-fr") or `https://`
+        URL of a model. Published models are downloaded once.
     RETURNS (dict): The factory's config: sizes and weights.
     RAISES (ValueError): There is no such model, or its files are broken.
     RAISES (OSError): It cannot be downloaded.

@@ -1,4 +1,4 @@
-"""The registered architectures: a few lines each over `layers`."""
+"""Registered architectures, a few lines each over `layers`."""
 
 from collections.abc import Callable
 from typing import Any, Optional, TypeAlias, Union
@@ -46,11 +46,12 @@ def build_bilm(
     joined_directions: bool = BiLMConfig.joined_directions,
     sentence_marks: bool = BiLMConfig.sentence_marks,
 ) -> Model[list[Doc], Layers]:
-    """The language model (Peters et al. 2018, section 3.4), without weights.
-    `spacy_elmo.frozen.config.BiLMConfig` says what each size is.
+    """Make the language model without weights (Peters et al. 2018, section 3.4).
+
+    The sizes are described in `spacy_elmo.frozen.config.BiLMConfig`.
 
     RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` a Doc.
-    RAISES (ValueError): A size is impossible.
+    RAISES (ValueError): A size is invalid.
     """
     return BiLMLayer(BiLMConfig.from_dict(locals()))
 
@@ -65,11 +66,11 @@ def build_listener(
     upstream: str = "*",
     grad_factor: float = 1.0,
 ) -> Tok2Vec:
-    """Listen to an `elmo` pipe earlier in the pipeline.
+    """Make a layer that listens to an `elmo` pipe earlier in the pipeline.
 
-    width (Optional[int]): Width of the language model, 2P; None for that of the pipe.
-    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): This component's own mix, by
-        default a ScalarMix.
+    width (Optional[int]): Width of the language model, 2P; None for the pipe's width.
+    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): This component's mix; default:
+        a ScalarMix.
     upstream (str): Name of the pipe, or "*" for the nearest before the component.
     grad_factor (float): Multiplies the gradient that reaches the language model.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
@@ -96,13 +97,15 @@ def build_tok2vec_elmo(
     precision: str = "float32",
     features: Optional[FeatureCache] = None,
 ) -> Tok2Vec:
-    """A language model and a mix inside one component, without an `elmo` pipe:
-    what `nlp.replace_listeners` makes. The arguments are those of the pipe.
+    """Make a language model and a mix inside one component, without an `elmo` pipe.
+
+    `nlp.replace_listeners` puts this in place of a listener. The other arguments are those of the
+    pipe.
 
     bilm (Model[List[Doc], List[Floats3d]]): The language model.
-    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The mix, by default a ScalarMix.
+    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The mix; default: a ScalarMix.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
-    RAISES (ValueError): A value is impossible.
+    RAISES (ValueError): A value is invalid.
     """
     shim = get_shim(bilm)
     shim.settings = ElmoSettings(
@@ -116,7 +119,7 @@ def build_tok2vec_elmo(
         precision=precision,
         features=features,
     )
-    shim.sizes_may_follow = False  # the layers around are built for these
+    shim.sizes_may_follow = False  # the surrounding layers are built for these sizes
     return join_tok2vec(bilm, ScalarMix() if mix is None else mix)
 
 
@@ -124,13 +127,12 @@ def build_tok2vec_elmo(
 def build_concat_embed(
     embed: Tok2Vec, elmo: Tok2Vec, width: Optional[int] = None, maxout_pieces: int = 3
 ) -> Tok2Vec:
-    """`[x ; ELMo]` at the input of a task's encoder (section 3.3).
+    """Concatenate ELMo to the input of a task's encoder, `[x ; ELMo]` (section 3.3).
 
     embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings, x.
     elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
-    width (Optional[int]): Width that the encoder asks for: a maxout layer with
-        layer norm brings the vectors to it. None leaves them as they are, for layers that
-        take any width.
+    width (Optional[int]): Width that the encoder needs. A maxout layer with layer norm
+        maps the vectors to it. None keeps them, for encoders that take any width.
     maxout_pieces (int): Pieces of that layer.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
     """
@@ -142,12 +144,12 @@ def build_concat_embed(
 
 @registry.architectures("spacy-elmo.OutputConcat.v1")
 def build_output_concat(tok2vec: Tok2Vec, elmo: Tok2Vec) -> Tok2Vec:
-    """`[h ; ELMo]` at the output of a task's encoder (section 3.3).
+    """Concatenate ELMo to the output of a task's encoder, `[h ; ELMo]` (section 3.3).
 
     tok2vec (Model[List[Doc], List[Floats2d]]): The encoder with its embeddings, h.
     elmo (Model[List[Doc], List[Floats2d]]): A listener with a mix of its own, or
         a Tok2VecElmo.
-    RETURNS (Model[List[Doc], List[Floats2d]]): The two side by side, a Doc.
+    RETURNS (Model[List[Doc], List[Floats2d]]): Both vectors, concatenated, a Doc.
     """
     set_place(elmo, "output")
     return ConcatTok2Vec(tok2vec, elmo)

@@ -1,7 +1,7 @@
-"""Factories of the tasks' components.
+"""Factories of the task components.
 
 spaCy imports the modules behind all factories of all plug-ins in each process (fact 10 of
-docs/architecture.md). So this module imports no wing of `tasks` until a pipeline needs it.
+docs/architecture.md). So this module imports no package of `tasks` until a pipeline needs it.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def make_crf(
     max_batch_tokens: int,
     scorer: Optional[Callable],
 ) -> Pipe:
-    """Make an `elmo_crf` pipe. `CRFTagger` says what the settings mean."""
+    """Make an `elmo_crf` pipe. The settings are described in `CRFTagger`."""
     from .tasks.crf import CRFTagger
 
     return CRFTagger(
@@ -92,7 +92,7 @@ def make_srl(
     max_batch_tokens: int,
     scorer: Optional[Callable],
 ) -> Pipe:
-    """Make an `elmo_srl` pipe. `SemanticRoleLabeler` says what the settings mean."""
+    """Make an `elmo_srl` pipe. The settings are described in `SemanticRoleLabeler`."""
     from .tasks.srl import SemanticRoleLabeler
 
     return SemanticRoleLabeler(
@@ -135,7 +135,7 @@ def make_coref(
     segmenter: Callable[[Doc], list],
     scorer: Optional[Callable],
 ) -> Pipe:
-    """Make an `elmo_coref` pipe. `CoreferenceResolver` says what the settings mean."""
+    """Make an `elmo_coref` pipe. The settings are described in `CoreferenceResolver`."""
     from .tasks.coref import CoreferenceResolver
 
     return CoreferenceResolver(
@@ -172,7 +172,7 @@ def make_qa(
     max_answer_tokens: int,
     scorer: Optional[Callable],
 ) -> Pipe:
-    """Make an `elmo_qa` pipe. `QuestionAnswerer` says what the settings mean."""
+    """Make an `elmo_qa` pipe. The settings are described in `QuestionAnswerer`."""
     from .tasks.texts.qa import QuestionAnswerer
 
     return QuestionAnswerer(
@@ -208,7 +208,7 @@ def make_qa(
 def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Callable]) -> Pipe:
     """Make an `elmo_textpair` pipe.
 
-    model (Model[List[Doc], Floats2d]): From Docs of two texts to the probabilities of labels.
+    model (Model[List[Doc], Floats2d]): Model from Docs of two texts to label probabilities.
     scorer (Optional[Callable]): The scorer.
     """
     from .tasks.texts.textpair import TextPairCategorizer
@@ -224,8 +224,10 @@ def roles_of_doc(doc: Doc) -> dict:
 
 
 def roles_of_token(token: Token) -> dict:
-    """Return the spans by label, if the token is a predicate: `token._.srl`. It reads the spans
-    of the whole Doc."""
+    """Return the spans by label, if the token is a predicate: `token._.srl`.
+
+    The spans of the whole Doc are read each time.
+    """
     return roles_of_doc(token.doc).get(token.i, {})
 
 

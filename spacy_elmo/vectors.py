@@ -1,5 +1,7 @@
-"""`keep_vectors`, `restore_vectors` and `get_layers`, by the name that the documentation gives; and
-the hooks, which pickled Docs of before look for here."""
+"""Public functions on the vectors of Docs, under their documented name.
+
+The hooks are here because Docs pickled by earlier versions refer to them by this path.
+"""
 
 from .embedding.doc_layers import get_layers
 from .embedding.vectors import (

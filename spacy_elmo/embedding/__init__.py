@@ -1,1 +1,1 @@
-"""What happens to a Doc: segments, batches, layers, vectors."""
+"""Steps from a Doc to its vectors: segments, batches, layers, vectors."""

@@ -1,4 +1,4 @@
-"""Docs in groups of so many tokens, or of so many with padding."""
+"""Groups of Docs with a limit on tokens, with or without padding."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ Counted = TypeVar("Counted")
 def by_tokens(
     docs: Iterable[Counted], max_tokens: int, max_docs: int, size: Callable[[Any], int] = len
 ) -> Iterator[list[Counted]]:
-    """Group Docs, or what has tokens like them, in order.
+    """Group Docs, or other items that have tokens, in order.
 
     docs (Iterable[Doc]): The Docs.
     max_tokens (int): Most tokens of a group, unless one Doc alone has more.
@@ -30,12 +30,12 @@ def by_tokens(
 
 
 def by_padded(lengths: Sequence[Sequence[int]], max_tokens: int) -> Iterator[list[int]]:
-    """Group sequences of like length, so that few tokens are padding.
+    """Group items of similar length, so that padding is small.
 
-    lengths (Sequence[Sequence[int]]): Those of the sequences of each item, as many for all:
-        each is padded to the longest of its group.
+    lengths (Sequence[Sequence[int]]): Lengths of the sequences of each item. All items have the
+        same number of sequences; each is padded to the longest of its group.
     max_tokens (int): Most tokens of a group, padding included, unless one item alone has more.
-    YIELDS (List[int]): Numbers of the items of a group, the longest first.
+    YIELDS (List[int]): Indices of the items of a group, the longest first.
     """
     group: list[int] = []
     longest: tuple[int, ...] = ()

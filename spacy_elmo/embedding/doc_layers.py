@@ -1,5 +1,8 @@
-"""The layers that a Doc holds for listeners: `doc._.elmo` are those of the pipe that stored
-last, and beside them are those of the pipes before it."""
+"""Layers that a Doc keeps for listeners.
+
+`doc._.elmo` contains the layers of the pipe that stored last. The layers of earlier pipes are kept
+beside them.
+"""
 
 from collections.abc import Iterator
 from typing import Optional, cast
@@ -7,9 +10,9 @@ from typing import Optional, cast
 from spacy.tokens import Doc
 from thinc.types import Floats3d
 
-# Keys of user_data. The first is where spaCy keeps the value of an extension `elmo`.
+# Keys of user_data. spaCy keeps the value of an extension `elmo` under the first.
 LAYERS = ("._.", "elmo", None, None)
-OWNER = "elmo_owner"  # whose layers these are: name of the pipe, and identity of its weights
+OWNER = "elmo_owner"  # name of the pipe that stored the layers, and identity of its weights
 OTHERS = "elmo_others"  # the layers of other pipes, by owner
 
 
@@ -18,9 +21,9 @@ def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[F
 
     doc (Doc): The Doc.
     pipe (str): Name of the pipe.
-    weights (Optional[str]): Identity of its weights; None for any. Layers that somebody
-        else put into `doc._.elmo` are of any pipe, but of no known weights.
-    RETURNS (Optional[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)`; None where there are none.
+    weights (Optional[str]): Identity of its weights; None for any. Layers that a user put
+        into `doc._.elmo` match every pipe, but no weights.
+    RETURNS (Optional[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)`; None if there are none.
     """
     for owner, layers in _held(doc):
         name, _, identity = owner.rpartition(" ")
@@ -30,7 +33,7 @@ def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[F
 
 
 def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
-    """Set `doc._.elmo`; what other pipes stored is kept for their listeners.
+    """Set `doc._.elmo`, and keep what other pipes stored for their listeners.
 
     doc (Doc): The Doc.
     layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
@@ -47,7 +50,7 @@ def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
 
 
 def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
-    """Owners and layers; the owner of what somebody else put there is ""."""
+    """Yield owners and layers. The owner of layers that a user set is ""."""
     if doc.user_data.get(LAYERS) is not None:
         yield doc.user_data.get(OWNER, ""), doc.user_data[LAYERS]
     yield from doc.user_data.get(OTHERS, {}).items()
@@ -58,7 +61,7 @@ def _get(doc: Doc) -> Optional[Floats3d]:
 
 
 def _set(doc: Doc, layers: Optional[Floats3d]) -> None:
-    """`doc._.elmo = None` frees the layers of all pipes."""
+    """Set the layers. `doc._.elmo = None` frees the layers of all pipes."""
     for key in (OWNER, OTHERS):
         doc.user_data.pop(key, None)
     doc.user_data[LAYERS] = layers

@@ -1,4 +1,4 @@
-"""Docs through the language model: cut, batched by token budget, put together."""
+"""Layers of Docs: run segments through the language model in batches, and join the results."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from ..bilm.model import BiLM
     from ..frozen.model import FrozenBiLM
 
-LARGE = 2**26  # bytes of layers: those of a long Doc
+LARGE = 2**26  # bytes of layers, about one long Doc
 
 AnyBiLM = Union["FrozenBiLM", "BiLM"]
-# Of the second kind are layers with a gradient.
-Layers = Union[np.ndarray, "Tensor"]
+Layers = Union[np.ndarray, "Tensor"]  # tensors have a gradient
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments
 
 
@@ -37,8 +36,8 @@ def embed_words(
 
     bilm (Union[FrozenBiLM, BiLM]): The language model.
     words (Sequence[List[str]]): The tokens of each Doc.
-    segments (Sequence[List[Segment]]): How each Doc is cut.
-    settings (ElmoSettings): Of these `initial_state` and `max_batch_tokens` count.
+    segments (Sequence[List[Segment]]): The segments of each Doc.
+    settings (ElmoSettings): Only `initial_state` and `max_batch_tokens` are used.
     keep_marks (bool): Whether to keep the sentence marks that `insert_marks` inserts.
     RETURNS (List[Union[numpy.ndarray, Tensor]]): *Shape:* `(L + 1, n_tokens, 2P)` each; tensors
         if they have a gradient.
@@ -57,14 +56,14 @@ def _computed(
     settings: ElmoSettings,
     keep_marks: bool,
 ) -> Iterator[tuple[Placed, Any]]:
-    """The layers of what each segment keeps, in some order. They are views of their batch's."""
+    """Yield the layers that each segment keeps, in any order, as views of their batch's layers."""
     carry = settings.initial_state == "carry"
     states: dict[int, Any] = {}
     whole_ends = {}
     if keep_marks:
         whole_ends = {(i, s.keep_start): _whole_ends(s) for i, s in _all(segments)}
     for placed in _rounds(segments, carry=carry):
-        # Segments of about the same length together, longest first.
+        # Segments of similar length share a batch, to save padding.
         placed.sort(key=_length, reverse=True)
         for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
@@ -86,13 +85,14 @@ def _computed(
 def insert_marks(
     words: Sequence[str], segments: Sequence[Segment], marks: Sequence[str]
 ) -> list[str]:
-    """Insert the sentence marks where a sequence begins or ends that the language model reads,
-    but not where a window was cut within what it shares with the next.
+    """Insert sentence marks at the ends of sequences, as the language model reads them.
+
+    There is no mark where a window was cut within the tokens that it shares with the next.
 
     words (Sequence[str]): The tokens of a Doc.
-    segments (Sequence[Segment]): How it is cut.
-    marks (Sequence[str]): The mark at the start, and that at the end.
-    RETURNS (List[str]): The tokens with marks; none of nothing.
+    segments (Sequence[Segment]): Its segments.
+    marks (Sequence[str]): The mark at the start, and the mark at the end.
+    RETURNS (List[str]): The tokens with marks. Without segments the list is empty.
     """
     marked: list[str] = []
     for segment in segments:
@@ -104,17 +104,17 @@ def insert_marks(
 
 
 def _whole_ends(segment: Segment) -> tuple[bool, bool]:
-    """Whether a segment is kept from its start, and to its end."""
+    """Check whether a segment is kept from its start, and to its end."""
     return segment.keep_start == segment.start, segment.keep_end == segment.end
 
 
 def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:
-    """All segments at once or, where state is carried, each Doc's first, second, ..."""
+    """Yield all segments at once or, if state is carried, each Doc's first, second, ..."""
     if not carry:
         yield list(_all(segments))
         return
     for each in zip_longest(*segments):
-        # What a window shares with the one before it is in the state that it starts from.
+        # Skip the tokens shared with the window before: the carried state has read them.
         yield [
             (i, Segment(*segment[2:], *segment[2:])) for i, segment in enumerate(each) if segment
         ]
@@ -142,7 +142,7 @@ def _wants_gradient(bilm: Any) -> bool:
 
 
 def _on_cpu(layers: "Sequence[Tensor]") -> list[np.ndarray]:
-    """By one copy for all of them."""
+    """Copy all layers to the CPU at once."""
     import torch
 
     ends = np.cumsum([values.shape[1] for values in layers])[:-1]
@@ -152,19 +152,22 @@ def _on_cpu(layers: "Sequence[Tensor]") -> list[np.ndarray]:
 def _filled(
     bilm: AnyBiLM, lengths: list[int], computed: Iterable[tuple[Placed, np.ndarray]]
 ) -> list[Layers]:
-    """Every Doc's layers, once: a long Doc's are most of what the process takes."""
+    """Join the layers of every Doc in arrays that are allocated once.
+
+    The layers of a long Doc are most of the memory of the process.
+    """
     n_layers, width = bilm.config.n_layers + 1, bilm.config.width
     found = [np.zeros((n_layers, length, width), dtype="float32") for length in lengths]
     for (i, segment), values in computed:
         found[i][:, segment.keep_start : segment.keep_end] = values
-        del values  # the batch's, before the next is computed
+        del values  # frees the batch before the next one is computed
     if sum(of_doc.nbytes for of_doc in found) > LARGE:
-        return_freed_memory()  # before what is made of so many layers takes its own
+        return_freed_memory()  # before the caller allocates more
     return list(found)
 
 
 def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[Layers]:
-    """The same of pieces whose lengths are not known, or that have a gradient."""
+    """Join layers whose lengths are not known, or that have a gradient."""
     pieces: list[dict[int, Any]] = [{} for _ in range(n_docs)]
     for (i, segment), values in computed:
         pieces[i][segment.keep_start] = values

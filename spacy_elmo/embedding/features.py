@@ -1,10 +1,12 @@
-"""Frozen features: the layers of Docs, computed once in training and kept. Those are kept
-of which the same will come again: examples that are trained on, and Docs that are scored.
+"""Frozen features: layers of Docs that are computed once in training and kept.
 
-They are kept by sequence, so that a text which stands in many Docs, as the context of questions
-does, is computed once. Its key is all that its layers depend on: tokens, what is kept of them,
-initial state, precision and weights. A text that was changed, by an augmenter for example, is
-another."""
+Only layers that will be needed again are kept: those of examples that are trained on, and of Docs
+that are scored.
+
+Layers are kept by sequence, so that a text that occurs in many Docs is computed once. The context
+of several questions is such a text. The key covers everything that layers depend on: tokens, kept
+range, initial state, precision and weights. A text that an augmenter changed has another key.
+"""
 
 import hashlib
 import logging
@@ -23,37 +25,37 @@ Layers = list[Floats3d]
 
 MB = 1024 * 1024
 DTYPES = ("float32", "float16")
-FORMAT = 2  # of the keys
+FORMAT = 2  # version of the keys
 
 logger = logging.getLogger("spacy")
 
 
 @runtime_checkable  # confection checks the type
 class FeatureCache(Protocol):
-    """What keeps layers by key."""
+    """Interface of a cache that keeps layers by key."""
 
     def use_model(self, model: str) -> None:
-        """Told before every use: of which model the layers are."""
+        """Select the model whose layers follow. Called before every use."""
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """The layers of each key, of the shapes that they must have; None where
-        there are none."""
+        """Return the layers of each key, with the given shapes; None for missing ones."""
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
         """Keep layers, as long as there is room."""
 
     def config(self) -> dict[str, Any]:
-        """The config block that makes this cache."""
+        """Return the config block that makes this cache."""
 
 
 class MemoryFeatures:
-    """Keeps the layers of Docs while a frozen language model is listened to, those of one
-    model, in memory, for this process alone. Copies of it are empty.
+    """Cache of a frozen language model's layers, in the memory of this process.
 
-    size (float): Most MB to keep. When they are full, what is kept stays, and
-        further sequences are computed anew each time.
+    It contains the layers of one model. A copy of it is empty.
+
+    size (float): Most MB to keep. When it is full, kept layers stay, and layers of further
+        sequences are computed each time.
     dtype (str): "float32", or "float16" for half the memory.
-    RAISES (ValueError): A setting is impossible.
+    RAISES (ValueError): A setting is invalid.
     """
 
     def __init__(self, size: float = 1024.0, dtype: str = "float32"):
@@ -62,7 +64,7 @@ class MemoryFeatures:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self._kept: dict[bytes, np.ndarray] = {}
         self.n_bytes = 0
         self._is_full = False
@@ -71,15 +73,18 @@ class MemoryFeatures:
         return len(self._kept)
 
     def use_model(self, model: str) -> None:
+        """Select the model; layers of another model are deleted."""
         if model != self._model:
             self.clear()
             self._model = model
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
+        """Return the layers of each key; None for missing ones."""
         found = (self._kept.get(key) for key in keys)
         return [None if kept is None else kept.astype("float32") for kept in found]
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
+        """Keep layers, as long as there is room."""
         for key, values in zip(keys, layers):
             if key in self._kept:
                 continue
@@ -93,7 +98,7 @@ class MemoryFeatures:
                 self.n_bytes += packed.nbytes
 
     def config(self) -> dict[str, Any]:
-        """RETURNS (dict): The config block that makes this cache."""
+        """Return the config block that makes this cache."""
         name = "spacy-elmo.memory.v1"
         return {"@feature_caches": name, "size": self.size, "dtype": self.dtype}
 
@@ -105,11 +110,11 @@ make_memory = registry.feature_caches("spacy-elmo.memory.v1")(MemoryFeatures)
 
 
 class Piece(NamedTuple):
-    """Tokens of a Doc whose layers depend on no others.
+    """Part of a Doc whose layers do not depend on the rest.
 
-    key (bytes): What they are kept under, 32 bytes.
-    tokens (slice): Those that the language model reads.
-    segments (List[Segment]): How these are cut, counted from their first.
+    key (bytes): Key of its layers in the cache, 32 bytes.
+    tokens (slice): The tokens that the language model reads.
+    segments (List[Segment]): Their segments, counted from the first of these tokens.
     """
 
     key: bytes
@@ -118,18 +123,18 @@ class Piece(NamedTuple):
 
     @property
     def kept(self) -> slice:
-        """RETURNS (slice): Those of the tokens whose layers are kept, counted from the first."""
+        """Slice of the tokens whose layers are kept, counted from the piece's first token."""
         return slice(self.segments[0].keep_start, self.segments[-1].keep_end)
 
     @property
     def place(self) -> slice:
-        """RETURNS (slice): The same, counted from the Doc's first."""
+        """Slice of the tokens whose layers are kept, counted from the Doc's first token."""
         start = self.tokens.start
         return slice(start + self.kept.start, start + self.kept.stop)
 
     @property
     def length(self) -> int:
-        """RETURNS (int): How many are kept."""
+        """Number of tokens whose layers are kept."""
         return self.kept.stop - self.kept.start
 
 
@@ -144,18 +149,18 @@ def features_of(
     carry: bool = False,
     waiting: Optional[MutableMapping[Doc, list[Piece]]] = None,
 ) -> Layers:
-    """Get the layers of Docs, computing those that are not kept.
+    """Get the layers of Docs, and compute those that are not in the cache.
 
-    cache (FeatureCache): Where they are kept.
+    cache (FeatureCache): The cache.
     docs (Sequence[Doc]): The Docs.
-    segments (Sequence[Sequence[Segment]]): How each is cut.
+    segments (Sequence[Sequence[Segment]]): The segments of each.
     model (str): What else the layers depend on: weights, precision, initial state.
-    sizes (Tuple[int, int]): Layers of the model, and their width.
-    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Called at most once, with
-        pieces that are not kept, each once; gives the layers of what it keeps of each.
-    carry (bool): Whether a segment begins with the state that the one before it left.
-    waiting (Optional[MutableMapping[Doc, List[Piece]]]): Gets the Docs of which layers were
-        computed, and these pieces; without it these layers are kept at once.
+    sizes (Tuple[int, int]): Number of layers of the model, and their width.
+    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Returns the layers of the
+        tokens that each piece keeps. It is called at most once, with the missing pieces.
+    carry (bool): Whether a segment starts from the final state of the one before it.
+    waiting (Optional[MutableMapping[Doc, List[Piece]]]): Filled with the computed pieces by
+        Doc. Without it their layers are kept at once.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
     """
     cache.use_model(model)
@@ -182,7 +187,7 @@ def features_of(
 def _missing(
     docs: Sequence[Doc], pieces: Sequence[list[Piece]], known: dict[bytes, Floats3d]
 ) -> dict[bytes, tuple[Doc, Piece]]:
-    """Of pieces with the same key the first."""
+    """Return the missing pieces; of pieces with the same key only the first."""
     found: dict[bytes, tuple[Doc, Piece]] = {}
     for doc, of_doc in zip(docs, pieces):
         for piece in of_doc:
@@ -194,7 +199,7 @@ def _missing(
 def _put_together(
     pieces: Sequence[list[Piece]], known: dict[bytes, Floats3d], sizes: tuple[int, int]
 ) -> Layers:
-    """The layers of Docs; no two of them share memory."""
+    """Join the layers of each Doc. No two Docs share memory."""
     given: set[bytes] = set()
     layers = []
     for of_doc in pieces:
@@ -209,14 +214,14 @@ def _put_together(
 
 
 def cut_doc(doc: Doc, segments: Sequence[Segment], model: str, *, carry: bool) -> list[Piece]:
-    """Cut a Doc where its layers depend on nothing before or behind.
+    """Cut a Doc into pieces that do not depend on each other.
 
     doc (Doc): The Doc.
-    segments (Sequence[Segment]): How it is cut for the language model.
+    segments (Sequence[Segment]): Its segments.
     model (str): What else its layers depend on.
-    carry (bool): Whether a segment begins with the state that the one before it left: then the
-        Doc is one piece.
-    RETURNS (List[Piece]): The pieces, in order; what they keep covers each token once.
+    carry (bool): Whether a segment starts from the final state of the one before it. The Doc
+        is then one piece.
+    RETURNS (List[Piece]): The pieces, in order. Each token is kept by exactly one.
     """
     tokens = doc.to_array(ORTH).astype("<u8")  # a hash of each token's text
     groups = [segments] if carry and segments else [[segment] for segment in segments]
@@ -236,20 +241,25 @@ def _key(tokens: np.ndarray, segments: Sequence[Segment], model: str) -> bytes:
 
 
 def check_settings(size: float, dtype: str) -> str:
-    """RETURNS (str): The dtype.
-    RAISES (ValueError): Size or dtype is impossible."""
+    """Check size and dtype of a cache.
+
+    RETURNS (str): The dtype.
+    RAISES (ValueError): Size or dtype is invalid.
+    """
     if size <= 0:
-        raise ValueError(f"features: size must be above 0 MB, got {size} (features = null: none)")
+        raise ValueError(
+            f"features: size must be above 0 MB, got {size}. To keep none, set features = null."
+        )
     if dtype not in DTYPES:
         raise ValueError(f"features: dtype must be 'float32' or 'float16', got {dtype!r}")
     return dtype
 
 
 def warn_full(what: str, n_kept: Optional[int] = None) -> None:
-    """Say what it means that there is no more room."""
+    """Warn that the cache is full."""
     kept = "" if n_kept is None else f", {n_kept} sequences"
     logger.warning(
-        "%s are full of ELMo layers%s: further ones are computed in every epoch. A larger "
-        "`size` of the elmo pipe's `features`, dtype = 'float16' or a file on disk keep more.",
+        "%s are full of ELMo layers%s: further ones are computed in every epoch. To keep more, "
+        "raise `size` of the elmo pipe's `features`, or use dtype = 'float16' or a file on disk.",
         *(what, kept),
     )

@@ -1,4 +1,4 @@
-"""Frozen features in a file, for later runs and for other processes."""
+"""Frozen features in a file, which later runs and other processes can read."""
 
 import os
 import sqlite3
@@ -16,19 +16,20 @@ from ..registry import registry
 from .features import MB, check_settings, logger, warn_full
 
 LARGEST_BLOB = 900 * MB  # below SQLite's own limit
-WAIT = 30.0  # seconds, for another process that writes
-VERSION = 1  # of the file; entries of version 0 have no checksum
+WAIT = 30.0  # seconds to wait for another process that writes
+VERSION = 1  # of the file; version 0 had no checksums
 CHECKSUM = 4  # bytes after the layers
 
 
 class DiskFeatures:
-    """Keeps layers in a file (SQLite), for later runs and other processes, too. Each entry
-    has a checksum; what is damaged is computed anew.
+    """Cache of layers in an SQLite file, for later runs and other processes.
 
-    path (Union[str, Path]): The file; it and its folder are made when first needed.
-    size (float): Most MB to keep, as `MemoryFeatures`.
+    Each entry has a checksum. Damaged entries are computed again.
+
+    path (Union[str, Path]): The file. It and its folder are created at the first use.
+    size (float): Most MB to keep, as in `MemoryFeatures`.
     dtype (str): "float32", or "float16" for half the space.
-    RAISES (ValueError): A setting is impossible; later on, the file is no such file.
+    RAISES (ValueError): A setting is invalid; later, the file is not such a cache.
     """
 
     def __init__(self, path: Union[str, Path], size: float = 10240.0, dtype: str = "float32"):
@@ -43,14 +44,16 @@ class DiskFeatures:
         self._is_damaged = False
 
     def use_model(self, model: str) -> None:
-        """Layers of several models are kept side by side."""
+        """Do nothing: layers of several models are kept side by side."""
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
+        """Return the layers of each key; None for missing ones."""
         with self._lock:
             connection = self._open()
             return [self._read(connection, key, shape) for key, shape in zip(keys, shapes)]
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
+        """Keep layers, as long as there is room."""
         rows = []
         for key, values in zip(keys, layers):
             name, data = self._name(key), np.array(values, dtype=self.dtype).tobytes()
@@ -60,12 +63,12 @@ class DiskFeatures:
                 self._write(self._open(), [row for row in rows if len(row[1]) <= LARGEST_BLOB])
 
     def config(self) -> dict[str, Any]:
-        """RETURNS (dict): The config block that makes this cache."""
+        """Return the config block that makes this cache."""
         settings = {"path": self._given_path, "size": self.size, "dtype": self.dtype}
         return {"@feature_caches": "spacy-elmo.disk.v1", **settings}
 
     def close(self) -> None:
-        """Close the file; it is opened again when needed."""
+        """Close the file. The next use opens it again."""
         if self._connection is not None and self._process == os.getpid():
             self._connection.close()
         self._connection = None
@@ -74,21 +77,21 @@ class DiskFeatures:
         return self.dtype.encode() + key
 
     def _open(self) -> sqlite3.Connection:
-        """A connection must not be used in a forked process."""
+        """Open the file once a process: a connection must not be used after a fork."""
         if self._connection is None or self._process != os.getpid():
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._connection, self._n_bytes = _connect(self.path)
             except (OSError, sqlite3.Error) as error:
                 raise ValueError(
-                    f"the features cannot be kept in {self.path} ({error}): if it is another "
-                    f"program's file or damaged, delete it or give another path"
+                    f"the features cannot be kept in {self.path} ({error}). If the file is "
+                    f"damaged or belongs to another program, delete it or give another path."
                 ) from error
             self._process = os.getpid()
         return self._connection
 
     def _read(self, connection: sqlite3.Connection, key: bytes, shape: tuple) -> Optional[Floats3d]:
-        """The layers of a key; None where there are none, or none that are whole."""
+        """Return the layers of a key; None if they are missing or damaged."""
         name, problem = self._name(key), "a checksum is wrong"
         try:
             row = connection.execute("SELECT data FROM features WHERE key = ?", (name,)).fetchone()
@@ -100,14 +103,14 @@ class DiskFeatures:
         if layers is None and not self._is_damaged:
             self._is_damaged = True
             logger.warning(
-                "%s is damaged (%s): what cannot be read is computed anew. Delete the file, and "
-                "the next run makes another.",
+                "%s is damaged (%s). Layers that cannot be read are computed again. Delete the "
+                "file, and the next run creates a new one.",
                 *(self.path, problem),
             )
         return layers
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
-        """All rows or none; a full disk ends the keeping, not the training."""
+        """Write all rows or none. If the disk is full, training goes on without the cache."""
         added = sum(len(data) for _, data in rows)
         if self._n_bytes + added > self.size * MB:
             self._is_closed_to_more = True
@@ -133,7 +136,7 @@ def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
 
 
 def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Optional[Floats3d]:
-    # A file of another model would be found under another key; a damaged one may be cut.
+    # Layers of other models have other keys, so a wrong length means a truncated entry.
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if not isinstance(data, bytes) or len(data) != size + CHECKSUM:
         return None
@@ -145,10 +148,10 @@ def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Optional[Floats
 
 
 def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
-    """The open file, and the bytes of what it keeps."""
+    """Open the file, and return the connection and the bytes of what it keeps."""
     connection = sqlite3.connect(path, timeout=WAIT, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")  # a killed run leaves no damage
+        connection.execute("PRAGMA journal_mode = WAL")  # survives a killed run
         connection.execute("PRAGMA synchronous = NORMAL")
         if _version(connection) != VERSION:
             _make_table(connection, path)
@@ -164,7 +167,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _make_table(connection: sqlite3.Connection, path: Path) -> None:
-    """Where there is one of version 0, empty it."""
+    """Create the table, or empty one of version 0."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         if _version(connection) == VERSION:  # another process was first
@@ -178,7 +181,7 @@ def _make_table(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
     if old.rowcount:
         logger.warning(
-            "%s was written by an earlier version, without checksums: the layers of its %d Docs "
-            "are computed anew",
+            "%s was written by an earlier version, without checksums. The layers of its %d Docs "
+            "are computed again.",
             *(path, old.rowcount),
         )

@@ -1,4 +1,4 @@
-"""How a Doc is cut into sequences for the language model."""
+"""Segmenters: they cut a Doc into sequences for the language model."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from ..registry import registry
 
 
 class Segment(NamedTuple):
-    """A sequence of tokens.
+    """Sequence of tokens that the language model reads at once.
 
     start (int): First token that the language model reads.
     end (int): The token after the last one.
@@ -28,14 +28,14 @@ class Segment(NamedTuple):
 
 
 _SENTENCIZER = Sentencizer()
-PAIRS = ("premise", "hypothesis", "question", "context")  # texts that one Doc holds
+PAIRS = ("premise", "hypothesis", "question", "context")  # names of the texts in one Doc
 
-# The segments of a Doc, in order; what they keep covers each token once.
+# Returns the segments of a Doc, in order. Each token is kept by exactly one segment.
 Segmenter = Callable[[Doc], list[Segment]]
 
 
 def segment_of(segments: Sequence[Segment], token: int) -> Segment:
-    """RETURNS (Segment): That of a Doc's segments which keeps a token."""
+    """Find the segment that keeps a token."""
     return segments[bisect_right(segments, token, key=lambda segment: segment.keep_start) - 1]
 
 
@@ -48,31 +48,34 @@ class WholeDocs:
     """The whole Doc as one sequence, whatever its length."""
 
     def __call__(self, doc: Doc) -> list[Segment]:
+        """Cut a Doc into segments."""
         return [_whole(0, len(doc))] if len(doc) else []
 
     def config(self) -> dict[str, Any]:
-        """RETURNS (dict): The config block that makes this segmenter."""
+        """Return the config block that makes this segmenter."""
         return {"@segmenters": "spacy-elmo.doc.v1"}
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """The Doc's sentences where it has them, otherwise the whole Doc."""
+    """The Doc's sentences if they are set, otherwise the whole Doc."""
 
     def __call__(self, doc: Doc) -> list[Segment]:
+        """Cut a Doc into segments."""
         if len(doc) and doc.has_annotation("SENT_START"):
             return [_whole(sentence.start, sentence.end) for sentence in doc.sents]
         return WholeDocs()(doc)
 
     def config(self) -> dict[str, Any]:
-        """RETURNS (dict): The config block that makes this segmenter."""
+        """Return the config block that makes this segmenter."""
         return {"@segmenters": "spacy-elmo.sentences.v1"}
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of equal size, each of which shares some tokens with the next; of these each
-    keeps the half on its own side. Their cost has a bound, where there are no sentences.
+    """Windows of equal size that overlap, so that the cost of a token has a bound.
+
+    Of the tokens that two windows share, each keeps the half on its own side.
 
     size (int): Tokens of a window.
     overlap (int): Tokens that a window shares with the next.
@@ -85,14 +88,16 @@ class Windows:
     def __post_init__(self) -> None:
         if not 0 <= self.overlap < self.size:
             raise ValueError(
-                f"windows need 0 <= overlap < size, got size {self.size} and overlap {self.overlap}"
+                f"windows need 0 <= overlap < size, got size {self.size} and overlap "
+                f"{self.overlap}. Lower the overlap or raise the size."
             )
 
     def __call__(self, doc: Doc) -> list[Segment]:
+        """Cut a Doc into segments."""
         return self.between(0, len(doc))
 
     def between(self, start: int, stop: int) -> list[Segment]:
-        """RETURNS (List[Segment]): The windows from one token to before another."""
+        """Return the windows from token `start` to before token `stop`."""
         segments = []
         keep_start = start
         while keep_start < stop:
@@ -103,16 +108,17 @@ class Windows:
         return segments
 
     def config(self) -> dict[str, Any]:
-        """RETURNS (dict): The config block that makes this segmenter."""
+        """Return the config block that makes this segmenter."""
         return {"@segmenters": "spacy-elmo.windows.v1", **asdict(self)}
 
 
 @dataclass(frozen=True)
 class SentencesOrWindows(Windows):
-    """The Doc's sentences where it has them, whatever their length. Otherwise what
-    spaCy's `sentencizer` would make of it (a sentence ends after the punctuation that ends
-    one in any script), in windows where that is longer than one: the cost of a token has a
-    bound.
+    """The Doc's sentences if they are set, otherwise guessed sentences in windows.
+
+    Sentences that are set may have any length. Otherwise the rules of spaCy's `sentencizer` cut
+    the Doc after the end punctuation of any script. Longer parts are cut into windows, so that the
+    cost of a token has a bound.
 
     size (int): Tokens of a window.
     overlap (int): Tokens that a window shares with the next.
@@ -120,6 +126,7 @@ class SentencesOrWindows(Windows):
     """
 
     def __call__(self, doc: Doc) -> list[Segment]:
+        """Cut a Doc into segments."""
         if len(doc) and doc.has_annotation("SENT_START"):
             return Sentences()(doc)
         starts = [i for i, starts in enumerate(_SENTENCIZER.predict([doc])[0]) if starts]
@@ -127,21 +134,23 @@ class SentencesOrWindows(Windows):
         return [segment for start, end in pairs for segment in self.between(start, end)]
 
     def config(self) -> dict[str, Any]:
-        """RETURNS (dict): The config block that makes this segmenter."""
+        """Return the config block that makes this segmenter."""
         return {"@segmenters": "spacy-elmo.sentences.v2", **asdict(self)}
 
 
 @dataclass(frozen=True)
 class Spans(Windows):
-    """The spans of some groups, apart from each other and from what is around them. Inside
-    of them the Doc's sentences, otherwise what `SentencesOrWindows` would make of them; or,
-    without `sentences`, each as one sequence. Sentences that are set at some tokens alone
-    count as none."""
+    """The spans of some groups, separate from each other and from the text around them.
+
+    Each span is cut into the Doc's sentences if all are set, otherwise as `SentencesOrWindows`
+    would cut it. Without `sentences` each span is one sequence.
+    """
 
     groups: tuple[str, ...] = PAIRS
     sentences: bool = True
 
     def __call__(self, doc: Doc) -> list[Segment]:
+        """Cut a Doc into segments."""
         spans = [span for group in self.groups for span in doc.spans.get(group, ())]
         cuts = {0, len(doc), *(edge for span in spans for edge in (span.start, span.end))}
         known = doc.has_annotation("SENT_START", require_complete=True)
@@ -155,7 +164,7 @@ class Spans(Windows):
         return [_whole(start, end) for start, end in pairs]
 
     def config(self) -> dict[str, Any]:
-        """RETURNS (dict): The config block that makes this segmenter."""
+        """Return the config block that makes this segmenter."""
         settings = {**asdict(self), "groups": list(self.groups)}
         return {"@segmenters": "spacy-elmo.spans.v1", **settings}
 
@@ -164,12 +173,14 @@ class Spans(Windows):
 def make_spans(
     groups: Sequence[str] = list(PAIRS), sentences: bool = True, size: int = 200, overlap: int = 40
 ) -> Segmenter:
-    """Keep texts that one Doc holds apart: cut at the edges of spans, and inside of them as
-    `spacy-elmo.sentences.v2` does, or not at all.
+    """Make a segmenter that keeps texts within one Doc apart.
+
+    It cuts at the edges of spans, and inside them as `spacy-elmo.sentences.v2` does, or not at
+    all.
 
     groups (Sequence[str]): The names of the span groups; a Doc need not have them all.
-    sentences (bool): Whether to cut inside of the spans, too.
-    size (int): Tokens of a window, where there are no sentences.
+    sentences (bool): Whether to cut inside the spans, too.
+    size (int): Tokens of a window, if sentences are not set.
     overlap (int): Tokens that a window shares with the next.
     RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
     RAISES (ValueError): The overlap is not smaller than the size.
@@ -184,17 +195,15 @@ make_sentences_or_windows = registry.segmenters("spacy-elmo.sentences.v2")(Sente
 
 
 def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
-    """Find the config block of a segmenter.
+    """Return the config block of a segmenter.
 
     segmenter (Callable[[Doc], List[Segment]]): The segmenter.
-    RETURNS (dict): Its block.
-    RAISES (ValueError): It does not say.
+    RAISES (ValueError): It has no method `config`.
     """
     config = getattr(segmenter, "config", None)
     if config is None:
         raise ValueError(
-            f"the segmenter {segmenter!r} has no method `config`, which returns its config "
-            f"block ({{'@segmenters': NAME, ...}}): without it a pipeline cannot be saved "
-            f"in which the segmenter was changed, or listeners were replaced"
+            f"the segmenter {segmenter!r} has no method `config`, so this pipeline cannot be "
+            f"saved. Add one that returns its config block ({{'@segmenters': NAME, ...}})."
         )
     return dict(config())

@@ -1,4 +1,4 @@
-"""The settings of a language model in a pipeline: one object, from the config to the sequences."""
+"""Settings of a language model in a pipeline: one object from the config to the segments."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -31,34 +31,33 @@ Weights = Union[None, str, Path, Callable[[], "FrozenBiLM"]]
 
 @dataclass(frozen=True)
 class ElmoSettings:
-    """What is set of a language model, beside its sizes.
+    """Settings of a language model, beside its sizes.
 
     weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
-        the weights, which are read when first needed; a saved pipeline holds its own.
-    mix (Union[str, int, List[float]]): What goes into `doc.tensor`: "top", the
-        last layer, "average" of the layers, the number of a layer, or a weight for each.
-    initial_state (str): What the LSTMs start a sequence from: "zeros", "warm"
-        (the state after one empty sentence), or "carry" (zeros, and from then on
-        the state after the Doc's sequence before).
-    segmenter (Callable[[Doc], List[Segment]]): How Docs are cut into sequences.
-    frozen (bool): Whether the weights stay as they are in training.
-    learn_rate_factor (float): Multiplies the optimizer's rate, and its weight decay, where the
-        weights are fine-tuned.
+        the weights, which are read when first needed. A saved pipeline contains its own.
+    mix (Union[str, int, List[float]]): The layers in `doc.tensor`: "top" for the last
+        layer, "average" of all, the number of a layer, or a weight for each.
+    initial_state (str): State in which the LSTMs start a sequence: "zeros", "warm" (the
+        state after one empty sentence), or "carry" (zeros for the Doc's first sequence,
+        then the state after the sequence before).
+    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into sequences.
+    frozen (bool): Whether training leaves the weights unchanged.
+    learn_rate_factor (float): Multiplies the optimizer's learning rate and weight decay when
+        the weights are fine-tuned.
     store_layers (Union[bool, str]): Whether to set `doc._.elmo`, a float32 array
-        of shape `(L + 1, n_tokens, 2P)`; "auto" if anything listens.
+        of shape `(L + 1, n_tokens, 2P)`; "auto": only if a component listens.
     set_vectors (bool): Whether to set `doc.tensor` and the hooks that make
         `.vector` and `.similarity` contextual.
-    max_batch_tokens (int): Most tokens that run side by side, unless one sequence
-        alone has more.
+    max_batch_tokens (int): Most tokens of a batch, unless a single sequence has more.
     cache (int): Token strings whose context-free vectors are kept.
-    precision (str): Of the language model's products, except while it is
-        fine-tuned: "float32", "bfloat16", "int8", or "auto" for the fastest good one.
-    align (Union[str, Path, None]): File of a matrix W by which all layers are multiplied,
-        `W v`, so that they are aligned with another model's: `.npy`, or numbers in rows. It is
-        read with the weights; a saved pipeline holds it.
-    features (Optional[FeatureCache]): Where the layers of Docs are kept in training,
-        so that a frozen language model computes them once; None for nowhere.
-    RAISES (ValueError): A setting is impossible.
+    precision (str): Precision of the language model's products, except in fine-tuning:
+        "float32", "bfloat16", "int8", or "auto" for the fastest good one.
+    align (Union[str, Path, None]): File of a matrix W, `.npy` or numbers in rows. All layers
+        are multiplied by it, `W v`, to align them with another model's. It is read with the
+        weights; a saved pipeline contains it.
+    features (Optional[FeatureCache]): Cache of layers in training, so that a frozen language
+        model computes them once; None for no cache.
+    RAISES (ValueError): A setting is invalid.
     """
 
     weights: Weights = None
@@ -99,14 +98,19 @@ class ElmoSettings:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> "ElmoSettings":
-        """RETURNS (ElmoSettings): The settings among the arguments of a registered function."""
+        """Pick the settings from the arguments of a registered function."""
         names = [one.name for one in fields(cls) if one.name in arguments]
         return cls(**{name: arguments[name] for name in names})
 
     def tok2vec_config(self) -> dict[str, Any]:
-        """RETURNS (dict): The settings of a Tok2VecElmo, which finds its weights with its
-        component's, as they stand in a config.
-        RAISES (ValueError): The segmenter does not say how it is made."""
+        """Return the settings of a Tok2VecElmo as they are written in a config.
+
+        It finds its weights with those of its component.
+
+        RAISES (ValueError): The segmenter has no method `config`.
+
+        RAISES (ValueError): The segmenter does not say how it is made.
+        """
         names = ("initial_state", "frozen", "learn_rate_factor", "max_batch_tokens", "cache")
         return {
             **{name: getattr(self, name) for name in (*names, "precision")},

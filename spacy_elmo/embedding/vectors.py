@@ -1,6 +1,8 @@
-"""What `.vector`, `.has_vector` and `.similarity` mean: `doc.tensor`, which the
-`elmo` pipe sets, with and without static vectors in the vocab. Where something has taken the
-tensor away, as spaCy's `doc_cleaner` does, they mean what they mean in spaCy."""
+"""Meaning of `.vector`, `.has_vector` and `.similarity` after the `elmo` pipe.
+
+They use `doc.tensor`, with and without static vectors in the vocab. If a component such as spaCy's
+`doc_cleaner` removed the tensor, they mean the same as in spaCy.
+"""
 
 import warnings
 from typing import Any, Union
@@ -17,9 +19,9 @@ Item = Union[Doc, Span, Token]
 
 
 def set_hooks(doc: Doc) -> None:
-    """Make the vectors of a Doc, of its spans and tokens those of its tensor.
+    """Let a Doc, its spans and its tokens take their vectors from the Doc's tensor.
 
-    doc (Doc): The Doc, its tensor set.
+    doc (Doc): The Doc, with its tensor set.
     """
     doc.user_hooks.update(vector=doc_vector, has_vector=has_vector, similarity=similarity)
     doc.user_span_hooks.update(vector=span_vector, has_vector=has_vector, similarity=similarity)
@@ -29,15 +31,17 @@ def set_hooks(doc: Doc) -> None:
 
 
 def has_hooks(doc: Doc) -> bool:
-    """RETURNS (bool): Whether `set_hooks` was called for the Doc."""
+    """Check whether `set_hooks` was called for the Doc."""
     return doc.user_token_hooks.get("vector") is token_vector
 
 
 def keep_vectors(doc: Doc) -> Doc:
-    """Copy the tensor of a Doc into its user data, which `DocBin(store_user_data=True)`
-    and pickles keep. `restore_vectors` puts it back.
+    """Copy the tensor of a Doc into its user data, so that it is saved with the Doc.
 
-    doc (Doc): A Doc that `elmo` has seen.
+    Pickles and `DocBin(store_user_data=True)` keep the user data. `restore_vectors` sets the
+    tensor again.
+
+    doc (Doc): A Doc that was processed by `elmo`.
     RETURNS (Doc): The same Doc.
     """
     doc.user_data[KEPT] = doc.tensor
@@ -45,8 +49,10 @@ def keep_vectors(doc: Doc) -> Doc:
 
 
 def restore_vectors(doc: Doc) -> Doc:
-    """Give a Doc its contextual vectors back after `nlp.pipe(n_process=2)`,
-    `Doc.from_bytes` or, if they were kept by `keep_vectors`, a `DocBin`.
+    """Restore the contextual vectors of a Doc that was copied or read from bytes.
+
+    This is needed after `nlp.pipe(n_process=2)`, `Doc.from_bytes` or, if `keep_vectors` was
+    called, a `DocBin`.
 
     doc (Doc): The Doc.
     RETURNS (Doc): The same Doc.
@@ -66,34 +72,35 @@ def restore_vectors(doc: Doc) -> Doc:
 
 
 def token_vector(token: Token) -> np.ndarray:
-    """RETURNS (numpy.ndarray): The token's row of the tensor. *Shape:* `(width,)`"""
+    """Return the token's row of the tensor, of shape `(width,)`."""
     return token.doc.tensor[token.i] if _has_rows(token.doc) else _without_hooks(token).vector
 
 
 def span_vector(span: Span) -> np.ndarray:
-    """RETURNS (numpy.ndarray): Mean of the span's tokens. *Shape:* `(width,)`"""
+    """Return the mean of the span's token vectors, of shape `(width,)`."""
     if not _has_rows(span.doc):
         return _without_hooks(span).vector
     return _mean(span.doc.tensor[span.start : span.end])
 
 
 def doc_vector(doc: Doc) -> np.ndarray:
-    """RETURNS (numpy.ndarray): Mean of the Doc's tokens. *Shape:* `(width,)`"""
+    """Return the mean of the Doc's token vectors, of shape `(width,)`."""
     return _mean(doc.tensor) if _has_rows(doc) else _without_hooks(doc).vector
 
 
 def has_vector(item: Item) -> bool:
-    """RETURNS (bool): Whether there is a contextual vector, or without a tensor a static one."""
+    """Check whether there is a contextual vector or, without a tensor, a static one."""
     doc = _doc_of(item)
     return doc.tensor.size > 0 if _has_rows(doc) else _without_hooks(item).has_vector
 
 
 def token_similarity(token: Token, other: Any) -> float:
-    """Cosine of two vectors. A Lexeme stands in no context: with one, the
-    token's own Lexeme is compared.
+    """Compute the cosine of two vectors.
+
+    A Lexeme has no context. It is compared with the token's own Lexeme.
 
     token (Token): The token.
-    other (Union[Doc, Span, Token, Lexeme]): What to compare it with.
+    other (Union[Doc, Span, Token, Lexeme]): The other item.
     RETURNS (float): The similarity, from -1 to 1.
     """
     if not isinstance(other, Lexeme) or not _has_rows(token.doc):
@@ -106,12 +113,12 @@ def token_similarity(token: Token, other: Any) -> float:
 
 
 def similarity(item: Item, other: Any) -> float:
-    """Cosine of two vectors, 0 if one of them is missing, as a Lexeme's is.
+    """Compute the cosine of two vectors, 0 if one of them is missing as for a Lexeme.
 
-    item (Union[Doc, Span, Token]): One.
-    other (Union[Doc, Span, Token, Lexeme]): The other.
+    item (Union[Doc, Span, Token]): The first item.
+    other (Union[Doc, Span, Token, Lexeme]): The other item.
     RETURNS (float): The similarity, from -1 to 1.
-    RAISES (ValueError): The vectors are of different widths.
+    RAISES (ValueError): The vectors have different widths.
     """
     plain, other = _without_hooks(item), _without_hooks(other)
     if plain is not item and not (not isinstance(other, Lexeme) and has_hooks(_doc_of(other))):
@@ -124,8 +131,8 @@ def similarity(item: Item, other: Any) -> float:
         return 0.0
     if one.shape != two.shape:
         raise ValueError(
-            f"cannot compare vectors of {one.shape[0]} and {two.shape[0]} dimensions: "
-            f"the two texts come from different pipelines"
+            f"cannot compare vectors of {one.shape[0]} and {two.shape[0]} dimensions. "
+            f"Process both texts with the same pipeline."
         )
     return float((np.dot(one, two) / norms).item())
 
@@ -140,8 +147,10 @@ def _has_rows(doc: Doc) -> bool:
 
 
 def _without_hooks(item: Any) -> Any:
-    """Copy the words of what has our hooks and no contextual vectors, so that spaCy answers. A
-    copy, because the tensor may come back."""
+    """Copy the words of an item that has our hooks but no tensor, so that spaCy answers.
+
+    It is a copy because the tensor may be set again.
+    """
     if (
         not isinstance(item, (Doc, Span, Token))
         or not has_hooks(_doc_of(item))
@@ -168,13 +177,13 @@ def _mean(rows: np.ndarray) -> np.ndarray:
 
 
 def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
-    """Mix the layers of a Doc by fixed weights.
+    """Mix the layers of a Doc with fixed weights.
 
     layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
     mix (Union[str, int, List[float]]): "average", "top", the number of a layer,
         or a weight for each layer.
     RETURNS (Floats2d): *Shape:* `(n_tokens, 2P)`
-    RAISES (ValueError): There is no such layer, or not one weight for each.
+    RAISES (ValueError): There is no such layer, or the number of weights is wrong.
     """
     n_layers = len(layers)
     if mix == "average":
@@ -192,11 +201,11 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
 
 
 def check_mix(mix: Any) -> Mix:
-    """Check a mix as far as it can be without the layers.
+    """Check a mix as far as possible without the layers.
 
-    mix (Union[str, int, Sequence[float]]): As `mix_layers` takes it.
-    RETURNS (Union[str, int, List[float]]): The same, as it can be written in a config.
-    RAISES (ValueError): It is none.
+    mix (Union[str, int, Sequence[float]]): A mix for `mix_layers`.
+    RETURNS (Union[str, int, List[float]]): The mix in a form that a config can contain.
+    RAISES (ValueError): It is not a mix.
     """
     if mix in ("average", "top") if isinstance(mix, str) else type(mix) is int:
         return mix

@@ -1,4 +1,4 @@
-"""Docs as the pipeline makes them, and entries of Docs."""
+"""Reader of Docs: it runs the pipeline on text, and makes entries of Docs."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -18,15 +18,16 @@ from .selection import SelectedSpan, SpanSelector, labels_of, whole
 
 
 class DocReader:
-    """Reader of text that runs the pipeline up to its pipe `elmo`. The components after it run
-    only if their annotations decide what gets a vector.
+    """Reader of text that runs the pipeline up to its pipe `elmo`.
+
+    The components after it run only if their annotations decide what gets a vector.
 
     nlp (Language): The pipeline. The pipe and the components after it are disabled.
     pipe (Elmo): The pipe.
     selector (Optional[SpanSelector]): Selects what gets a vector; by default every token does.
     """
 
-    keep_docs = False  # whether entries hold their Docs
+    keep_docs = False  # whether entries contain their Docs
 
     def __init__(self, nlp: Language, pipe: Elmo, selector: Optional[SpanSelector] = None):
         self._labels = labels_of(nlp)
@@ -47,7 +48,7 @@ class DocReader:
     def check_labels(self) -> None:
         """Check that the pipeline can set the labels that are asked for.
 
-        RAISES (ValueError): It cannot, and text has no other labels.
+        RAISES (ValueError): It cannot set one of them.
         """
         if self.selector is not None and self._labels:
             self.selector.check_labels(self._labels)
@@ -96,7 +97,9 @@ class DocReader:
         for component in self._behind if annotate and self.selector.only else ():
             doc = component(doc)  # type: ignore[operator]
         if len(doc) != n_tokens:
-            raise ValueError("`only`: a component of the pipeline changes the tokens; leave it out")
+            raise ValueError(
+                "`only`: a component after the pipe 'elmo' changes the tokens. Remove it."
+            )
         return self.selector(doc)
 
     def read_docbin(
@@ -107,22 +110,24 @@ class DocReader:
         file (InputPiece): The file.
         progress (Callable[[int], object]): Called with the number of bytes that were read.
         YIELDS (TextEntry): A Doc, in the sequences that the pipe cuts it into.
-        RAISES (ValueError): It is no such file, or broken.
+        RAISES (ValueError): It is not such a file, or it is broken.
         """
         try:
             data = file.read_bytes()
             docs = DocBin().from_bytes(data)
         except BROKEN as error:
-            raise ValueError(f"{file} is no .spacy file, or broken: {error}") from error
+            raise ValueError(
+                f"{file} is not a .spacy file, or it is broken: {error}. Write it again."
+            ) from error
         reached, size = 0, len(data)
         stream = docs.get_docs(self.nlp.vocab)
-        # One zone for all Docs: the first brings the strings of all.
+        # One memory zone for all Docs: the first Doc adds the strings of all.
         with self.nlp.memory_zone():
             for number in range(1, len(docs) + 1):
                 try:
                     entry = self.entry(next(stream))
                 except BROKEN as error:
-                    raise ValueError(f"{file}: a Doc of it cannot be read: {error}") from error
+                    raise ValueError(f"{file}: Doc {number} cannot be read: {error}") from error
                 yield entry
                 before, reached = reached, size * number // len(docs)
                 progress(reached - before)

@@ -1,4 +1,9 @@
-"""The language model of a file or folder, for entries and for tables of Arrow."""
+"""Embedding of entries and of Arrow tables with the language model of a file or folder.
+
+The same entries get the same vectors, bit for bit, in one run or in resumed runs. A token's vector
+differs in its last bits with the tokens that are encoded beside it. So `GroupEmbedder` encodes the
+new tokens of a whole group together, and keeps a cache of its own.
+"""
 
 import json
 import warnings
@@ -18,7 +23,7 @@ from ..embedding.embed import embed_words, insert_marks
 from ..embedding.segmenters import segmenter_config
 from ..frozen.cache import TokenVectorCache
 from ..frozen.model import FrozenBiLM
-from ..layers.bilm import precision_of
+from ..layers.shim import precision_of
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..weights import language_of_weights
@@ -28,27 +33,27 @@ from .layers import VECTOR, Choose, choose_layers
 from .selection import SpanSelector
 
 DTYPES = "float32", "float16", "int8"
-PLACE = "start", "end", "label"  # of a selected span
+PLACE = "start", "end", "label"  # attributes of a selected span
 DEFAULT_LANG = "en"
-CHUNK_BATCHES = 4  # of which sequences of about the same length run together
+CHUNK_BATCHES = 4  # batches of a group, in which sequences are sorted by length
 
 
 class GroupEmbedder:
-    """Computes vectors that depend on the groups so far alone, bit for bit, whether those
-    were embedded or left out. A token's vector differs in its last bits with the tokens
-    that are encoded beside it: so the new tokens of every group are encoded together, and
-    in order, also of groups whose vectors are there already.
+    """Embedder of groups of entries, whose vectors depend only on the groups so far.
+
+    They are equal bit for bit, whether earlier groups were embedded or left out. For this, the new
+    tokens of every group are encoded together and in order, also of groups that are left out.
 
     pipe (Elmo): The language model and its settings.
     choose (Callable): Makes the wanted vectors of layers.
-    dtype (str): Of the vectors.
+    dtype (str): Type of the vectors.
     sentence_marks (bool): Whether the marks around a sentence get vectors, too.
     """
 
     def __init__(self, pipe: Elmo, choose: Choose, dtype: str, sentence_marks: bool = False):
         self.bilm = pipe.bilm
         if isinstance(self.bilm, FrozenBiLM):
-            # A cache of its own: what others have embedded changes the last bits.
+            # Use an own cache: tokens cached by other callers differ in their last bits.
             capacity = self.bilm.cache.capacity
             self.bilm = self.bilm.replace()
             self.bilm.cache = TokenVectorCache(capacity)
@@ -71,7 +76,7 @@ class GroupEmbedder:
             yield from self.embed(group)
 
     def encode(self, group: Sequence[TextEntry]) -> None:
-        """Take the next group: `embed` it, or leave it out.
+        """Encode the new tokens of the next group. Call `embed` on it, or leave it out.
 
         group (Sequence[TextEntry]): The group.
         """
@@ -81,7 +86,7 @@ class GroupEmbedder:
         tokens = list(dict.fromkeys([*self.bilm.indexer.marks, *words]))
         self.bilm.cache = self._known
         vectors = self.bilm.token_vectors(tokens)
-        # The batches of the group must not change what is known, and when it is forgotten.
+        # Embedding the group must not change the content of the main cache.
         self.bilm.cache = TokenVectorCache(len(tokens))
         self.bilm.cache.lookup(tokens, lambda _: vectors)
 
@@ -108,13 +113,13 @@ class GroupEmbedder:
 def make_embedded(
     entry: TextEntry, vectors: np.ndarray, dtype: str, marks: Optional[Sequence[str]] = None
 ) -> Embedded:
-    """Keep what is wanted of an entry's vectors, in the wanted type.
+    """Make the output of an entry: select, average and convert its vectors.
 
     entry (TextEntry): The entry.
     vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`
     dtype (str): One of `DTYPES`.
     marks (Optional[Sequence[str]]): The sentence marks, if they have vectors.
-    RETURNS (Embedded): It; of int8 with scales, by which each vector is to be multiplied.
+    RETURNS (Embedded): The entry. int8 comes with scales: multiply each vector by its scale.
     RAISES (ValueError): A number is too large for the type.
     """
     words, beside = entry.words, {}
@@ -144,8 +149,8 @@ def _cast(vectors: np.ndarray, dtype: str) -> np.ndarray:
         cast = vectors.astype(dtype, copy=False)
     if dtype == "float16" and np.isinf(cast).any():
         raise ValueError(
-            f"the vectors hold numbers up to {np.abs(vectors).max():g}, too large for "
-            f"{dtype}: use float32"
+            f"the vectors have numbers up to {np.abs(vectors).max():g}, too large for "
+            f"{dtype}. Use float32."
         )
     return cast
 
@@ -160,29 +165,27 @@ class _Loaded(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusEmbedder:
-    """Adds the vectors of text to tables of Arrow, in any process: it is pickled as its
-    arguments, and reads the model when it is first called.
+    """Embedder that adds vectors to Arrow tables, in any process.
 
-    model (str): Folder or package of a pipeline, whose pipe `elmo` is used with its settings,
-        or what `spacy_elmo.weights.read_weights` reads.
-    layers (str): "vector", what the pipe's `mix` makes, "all", "top", "average", the number of a
-        layer, or "mix:PIPE", the mix that a component learned.
-    dtype (str): Of the vectors: "float32", "float16" or "int8", which is to be multiplied by a
-        scale of each vector.
-    precision (Optional[str]): As the pipe's; by default the pipe's own.
-    initial_state (Optional[str]): As the pipe's; by default the pipe's own.
-    batch_tokens (Optional[int]): Most tokens that run side by side; by default the pipe's own
-        number.
-    lang (Optional[str]): Language of spaCy's tokenizer where the model is no pipeline; by
-        default that of the weights, or "en" if they do not say it.
+    It is pickled as its arguments, and reads the model at the first call.
+
+    model (str): Folder or package of a pipeline with a pipe `elmo`, or weights that
+        `spacy_elmo.weights.read_weights` can read.
+    layers (str): "vector" (the pipe's `mix`), "all", "top", "average", the number of a layer,
+        or "mix:PIPE" (the mix that a component learned).
+    dtype (str): Type of the vectors: "float32", "float16", or "int8" with a scale for each
+        vector.
+    precision (Optional[str]): Precision of the products; default: the pipe's.
+    initial_state (Optional[str]): Initial state of the LSTMs; default: the pipe's.
+    batch_tokens (Optional[int]): Most tokens of a batch; default: the pipe's.
+    lang (Optional[str]): Language of spaCy's tokenizer if the model is not a pipeline; default:
+        the language of the weights, or "en" if they do not name it.
     sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
-    pool (Optional[str]): What gets a vector: "sentence", "doc" or "span"; by default each token.
-    only (Optional[str]): Of which tokens: "ents", "nouns" or labels, with commas between them; by
-        default of all.
-    device (Optional[str]): Where the model computes, as PyTorch names it; by default where the
-        pipeline has it.
-    RAISES (ValueError): There is no such dtype; when it is called, a setting is impossible or
-        the model cannot be read.
+    pool (Optional[str]): Unit that gets a vector: "sentence", "doc" or "span"; default: token.
+    only (Optional[str]): Tokens to use: "ents", "nouns" or labels, separated by commas; default:
+        all.
+    device (Optional[str]): PyTorch's name of the device; default: the pipeline's.
+    RAISES (ValueError): A setting is invalid; at a call, the model cannot be read.
     """
 
     model: str
@@ -203,20 +206,19 @@ class CorpusEmbedder:
         self._selector.check()
         if self._is_selective and self.sentence_marks:
             raise ValueError(
-                "`sentence_marks`: marks are no tokens, which `pool` and `only` choose"
+                "`sentence_marks`: marks are no tokens, so `pool` and `only` cannot select them. "
+                "Omit one of these settings."
             )
 
     def __call__(self, table: Any) -> Any:
         """Embed the rows of a table.
 
-        table (Union[pyarrow.Table, pyarrow.RecordBatch]): It has a column `tokens`, of lists of
-            strings, a sentence each; or else `text`, which the pipeline reads. A null is an
-            empty row.
-        RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the columns `tokens`
-            and `vectors`, or `layer_0`, `layer_1` and so on: a list of vectors, one a token; and
-            what stands beside each vector: `scales`, of int8; `starts`, `ends` and `labels`, of
-            what was chosen.
-        RAISES (ValueError): It has neither column, or what `CorpusEmbedder` says.
+        table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (lists
+            of strings, a sentence each) or `text` (for the pipeline). A null is an empty row.
+        RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with more columns:
+            `tokens`; `vectors` or `layer_0`, `layer_1` and so on, a list of vectors each;
+            `scales` for int8; and `starts`, `ends` and `labels` with `pool` or `only`.
+        RAISES (ValueError): It has neither column, or as `CorpusEmbedder`.
         """
         from .parquet import add_columns, table_entries
 
@@ -227,8 +229,9 @@ class CorpusEmbedder:
         return add_columns(table, rows or [self.empty])
 
     def embed(self, entries: Iterable[TextEntry]) -> Iterator[Embedded]:
-        """Embed entries in order, with memory for some thousand tokens. The same entries get the
-        same vectors, bit for bit, whatever was embedded before.
+        """Embed entries in order, with memory for some thousand tokens.
+
+        The same entries get the same vectors, bit for bit, whatever was embedded before.
 
         entries (Iterable[TextEntry]): The entries.
         YIELDS (Embedded): An entry with its vectors.
@@ -237,31 +240,33 @@ class CorpusEmbedder:
         return self.group_embedder().embed_all(entries, self.group_tokens)
 
     def group_embedder(self) -> GroupEmbedder:
-        """RETURNS (GroupEmbedder): The language model, with nothing in its cache."""
+        """Return a new embedder with an empty cache."""
         loaded = self._loaded
         return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
 
     def reader(self, *, keep_docs: bool = False) -> DocReader:
-        """RETURNS (DocReader): Makes Docs as the pipeline does, which entries hold if wanted; the
-        same each time."""
+        """Return the reader of text, always the same object.
+
+        keep_docs (bool): Whether its entries contain their Docs.
+        """
         self._loaded.reader.keep_docs = keep_docs
         return self._loaded.reader
 
     @property
     def group_tokens(self) -> int:
-        """RETURNS (int): Most tokens of a group for `GroupEmbedder`."""
+        """Most tokens of a group of `GroupEmbedder`."""
         return CHUNK_BATCHES * self._loaded.pipe.settings.max_batch_tokens
 
     @property
     def empty(self) -> Embedded:
-        """RETURNS (Embedded): An entry without a token."""
+        """Entry without a token."""
         config = self._loaded.pipe.bilm.config
         layers = np.zeros((config.n_layers + 1, 0, config.width), "float32")
         entry = TextEntry("", [], [], selected=[] if self._is_selective else None)
         return make_embedded(entry, self._loaded.choose(layers), self.dtype)
 
     def describe(self) -> dict[str, Any]:
-        """RETURNS (dict): What the vectors depend on beside the text, as JSON."""
+        """Return what vectors depend on beside the text, as JSON."""
         return dict(self._description)
 
     @property
@@ -270,7 +275,7 @@ class CorpusEmbedder:
 
     @property
     def _is_selective(self) -> bool:
-        """Whether something else than each token gets a vector."""
+        """True if units other than tokens get vectors, or only some tokens."""
         return any(self._selector)
 
     @cached_property
@@ -286,7 +291,7 @@ class CorpusEmbedder:
             "lang": nlp.lang,
             "dtype": self.dtype,
             **chosen,
-            # Which earlier versions did not write.
+            # Earlier versions did not write these.
             **({"sentence_marks": True} if self.sentence_marks else {}),
             **({"pool": self.pool, "only": self.only} if self._is_selective else {}),
         }
@@ -294,11 +299,12 @@ class CorpusEmbedder:
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        """The pipeline, or a new one with these weights, that cuts text into sentences."""
+        """Pipeline of the model, or a new one around weights, that cuts text into sentences."""
         nlp = read_pipeline(self.model, self.lang or self._lang_of_weights())
         if self.lang not in (None, nlp.lang):
             raise ValueError(
-                f"the pipeline '{self.model}' is of the language '{nlp.lang}', not '{self.lang}'"
+                f"the pipeline '{self.model}' is of the language '{nlp.lang}', not '{self.lang}'. "
+                f"Omit `lang`."
             )
         if not is_pipeline(self.model):
             nlp.add_pipe("sentencizer", first=True)
@@ -324,8 +330,8 @@ class CorpusEmbedder:
             spacy.blank(lang or DEFAULT_LANG)
         except ImportError:
             warnings.warn(
-                f"spaCy has no tokenizer for '{lang}' here: running text is split as "
-                f"'{DEFAULT_LANG}'. Set `lang` to a language that it has",
+                f"spaCy has no tokenizer for '{lang}', so running text is split as "
+                f"'{DEFAULT_LANG}'. Set `lang` to a language that spaCy has.",
                 stacklevel=2,
             )
             return DEFAULT_LANG
@@ -333,7 +339,7 @@ class CorpusEmbedder:
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:
-        """One for all calls: words that come again are not encoded again."""
+        """Embedder shared by all calls on tables, so that repeated words are encoded once."""
         return self.group_embedder()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def sentence(words: list[str]) -> TextEntry:
 
 
 def read_json(text: Optional[Any]) -> dict[str, Any]:
-    """Read the settings that an output holds.
+    """Read the settings that an output contains.
 
     text (Optional[Any]): JSON, or something else if the file is not ours.
     RETURNS (dict): The settings; empty if the file is not ours.

@@ -1,4 +1,4 @@
-"""HDF5, in the layout of AllenNLP's command `elmo`."""
+"""Output in HDF5, in the layout of AllenNLP's command `elmo`."""
 
 import json
 from collections.abc import Iterable
@@ -28,22 +28,22 @@ def write(
     sentence_keys: bool = False,
     first: int = 0,
 ) -> None:
-    """Write a file: a dataset an entry, named by its number, whose attributes are what stands
-    beside each vector; and `sentence_to_index`.
+    """Write a file with a dataset for each entry, named by its number, and `sentence_to_index`.
+
+    Further values of each vector, such as `scales`, are attributes of the dataset.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
-    settings (dict): What they were made by; an attribute of the file.
+    settings (dict): Settings of the run; an attribute of the file.
     index (bool): Whether to write `sentence_to_index`.
-    sentence_keys (bool): Whether a dataset's name is its sentence, as of AllenNLP's
-        `sentence_keys`: there is no index then, a sentence that comes again is left out, and
-        so is an empty one.
+    sentence_keys (bool): Whether a dataset's name is its sentence, as with AllenNLP's
+        `sentence_keys`. There is then no index, and repeated and empty sentences are left out.
     first (int): Number of the first entry.
-    RAISES (ValueError): A sentence can be no name.
+    RAISES (ValueError): A sentence cannot be a name.
     """
     index = index and not sentence_keys
     last: dict[str, int] = {}
-    # HDF5 ends the process on a full disk, wherever shards were written before.
+    # Without the guard, HDF5 ends the process when the disk is full.
     with guarded_hdf5(path, oldest=OLDEST) as (file, check):
         file.attrs[SETTINGS] = json.dumps(settings)
         for i, entry in enumerate(entries, first):
@@ -62,7 +62,7 @@ def write(
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the settings that `write` was given; empty if it did not write the file."""
+    """Read the settings that `write` was given; empty if it did not write the file."""
     try:
         with h5py.File(path, "r") as file:
             return read_json(file.attrs.get(SETTINGS))
@@ -74,15 +74,15 @@ def _write_by_sentence(file: h5py.File, entry: Embedded, i: int) -> None:
     name = entry.text
     if "/" in name or "\0" in name or name == ".":
         raise ValueError(
-            f"sentence {i} can be no name of a dataset: {name[:80]!r}. The same with "
-            f"`resume=True`, without `sentence_keys`, numbers the sentences"
+            f"sentence {i} cannot be a name of a dataset: {name[:80]!r}. Run the same with "
+            f"`resume=True` and without `sentence_keys` to number the sentences."
         )
     if name and name not in file:
         file.create_dataset(name, data=entry.vectors, track_times=False)
 
 
 def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:
-    """Several times as fast as `create_dataset`."""
+    """Write a dataset, several times as fast as `create_dataset`."""
     space = h5py.h5s.create_simple(array.shape)
     kind, properties = _layout(array.dtype)
     dataset = h5py.h5d.create(file.id, name.encode("ascii"), kind, space, properties)
@@ -92,7 +92,7 @@ def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:
 
 @cache
 def _layout(dtype: np.dtype) -> tuple[Any, Any]:
-    """Type and properties of an array."""
+    """Return the HDF5 type and properties of an array."""
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_obj_track_times(False)
     return h5py.h5t.py_create(dtype), properties

@@ -1,4 +1,4 @@
-"""The input, whatever its format, as a stream of entries."""
+"""Input files of all formats, read as a stream of entries."""
 
 from collections.abc import Callable, Iterator, Sequence
 from glob import has_magic
@@ -27,16 +27,16 @@ def find_inputs(
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, and URLs of
         them as `fsspec` reads them.
-    output (Union[str, Path]): What is in it, or in `OUTPUT.part`, is no input.
-    column (Optional[str]): What is to be read of `.tsv` files, which are no input without.
-    RETURNS (List[InputPiece]): The files, each once; those of URLs as pieces. Parquet
-        is found where a name or glob ends so.
-    RAISES (ValueError): One is missing, or of an unknown format, or there is none with columns.
+    output (Union[str, Path]): The output. Files in it or in `OUTPUT.part` are not read.
+    column (Optional[str]): Text column of `.tsv` files. Without it they are not read.
+    RETURNS (List[InputPiece]): The files, each once. Parquet files are found only by a name or
+        glob with their ending.
+    RAISES (ValueError): A file is missing or has an unknown format, or `column` has no file.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if column is None and (tables := [name for name in given if str(name).endswith(TSV)]):
         raise ValueError(
-            f"{tables[0]}: which column holds the text? Set `column` to its name or number"
+            f"{tables[0]}: which column has the text? Set `column` to its name or number."
         )
     readable = INPUTS if column is None else (*INPUTS, *TSV)
     if any(str(name).endswith(PARQUET) for name in given):
@@ -46,7 +46,9 @@ def find_inputs(
         found = _find_urls(str(name), readable) if is_url(name) else find_files(name, readable)
         files.update(dict.fromkeys(InputPiece(str(file)) for file in found))
     if column is not None and not any(file.name.endswith((*TSV, *CONLL)) for file in files):
-        raise ValueError(f"`column={column}`: no {', '.join((*TSV, *CONLL))} file is given")
+        raise ValueError(
+            f"`column={column}`: no {', '.join((*TSV, *CONLL))} file is given. Omit `column`."
+        )
     if is_url(output):
         return [file for file in files if not str(file).startswith(f"{output}/")]
     ours = {Path(output).resolve(), partial_folder(Path(output)).resolve()}
@@ -58,7 +60,7 @@ def find_inputs(
 
 
 def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
-    """As `find_files`, of a URL."""
+    """Find the readable files at a URL, as `find_files` does for paths."""
     from fsspec.core import url_to_fs
 
     with reading(given):
@@ -66,7 +68,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
         if has_magic(path):
             paths = sorted(found for found in file_system.glob(path) if file_system.isfile(found))
         elif path.endswith(readable) and file_system.isfile(path):
-            paths = [path]  # At an HTTP server, `isdir` would read all of the file for links.
+            paths = [path]  # Over HTTP, `isdir` would download the file to look for links.
         elif file_system.isdir(path):
             paths = sorted(name for name in file_system.find(path) if name.endswith(readable))
         else:
@@ -82,7 +84,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
 
 
 def _is_hidden(path: str, given: str) -> bool:
-    """Whether a part of the path begins with a dot that is not in the given one."""
+    """Check whether a part of the path begins with a dot that the given path does not have."""
     named = PurePosixPath(given).parts
     return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 
@@ -96,19 +98,21 @@ def read_entries(
     max_tokens: int,
     progress: Callable[[int], object],
 ) -> Iterator[TextEntry]:
-    """Read the entries of files: of `.txt`, `.conllu` and `.conll` a sentence, of `.jsonl` and
-    `.tsv` a line, of `.spacy` a Doc.
+    """Read the entries of files.
 
-    files (Sequence[InputPiece]): What `find_inputs` found, or parts of it.
-    reader (DocReader): Makes Docs of text.
-    tokenize (bool): Whether text files hold running text, rather than a sentence a
-        line, its tokens separated by spaces.
+    An entry is a sentence of `.txt`, `.conllu` and `.conll`, a line of `.jsonl` and `.tsv`, a row
+    of Parquet, or a Doc of `.spacy`.
+
+    files (Sequence[InputPiece]): Files of `find_inputs`, or parts of them.
+    reader (DocReader): Makes Docs from text.
+    tokenize (bool): Whether text files contain running text. Otherwise each line is a sentence
+        with its tokens separated by spaces.
     column (Optional[str]): Column of `.tsv` and `.conll` files: its name, or number from 1.
     max_tokens (int): Most tokens of an entry.
-    progress (Callable[[int], object]): Told how many bytes more were read.
+    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): An entry.
-    RAISES (ValueError): A file cannot be read, an entry is too long, or a part holds more or
-        fewer entries than were planned.
+    RAISES (ValueError): A file cannot be read, an entry is too long, or the number of entries
+        of a part differs from the plan.
     """
     for file in files:
         n_read = 0
@@ -131,12 +135,12 @@ def read_entries(
             if len(entry) > max_tokens:
                 raise ValueError(
                     f"{file}: a sentence or Doc has {len(entry):,} tokens (number {number}, from "
-                    f"0; it starts with '{entry.text[:60]}'), and its vectors have to fit into "
-                    f"memory. Split it, or allow more: `max_tokens={len(entry)}`"
+                    f"0; it starts with '{entry.text[:60]}'), and its vectors must fit into "
+                    f"memory. Split it, or allow more: `max_tokens={len(entry)}`."
                 )
             yield reader.select(entry)
         if file.entries not in (None, n_read):
             raise ValueError(
-                f"{file}: the part from byte {file.start:,} on holds {n_read:,} entries, and was "
-                f"planned with {file.entries:,}"
+                f"{file}: the part from byte {file.start:,} on has {n_read:,} entries, but the "
+                f"plan has {file.entries:,}. Begin again with `force=True`."
             )

@@ -1,4 +1,4 @@
-"""Which vectors are wanted: all layers, or one mix of them."""
+"""Choice of vectors: all layers, or one mix of them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ from ..embedding.vectors import mix_layers
 from ..layers.scalar_mix import mix_weights, mixes_of
 from ..pipeline.load import elmo_pipe
 
-VECTOR = "vector"  # what the pipe's own mix makes
+VECTOR = "vector"  # the pipe's own mix
 LAYERS = VECTOR, "all", "top", "average"
 MIX = "mix:"
 
@@ -20,14 +20,14 @@ Choose = Callable[[np.ndarray], np.ndarray]
 
 
 def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
-    """Find what makes the wanted vectors of layers.
+    """Find the function that makes the wanted vectors from layers.
 
-    name (str): "vector", which is the pipe's own `mix`, "all", "top", "average", the number of
-        a layer, or "mix:PIPE" for the mix that a component has learned; "mix:PIPE:NUMBER"
-        where it has several, counted from 0.
-    nlp (Language): The pipeline, which has that component.
-    RETURNS (Tuple[Callable, dict]): From `(L + 1, n_tokens, 2P)` to that, or to
-        `(n_tokens, 2P)`; what tells this choice from others.
+    name (str): "vector" (the pipe's `mix`), "all", "top", "average", the number of a layer,
+        or "mix:PIPE" (the mix that a component learned). If a component has several mixes,
+        "mix:PIPE:NUMBER", counted from 0.
+    nlp (Language): The pipeline with that component.
+    RETURNS (Tuple[Callable, dict]): A function from `(L + 1, n_tokens, 2P)` to the same shape or
+        to `(n_tokens, 2P)`, and a description of the choice as JSON.
     RAISES (ValueError): There is no such choice.
     """
     if name == "all":
@@ -56,7 +56,7 @@ def _mixed(mix: Model, layers: np.ndarray) -> np.ndarray:
 
 
 def _find_mix(given: str, nlp: Language) -> Model:
-    """The mix that `PIPE` or `PIPE:NUMBER` means."""
+    """Find the mix that `PIPE` or `PIPE:NUMBER` names."""
     component, number = given, ""
     if ":" in given and given not in nlp.component_names:
         component, _, number = given.rpartition(":")
@@ -66,12 +66,13 @@ def _find_mix(given: str, nlp: Language) -> Model:
         if (found := mixes_of(getattr(pipe, "model", None)))
     }
     if component not in mixes:
-        have = f"those that have: {', '.join(mixes)}" if mixes else "none has"
-        raise ValueError(f"no component '{component}' with a mix of ELMo layers; {have}")
+        have = f"Components with one: {', '.join(mixes)}" if mixes else "No component has one"
+        raise ValueError(f"no component '{component}' with a mix of ELMo layers. {have}.")
     found = mixes[component]
     if not number and len(found) > 1:
         raise ValueError(
-            f"'{component}' has {len(found)} mixes: {MIX}{component}:0 to {len(found) - 1}"
+            f"'{component}' has {len(found)} mixes. Give one of {MIX}{component}:0 to "
+            f"{MIX}{component}:{len(found) - 1}."
         )
     if number and not (number.isdecimal() and int(number) < len(found)):
         raise ValueError(f"'{component}' has no mix {number}; it has {len(found)}, from 0")

@@ -1,4 +1,4 @@
-"""NumPy's `.npz`."""
+"""Output in NumPy's `.npz`."""
 
 import json
 import zipfile
@@ -22,12 +22,13 @@ def write(
     index: bool,
     first: int = 0,
 ) -> None:
-    """Write a file: an array for each entry, named by its number, and `sentence_to_index`. Writer
-    and readers hold a list of all members, some 340 bytes each.
+    """Write a file with an array for each entry, named by its number, and `sentence_to_index`.
+
+    Writer and readers keep a list of all arrays in memory, about 340 bytes each.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
-    settings (dict): What they were made by; the comment of the zip archive, if it fits.
+    settings (dict): Settings of the run; the comment of the zip archive, if they fit.
     index (bool): Whether to write `sentence_to_index`.
     first (int): Number of the first entry.
     """
@@ -44,7 +45,7 @@ def write(
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the settings that `write` was given; empty if it did not write the file."""
+    """Read the settings that `write` was given; empty if it did not write the file."""
     try:
         with zipfile.ZipFile(path) as archive:
             return read_json(archive.comment)
@@ -53,6 +54,6 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
-    # The date of a new member is 1980: the same content makes the same bytes.
+    # New members have the date 1980, so the same content gives the same bytes.
     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
         np.lib.format.write_array(file, array, allow_pickle=False)

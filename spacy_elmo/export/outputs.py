@@ -1,4 +1,4 @@
-"""Formats of the output."""
+"""Output formats, and checks of the output's name."""
 
 from pathlib import Path
 from types import ModuleType
@@ -20,18 +20,18 @@ def check_format(output: Path, format: Optional[str]) -> str:
     """Find the format to write.
 
     output (Path): The output.
-    format (Optional[str]): The format, if it was given.
-    RETURNS (str): One of `OUTPUTS`: by default what the output's name says.
-    RAISES (ValueError): There is no such format, or a name does not say one.
-    RAISES (ImportError): A library that it needs is not installed.
+    format (Optional[str]): The format, if the user set one.
+    RETURNS (str): One of `OUTPUTS`; by default the format of the name's ending.
+    RAISES (ValueError): There is no such format, or the ending has none.
+    RAISES (ImportError): The format needs a library that is not installed.
     """
     by_suffix = {suffix: name for name, kind in OUTPUTS.items() for suffix in kind.SUFFIXES}
     if format is None:
         format = by_suffix.get(output.suffix.lower())
         if format is None:
             raise ValueError(
-                f"{output}: no format ends in '{output.suffix}', but "
-                f"{', '.join(suffix for suffix in by_suffix if suffix)}; or set `format`"
+                f"{output}: no format ends in '{output.suffix}'. Use "
+                f"{', '.join(suffix for suffix in by_suffix if suffix)}, or set `format`."
             )
     if format not in OUTPUTS:
         raise ValueError(f"the format must be one of {', '.join(OUTPUTS)}, got '{format}'")
@@ -41,7 +41,7 @@ def check_format(output: Path, format: Optional[str]) -> str:
 
 
 def check_room(output: Path, format: str, force: bool) -> None:
-    """Check that an output overwrites nothing that it must not.
+    """Check that an output does not overwrite another file by mistake.
 
     output (Path): The output.
     format (str): Its format.
@@ -53,11 +53,13 @@ def check_room(output: Path, format: str, force: bool) -> None:
     kind = OUTPUTS[format]
     if output.is_dir() != kind.IS_FOLDER:
         what = "folder" if output.is_dir() else "file"
-        raise ValueError(f"{output} is a {what}: give another name")
+        raise ValueError(f"{output} is a {what}. Give another name.")
     if output.is_dir() and spacy_output.is_foreign(output):
-        raise ValueError(f"{output} holds something else than Docs with vectors: another name")
+        raise ValueError(
+            f"{output} contains files that are not Docs with vectors. Give another name."
+        )
     if not force:
-        raise ValueError(f"{output} exists already: give another name, or `force=True`")
+        raise ValueError(f"{output} exists already. Give another name, or `force=True`.")
 
 
 def format_of(output: Path) -> str:
@@ -69,16 +71,18 @@ def format_of(output: Path) -> str:
 def check_wanted(
     embedder: CorpusEmbedder, format: str, *, max_tokens: int, sentence_keys: bool
 ) -> None:
-    """Check settings that depend on one another.
+    """Check settings that depend on each other.
 
-    RAISES (ValueError): They are impossible, or do not go together.
+    RAISES (ValueError): A setting is invalid, or two exclude each other.
     """
     if max_tokens < 1:
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
     if sentence_keys and format != "hdf5":
-        raise ValueError(f"`sentence_keys` is for HDF5, not for {format}")
+        raise ValueError(f"`sentence_keys` is for HDF5, not for {format}. Omit it.")
     is_reduced = embedder.dtype == "int8" or embedder.pool or embedder.only
     if is_reduced and (format not in ("hdf5", "parquet") or sentence_keys):
-        raise ValueError("`pool`, `only` and `dtype=int8` are for Parquet and numbered HDF5")
+        raise ValueError(
+            "`pool`, `only` and `dtype=int8` are for Parquet and numbered HDF5. Set `format`."
+        )
     if embedder.sentence_marks and format == "spacy":
-        raise ValueError("`sentence_marks`: a Doc has no token for a mark; write another format")
+        raise ValueError("`sentence_marks`: a Doc has no token for a mark. Set another `format`.")

@@ -1,4 +1,4 @@
-"""Parquet files and tables of Arrow: input rows, and output of vectors as columns."""
+"""Parquet and Arrow: rows of text as input, and vectors as columns of the output."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ SUFFIXES = (".parquet",)
 IS_FOLDER = False
 SETTINGS = b"spacy_elmo"
 BATCH_ROWS = 256  # rows read at a time
-ROW_GROUP_BYTES = 1 << 23  # bytes of vectors; readers hold a row group at a time
+ROW_GROUP_BYTES = 1 << 23  # bytes of vectors; readers keep one row group in memory
 ROW_GROUP_ROWS = 10_000
 
 
@@ -34,31 +34,33 @@ def check_pyarrow() -> None:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"Parquet is read and written by pyarrow, which cannot be imported ({error}): "
-            f'pip install "spacy-elmo[parquet]"'
+            f"Parquet needs pyarrow, which cannot be imported ({error}). Run "
+            f'pip install "spacy-elmo[parquet]".'
         ) from error
 
 
 def text_column(names: Sequence[str]) -> str:
-    """Return the column of a table that holds text.
+    """Return the name of a table's column of text.
 
     RAISES (ValueError): No column does.
     """
     for name in ("tokens", "text"):
         if name in names:
             return name
-    raise ValueError(f"no column 'tokens' or 'text', but {listed(names) or 'none'}")
+    raise ValueError(
+        f"no column 'tokens' or 'text', but {listed(names) or 'none'}. Rename the column of text."
+    )
 
 
 def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[TextEntry]:
     """Read the rows of a table.
 
-    table (Union[pyarrow.Table, pyarrow.RecordBatch]): It has a column `tokens`, of lists of
-        strings, a sentence each; or else `text`, which the pipeline reads. A null is empty.
+    table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (lists of
+        strings, a sentence each) or `text` (for the pipeline). A null is an empty row.
     reader (DocReader): Makes the Docs.
     first (int): Number of the first row, for errors.
     YIELDS (TextEntry): A row.
-    RAISES (ValueError): It has neither, or a row holds something else.
+    RAISES (ValueError): It has neither column, or a row has another type.
     """
     name = text_column(table.column_names)
     empty: Any = "" if name == "text" else []
@@ -72,27 +74,29 @@ def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[Tex
             kind = "strings" if name == "text" else "lists of strings"
             null = ", with a null in it" if isinstance(value, list) and None in value else ""
             raise ValueError(
-                f"row {number} (from 0): the column '{name}' must hold {kind}, got "
+                f"row {number} (from 0): the column '{name}' must contain {kind}, got "
                 f"{cell.type}{null}"
             )
 
 
 def read_parquet(file: InputPiece, reader: DocReader, progress: Progress) -> Iterator[TextEntry]:
-    """Read the rows of a Parquet file: its column `tokens` (lists of strings), a sentence each, or
-    else its column `text`, a Doc each as the pipeline reads it. A null is an empty entry.
+    """Read the rows of a Parquet file.
+
+    A row of its column `tokens` (lists of strings) is a sentence. Without that column, a row of
+    `text` is a Doc of the pipeline. A null is an empty entry.
 
     file (InputPiece): The file, or some row groups of it.
     reader (DocReader): Makes the Docs.
-    progress (Callable[[int], object]): Told how many bytes more were read.
+    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): A row.
-    RAISES (ValueError): It is no such file, or has no such column.
+    RAISES (ValueError): It is not such a file, or has no such column.
     """
     check_pyarrow()
     import pyarrow
     import pyarrow.parquet
 
     if file.row_groups is not None:
-        file.open().close()  # which compares it with what was planned
+        file.open().close()  # compares the file with the plan
     try:
         with file.open_file() as opened, pyarrow.parquet.ParquetFile(opened) as parquet:
             column = text_column(parquet.schema_arrow.names)
@@ -109,7 +113,7 @@ def read_parquet(file: InputPiece, reader: DocReader, progress: Progress) -> Ite
                 start, stop = group_bytes(metadata.row_group(group))
                 progress(stop - start)
     except (ValueError, OSError, pyarrow.ArrowException) as error:
-        refuse(file, None, f"no Parquet file of text: {error}")
+        refuse(file, None, f"not a Parquet file of text: {error}")
 
 
 def group_bytes(group: Any) -> tuple[int, int]:
@@ -132,8 +136,8 @@ def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
     """Make columns of entries.
 
     rows (Sequence[Embedded]): Entries, at least one.
-    RETURNS (Dict[str, pyarrow.Array]): `tokens`, a column each of `layer_names`, and of what
-        stands beside each vector.
+    RETURNS (Dict[str, pyarrow.Array]): `tokens`, a column for each of `layer_names`, and the
+        further values of each vector.
     """
     import pyarrow as pa
 
@@ -159,11 +163,12 @@ def beside_type(name: str) -> Any:
 
 
 def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
-    """Put tokens and vectors into a table. A vector is a list of any length, for Spark knows no
-    other.
+    """Add tokens and vectors to a table.
+
+    A vector is a list of any length, because Spark knows no fixed-size lists.
 
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): The table.
-    rows (Sequence[Embedded]): Its rows; an empty one where it has none.
+    rows (Sequence[Embedded]): Its rows; one empty row if it has none.
     RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the columns.
     """
     import pyarrow as pa
@@ -184,16 +189,18 @@ def write(
     first: int = 0,
     empty: Optional[Embedded] = None,
 ) -> None:
-    """Write a file, a row an entry: `index`, `text`, `tokens`, and `vectors` or, of all
-    layers, `layer_0`, `layer_1` and so on: a list of vectors, one a token; and lists of what
-    stands beside each vector.
+    """Write a file with a row for each entry.
+
+    Its columns are `index`, `text`, `tokens`, and `vectors` or, with all layers, `layer_0`,
+    `layer_1` and so on: a list of vectors, one a token. Lists with the further values of each
+    vector follow, such as `scales`.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
-    settings (dict): What they were made by; metadata of the file.
+    settings (dict): Settings of the run; metadata of the file.
     index (bool): Whether to write the texts.
     first (int): Number of the first entry.
-    empty (Optional[Embedded]): An empty entry, whose columns there are where there is no entry.
+    empty (Optional[Embedded]): An empty entry, which gives the columns if there is no entry.
     """
     import pyarrow.parquet
 
@@ -204,7 +211,7 @@ def write(
     if like is None:
         return
     schema = _schema(like, index, settings)
-    # Parquet has no type of one byte: numbers of a dictionary take one.
+    # Parquet has no type of one byte, but indices of a dictionary take one.
     names = layer_names(like.vectors) if like.vectors.dtype == "int8" else []
     dictionaries = [f"{name}.list.element.list.element" for name in names]
     with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=dictionaries) as writer:
@@ -214,7 +221,7 @@ def write(
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the settings that `write` was given; empty if it did not write the file."""
+    """Read the settings that `write` was given; empty if it did not write the file."""
     import pyarrow
     import pyarrow.parquet
 

@@ -1,7 +1,7 @@
 """An unfinished output file: the folder `OUTPUT.part`.
 
 The folder carries the marker of this package. In it are `shards`, the kind of folder that
-`embed --shards` writes, and `joining`, which holds a lock and the output while it is written. So
+`embed --shards` writes, and `joining`, which has a lock and the output while it is written. So
 the same code makes one file and many. Here a shard is a file of msgpack with everything that an
 output format needs. The output is written once, in its own format, when all shards are there.
 Shards in the format of the output would not do: HDF5 and npz hold no tokens and no Docs.
@@ -59,14 +59,14 @@ class PartialOutput:
         if not names <= {MARKER, SHARDS, JOINING, "previous"}:
             raise ValueError(
                 f"{self.folder} was begun by another version of spacy-elmo, and cannot be "
-                f"resumed. Begin again with `force=True`"
+                f"resumed. Begin again with `force=True`."
             )
 
     @contextmanager
     def held(self, *, begin_again: bool) -> Iterator[None]:
         """Make the folder, and lock it.
 
-        begin_again (bool): Whether to delete what it holds.
+        begin_again (bool): Whether to delete its content.
         RAISES (BlockingIOError): Another process has locked it.
         RAISES (ValueError): Something else has the folder's name.
         """
@@ -102,7 +102,7 @@ class PartialOutput:
         return self.whole
 
     def publish(self) -> None:
-        """Give the output its name, in place of what had the name before."""
+        """Rename the output to its final name, and replace an earlier one."""
         put_on_disk(self.whole)
         if self.whole.is_dir():
             replace_folder(self.whole, self.output, self.folder)
@@ -110,7 +110,7 @@ class PartialOutput:
             publish(self.whole, self.output)
 
     def delete(self) -> None:
-        """Delete the folder, and what a killed process left when it deleted the folder."""
+        """Delete the folder, and leftovers of a killed process that deleted it."""
         delete_ours(self.folder)
         sweep(self.folder.parent, self.folder.name)
 

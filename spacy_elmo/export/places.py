@@ -15,12 +15,12 @@ from ..files.checksum import BLOCK
 from ..files.remote import RemoteFile, is_url, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
-# Their objects appear when they are whole, and can be copied but not renamed.
+# In these stores an object appears when it is complete, and cannot be renamed.
 OBJECT_STORES = {"abfs", "abfss", "adl", "az", "gcs", "gs", "oci", "oss", "s3", "s3a"}
 
 
 def partial_folder(output: Path) -> Path:
-    """Return the folder `OUTPUT.part`, which holds what is unfinished of an output."""
+    """Return the folder of an unfinished output, `OUTPUT.part`."""
     return output.with_name(output.name + ".part")
 
 
@@ -36,7 +36,7 @@ class InputPiece:
     entries (Optional[int]): Number of entries, if the plan knows it.
     column (Optional[str]): Number of the text column, if the column's name precedes the part.
     row_groups (Optional[Tuple[int, int]]): First and end of the row groups of a Parquet file.
-    unpacked (Optional[bool]): Whether `start` and `stop` count bytes of what a `.gz` file holds.
+    unpacked (Optional[bool]): Whether `start` and `stop` count unpacked bytes of a `.gz` file.
     """
 
     source: str
@@ -87,9 +87,9 @@ class InputPiece:
             return Path(self.source).open("rb")
 
     def open(self, *_: Any, **__: Any) -> BinaryIO:
-        """Open the piece. Of a part, open a copy in the folder of temporary files.
+        """Open the piece. A part is copied to a temporary file first.
 
-        RETURNS (BinaryIO): The piece. The copy goes when it is closed.
+        RETURNS (BinaryIO): The piece. The copy is deleted when it is closed.
         RAISES (ValueError): It cannot be read, or has changed since it was planned.
         """
         if self.stop is None:
@@ -101,7 +101,10 @@ class InputPiece:
             copy.write(block)
         if digest.hexdigest() != self.sha256:
             copy.close()
-            raise ValueError(f"{self.source} has changed since the shards were planned")
+            raise ValueError(
+                f"{self.source} has changed since the shards were planned. Restore the file, or "
+                f"begin again with `force=True`."
+            )
         copy.seek(0)
         return copy
 
@@ -137,7 +140,7 @@ class InputPiece:
     def read_bytes(self) -> bytes:
         """Read the piece into memory.
 
-        RAISES (ValueError): It cannot be read, or its server does not say its size.
+        RAISES (ValueError): It cannot be read, or its server does not tell its size.
         """
         if self.stop is None:
             self.size()  # A server without a size may send bytes until the memory is full.
@@ -163,7 +166,7 @@ class LocalFolder:
         RAISES (ValueError): It is a file.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self} is a file: shards stand in a folder")
+            raise ValueError(f"{self} is a file, but shards need a folder. Give another output.")
         return set(os.listdir(self.path)) if self.path.exists() else set()
 
     def read(self, name: str) -> bytes:
@@ -171,14 +174,15 @@ class LocalFolder:
         return (self.path / name).read_bytes()
 
     def write(self, name: str, content: str) -> None:
-        """Write a file, which gets its name when it is whole."""
-        with suppress(FileNotFoundError):  # Another process has written the same, and swept.
+        """Write a file, which gets its name when it is complete."""
+        with suppress(FileNotFoundError):  # Another process wrote the same file and cleaned up.
             atomic_write(self.path / name, content)
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Write a file or folder, which gets its name when it is on the disk. If two processes
-        make the same one, one of them works in vain.
+        """Write a file or folder, which gets its name when it is on the disk.
+
+        If two processes write the same one, the result of the second replaces the first.
 
         name (str): Its name.
         YIELDS (Path): The path to write to.
@@ -190,11 +194,11 @@ class LocalFolder:
                 put_on_disk(place / WHOLE)
                 publish(place / WHOLE, path)
         except OSError:
-            if not path.exists():  # Else another process has made it, and may have swept.
+            if not path.exists():  # Otherwise another process wrote it and cleaned up.
                 raise
 
     def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
-        """Compare a file or folder with what it was when it was written.
+        """Compare a file or folder with its state when it was written.
 
         name (str): Its name.
         files (dict): What `describe_files` returned then.
@@ -205,7 +209,7 @@ class LocalFolder:
         return "its checksum is wrong: it was changed or damaged"
 
     def delete(self, name: str) -> None:
-        """Delete a shard, a record, or what a killed writer left."""
+        """Delete a shard, a record, or leftovers of a killed writer."""
         if not is_temporary(name):
             delete(self.path / name)
             return
@@ -215,8 +219,10 @@ class LocalFolder:
 
 @dataclass(frozen=True)
 class RemoteFolder:
-    """Folder that `fsspec` writes to. A file is made on this machine and copied there under a
-    temporary name, or under its own name if objects of the store appear whole.
+    """Folder at a URL that `fsspec` can write to.
+
+    A file is written on this machine, and copied under a temporary name. If objects of the store
+    appear only when complete, it is copied under its final name.
 
     url (str): Its URL.
     """
@@ -237,7 +243,7 @@ class RemoteFolder:
             is_file = system.isfile(path)
             found = system.ls(path, detail=False) if not is_file and system.exists(path) else []
         if is_file:
-            raise ValueError(f"{self} is a file: shards stand in a folder")
+            raise ValueError(f"{self} is a file, but shards need a folder. Give another output.")
         return {PurePosixPath(name).name for name in found}
 
     def read(self, name: str) -> bytes:
@@ -269,8 +275,9 @@ class RemoteFolder:
                 self._put(Path(place, name), name)
 
     def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
-        """Compare the size of a file with its size when it was written. A comparison of checksums
-        would fetch the whole file.
+        """Compare the size of a file with its size when it was written.
+
+        A comparison of checksums would download the whole file.
 
         name (str): Its name.
         files (dict): What `describe_files` returned then.
@@ -282,7 +289,7 @@ class RemoteFolder:
         return None if size == expected else f"it has {size:,} bytes, not {expected:,}"
 
     def delete(self, name: str) -> None:
-        """Delete a shard, a record, or what a killed writer left, if it is there."""
+        """Delete a shard, a record, or leftovers of a killed writer, if they exist."""
         with self._writing(name), suppress(FileNotFoundError):
             system, path = self._system()
             system.rm_file(f"{path}/{name}")
@@ -299,7 +306,7 @@ class RemoteFolder:
         try:
             system.mv(unfinished, f"{path}/{name}")
         except Exception:
-            if not system.exists(f"{path}/{name}"):  # Else another process has made it.
+            if not system.exists(f"{path}/{name}"):  # Otherwise another process wrote it.
                 raise
             with suppress(FileNotFoundError):
                 system.rm_file(unfinished)
@@ -312,7 +319,7 @@ class RemoteFolder:
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
-        """Name the file in the error, as each library fails in its own way."""
+        """Turn any error of a file system library into one that names the file."""
         try:
             yield
         except (MemoryError, ImportError):

@@ -20,10 +20,10 @@ Plan = list[list[tuple[int, InputPiece]]]
 ShardAt = Callable[[int], int]
 
 CHUNKS = 8  # chunks of a shard; it may be larger or smaller than others by one chunk
-# Bytes of a shard of one output file: half a minute of en_small, a quarter of an hour of the
-# published original. Each shard starts with an empty cache of words: smaller ones cost time.
+# Bytes of a shard of one output file: half a minute with en_small, a quarter of an hour with the
+# published original. Each shard starts with an empty cache of words, so smaller ones cost time.
 SHARD_SIZE = 1 << 20
-MAX_SHARDS = 1000  # A packed file is unpacked up to each of its shards.
+MAX_SHARDS = 1000  # A packed file is unpacked from its start for each of its shards.
 # Bytes of running text without an empty line, after which it is cut at the end of a line.
 MAX_UNCUT = 1 << 20
 
@@ -35,23 +35,25 @@ def make_plan(
     tokenize: bool,
     column: Optional[str],
 ) -> Plan:
-    """Cut the input into shards of about the same number of bytes: text at the ends of lines,
-    sentences of several lines at empty lines, Parquet between row groups, and Docs not at all. The
-    same input makes the same plan. It is read once.
+    """Cut the input into shards of about the same number of bytes.
+
+    Text is cut at the ends of lines, sentences of several lines at empty lines, Parquet between
+    row groups, and `.spacy` files not at all. The same input makes the same plan. The input is
+    read once.
 
     sources (Sequence[InputPiece]): The whole files, with checksums if those must be right.
-    n_shards (Optional[int]): Most shards, for which packed files are not cut; by default as many
-        as it takes for shards of `SHARD_SIZE`.
-    tokenize (bool): Whether text files hold running text.
+    n_shards (Optional[int]): Most shards; packed files are then not cut. By default shards have
+        `SHARD_SIZE` bytes.
+    tokenize (bool): Whether text files contain running text.
     column (Optional[str]): Column of `.tsv` files.
     RETURNS (List[List[Tuple[int, InputPiece]]]): For each shard its parts of files, with the
         numbers of the files.
-    RAISES (ValueError): A file cannot be read, or holds nothing.
+    RAISES (ValueError): A file cannot be read, or is empty.
     """
     sizes = [source.size() for source in sources]
     total, offset = max(sum(sizes), 1), 0
     if n_shards is None:
-        # Each chunk is then a chunk of the readers, which cut running text at its end.
+        # Cut at the readers' chunks: they end paragraphs of running text there, too.
         n_cuts, per, chunk_size = 1, max(SHARD_SIZE, total // MAX_SHARDS), CHUNK_SIZE
     else:
         n_cuts, per = n_shards, total
@@ -74,7 +76,7 @@ def make_plan(
                 pieces = cutter.cut(size, shard_at, chunk_size, bar.update)
             end = size
             for piece in pieces:
-                end = max(end, piece.stop or 0)  # Unpacked text is longer than its file.
+                end = max(end, piece.stop or 0)  # unpacked text is longer than its file
                 if piece.entries != 0:
                     shards.setdefault(shard_at(piece.start), []).append((number, piece))
             offset += end
@@ -84,7 +86,7 @@ def make_plan(
 class _LineCutter:
     """Cutter of a file of lines. It counts entries if each line is one."""
 
-    cuts_packed = False  # whether to cut a `.gz` file by what it holds
+    cuts_packed = False  # whether to cut a `.gz` file by its unpacked content
 
     def __init__(self, source: InputPiece, *, tokenize: bool, column: Optional[str]):
         name = source.name
@@ -105,7 +107,7 @@ class _LineCutter:
         is_packed = self.source.suffix == ".gz" and not self.cuts_packed
         unpacked = True if self.source.suffix == ".gz" and self.cuts_packed else None
         part, mark = replace(self.source, entries=0, unpacked=unpacked), b""
-        with suppress(ValueError):  # The first chunk says what is wrong.
+        with suppress(ValueError):  # the first chunk reports the error
             mark = b"".join(part.blocks(0, len(codecs.BOM_UTF8)))
         stop = len(mark) if mark == codecs.BOM_UTF8 else 0
         digest = hashlib.sha256(mark[:stop])
@@ -128,7 +130,7 @@ class _LineCutter:
                     digest = hashlib.sha256()
             progress(chunk.n_read)
         if self.source.sha256 not in (None, chunks.checksums[0]):
-            raise ValueError(f"{self.source} has changed while it was read: run the same again")
+            raise ValueError(f"{self.source} has changed while it was read. Run the same again.")
         if is_packed:
             yield replace(part, stop=size, sha256=chunks.checksums[0])
         elif stop > part.start:

@@ -1,4 +1,4 @@
-"""The same work on one thing after another, by the actors of a Ray cluster."""
+"""Parallel work on tasks by the actors of a Ray cluster."""
 
 import logging
 import pickle
@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from ..text.workers import Label, Result
 
-# How often a task is given to an actor anew whose process was ended from outside.
+# Retries of a task whose actor's process was killed.
 RETRIES = 3
 
 
@@ -18,17 +18,17 @@ def map_with_ray(
     address: Optional[str] = None,
     gpus_per_worker: float = 0,
 ) -> Iterator[tuple[Label, Result]]:
-    """Call a function on each task, in as many actors as the cluster has processors, or GPUs.
+    """Call a function on each task, with an actor for each processor or GPU of the cluster.
 
-    function (Callable): A function of a module, which every machine of the cluster can import.
-    tasks (Sequence[Tuple[Any, tuple]]): A label and the arguments of each.
-    address (Optional[str]): Of the cluster, as `ray.init` takes it; by default the one that is
-        connected already, or that RAY_ADDRESS names, or one that is started on this machine.
-    gpus_per_worker (float): GPUs that an actor has to itself.
-    YIELDS (Tuple[Any, Any]): The labels and the results, in some order.
+    function (Callable): A function that every machine of the cluster can import.
+    tasks (Sequence[Tuple[Any, tuple]]): Label and arguments of each task.
+    address (Optional[str]): Address of the cluster for `ray.init`; default: the connected
+        cluster, else RAY_ADDRESS, else a new one on this machine.
+    gpus_per_worker (float): GPUs reserved for an actor.
+    YIELDS (Tuple[Any, Any]): A label and its result, in any order.
     RAISES (ImportError): Ray is not installed.
-    RAISES (OSError): The cluster cannot be reached, an actor was ended from outside several times,
-        or the function raised one.
+    RAISES (OSError): The cluster cannot be reached, an actor was killed several times, or the
+        function raised one.
     """
     ray = _import_ray()
     is_ours = not ray.is_initialized()
@@ -36,7 +36,9 @@ def map_with_ray(
         try:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise OSError(f"no Ray cluster at '{address or 'auto'}': {error}") from error
+            raise OSError(
+                f"no Ray cluster at '{address or 'auto'}': {error}. Check `address`."
+            ) from error
     try:
         yield from _map(ray, function, tasks, gpus_per_worker)
     except ray.exceptions.RayError as error:
@@ -52,8 +54,8 @@ def _import_ray() -> Any:
         import ray.data
     except ImportError as error:
         raise ImportError(
-            f"`workers=ray` needs Ray, which cannot be imported ({error}): "
-            f'pip install "spacy-elmo[ray]"'
+            f"`workers=ray` needs Ray, which cannot be imported ({error}). Run "
+            f'pip install "spacy-elmo[ray]".'
         ) from error
     return ray
 
@@ -73,7 +75,7 @@ def _map(
         fn_constructor_args=(function,),
         batch_size=1,
         batch_format="pyarrow",
-        # The cluster may grow while it works.
+        # The maximum is high because the cluster may grow during the run.
         compute=ray.data.ActorPoolStrategy(
             min_size=1,
             max_size=len(tasks),
@@ -93,9 +95,9 @@ def _map(
 
 
 class _Caller:
-    """Of each actor one.
+    """Actor that calls the function on tasks.
 
-    function (Callable): What it calls on tasks.
+    function (Callable): The function.
     """
 
     def __init__(self, function: Callable[..., Any]):
@@ -111,5 +113,5 @@ class _Caller:
     def _call(self, *arguments: Any) -> Any:
         try:
             return self.function(*arguments)
-        except OSError as error:  # a full disk: Ray would make an error of its own of it
+        except OSError as error:  # e.g. a full disk; Ray would wrap it in its own error
             return error

@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 POOLS = "sentence", "doc", "span"
 NOUNS = "NOUN", "PROPN"
-WORDS = "ents", "nouns"  # of `only` that are no labels
+WORDS = "ents", "nouns"  # values of `only` that are no labels
 PLACES = {"doc.ents", "doc.spans"}
 ADVICE = "a pipeline with a component that sets them, or .spacy files that have them"
 
@@ -34,12 +34,12 @@ class SelectedSpan(NamedTuple):
 
 
 class SpanSelector(NamedTuple):
-    """Rule that selects what gets a vector.
+    """Rule that selects the tokens and spans that get a vector.
 
-    pool (Optional[str]): What gets one: "sentence" or "doc", or "span", which are those of `only`;
-        by default each token.
-    only (Optional[str]): Which tokens count: those of "ents", "nouns", or the spans and entities
-        with a label; several with commas between them. By default all.
+    pool (Optional[str]): Unit that gets a vector: "sentence", "doc", or "span" (the spans of
+        `only`); default: token.
+    only (Optional[str]): Tokens to use: "ents", "nouns", or labels of spans and entities,
+        separated by commas; default: all.
     """
 
     pool: Optional[str]
@@ -53,26 +53,26 @@ class SpanSelector(NamedTuple):
         if self.pool not in (None, *POOLS):
             raise ValueError(f"`pool` must be one of {', '.join(POOLS)}, got '{self.pool}'")
         if self.pool == "span" and self.only is None:
-            raise ValueError("`pool=span`: which spans? Set `only=ents`, or their labels")
+            raise ValueError("`pool=span`: which spans? Set `only` to ents, or to their labels.")
         if self.only is not None and not all(self.only.split(",")):
             raise ValueError(f"`only` is ents, nouns or LABEL,LABEL..., got '{self.only}'")
 
     def check_labels(self, known: set[str]) -> None:
         """Check that the pipeline can set the labels of `only`.
 
-        known (Set[str]): What `labels_of` found.
+        known (Set[str]): The labels of `labels_of`.
         RAISES (ValueError): It cannot set one of them.
         """
         choices = [*WORDS, *sorted(known)]
         for name in self.only.split(",") if self.only else ():
             if name not in choices:
                 raise ValueError(
-                    f"`only={name}`: no component of the pipeline sets this label; there are "
-                    f"{', '.join(choices)}"
+                    f"`only={name}`: no component of the pipeline sets this label. Give one of "
+                    f"{', '.join(choices)}."
                 )
 
     def __call__(self, doc: Doc) -> list[SelectedSpan]:
-        """Select what gets a vector.
+        """Select the tokens and spans that get a vector.
 
         doc (Doc): The Doc. It is cut into sentences if it has none.
         RETURNS (List[SelectedSpan]): The spans, in order.
@@ -110,14 +110,14 @@ class SpanSelector(NamedTuple):
 
     def _check(self, name: str, is_annotated: bool, missing: str) -> None:
         if not is_annotated:
-            raise ValueError(f"`only={name}`: the text has {missing}: it needs {ADVICE}")
+            raise ValueError(f"`only={name}`: the text has {missing}. Use {ADVICE}.")
 
 
 def labels_of(nlp: Language) -> Optional[set[str]]:
     """Find the labels of the entities and spans that a pipeline can set.
 
     nlp (Language): The pipeline.
-    RETURNS (Optional[Set[str]]): Its labels; None where a component does not say what it sets.
+    RETURNS (Optional[Set[str]]): Its labels; None if a component does not declare what it sets.
     """
     labels: set[str] = set()
     for name, pipe in nlp.pipeline:

@@ -1,9 +1,10 @@
-"""A folder of shards.
+"""Folder of shards, which any number of processes write, and which can be resumed.
 
 `_manifest.json` is the plan: settings, inputs, and the pieces of each shard with their checksums.
 Beside each shard `NAME` is `_NAME.json`, its record: the plan that it belongs to, its counts, and
 sizes and checksums of its files. A record is written before its shard gets its name. So a shard
-without a record, or with another checksum, has been changed or damaged."""
+without a record, or with another checksum, has been changed or damaged.
+"""
 
 import json
 import re
@@ -32,11 +33,11 @@ from .places import Folder, InputPiece, LocalFolder, describe_files
 from .plan import Plan
 from .spacy_output import is_foreign
 
-# Readers of folders of Parquet pass over names that begin with "_" or a dot.
+# Readers of Parquet folders skip names that begin with "_" or a dot.
 MANIFEST = "_manifest.json"
 FORMAT_VERSION = 2  # Shards of version 1 have no checksums.
 OURS = re.compile(r"_?part-\d{5,}-of-\d{5,}(\.\w+)*")
-ADVICE = "Give the same, another output, or begin again with `force=True` and no `resume=True`"
+ADVICE = "Give the same, another output, or begin again with `force=True` and no `resume=True`."
 PIECE = {
     "input": Natural,
     "start": Natural,
@@ -77,7 +78,7 @@ class ShardFolder:
 
     folder (Folder): The folder.
     suffix (str): Ending of the shards' names.
-    plan (List[List[Tuple[int, InputPiece]]]): What `make_plan` returned.
+    plan (List[List[Tuple[int, InputPiece]]]): The plan of `make_plan`.
     checksum (str): Checksum of the manifest.
     """
 
@@ -98,7 +99,7 @@ class ShardFolder:
         return list(accumulate((sum(map(int, shard)) for shard in counts), initial=0))  # type: ignore[arg-type]
 
     def sweep(self) -> None:
-        """Delete what killed processes left of shards that are done."""
+        """Delete leftovers of killed processes, if their shards are done."""
         names = self.folder.names()
         for name in filter(is_temporary, names):
             shard = name.lstrip("._")[: len(self.name(0))]
@@ -117,7 +118,7 @@ class ShardFolder:
             return f"{_record_name(name)} cannot be used ({error})"
 
     def counts(self) -> EntryCounts:
-        """Return what all shards count, which must be there."""
+        """Return the counts of all shards, which must exist."""
         counts = EntryCounts()
         for number in range(len(self.plan)):
             counts += EntryCounts(**self._read_record(self.name(number))["counts"])
@@ -137,7 +138,7 @@ def write_record(folder: Folder, name: str, plan: str, shard: Path, counts: Entr
     name (str): The shard's name.
     plan (str): Checksum of the manifest.
     shard (Path): The file or folder that gets the name.
-    counts (EntryCounts): What it holds.
+    counts (EntryCounts): Its counts.
     """
     files = describe_files(shard)
     content = {"plan": plan, "shard": name, "files": files, "counts": asdict(counts)}
@@ -164,20 +165,22 @@ def open_shards(
     sources (Sequence[InputPiece]): The input, whole files.
     make_plan (Callable[[], Plan]): Cuts the input.
     RETURNS (ShardFolder): The folder.
-    RAISES (ValueError): It is not ours, or was begun with other settings or input.
+    RAISES (ValueError): It has other files, or was begun with other settings or input.
     """
     if not _is_begun(folder):
         plan = make_plan()
         if not plan:
-            raise ValueError(f"no sentence in {', '.join(map(str, sources[:5]))}")
-        if not _is_begun(folder):  # Another process may have made the same plan.
+            raise ValueError(
+                f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
+            )
+        if not _is_begun(folder):  # another process may have made the same plan
             _write_manifest(folder, settings, sources, plan)
     try:
         content = PLAN.read_sealed(folder.read(MANIFEST), FORMAT_VERSION)
     except ValueError as error:
         raise ValueError(
             f"{folder}/{MANIFEST} cannot be used: {error}. Give another output, or begin again "
-            f"with `force=True`"
+            f"with `force=True`."
         ) from error
     known = [f"{about['name']} of {about['size']:,} bytes" for about in content["inputs"]]
     found = [f"{source.name} of {source.size():,} bytes" for source in sources]
@@ -191,11 +194,11 @@ def open_shards(
 
 
 def check_settings(folder: object, known: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Check that a run is resumed with the settings that it was begun with.
+    """Check that a run is resumed with its first settings.
 
-    folder (object): What it writes to.
-    known (dict): The settings that it was begun with.
-    settings (dict): The settings now.
+    folder (object): The output, for errors.
+    known (dict): The settings of the first run.
+    settings (dict): The settings of this run.
     RAISES (ValueError): They differ.
     """
     different = [
@@ -213,7 +216,7 @@ def clear(folder: Folder) -> None:
     """Delete all shards of a folder, and the manifest last.
 
     folder (Folder): The folder.
-    RAISES (ValueError): It holds something that `embed` does not write. Nothing is deleted.
+    RAISES (ValueError): It has files that `embed` does not write. Nothing is deleted.
     """
     names = folder.names() if _is_begun(folder) else set()
     for name in names:
@@ -221,7 +224,7 @@ def clear(folder: Folder) -> None:
         is_ours = is_temporary(name) or name == MANIFEST or OURS.fullmatch(name)
         if not is_ours or (inner and inner.is_dir() and OURS.fullmatch(name) and is_foreign(inner)):
             raise ValueError(
-                f"{folder} holds something else than shards, {name}: give another output"
+                f"{folder} contains a file that is no shard, {name}. Give another output."
             )
     for name in sorted(names, key=lambda name: (name == MANIFEST, name[0] == "_")):
         folder.delete(name)
@@ -231,7 +234,7 @@ def _is_begun(folder: Folder) -> bool:
     """Return whether the manifest is there. Without it, the folder must be empty."""
     names = {name for name in folder.names() if not is_temporary(name)}
     if names and MANIFEST not in names:
-        raise ValueError(f"{folder} holds something else than shards: give another output")
+        raise ValueError(f"{folder} contains files that are no shards. Give another output.")
     return bool(names)
 
 

@@ -1,7 +1,8 @@
-"""Vectors of text of any size, as a file or a folder of shards.
+"""Embedding of text of any size into a file or a folder of shards.
 
-Both are made alike: a plan cuts the input into shards, any number of processes make them, and
-what is whole is kept. For one file the shards are in `OUTPUT.part`, and are joined at the end.
+Both work the same way: a plan cuts the input into shards, any number of processes make them, and
+complete shards are kept, so that a run can be resumed. For one file the shards are in
+`OUTPUT.part`, and are joined at the end.
 """
 
 import warnings
@@ -27,8 +28,8 @@ from .ray_workers import map_with_ray
 from .shard_folder import ShardFolder, check_settings, clear, open_shards, write_record
 
 MAX_TOKENS = 10_000
-ADVICE = "run the same with `resume=True`: it goes on from here"
-SHOWN = 20  # shards that could not be made
+ADVICE = "run the same with `resume=True`: it resumes"
+SHOWN = 20  # failed shards named in an error
 
 
 @dataclass(frozen=True)
@@ -75,42 +76,43 @@ def embed_corpus(
     force: bool = False,
     **options: Any,
 ) -> EntryCounts:
-    """Write the vectors of text to a file, or to a folder of shards. An interrupted call goes on
-    when it is repeated.
+    """Write the vectors of text to a file, or to a folder of shards.
 
-    model (str): Folder or package of a pipeline with a pipe `elmo`, or what
-        `spacy_elmo.weights.read_weights` reads.
-    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, and URLs as
-        `fsspec` reads them.
+    If a call is interrupted, repeat it: it resumes.
+
+    model (str): Folder or package of a pipeline with a pipe `elmo`, or weights that
+        `spacy_elmo.weights.read_weights` can read.
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, and URLs that
+        `fsspec` can read.
     output (Union[str, Path]): The file or folder. Shards may be written to a URL.
     shards (Optional[int]): Most shards; by default one file is written.
     workers (Union[int, str]): Processes on this machine. Several have a thread each. "ray": the
-        actors of a Ray cluster, which reach model, input and output under the same names.
+        actors of a Ray cluster, which must see model, input and output under the same paths.
     worker (Optional[str]): "K/N" makes every N-th shard from the K-th on.
-    address (Optional[str]): Address of the Ray cluster, as `ray.init` takes it.
-    gpus_per_worker (float): GPUs of an actor of Ray. Above 0, the model runs there.
-    format (Optional[str]): One of `OUTPUTS`; by default what the output's name says, for shards
-        "parquet" if it says none.
-    tokenize (bool): Whether text files hold running text for the pipeline to split. By default a
-        line is a sentence, its tokens separated by spaces.
+    address (Optional[str]): Address of the Ray cluster for `ray.init`.
+    gpus_per_worker (float): GPUs of a Ray actor. Above 0, the model runs on them.
+    format (Optional[str]): One of `OUTPUTS`; default: the format of the output's ending, or
+        "parquet" for shards without one.
+    tokenize (bool): Whether text files contain running text for the pipeline to split. By
+        default a line is a sentence, its tokens separated by spaces.
     column (Optional[str]): Text column of `.tsv` files (name, or number from 1), and word column
         of `.conll` files (number).
     max_tokens (int): Most tokens of a sentence or Doc.
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
-    sentence_keys (bool): Whether sentences name the datasets of an HDF5 file, not numbers.
-    resume (bool): Whether an unfinished output is resumed in spite of `force`, and an output that
-        is finished already is no error.
+    sentence_keys (bool): Whether sentences, not numbers, name the datasets of an HDF5 file.
+    resume (bool): Whether to resume an unfinished output in spite of `force`, and to accept an
+        output that is finished.
     force (bool): Whether to replace an existing output, and to delete an unfinished one.
     options: Other arguments of `CorpusEmbedder`.
-    RETURNS (EntryCounts): What the file holds, or for shards what this call embedded.
-    RAISES (ValueError): A setting is impossible, the model or input cannot be read, something is in
-        the way, the unfinished output has other settings, or a shard is damaged.
-    RAISES (ImportError): Ray is wanted, and not installed.
-    RAISES (OSError): The disk is full, another process writes the same file, or a worker was ended
-        from outside.
+    RETURNS (EntryCounts): Counts of the file, or for shards of what this call embedded.
+    RAISES (ValueError): A setting is invalid, the model or input cannot be read, the output
+        exists, the unfinished output has other settings, or a shard is damaged.
+    RAISES (ImportError): Ray is needed and not installed.
+    RAISES (OSError): The disk is full, another process writes the same file, or a worker was
+        killed.
     """
     output = output if is_url(output) else user_path(output)
-    if workers == "ray":  # Its actors run in folders of their own.
+    if workers == "ray":  # actors run in folders of their own
         output = output if is_url(output) else Path(output).absolute()
         model = str(user_path(model).absolute()) if user_path(model).exists() else model
     named = format or (None if shards is None else format_of(Path(output)))
@@ -122,7 +124,7 @@ def embed_corpus(
     output = output if is_url(output) else followed(Path(output))
     sources = find_inputs(inputs, output, column)
     if not any(source.name.endswith(DOCBIN) for source in sources):
-        embedder.reader().check_labels()  # Docs may have other labels.
+        embedder.reader().check_labels()  # Docs of .spacy files may have other labels
     if workers == "ray":
         sources = [source.absolute() for source in sources]
     job = _Job(
@@ -176,7 +178,7 @@ def _write_shards(
     with full_disk(str(folder), ADVICE):
         damaged = _find_damaged(shards, mine)
         failed = [
-            f"{name}: {problem}. Delete this shard, and the same call makes it again"
+            f"{name}: {problem}. Delete this shard, and run the same again"
             for name, problem in damaged.items()
         ]
         counts, n_made = EntryCounts(), 0
@@ -190,8 +192,8 @@ def _write_shards(
     if failed:
         more = f"\nand {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
         raise ValueError(
-            f"{len(failed):,} of {len(mine):,} shards could not be made or are damaged; the "
-            f"others are there\n" + "\n".join(sorted(failed)[:SHOWN]) + more
+            f"{len(failed):,} of {len(mine):,} shards could not be made or are damaged. The "
+            f"others are complete.\n" + "\n".join(sorted(failed)[:SHOWN]) + more
         )
     return counts, n_made == len(shards.plan)
 
@@ -237,12 +239,14 @@ def _write_file(
             counts = shards.counts()
             has_shards = bool(counts.entries)
             if not has_shards:
-                raise ValueError(f"no sentence in {', '.join(map(str, sources[:5]))}")
+                raise ValueError(
+                    f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
+                )
             settings |= {"entries": counts.entries, "tokens": counts.tokens}
             _join(job, part, shards, settings)
-            check_room(output, job.format, force)  # It may have appeared in the meantime.
+            check_room(output, job.format, force)  # it may have appeared in the meantime
             part.publish()
-    except BlockingIOError:  # The folder is another process's.
+    except BlockingIOError:  # another process uses the folder
         raise
     except BaseException:
         if not has_shards:
@@ -253,7 +257,7 @@ def _write_file(
 
 
 def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
-    """Return what the file depends on, which it holds as well."""
+    """Return what the vectors of a file depend on. The file contains it, too."""
     return {
         **job.embedder.describe(),
         "inputs": [
@@ -268,18 +272,18 @@ def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any
 
 
 def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[str, Any]) -> None:
-    """Write the output of the shards."""
+    """Join the shards into the output."""
     names = [shards.name(number) for number in range(len(shards.plan))]
     whole = part.clear_whole()
     for name, problem in _find_damaged(shards, range(len(names))).items():
-        raise ValueError(f"{part.shards}/{name}: {problem}. `resume=True` makes it again")
+        raise ValueError(f"{part.shards}/{name}: {problem}. `resume=True` makes it again.")
     entries = part.join(names)
     with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
         OUTPUTS[job.format].write(whole, bar, settings, index=job.sentence_index, **job.more)
 
 
 def _find_damaged(shards: ShardFolder, numbers: range) -> dict[str, str]:
-    """Return what is wrong with shards that are there, by their names."""
+    """Return the problems of existing shards, by name."""
     done = shards.folder.names() & {shards.name(number) for number in numbers}
     problems = {name: shards.find_problem(name) for name in sorted(done)}
     return {name: problem for name, problem in problems.items() if problem}
@@ -292,7 +296,7 @@ def _make_shards(
     numbers: range,
     call: Callable[..., Iterator[tuple[str, Union[EntryCounts, str]]]],
 ) -> Iterator[tuple[str, Union[EntryCounts, str]]]:
-    """Make the shards that are not there. Yield names, and what was embedded or why it was not."""
+    """Make the missing shards. Yield names, and the counts or an error message."""
     done, firsts, tasks = shards.folder.names(), shards.firsts(), []
     for number in numbers:
         name, pieces = shards.name(number), [piece for _, piece in shards.plan[number]]
@@ -317,7 +321,7 @@ def _make_shard(
     pieces: Sequence[InputPiece],
     first: Optional[int],
 ) -> Union[EntryCounts, str]:
-    """Make a shard, in any process. Return what was embedded, or why it cannot be made."""
+    """Make a shard, in any process. Return its counts or an error message."""
     embedder, counts = job.embedder, EntryCounts()
     if job.n_threads is not None:
         limit_threads(job.n_threads)
@@ -351,7 +355,7 @@ def _make_shard(
 
 @lru_cache(maxsize=1)
 def _loaded_once(embedder: CorpusEmbedder) -> CorpusEmbedder:
-    """Return the first of equal copies, which came with tasks: it has read the model."""
+    """Return the first of equal copies, which has read the model already."""
     return embedder
 
 
@@ -376,9 +380,9 @@ def _check_shards(
     *,
     force: bool,
 ) -> None:
-    """Check what differs between a file and shards.
+    """Check the settings that are for files only or for shards only.
 
-    RAISES (ValueError): A setting is impossible.
+    RAISES (ValueError): A setting is invalid.
     """
     parse_worker(worker)
     if shards is not None:
@@ -386,13 +390,13 @@ def _check_shards(
             raise ValueError(f"`shards` must be 1 or more, got {shards}")
         if format == "spacy" and isinstance(open_folder(output), RemoteFolder):
             raise ValueError(
-                f"{output}: Docs are written to folders of this machine; set another `format`"
+                f"{output}: Docs are written to folders of this machine only. Set another `format`."
             )
         if worker and force:
-            raise ValueError("`force` would delete the shards of other workers: omit `worker`")
+            raise ValueError("`force` would delete the shards of other workers. Omit one of them.")
     elif worker is not None:
-        raise ValueError("`worker` makes some of several shards: set `shards`")
+        raise ValueError("`worker` makes some of several shards. Set `shards`.")
     elif is_url(output):
-        raise ValueError(f"{output}: only `shards` are written to URLs")
+        raise ValueError(f"{output}: a single file cannot be written to a URL. Set `shards`.")
     elif is_stream(Path(output)):
-        raise ValueError(f"{output} is no file: vectors are put together on a disk")
+        raise ValueError(f"{output} is not a regular file. Give the name of a file on a disk.")

@@ -1,4 +1,4 @@
-"""spaCy's Docs with their vectors."""
+"""Output of spaCy Docs with their vectors."""
 
 import json
 import re
@@ -25,8 +25,8 @@ IS_FOLDER = True
 SETTINGS = "meta.json"
 _NAMES = re.compile(rf"\d{{8}}\.spacy|{re.escape(SETTINGS)}")
 LAYERS = "elmo_layers"  # key of user_data
-SHARD_BYTES = 1 << 23  # a file is held in memory as a whole, several times
-TOKEN_BYTES = 128  # without its vector
+SHARD_BYTES = 1 << 23  # a whole file is in memory several times
+TOKEN_BYTES = 128  # estimate for a token without its vector
 
 
 def write(
@@ -41,13 +41,13 @@ def write(
 
     path (Path): The folder.
     entries (Iterable[Embedded]): The entries.
-    settings (dict): What they were made by.
-    index (bool): Docs always hold their texts.
-    first (int): They have no numbers.
+    settings (dict): Settings of the run, for `meta.json`.
+    index (bool): Not used: Docs always contain their texts.
+    first (int): Not used: Docs have no numbers.
     """
     path.mkdir()
     for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):
-        vocab = Vocab()  # a new one, or it would hold the words of all the text in the end
+        vocab = Vocab()  # a shared one would collect the words of all the text
         packed = _packed(_doc(entry, vocab) for entry in group)
         (path / f"{number:08}.spacy").write_bytes(packed)
     (path / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf8")
@@ -60,22 +60,23 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def is_foreign(path: Path) -> bool:
-    """Return whether a folder holds something that `write` does not write."""
+    """Check whether a folder contains files that `write` does not write."""
     names = {found.name for found in path.iterdir()}
     is_ours = read_settings(path).get("format") == "spacy"
     return bool(names) and not (is_ours and all(map(_NAMES.fullmatch, names)))
 
 
 def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
-    """Read the Docs that `python -m spacy elmo embed` wrote, in order, a file at a time,
-    and put their vectors back: `doc.tensor`, and `.vector`, `.has_vector` and
-    `.similarity` of Docs, spans and tokens. If all layers were kept, they are in
-    `doc._.elmo`, and the tensor is their average.
+    """Read the Docs that `python -m spacy elmo embed` wrote, in order, and restore their vectors.
 
-    path (Union[str, Path]): The folder, also of shards, or one of its `.spacy` files.
+    `doc.tensor`, and `.vector`, `.has_vector` and `.similarity` of Docs, spans and tokens work
+    again. If all layers were kept, they are in `doc._.elmo`, and the tensor is their average. One
+    file is in memory at a time.
+
+    path (Union[str, Path]): The folder, a folder of shards, or a `.spacy` file.
     vocab (Vocab): The vocab of the Docs.
     YIELDS (Doc): A Doc.
-    RAISES (ValueError): There are none, or they have no vectors.
+    RAISES (ValueError): There are no Docs, or they have no vectors.
     """
     path = user_path(path)
     files = (
@@ -83,7 +84,7 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     )
     files = [file for file in files if file.is_file() and file.name[0] != "."]
     if not files:
-        raise ValueError(f"no .spacy file at '{path}'")
+        raise ValueError(f"no .spacy file at '{path}'. Give the output folder of `embed`.")
     for file in files:
         for doc in read_docbin(file, vocab):
             yield _restored(doc)
@@ -94,8 +95,11 @@ def _n_bytes(entry: Embedded) -> int:
 
 
 def _packed(docs: Iterable[Doc]) -> bytes:
-    """As `DocBin(docs=docs, store_user_data=True).to_bytes()`, which looks for plug-ins of its
-    packer once for each Doc, and looks in vectors for what comes again, in vain."""
+    """Pack Docs like `DocBin(docs=docs, store_user_data=True).to_bytes()`, but faster.
+
+    DocBin looks for plug-ins of its packer once for each Doc, and tries to compress vectors, in
+    vain.
+    """
     without, user_data, packer = DocBin(), [], Packer(use_bin_type=True)
     for doc in docs:
         without.add(doc)

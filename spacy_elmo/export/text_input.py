@@ -1,4 +1,4 @@
-"""Readers of text, JSON lines and tables of text, some lines at a time."""
+"""Readers of text, JSON lines and tables of text, a chunk of lines at a time."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,9 +13,9 @@ from .doc_reader import DocReader
 from .entries import TextEntry, sentence
 from .places import InputPiece
 
-CHUNK_SIZE = 1 << 17  # bytes that are read at a time
-DOCUMENT = "-DOCSTART-"  # begins the lines of CoNLL-2003 that are no words
-CELLS = 10  # of a line of CoNLL-U
+CHUNK_SIZE = 1 << 17  # bytes read at a time
+DOCUMENT = "-DOCSTART-"  # first word of lines between documents in CoNLL-2003
+CELLS = 10  # columns of CoNLL-U
 SPACES = re.compile(" +")
 # Comments of CoNLL-2012, CoNLL-U and MultiCoNER. Other lines that begin with "#" are words.
 COMMENT = re.compile(r"#(begin|end) document|# (newdoc|newpar|id|\S+ =)(\s|$)")
@@ -27,10 +27,10 @@ def chunks_of(file: InputPiece, progress: Progress, *, by_paragraph: bool) -> It
     """Read a file, gzipped or not, in pieces that end with a line.
 
     file (InputPiece): The file, or a part of it.
-    progress (Callable[[int], object]): Told how many bytes more were read.
-    by_paragraph (bool): Whether to cut at empty lines, where there are some.
+    progress (Callable[[int], object]): Called with the number of bytes that were read.
+    by_paragraph (bool): Whether to cut at empty lines, if there are some.
     YIELDS (Chunk): Some lines.
-    RAISES (ValueError): It holds nothing, or cannot be read to its end.
+    RAISES (ValueError): It is empty, or cannot be read to its end.
     """
     first_line = None if file.stop is None else file.first_line
     for chunk in ChunkReader([file], CHUNK_SIZE, [by_paragraph], first_line):
@@ -41,14 +41,16 @@ def chunks_of(file: InputPiece, progress: Progress, *, by_paragraph: bool) -> It
 
 
 def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    """YIELDS (Tuple[int, bytes]): The lines with their numbers."""
+    """Yield the lines of a chunk with their numbers."""
     if chunk.data:
         yield from enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
 
 
 def decode(file: InputPiece, number: int, line: bytes) -> str:
-    """RETURNS (str): A line.
-    RAISES (ValueError): It is not UTF-8."""
+    """Decode a line.
+
+    RAISES (ValueError): It is not UTF-8.
+    """
     try:
         return line.decode("utf8").rstrip("\r")
     except UnicodeDecodeError:
@@ -58,13 +60,14 @@ def decode(file: InputPiece, number: int, line: bytes) -> str:
 def read_text(
     file: InputPiece, reader: Optional[DocReader], progress: Progress
 ) -> Iterator[TextEntry]:
-    """Read a text file. A line is an entry, its tokens separated by spaces, an empty
-    line as well: numbers of entries are numbers of lines. Of running text a sentence
-    is an entry.
+    """Read a text file.
+
+    A line is an entry with tokens separated by spaces. Empty lines count, so that the number of an
+    entry is the number of its line. In running text a sentence is an entry.
 
     file (InputPiece): The file, or a part of it.
     reader (Optional[DocReader]): Splits running text; None if there is none.
-    progress (Callable[[int], object]): Told how many bytes more were read.
+    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
@@ -79,12 +82,13 @@ def read_text(
 
 
 def read_records(file: InputPiece, reader: DocReader, progress: Progress) -> Iterator[TextEntry]:
-    """Read a `.jsonl` file. A line is an entry: its `tokens` one sentence, its `text` a
-    Doc as the pipeline reads it.
+    """Read a `.jsonl` file. A line is an entry.
+
+    Its `tokens` are one sentence; its `text` is a Doc of the pipeline.
 
     file (InputPiece): The file, or a part of it.
     reader (DocReader): Makes the Docs.
-    progress (Callable[[int], object]): Told how many bytes more were read.
+    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
@@ -113,15 +117,17 @@ def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> Te
 def read_tsv(
     file: InputPiece, column: str, reader: DocReader, progress: Progress, *, tokenize: bool
 ) -> Iterator[TextEntry]:
-    """Read a column of a tab-separated file; quotes have no meaning. A row is an entry, also
-    where its text is empty: tokens separated by spaces, or a Doc as the pipeline reads it.
+    """Read a column of a tab-separated file. Quotes have no meaning.
+
+    A row is an entry, even if its text is empty: tokens separated by spaces, or a Doc of the
+    pipeline.
 
     file (InputPiece): The file, or a part of it.
-    column (str): The column's name, which the first line has then; or its number, from 1,
-        and then the first line is a row like all.
+    column (str): The column's name, which is in the first line; or its number, from 1. With a
+        number the first line is an entry, too.
     reader (DocReader): Makes the Docs.
-    progress (Callable[[int], object]): Told how many bytes more were read.
-    tokenize (bool): Whether it holds running text.
+    progress (Callable[[int], object]): Called with the number of bytes that were read.
+    tokenize (bool): Whether it contains running text.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): There is no such column, or the file cannot be read.
     """
@@ -140,23 +146,27 @@ def read_tsv(
 
 
 def read_conll(file: InputPiece, column: Optional[str], progress: Progress) -> Iterator[TextEntry]:
-    """Read a file of columns, a word a line, as of CoNLL's shared tasks: separated by tabs, or
-    else by spaces; empty lines stand between sentences.
+    """Read a file with a word a line, as in CoNLL's shared tasks.
+
+    Columns are separated by tabs or else by spaces, sentences by empty lines.
 
     file (InputPiece): The file, or a part of it.
     column (Optional[str]): Number of the column of words, from 1; None for the first.
-    progress (Callable[[int], object]): Told how many bytes more were read.
+    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): A sentence.
     RAISES (ValueError): A line has no such column, or the file cannot be read.
     """
     place = _place(column or "1")
     if place is None:
-        raise ValueError(f"{file}: columns of .conll files have numbers, from 1, not '{column}'")
+        raise ValueError(
+            f"{file}: columns of .conll files have numbers, from 1, not '{column}'. Set `column` "
+            f"to a number."
+        )
 
     def words_of(number: int, line: str) -> list[str]:
         if line.startswith(DOCUMENT) or COMMENT.match(line):
             return []
-        # Other white space is part of a word, such as U+00A0 in "10 000" of French numbers.
+        # Other white space is part of a word, such as U+00A0 in the French number "10 000".
         cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
         return [_cell(file, number, cells, place).strip(" ")]
 
@@ -164,14 +174,14 @@ def read_conll(file: InputPiece, column: Optional[str], progress: Progress) -> I
 
 
 def read_conllu(file: InputPiece, progress: Progress) -> Iterator[TextEntry]:
-    """Read a file of CoNLL-U (universaldependencies.org/format.html). Tokens are its words, with
-    numbers as ids: what stands for several words, and words that are not in the text, are left
-    out.
+    """Read a CoNLL-U file (universaldependencies.org/format.html).
+
+    Tokens are its words, whose ids are numbers. Multiword tokens and empty nodes are left out.
 
     file (InputPiece): The file, or a part of it.
-    progress (Callable[[int], object]): Told how many bytes more were read.
+    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): A sentence.
-    RAISES (ValueError): It is no such file.
+    RAISES (ValueError): It is not such a file.
     """
 
     def words_of(number: int, line: str) -> list[str]:
@@ -180,7 +190,7 @@ def read_conllu(file: InputPiece, progress: Progress) -> Iterator[TextEntry]:
         cells = line.split("\t")
         is_word = cells[0].isdecimal()
         if len(cells) != CELLS or not (is_word or cells[0].replace(".", "-").count("-") == 1):
-            refuse(file, number, f"no line of CoNLL-U, which has {CELLS} columns, the first an id")
+            refuse(file, number, f"not CoNLL-U, which has {CELLS} columns, the first one an id")
         return [cells[1]] if is_word else []
 
     return _sentences(file, words_of, progress)
@@ -189,7 +199,7 @@ def read_conllu(file: InputPiece, progress: Progress) -> Iterator[TextEntry]:
 def _sentences(
     file: InputPiece, words_of: Callable[[int, str], list[str]], progress: Progress
 ) -> Iterator[TextEntry]:
-    """Sentences of the words of lines, with empty lines between them."""
+    """Collect the words of lines into sentences, which are separated by empty lines."""
     words: list[str] = []
     for chunk in chunks_of(file, progress, by_paragraph=True):
         for number, line in lines_of(chunk):
@@ -204,11 +214,11 @@ def _sentences(
 
 
 def column_number(file: InputPiece, line: bytes, column: str) -> str:
-    """Find the column of text of a `.tsv` file, for parts of it without its first line.
+    """Find the number of the text column of a `.tsv` file, for parts without the first line.
 
     file (InputPiece): The file.
     line (bytes): Its first line.
-    column (str): The column's name, which stands in this line, or its number, from 1.
+    column (str): The column's name in this line, or its number, from 1.
     RETURNS (str): Its number.
     RAISES (ValueError): There is no such column.
     """
@@ -223,7 +233,7 @@ def _place(column: str) -> Optional[int]:
 
 def _find(file: InputPiece, number: int, names: list[str], column: str) -> int:
     if column not in names:
-        refuse(file, number, f"no column '{column}', but {listed(names)}; or its number, from 1")
+        refuse(file, number, f"no column '{column}', but {listed(names)}. Set `column` to one")
     return names.index(column)
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: F401
-"""Files and folders that are complete or as they were; checksums, locks, full disks, progress."""
+"""Atomic files and folders; checksums, locks, full disks, progress."""
 
 from .atomic import (
     WHOLE,

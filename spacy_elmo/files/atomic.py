@@ -1,4 +1,4 @@
-"""Files and folders that are complete or as they were, and a lock for their writers."""
+"""Atomic writes: a file or folder is complete or unchanged. And a lock for writers."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def atomic_write(path: Path, content: Union[str, bytes]) -> None:
-    """Write a file. If that fails, the file is as it was.
+    """Write a file. If writing fails, an existing file stays unchanged.
 
     path (Path): The file; its folder is made if necessary.
     content (Union[str, bytes]): The content; text is encoded as UTF-8.
@@ -27,8 +27,10 @@ def atomic_write(path: Path, content: Union[str, bytes]) -> None:
 
 @contextmanager
 def atomic_stream(path: Path) -> Iterator[BinaryIO]:
-    """Write a file piece by piece. It gets its name when all of it is on the disk; if that fails,
-    the file is as it was. Several processes may write the same file.
+    """Write a file piece by piece. If writing fails, an existing file stays unchanged.
+
+    The file gets its name when all of it is on the disk. Several processes may write the same
+    file.
 
     path (Path): The file; its folder is made if necessary. A symbolic link is followed. A device or
         FIFO is written into.
@@ -50,11 +52,12 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Write a folder. An earlier one is deleted when the new one is complete; if that fails, it
-    stays.
+    """Write a folder, and delete an earlier one when the new one is complete.
+
+    If writing fails, the earlier folder stays.
 
     folder (Path): The folder. A symbolic link is followed.
-    YIELDS (Path): The path of a temporary folder, which is not made yet.
+    YIELDS (Path): The path of a temporary folder, which does not exist yet.
     """
     folder = followed(folder)
     with temporary_folder(folder) as place:
@@ -63,12 +66,15 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
 
 def replace_folder(whole: Path, folder: Path, place: Path) -> None:
-    """Give a complete folder its name. If that fails, the earlier folder gets the name back. After
-    a kill, it gets the name back when `place` is deleted.
+    """Rename a complete folder to its final name, and replace an earlier folder.
+
+    If that fails, the earlier folder gets its name back. After a kill, it gets its name back when
+    `place` is deleted.
 
     whole (Path): The complete folder.
     folder (Path): Its new name.
-    place (Path): A folder of ours; the earlier folder is moved there, and deleted with it.
+    place (Path): A folder with our marker. The earlier folder is moved there, and deleted with
+        it.
     """
     try:
         if folder.exists():
@@ -82,10 +88,10 @@ def replace_folder(whole: Path, folder: Path, place: Path) -> None:
 
 
 def publish(whole: Path, path: Path) -> None:
-    """Give a complete file its name.
+    """Rename a complete file to its final name.
 
     whole (Path): The complete file.
-    path (Path): Its new name; a file of this name is replaced, a device or FIFO is written into.
+    path (Path): Its new name. A file of this name is replaced; a device or FIFO is written into.
     """
     path = followed(path)
     if is_stream(path) or whole.stat().st_dev != path.parent.stat().st_dev:
@@ -110,7 +116,7 @@ def put_on_disk(path: Path) -> None:
 
 @contextmanager
 def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a lock. The system releases it when the process ends, however it ends.
+    """Lock a file inside the context. The system releases the lock if the process dies.
 
     path (Path): The lock file.
     wait (bool): Whether to wait for another process that holds the lock.
@@ -124,8 +130,8 @@ def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
             stack.enter_context(FileLock(path, timeout=-1 if wait else 0))
         except Timeout as error:
             raise BlockingIOError(
-                f"another process is writing to {path.parent.parent}: wait for it, or give "
-                f"another folder"
+                f"another process is writing to {path.parent.parent}. Wait for it, or give "
+                f"another folder."
             ) from error
         except (OSError, NotImplementedError) as error:
             if isinstance(error, OSError) and error.errno not in _NO_LOCKS:

@@ -1,4 +1,4 @@
-"""Files of spaCy's binary format."""
+"""Reader of spaCy's binary format."""
 
 import zlib
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-# Errors that spaCy raises for bytes that are no such file.
+# Errors that spaCy raises for bytes of another format.
 BROKEN = ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error
 
 
@@ -21,9 +21,9 @@ def read_docbin(path: Path, vocab: "Vocab") -> Iterator["Doc"]:
     path (Path): The file.
     vocab (Vocab): Their vocab.
     YIELDS (Doc): A Doc.
-    RAISES (ValueError): It is no such file, or broken.
+    RAISES (ValueError): It is not such a file, or it is broken.
     """
     from spacy.tokens import DocBin
 
-    with named_errors(f"{path} is no .spacy file, or broken", BROKEN):
+    with named_errors(f"{path} is not a .spacy file, or it is broken", BROKEN):
         yield from DocBin().from_disk(path).get_docs(vocab)

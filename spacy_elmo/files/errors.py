@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
-LONGEST = 1000  # characters of a message; a name in a file may have a million
+LONGEST = 1000  # characters of a message; a name read from a file may be very long
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -22,7 +22,7 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
     """
     try:
         yield
-    except MemoryError:  # It says nothing about the file.
+    except MemoryError:  # does not concern the file
         raise
     except kinds as error:
         raise ValueError(f"{source}: {bounded(error)}") from error
@@ -38,7 +38,7 @@ def by_its_name(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # An error without a number would lose its message to a name.
+        # An error without a number would lose its message.
         named = error.errno is not None and error.filename is not None
         if named and Path(error.filename).parent == path.parent:
             error.filename = str(path)
@@ -59,8 +59,10 @@ def bounded(error: object) -> str:
 def full_disk(
     output: Union[str, Path], advice: str = "run the same again: it resumes"
 ) -> Iterator[None]:
-    """Say what to do when the disk is full. PyTorch hides the system's error behind one of its own.
-    The system's error is found only if PyTorch writes to an open file.
+    """Replace the error of a full disk by one that says what to do.
+
+    PyTorch hides the system's error behind one of its own. The system's error is found only if
+    PyTorch writes to an open file.
 
     output (Union[str, Path]): The output.
     advice (str): What to do once there is room.
@@ -72,7 +74,7 @@ def full_disk(
         error = raised.__context__ if isinstance(raised, RuntimeError) else raised
         if not isinstance(error, OSError):
             raise
-        # Some libraries put the error only into their message.
+        # Some libraries mention the system's error only in their message.
         reasons = [n for n in FULL if n == error.errno or os.strerror(n) in str(error)]
         if not reasons and error is raised:
             raise

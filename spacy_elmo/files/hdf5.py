@@ -1,4 +1,8 @@
-"""HDF5 files on a disk that may be full, which HDF5 does not bear: it ends the process."""
+"""HDF5 files on a disk that may be full.
+
+HDF5 ends the process if a write fails. So it writes through a file object that never fails, and
+the error is raised afterwards.
+"""
 
 import io
 from collections.abc import Callable, Iterator
@@ -13,14 +17,15 @@ import h5py
 def guarded_hdf5(
     path: Path, oldest: int = h5py.h5f.LIBVER_EARLIEST
 ) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
-    """Make a file that libraries from 2008 on can read. It has no times, so that equal content
-    gives equal bytes.
+    """Create an HDF5 file that libraries since 2008 can read.
+
+    It has no timestamps, so that equal content gives equal bytes.
 
     path (Path): The file.
-    oldest (int): The oldest version of the format to make use of.
-    YIELDS (Tuple[h5py.File, Callable]): The file, and what to call after each dataset:
-        it raises what the writing could not.
-    RAISES (OSError): Something could not be written.
+    oldest (int): The oldest version of the format to use.
+    YIELDS (Tuple[h5py.File, Callable]): The file, and a function to call after each dataset,
+        which raises the error of a failed write.
+    RAISES (OSError): A write failed.
     """
     with GuardedFile(path, "wb+") as guarded:
         with _create(guarded, oldest) as file:
@@ -35,16 +40,18 @@ def _create(guarded: "GuardedFile", oldest: int) -> h5py.File:
     access.set_libver_bounds(oldest, h5py.h5f.LIBVER_V18)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, guarded)
-    name = repr(guarded).encode("ascii", "replace")  # it only needs to be another's than others'
+    name = repr(guarded).encode("ascii", "replace")  # any unique name
     return h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access))
 
 
 class GuardedFile(io.FileIO):
-    """A file whose writing never fails. What there was no room for is kept in memory,
-    where it can be read; `check` raises the error, for the writer to stop soon.
+    """File whose writes never fail.
+
+    Data without room on the disk are kept in memory, where they can be read. `check` raises the
+    error, so that the writer can stop soon.
 
     path (Path): The file.
-    mode (str): As `open` takes it.
+    mode (str): A mode of `open`.
     """
 
     def __init__(self, path: Path, mode: str):
@@ -58,6 +65,7 @@ class GuardedFile(io.FileIO):
             raise self._error
 
     def write(self, data: Any) -> int:
+        """Write data, to memory after an error."""
         start, left = self.tell(), memoryview(data)
         try:
             while left and self._error is None:
@@ -70,6 +78,7 @@ class GuardedFile(io.FileIO):
         return len(data)
 
     def readinto(self, buffer: Any) -> int:
+        """Read data, with those that are kept in memory."""
         start, view = self.tell(), memoryview(buffer).cast("B")
         found = super().readinto(view)
         view[found:] = bytes(len(view) - found)
@@ -81,6 +90,7 @@ class GuardedFile(io.FileIO):
         return len(view)
 
     def truncate(self, size: Optional[int] = None) -> int:
+        """Truncate the file; an error is kept for `check`."""
         try:
             if self._error is None:
                 super().truncate(size)

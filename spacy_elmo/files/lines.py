@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-MAX_LINE = 1 << 24  # bytes of a line; it has to fit into memory some times over
+MAX_LINE = 1 << 24  # bytes of a line; several copies of it must fit into memory
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Read the lines of a file, one at a time: a few megabytes of gzip can hold a line that fills
-    the memory.
+    """Read the lines of a file, one at a time.
+
+    Lines have a limit, because a few megabytes of gzip can contain a line that fills the memory.
 
     file (Path): The file; one whose name ends in `.gz` is unpacked.
     YIELDS (Tuple[int, bytes]): The number of a line, from 1, and the line with its end.
@@ -25,7 +26,7 @@ def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
             for number, line in enumerate(iter(partial(stream.readline, MAX_LINE + 1), b""), 1):
                 if len(line) > MAX_LINE:
                     raise ValueError(
-                        f"{file}, line {number}: a line of more than {MAX_LINE:,} bytes"
+                        f"{file}, line {number}: a line of more than {MAX_LINE:,} bytes. Split it."
                     )
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""Files that can be read again, whatever becomes of their names."""
+"""Open files that can be read again even if their names are gone."""
 
 import io
 import os
@@ -10,8 +10,9 @@ _AT_A_TIME = 2**30  # the system reads no more than 2 GB at once
 
 
 class OpenedFile:
-    """A file that stays open, so that it may be deleted, renamed, or replaced by another. It can
-    be read by many threads and forked processes at the same time.
+    """File that stays open, so that it may be deleted, renamed or replaced.
+
+    Many threads and forked processes can read it at the same time.
 
     path (Path): The file.
     RAISES (OSError): It cannot be opened.
@@ -27,25 +28,30 @@ class OpenedFile:
         return str(self.path)
 
     def is_at_its_path(self) -> bool:
-        """RETURNS (bool): The file has still its name."""
+        """Check whether the file still has its name."""
         try:
             return os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
         except OSError:
             return False
 
     def open(self) -> BinaryIO:
-        """RETURNS (BinaryIO): A reader of its own, at the beginning.
-        RAISES (ValueError): Somebody has written to the file."""
+        """Return a new reader at the beginning of the file.
+
+        RAISES (ValueError): The file was written to.
+        """
         self.check()
         return cast(BinaryIO, io.BufferedReader(_Reader(self._descriptor, self._seen[0])))
 
     def check(self) -> None:
-        """RAISES (ValueError): Somebody has written to the file."""
+        """Check that the file was not written to.
+
+        RAISES (ValueError): It was.
+        """
         if self._traces() != self._seen:
             raise ValueError(
-                f"{self.path}: somebody has written to this file since the model was loaded from "
-                f"it, and its weights are lost: load the model again, and replace a file by "
-                f"another that is renamed"
+                f"{self.path}: something has written to this file since the model was loaded, so "
+                f"its weights are lost. Load the model again; to replace a file, write a new one "
+                f"and rename it."
             )
 
     def _traces(self) -> tuple[int, int]:
@@ -54,7 +60,7 @@ class OpenedFile:
 
 
 class _Reader(io.RawIOBase):
-    """Reads at a place of its own: that of the descriptor belongs to everybody."""
+    """Reader with its own position, because others share the position of the descriptor."""
 
     def __init__(self, descriptor: int, size: int):
         self._descriptor, self._size, self._place = descriptor, size, 0

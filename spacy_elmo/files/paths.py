@@ -51,8 +51,10 @@ def followed(path: Path) -> Path:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether an output is written into and not replaced: a device, a FIFO, or a file that
-    this process has open."""
+    """Check whether an output is written into and not replaced.
+
+    This is true for a device, a FIFO, or a file that this process has open.
+    """
     path = followed(path)
     if _is_opened(path):
         return True
@@ -72,7 +74,7 @@ def open_stream(path: Path) -> Iterator[BinaryIO]:
     """
     path = followed(path)
     if _is_opened(path):
-        # If it were opened again, a file of the shell would be overwritten from its beginning.
+        # Opening it again would overwrite a file of the shell from its beginning.
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         descriptor = os.dup(int(path.name))
@@ -90,7 +92,7 @@ def check_regular(path: Path) -> None:
     RAISES (ValueError): It is a device or FIFO.
     """
     if is_stream(path) and not _is_opened(followed(path)):
-        raise ValueError(f"{path}: cannot be read: not a regular file")
+        raise ValueError(f"{path}: cannot be read: not a regular file. Copy it to a file.")
 
 
 def place_for_streams() -> Path:

@@ -12,7 +12,7 @@ def is_url(given: object) -> bool:
 
 @contextmanager
 def reading(source: str) -> Iterator[None]:
-    """Turn any error of reading into one that names the source.
+    """Turn any error in reading into one that names the source.
 
     source (str): Path or URL.
     RAISES (ValueError): It cannot be read.
@@ -86,6 +86,8 @@ class RemoteFile:
         RAISES (ValueError): It cannot be read, or is too large.
         """
         if (size := self.size()) > LARGEST_WHOLE:
-            raise ValueError(f"{self.url} has {size:,} bytes, it may have {LARGEST_WHOLE:,}")
+            raise ValueError(
+                f"{self.url} has {size:,} bytes, it may have {LARGEST_WHOLE:,}. Check the URL."
+            )
         with reading(self.url):
             return bytes(self._file_system.cat_file(self._path))

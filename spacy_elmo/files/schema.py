@@ -1,4 +1,4 @@
-"""Schemas of JSON; an error names the first key that is wrong."""
+"""Schemas of JSON, whose errors name the first wrong key."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ class Schema:
     """Keys and types of a JSON object. Other keys are ignored.
 
     fields (Mapping[str, Any]): The type of each key, which may be `NotRequired`.
-    example (str): An object of this kind, for errors; "" shows none.
+    example (str): An example for errors; "" for none.
     """
 
     def __init__(self, fields: Mapping[str, Any], example: str = "") -> None:
@@ -34,7 +34,7 @@ class Schema:
 
         text (Union[str, bytes]): JSON.
         RETURNS (Dict[str, Any]): The values by key.
-        RAISES (ValueError): It is no JSON, or a key is missing or has another type.
+        RAISES (ValueError): It is not JSON, or a key is missing or has another type.
         """
         try:
             return self.adapter.validate_json(text)
@@ -43,13 +43,14 @@ class Schema:
             raise ValueError(_describe(error.errors(include_url=False)[0]) + expected) from None
 
     def read_sealed(self, text: Union[str, bytes], version: int) -> dict[str, Any]:
-        """Read a file of ours: an object with its `format_version`, and with the checksum that
-        `seal` adds. Unlike `parse`, this keeps all keys, and names of files that are not UTF-8.
+        """Read a file of ours, with its `format_version` and the checksum that `seal` adds.
+
+        Unlike `parse`, this keeps all keys, and file names that are not UTF-8.
 
         text (Union[str, bytes]): JSON.
         version (int): The version of the format that can be read.
         RETURNS (dict): The object.
-        RAISES (ValueError): It is no such object, of another version, or has changed.
+        RAISES (ValueError): It is not such an object, has another version, or was changed.
         """
         try:
             content = json.loads(text)
@@ -100,7 +101,7 @@ def _digest(content: dict[str, Any]) -> str:
 def _describe(wrong: Mapping[str, Any]) -> str:
     """Shorten an error of pydantic's to a few words."""
     if wrong["type"] == "json_invalid":
-        # A message about a line of a file: "line 1" would be taken for the file's.
+        # The JSON is one line of a file, so "line 1" would mislead.
         error = wrong["ctx"]["error"].replace("at line 1 column", "at character")
         return f"this is no JSON ({error})"
     place = _place(wrong["loc"])

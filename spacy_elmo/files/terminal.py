@@ -1,8 +1,8 @@
-"""Text and progress bars for the terminal, without control characters from files.
+r"""Text and progress bars for the terminal, without control characters from files.
 
 A word, the name of a tensor or file, or an entry of a model's provenance may contain escape
 sequences, which clear the screen or hide the output of a command. So all commands print through
-this module: it shows control characters as Python writes them, `\\x1b`.
+this module: it shows control characters as Python writes them, `\x1b`.
 """
 
 import re
@@ -15,8 +15,8 @@ from wasabi import Printer
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-# Control characters but tab and line feed, changes of direction, and halves of surrogate pairs,
-# which UTF-8 cannot hold.
+# Control characters except tab and line feed, changes of direction, and halves of surrogate pairs,
+# which UTF-8 cannot encode.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -30,7 +30,7 @@ def printable(text: object) -> str:
 
 
 def one_line(text: object) -> str:
-    """Show control characters as escapes, tabs and line feeds too: in a word, a name, a cell.
+    """Show control characters as escapes, also tabs and line feeds.
 
     text (object): The text, of any origin.
     RETURNS (str): A text that can be printed within a line.
@@ -42,21 +42,24 @@ def echo(text: object, file: Optional[TextIO] = None) -> None:
     """Print a text.
 
     text (object): The text, of any origin.
-    file (Optional[TextIO]): Where to; default: standard output.
+    file (Optional[TextIO]): The stream; default: standard output.
     """
     print(printable(text), file=file, flush=True)
 
 
 class SafePrinter(Printer):
-    """Wasabi's printer, for texts of any origin."""
+    """Wasabi's printer, which shows control characters as escapes."""
 
     def text(self, title: Any = "", text: Any = "", **settings: Any) -> Any:
+        """Print a text."""
         return super().text(printable(title), printable(text), **settings)
 
     def divider(self, text: str = "", **settings: Any) -> Any:
+        """Print a divider."""
         return super().divider(one_line(text), **settings)
 
     def table(self, data: Any, **settings: Any) -> Any:
+        """Print a table."""
         if isinstance(data, Mapping):
             data = list(data.items())
         if settings.get("header"):
@@ -64,6 +67,7 @@ class SafePrinter(Printer):
         return super().table([_cells(row) for row in data], **settings)
 
     def row(self, data: Any, **settings: Any) -> Any:
+        """Print a row of a table."""
         return super().row(_cells(data), **settings)
 
 

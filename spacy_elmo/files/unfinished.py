@@ -1,12 +1,12 @@
-"""Folders for what is unfinished, beside an output.
+"""Folders for unfinished output, beside the output.
 
-A user's file may have any name, so a name proves nothing. A folder is ours if it holds the marker,
-a file that the folder has from its first moment on. Nothing else is deleted, renamed or
+A user's file may have any name, so a name proves nothing. A folder is ours if it contains the
+marker, a file that the folder has from its first moment on. Nothing else is deleted, renamed or
 overwritten. Names with an ending (`NAME.part`, `NAME.old`) were tried, and lost users' files.
 
 There are two kinds. A temporary folder, `.NAME.spacy-elmo-<random>`, belongs to one process, which
-holds a lock of the system on the marker: the next writer of NAME deletes the folder if that process
-is dead. A resumable one has a name that users know, as `NAME.part`, and stays.
+locks the marker: the next writer of NAME deletes the folder if that process is dead. A resumable
+folder has a name that users know, such as `NAME.part`, and stays.
 """
 
 import os
@@ -28,7 +28,7 @@ except ImportError:  # Windows: a lock is never free, so what a killed process l
     fcntl = None  # type: ignore[assignment]
 
 MARKER = ".spacy-elmo"
-PREVIOUS = "previous"  # what had the output's name before
+PREVIOUS = "previous"  # folder for the earlier output while it is replaced
 _INFIX = ".spacy-elmo-"
 _TEMPORARY = re.compile(rf"\.(.*){re.escape(_INFIX)}[0-9a-f]{{16}}", re.DOTALL)
 _MAX_NAME = 200  # bytes; file systems allow 255
@@ -36,14 +36,14 @@ _MAX_NAME = 200  # bytes; file systems allow 255
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make a folder for what is unfinished beside an output, and delete it at the end.
+    """Make a folder for unfinished output, and delete it at the end.
 
     path (Path): The output.
-    YIELDS (Path): The folder. It holds nothing but the marker.
+    YIELDS (Path): The folder, with only the marker in it.
     """
     path = followed(path)
     parent = place_for_streams() if is_stream(path) else path.parent
-    if not (is_ours(parent) or is_ours(parent.parent)):  # which are deleted as a whole
+    if not (is_ours(parent) or is_ours(parent.parent)):  # these are deleted as a whole
         sweep(parent, path.name)
     with by_its_name(path):
         folder = parent / temporary_name(path.name)
@@ -63,7 +63,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
                 os.write(descriptor, socket.gethostname().encode("utf8", "replace"))
         yield folder
     except OSError as error:
-        if error.errno in FULL and error.filename is None:  # The system names no open file.
+        if error.errno in FULL and error.filename is None:  # the system does not name open files
             error.filename = str(path)
         raise
     finally:
@@ -73,7 +73,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 
 def temporary_name(name: str) -> str:
-    """Make a name that nothing else has.
+    """Make a unique name for a temporary folder.
 
     name (str): Name of the output.
     RETURNS (str): `.NAME.spacy-elmo-<random>`; a very long name is cut.
@@ -82,15 +82,16 @@ def temporary_name(name: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether this is a name of `temporary_name`."""
+    """Check whether a name has the form of `temporary_name`."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Delete the temporary folders of killed processes of this machine. An output that was moved
-    away, and whose successor did not arrive, gets its name back.
+    """Delete the temporary folders of killed processes of this machine.
 
-    folder (Path): Where they are.
+    An earlier output that was moved away, and was not replaced, gets its name back.
+
+    folder (Path): The folder that contains them.
     name (str): Name of the output; by default of every output.
     """
     with suppress(OSError):
@@ -103,14 +104,14 @@ def sweep(folder: Path, name: str = "") -> None:
 
 
 def make_ours(folder: Path) -> None:
-    """Make a resumable folder. It has the marker from its first moment on.
+    """Make a resumable folder, which has the marker from its first moment on.
 
-    folder (Path): The folder, or one that this function has made before.
+    folder (Path): The folder. It may exist if this function made it.
     RAISES (ValueError): Something else has the name.
     """
     check_ours(folder)
     if is_ours(folder):
-        sweep(folder.parent, folder.name)  # of a process that was killed after the renaming
+        sweep(folder.parent, folder.name)  # leftovers of a process killed after the renaming
         return
     with temporary_folder(folder) as place:
         (place / folder.name).mkdir()
@@ -123,7 +124,7 @@ def make_ours(folder: Path) -> None:
 
 
 def is_ours(folder: Path) -> bool:
-    """Return whether a folder has the marker. A link to such a folder does not count."""
+    """Check whether a folder has the marker. A link to such a folder does not count."""
     try:
         return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG(
             (folder / MARKER).lstat().st_mode
@@ -141,12 +142,14 @@ def check_ours(folder: Path) -> None:
     if os.path.lexists(folder) and not is_ours(folder):
         raise ValueError(
             f"{folder} is in the way: spacy-elmo did not make it, or an earlier version did. Move "
-            f"it away, or give another output"
+            f"it away, or give another output."
         )
 
 
 def delete_ours(folder: Path) -> None:
-    """Delete a folder, if it has the marker. After a kill, its name is free or the folder is whole.
+    """Delete a folder, if it has the marker.
+
+    If this is interrupted, either the name is free or the folder is unchanged.
 
     folder (Path): The folder. An output within, in `PREVIOUS`, gets its name back if that is free.
     """
@@ -157,15 +160,14 @@ def delete_ours(folder: Path) -> None:
         folder = folder.rename(folder.with_name(temporary_name(folder.name)))
     with suppress(FileNotFoundError):  # another process deletes it, too
         for path in folder.iterdir():
-            if path.name != MARKER:  # the last: what is left is known as ours
+            if path.name != MARKER:  # deleted last, so that an interrupted deletion leaves it
                 delete(path)
         (folder / MARKER).unlink()
         folder.rmdir()
 
 
 def put_back(folder: Path) -> None:
-    """Give an output that was moved into a folder of ours, as `PREVIOUS`, its name back, if that
-    is free."""
+    """Give an earlier output, in `PREVIOUS` of a folder, its name back if that is free."""
     for kept in (folder / PREVIOUS).glob("*"):
         if not os.path.lexists(folder.parent / kept.name):
             kept.rename(folder.parent / kept.name)
@@ -184,8 +186,11 @@ def _cut(name: str) -> str:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Return whether the process that made a folder is dead. A process of another machine never
-    counts as dead: some network file systems do not show its lock."""
+    """Check whether the process that made a folder is dead.
+
+    A process of another machine never counts as dead, because some network file systems do not
+    show its lock.
+    """
     if fcntl is None or not is_ours(folder):
         return False
     descriptor = os.open(folder / MARKER, os.O_RDWR | os.O_NOFOLLOW)

@@ -1,1 +1,1 @@
-"""The biLM with its softmax, and its perplexity on text."""
+"""The biLM with its softmax: perplexity, sampling, and the processes of a training run."""

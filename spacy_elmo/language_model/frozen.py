@@ -1,4 +1,4 @@
-"""A frozen biLM with its softmax: it evaluates and predicts words, without PyTorch."""
+"""Frozen biLM with its softmax, which evaluates and predicts words without PyTorch."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -20,7 +20,7 @@ from .windows import Window
 
 
 class FrozenLanguageModel:
-    """A frozen biLM that predicts words.
+    """Frozen biLM that predicts words.
 
     bilm (FrozenBiLM): The layers.
     softmax (FrozenSoftmax): The prediction, one for both directions.
@@ -33,17 +33,17 @@ class FrozenLanguageModel:
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
 
     def evaluating(self) -> AbstractContextManager[None]:
-        """RETURNS (ContextManager[None]): Nothing to do; modules leave training mode."""
+        """Return an empty context. `LanguageModel` leaves training mode here."""
         return nullcontext()
 
     def contexts(
         self, window: Window, types: Sequence[str], state: FrozenState
     ) -> tuple[np.ndarray, FrozenState]:
-        """Run a window; the character CNN reads each of its types once.
+        """Run a window. The character CNN reads each of its types once.
 
         window (Window): The token types.
         types (Sequence[str]): Their strings.
-        state (FrozenState): State to start from, a row a stream.
+        state (FrozenState): Initial state, a row a stream.
         RETURNS (Tuple[numpy.ndarray, FrozenState]): The top layer of each direction, packed,
             *Shape:* `(n_directions, n_items, P)`, and the state after.
         """
@@ -54,20 +54,20 @@ class FrozenLanguageModel:
         return outputs[-1], state
 
     def negative_log_likelihood(self, contexts: np.ndarray, targets: np.ndarray) -> float:
-        """As `FrozenSoftmax.negative_log_likelihood`."""
+        """Compute the loss, as `FrozenSoftmax.negative_log_likelihood`."""
         return self.softmax.negative_log_likelihood(contexts, targets)
 
 
 def types_of(
     inputs: np.ndarray, types: Sequence[str], marks: tuple[str, str]
 ) -> tuple[list[str], np.ndarray]:
-    """Find the different tokens of a window.
+    """Find the distinct tokens of a window.
 
     inputs (numpy.ndarray): Token types. *Shape:* `(n_directions, n_items)`
     types (Sequence[str]): The strings of all types.
     marks (Tuple[str, str]): The model's sentence marks.
-    RETURNS (Tuple[List[str], numpy.ndarray]): Those that occur, and the number among them of each
-        item. *Shape:* `(n_directions, n_items)`
+    RETURNS (Tuple[List[str], numpy.ndarray]): The distinct tokens, and the index of each item
+        among them. *Shape:* `(n_directions, n_items)`
     """
     used, inverse = np.unique(inputs, return_inverse=True)
     named = dict(zip((START_ID, END_ID), marks))
@@ -82,14 +82,16 @@ def check_predicts(config: BiLMConfig) -> None:
     """
     if config.joined_directions or not config.sentence_marks:
         raise ValueError(
-            "a language model needs joined_directions = false and sentence_marks = true: "
-            "each direction predicts words that the other has read"
+            "a language model needs joined_directions = false and sentence_marks = true. "
+            "Otherwise each direction sees the words that it must predict."
         )
 
 
 def read_language_model(path: Union[str, Path]) -> FrozenLanguageModel:
-    """Read a model that predicts words: what `pretrain` wrote, or AllenNLP's and
-    bilm-tf's weights with a softmax and a vocabulary.
+    """Read a model that predicts words.
+
+    It is either the result of `pretrain`, or weights of AllenNLP or bilm-tf with a softmax and a
+    vocabulary.
 
     path (Union[str, Path]): The model, by name, path or URL.
     RETURNS (FrozenLanguageModel): The model.
@@ -98,9 +100,9 @@ def read_language_model(path: Union[str, Path]) -> FrozenLanguageModel:
     stored, bundle = read_model(path)
     if bundle.prediction is None:
         raise ValueError(
-            f"{stored.path} holds no {bundle.missing}: without softmax and vocabulary a model "
-            f"predicts no words. Use the folder that `python -m spacy elmo pretrain` wrote, with "
-            f"{SOFTMAX_FILE} and {VOCABULARY_FILE}; or an .hdf5 file with softmax/W and "
-            f"softmax/b, and {VOCABULARY_FILE} beside it."
+            f"{stored.path} has no {bundle.missing}, which a model needs to predict words. Use "
+            f"the folder that `python -m spacy elmo pretrain` wrote, with {SOFTMAX_FILE} and "
+            f"{VOCABULARY_FILE}; or an .hdf5 file with softmax/W and softmax/b, and "
+            f"{VOCABULARY_FILE} beside it."
         )
     return FrozenLanguageModel(bundle.bilm, *bundle.prediction)

@@ -1,4 +1,4 @@
-"""The biLM with its softmax and vocabulary, to train."""
+"""Trainable biLM with its softmax and vocabulary."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from .windows import Window
 
 
 class Contexts(torch.nn.Module):
-    """Runs windows of token types through a biLM.
+    """Module that runs windows of token types through a biLM.
 
     bilm (BiLM): The layers.
     """
@@ -37,17 +37,17 @@ class Contexts(torch.nn.Module):
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[Tensor, BiLMState]:
-        """Run a window; the character CNN reads each of its types once.
+        """Run a window. The character CNN reads each of its types once.
 
         window (Window): The token types.
         types (Sequence[str]): Their strings.
-        state (BiLMState): State to start from, a row a stream.
-        dropout (float): Rate on every LSTM's input, in training mode.
+        state (BiLMState): Initial state, a row a stream.
+        dropout (float): Dropout rate of every LSTM's input, in training mode.
         product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products
-            in training, if not the weights' own.
-        RETURNS (Tuple[Tensor, BiLMState]): The top layer, the forward items and
-            then the backward ones, if any, *Shape:* `(n_directions * n_items, P)`, and
-            the state after.
+            in training; default: the weights' type.
+        RETURNS (Tuple[Tensor, BiLMState]): The top layer, first the forward items and
+            then the backward ones, *Shape:* `(n_directions * n_items, P)`, and the state
+            after the window.
         """
         inputs = window.inputs[: self.bilm.config.n_directions]
         strings, numbers = types_of(inputs, types, self.bilm.indexer.marks)
@@ -60,7 +60,7 @@ class Contexts(torch.nn.Module):
 
 
 class LanguageModel(torch.nn.Module):
-    """A biLM that predicts words.
+    """Trainable biLM that predicts words.
 
     bilm (BiLM): The layers.
     softmax (Softmax): The prediction, one for both directions.
@@ -77,12 +77,12 @@ class LanguageModel(torch.nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """RETURNS (torch.device): Where the weights are."""
+        """Device of the weights."""
         return self.bilm.device
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Be in evaluation mode, without gradients."""
+        """Switch to evaluation mode without gradients inside the context."""
         was_training = self.training
         self.eval()
         try:
@@ -94,12 +94,12 @@ class LanguageModel(torch.nn.Module):
     def contexts(
         self, window: Window, types: Sequence[str], state: BiLMState
     ) -> tuple[Sequence[Tensor], BiLMState]:
-        """As `FrozenLanguageModel.contexts`, as tensors."""
+        """Run a window, as `FrozenLanguageModel.contexts`, and return tensors."""
         found, state = Contexts(self.bilm)(window, types, state)
         return found.chunk(self.bilm.config.n_directions), state
 
     def negative_log_likelihood(self, contexts: Tensor, targets: np.ndarray) -> float:
-        """As `FrozenLanguageModel.negative_log_likelihood`."""
+        """Compute the loss, as `FrozenLanguageModel.negative_log_likelihood`."""
         wanted = torch.from_numpy(targets).to(self.device)
         return self.softmax.negative_log_likelihood(contexts, wanted)
 
@@ -107,13 +107,14 @@ class LanguageModel(torch.nn.Module):
 def save_model(
     model: LanguageModel, folder: Path, *, lang: str, provenance: dict[str, Any]
 ) -> None:
-    """Write a spaCy pipeline with the single pipe `elmo`, and beside it softmax
-    and vocabulary. What stood there before is there until the new one is whole.
+    """Write a spaCy pipeline with the pipe `elmo`, and softmax and vocabulary beside it.
+
+    The previous content of the folder stays until the new one is complete.
 
     model (LanguageModel): The model.
-    folder (Path): Where to.
+    folder (Path): The output folder.
     lang (str): Language of the pipeline.
-    provenance (dict): How the model came about, as JSON.
+    provenance (dict): How the model was made, as JSON.
     """
     prediction = (freeze(model.softmax), model.vocabulary)
     PipelineFolder.write(ModelBundle(model.bilm.freeze(), prediction, lang, provenance), folder)

@@ -1,4 +1,4 @@
-"""Held-out perplexity, by the full softmax."""
+"""Perplexity of held-out text, with the full softmax."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from .model import LanguageModel
     from .processes import Processes
 
-MIN_ITEMS = 1000  # of a stream, whose first words stand in no context
+MIN_ITEMS = 1000  # least items of a stream, because its first words have no context
 
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Result of an evaluation. The mean is over the two directions' average
-    negative log-likelihoods, as in bilm-tf: the geometric mean of the two.
+    """Result of an evaluation.
 
-    forward (float): Of the words and `</S>`, from what precedes.
-    backward (float): Of the words and `<S>`, from what follows; not a number if the
+    forward (float): Perplexity of the words and `</S>`, given the text before.
+    backward (float): Perplexity of the words and `<S>`, given the text after; NaN if the
         model has one direction.
-    mean (float): Of both.
+    mean (float): Geometric mean of both, as in bilm-tf: the two average negative
+        log-likelihoods are averaged.
     n_tokens (int): Predictions in one direction: words, and one mark a sentence.
-    unknown (float): Share of the words that the vocabulary lacks.
+    unknown (float): Share of the words that are not in the vocabulary.
     """
 
     forward: float
@@ -36,8 +36,7 @@ class Perplexity:
     unknown: float
 
     def to_dict(self) -> dict[str, Optional[float]]:
-        """RETURNS (dict): The figures by name; None for what JSON lacks,
-        infinity and what is not a number."""
+        """Return the figures by name; None for infinity and NaN, which JSON lacks."""
         return {
             name: value if math.isfinite(value) else None for name, value in asdict(self).items()
         }
@@ -52,16 +51,15 @@ def perplexity(
     max_items: int = 0,
     processes: "Optional[Processes]" = None,
 ) -> Perplexity:
-    """Evaluate a language model. Every stream starts from zeros and carries its
-    state to its end.
+    """Evaluate a language model. Every stream starts from zeros and carries its state.
 
     model (Union[FrozenLanguageModel, LanguageModel]): The model.
     corpus (Corpus): Held-out text.
-    n_streams (int): Streams side by side; fewer for short text, so that each has
+    n_streams (int): Streams in a batch; fewer for short text, so that each has
         at least 1,000 items.
-    unroll_steps (int): Steps of a window; no matter for the result.
-    max_items (int): If above 0, read about so many items, evenly spread over the text.
-    processes (Optional[Processes]): Those that share the streams among them.
+    unroll_steps (int): Steps of a window; the result does not depend on it.
+    max_items (int): If above 0, read about this number of items, evenly spread over the text.
+    processes (Optional[Processes]): The processes that share the streams.
     RETURNS (Perplexity): The figures.
     """
     words = model.vocabulary.ids_of(corpus.types)

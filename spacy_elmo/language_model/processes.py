@@ -1,4 +1,4 @@
-"""The processes of a run: one, or several that `torchrun` started."""
+"""Processes of a training run: one, or several that `torchrun` started."""
 
 import os
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-# Another process may prepare a corpus while the others wait.
+# Timeout while another process prepares a corpus.
 PATIENCE = timedelta(hours=12)
-# Between two steps it writes models at most; a machine that was switched off never answers.
+# Timeout of a step, in which a process at most writes models. A lost machine never answers.
 STEP_PATIENCE = timedelta(minutes=30)
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """What this process is among those that train together.
+    """Rank and device of this process among those that train together.
 
-    rank (int): Its number, from 0; only 0 writes.
-    size (int): How many there are.
-    device (torch.device): Where it computes.
-    waiting (Optional[dist.ProcessGroup]): All of them, where they wait for each other long.
+    rank (int): Rank of the process, from 0; only 0 writes.
+    size (int): Number of processes.
+    device (torch.device): Device on which it computes.
+    waiting (Optional[dist.ProcessGroup]): Group of all processes with the long timeout.
     """
 
     rank: int = 0
@@ -35,10 +35,11 @@ class Processes:
 
     @classmethod
     def join(cls) -> "Processes":
-        """Join the processes that `torchrun` started, over NCCL on GPUs and gloo
-        otherwise; without it, be the only one.
+        """Join the processes that `torchrun` started, or be the only one.
 
-        RETURNS (Processes): This process's place.
+        They communicate over NCCL on GPUs and gloo otherwise.
+
+        RETURNS (Processes): This process.
         """
         if torch.cuda.is_available():
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
@@ -54,11 +55,11 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """RETURNS (bool): Whether this process writes, and speaks."""
+        """True for the process that writes files and messages."""
         return self.rank == 0
 
     def wait(self) -> None:
-        """Wait for the others, for hours if need be.
+        """Wait for the other processes, for hours if necessary.
 
         RAISES (ConnectionError): One of them has ended.
         """
@@ -68,9 +69,9 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Name what happens where another process, or its machine, is lost.
+        """Replace the errors of a lost process or machine by a clear one.
 
-        RAISES (ConnectionError): It is.
+        RAISES (ConnectionError): Another process or its machine is lost.
         """
         try:
             yield
@@ -79,8 +80,8 @@ class Processes:
             if self.size == 1 or not is_lost:
                 raise
             raise ConnectionError(
-                "another process of the run ended, and says why, or its machine is lost; with "
-                "`resume=True` the same command goes on from the last checkpoint"
+                "another process of the run ended (see its own message), or its machine is lost. "
+                "Run the same command with `resume=True` to go on from the last checkpoint."
             ) from None
 
     def mean_(self, *tensors: Tensor) -> None:
@@ -91,7 +92,7 @@ class Processes:
                 tensor /= self.size
 
     def sum(self, values: list[float]) -> list[float]:
-        """RETURNS (List[float]): The sums over the processes."""
+        """Sum values over the processes."""
         if self.size == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -99,12 +100,12 @@ class Processes:
         return [float(value) for value in tensor]
 
     def agree(self, value: int) -> bool:
-        """RETURNS (bool): Whether all processes gave the same number."""
+        """Check whether all processes have the same number."""
         values = self.gather_rows(torch.tensor([value], device=self.device), 0)
         return bool((values == value).all())
 
     def gather_rows(self, tensor: Tensor, dim: int) -> Tensor:
-        """RETURNS (Tensor): All processes' tensors of one shape, joined along `dim`."""
+        """Join the tensors of all processes, which have the same shape, along `dim`."""
         if self.size == 1:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(self.size)]

@@ -1,4 +1,4 @@
-"""Text that a language model makes up."""
+"""Sentences drawn from a language model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,17 +18,19 @@ def sample_sentences(
     max_tokens: int = 100,
     seed: int = 0,
 ) -> Iterator[list[str]]:
-    """Draw sentences from the forward model, word by word, without end: p(t_k | t_1 .. t_{k-1})
-    ^ (1 / temperature), normalized. `<UNK>` is no word and left out. As in training, the state
-    goes on from sentence to sentence; the first starts from zeros.
+    """Draw sentences from the forward model, word by word, without end.
+
+    A word is drawn with p(t_k | t_1 .. t_{k-1}) ^ (1 / temperature), normalized. `<UNK>` is never
+    drawn. As in training, the state is carried from sentence to sentence; the first starts from
+    zeros.
 
     model (FrozenLanguageModel): The model.
     start (Sequence[str]): Tokens that every sentence starts with.
-    temperature (float): Below 1 for likelier words, above 1 for others.
+    temperature (float): Below 1 prefers likely words, above 1 unlikely ones.
     max_tokens (int): Most tokens of a sentence.
-    seed (int): Of the draws.
+    seed (int): Seed of the draws.
     YIELDS (List[str]): The tokens of a sentence.
-    RAISES (ValueError): A number is impossible.
+    RAISES (ValueError): A number is invalid.
     """
     if temperature <= 0 or max_tokens < 1:
         raise ValueError(
@@ -61,7 +63,7 @@ def sample_sentences(
 def _read(
     model: FrozenLanguageModel, token: str, state: FrozenState
 ) -> tuple[np.ndarray, FrozenState]:
-    """What predicts the next word, *Shape:* `(1, P)`, and the state after the token."""
+    """Read a token; return the context that predicts the next word, `(1, P)`, and the state."""
     bilm = model.bilm
     rows = np.zeros((bilm.config.n_directions, 1), dtype="int64")
     outputs, state = bilm.run(bilm.token_vectors([token]), rows, [1], state)

@@ -10,11 +10,11 @@ from ..text.corpus import END_ID, START_ID, Corpus
 
 @dataclass(frozen=True)
 class Window:
-    """Some steps of several streams, in both directions.
+    """Steps of several streams, in both directions.
 
     inputs (numpy.ndarray): Token types, packed step by step. *Shape:* `(2, n_items)`
     targets (numpy.ndarray): The type to predict after each. *Shape:* `(2, n_items)`
-    batch_sizes (List[int]): Streams running at each step, never rising.
+    batch_sizes (List[int]): Number of streams at each step, never rising.
     """
 
     inputs: np.ndarray
@@ -22,11 +22,11 @@ class Window:
     batch_sizes: list[int]
 
     def part(self, part: int, n_parts: int) -> "Window":
-        """One of equal shares of the streams of a training window.
+        """Return one of equal shares of the streams of a training window.
 
-        part (int): Which, from 0.
-        n_parts (int): How many there are; the streams must be a multiple of it.
-        RETURNS (Window): The window of its streams.
+        part (int): Number of the share, from 0.
+        n_parts (int): Number of shares, which must divide the number of streams.
+        RETURNS (Window): The window of these streams.
         """
         n_steps, n_streams = len(self.batch_sizes), self.batch_sizes[0]
         size = n_streams // n_parts
@@ -39,10 +39,11 @@ class Window:
 
 
 class Streams:
-    """A corpus as what the language model reads and predicts: forwards
-    `<S> w1 .. wn` and `w1 .. wn </S>`, backwards the mirror image of each
-    sentence, `</S> wn .. w1` and `wn .. w1 <S>`, the sentences in their order.
-    Only what a window asks for is read.
+    """A corpus as the language model reads and predicts it.
+
+    Forward it reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`. Backward is the mirror image of
+    each sentence: it reads `</S> wn .. w1` and predicts `wn .. w1 <S>`. The sentences keep their
+    order. Only the parts of the corpus that a window needs are read.
 
     corpus (Corpus): The text.
     """
@@ -55,7 +56,7 @@ class Streams:
         return len(self.tokens)
 
     def window(self, positions: np.ndarray, batch_sizes: list[int]) -> Window:
-        """RETURNS (Window): The items at these positions, packed."""
+        """Return the items at these positions, packed."""
         sentences = np.searchsorted(self.starts, positions, "right") - 1
         starts, ends = self.starts[sentences], self._ends(sentences)
         is_first, is_last = positions == starts, positions == ends - 1
@@ -78,17 +79,18 @@ class Streams:
 
 
 class TrainingBatches:
-    """Windows for training, without end: each row of the batch owns one stretch
-    of the text and reads it on and on; another epoch starts elsewhere in it.
+    """Windows for training, without end.
+
+    Each row of the batch reads its own stretch of the text. Every epoch starts at another place.
 
     streams (Streams): The text.
-    batch_size (int): Streams side by side; fewer where the text is too short.
-    unroll_steps (int): Steps of a window; fewer where the text is too short.
-    seed (int): Of the places where the epochs start.
+    batch_size (int): Streams in a batch; fewer if the text is too short.
+    unroll_steps (int): Steps of a window; fewer if the text is too short.
+    seed (int): Seed of the places where the epochs start.
     directions (str): "same": both read the same text. "different": the backward
         one is half the text ahead.
-    multiple (int): Of what the streams must be a multiple, to be shared out.
-    RAISES (ValueError): They cannot be.
+    multiple (int): The number of streams must be a multiple of this.
+    RAISES (ValueError): It is not.
     """
 
     def __init__(
@@ -103,20 +105,20 @@ class TrainingBatches:
     ):
         self.streams = streams
         self.unroll_steps = min(unroll_steps, len(streams))
-        # A short text has as many as fit it and can be shared out.
+        # Reduce the streams of a short text to what fits, rounded down to the multiple.
         fitting = max(1, min(batch_size, len(streams) // self.unroll_steps))
         self.batch_size = fitting - fitting % multiple
         if batch_size % multiple or not self.batch_size:
             raise ValueError(
                 f"batch_size ({batch_size}, {fitting} fit the text) must be a multiple of "
-                f"{multiple}, processes x accumulate_gradient"
+                f"{multiple}, the product of processes and accumulate_gradient. Change one of them."
             )
         self.steps_per_epoch = max(1, len(streams) // self.batch_size // self.unroll_steps)
         self.seed = seed
         self.ahead = len(streams) // 2 if directions == "different" else 0
 
     def at(self, step: int) -> Window:
-        """RETURNS (Window): The window of a step, counted from 0."""
+        """Return the window of a step, counted from 0."""
         epoch, within = divmod(step, self.steps_per_epoch)
         offset = 0
         if epoch:
@@ -143,16 +145,17 @@ def evaluation_windows(
     part: int = 0,
     n_parts: int = 1,
 ) -> tuple[int, Iterator[Window]]:
-    """Windows that read every item once, in streams of about the same length
-    that start with a sentence.
+    """Make windows that read every item once.
+
+    The streams have about the same length, and each starts with a sentence.
 
     streams (Streams): The text.
-    n_streams (int): Streams side by side; fewer where there are fewer sentences.
+    n_streams (int): Streams in a batch; fewer if there are fewer sentences.
     unroll_steps (int): Steps of a window.
-    max_items (int): If above 0, about so many items are read, the same number
+    max_items (int): If above 0, about this number of items is read, the same number
         from the start of every stream.
-    part (int): Which share of the streams, from 0.
-    n_parts (int): How many shares there are.
+    part (int): Number of the share of the streams, from 0.
+    n_parts (int): Number of shares.
     RETURNS (Tuple[int, Iterator[Window]]): The number of streams, the windows.
     """
     wanted = np.arange(n_streams) * (len(streams) / n_streams)

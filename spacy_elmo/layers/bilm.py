@@ -1,340 +1,30 @@
 """The biLM as a Thinc layer over Docs."""
 
-import contextlib
-import copy
 import os
 import sys
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias, TypeVar, Union
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from spacy.tokens import Doc, Token
-from thinc.api import Model, Optimizer, Shim, chain, get_torch_default_device, torch2xp, xp2torch
+from thinc.api import Model, chain, xp2torch
 from thinc.types import Floats2d, Floats3d
 
 from ..embedding.embed import embed_words
 from ..embedding.features import Piece, features_of
 from ..embedding.segmenters import Segment
-from ..embedding.settings import ElmoSettings, Weights
-from ..files import user_path
 from ..frozen.config import BiLMConfig
 from ..frozen.model import FrozenBiLM
-from ..frozen.precision import resolve_precision
-from ..weights.state_dict_file import import_torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..bilm.model import BiLM
+from .shim import AnyBiLM, BiLMShim
 
 Layers = list[Floats3d]
-AnyBiLM: TypeAlias = Union[FrozenBiLM, "BiLM"]
 BiLMModel: TypeAlias = Model[list[Doc], Layers]
 
 _process = os.getpid()
-_RUN = uuid.uuid4().hex  # ids are counted anew in every process
-
-
-ShimType = TypeVar("ShimType", bound=Shim)
-
-
-def copy_shim(shim: ShimType) -> ShimType:
-    """RETURNS (Shim): A copy with weights and an id of its own, by which optimizers know the
-    weights; a plain copy would share the id."""
-    copied = copy.deepcopy(shim)
-    copied.id = Shim(None).id
-    return copied
-
-
-class BiLMShim(Shim):
-    """Holds the language model, which is read from its weights when it is first needed: a
-    `FrozenBiLM` that computes, or a PyTorch module where it is fine-tuned or runs on a GPU.
-
-    config (BiLMConfig): The sizes.
-    """
-
-    def __init__(self, config: BiLMConfig):
-        super().__init__(model=None)
-        self._model: Any = None
-        self.config = config
-        self.in_training = False
-        self.sizes_may_follow = True  # whether default sizes give way to those of the weights
-        self._n_changes = 0
-        self.waiting: WeakKeyDictionary[Doc, list[Piece]] = WeakKeyDictionary()
-        self._settings = ElmoSettings()
-
-    @property
-    def settings(self) -> ElmoSettings:
-        """RETURNS (ElmoSettings): The settings."""
-        return self._settings
-
-    @settings.setter
-    def settings(self, settings: ElmoSettings) -> None:
-        for name in ("weights", "align"):
-            if self.is_loaded and getattr(settings, name) != getattr(self._settings, name):
-                raise ValueError(
-                    f"{name} cannot be changed when the weights have been read. Give it to "
-                    f"nlp.add_pipe; for other weights use the pipe's set_bilm(read_weights(PATH))"
-                )
-        self._settings = settings
-        if self._model is not None:
-            self._model = _fitting(self._model, settings)
-
-    @property
-    def identity(self) -> str:
-        """RETURNS (str): Of the weights: their checksum where they stay, in any process;
-        otherwise this object and the number of its steps."""
-        if self.settings.frozen:
-            return self.checksum()
-        return f"{_RUN}.{self.id}.{self._n_changes}"
-
-    def checksum(self) -> str:
-        """RETURNS (str): That of the language model."""
-        bilm = self.bilm
-        if isinstance(bilm, FrozenBiLM):
-            return bilm.checksum()
-        # A module on a GPU that is frozen: its weights are copied once.
-        if self._checksum is None or self._checksum[0] is not bilm:
-            self._checksum = bilm, bilm.freeze().checksum()
-        return self._checksum[1]
-
-    _checksum: Optional[tuple[Any, str]] = None
-
-    @property
-    def is_loaded(self) -> bool:
-        """RETURNS (bool): The weights have been read, or given."""
-        return self._model is not None
-
-    @property
-    def bilm(self) -> AnyBiLM:
-        """RETURNS (Union[FrozenBiLM, BiLM]): The language model.
-        RAISES (ValueError): No weights were given, or they cannot be read, or
-            they are of other sizes than the config says."""
-        if self._model is None:
-            self.read(self.settings.weights)
-        return self._model
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """RETURNS (Tuple[int, int]): Layers of the model, L + 1, and their width, 2P.
-        RAISES (ValueError): As `bilm`."""
-        config = self.bilm.config
-        return config.n_layers + 1, config.width
-
-    def read(self, weights: Weights) -> None:
-        """Read the language model from weights.
-
-        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name, path or reader.
-        RAISES (ValueError): As `bilm`.
-        """
-        from ..weights import HOW_TO_GIVE_WEIGHTS, read_weights
-
-        if weights is None:
-            raise ValueError(f"the language model has no weights. {HOW_TO_GIVE_WEIGHTS}")
-        bilm = weights() if callable(weights) else read_weights(weights)
-        check_bilm(bilm)
-        # Sizes that nobody set may follow the weights; others are a promise.
-        follow = self.sizes_may_follow and self.config == BiLMConfig()
-        n_layers = self.config.n_layers
-        lower = replace(bilm.config, n_layers=n_layers)
-        if n_layers < bilm.config.n_layers and self.config == lower:
-            bilm = _frozen(bilm).first_layers(n_layers)
-        if self.config != bilm.config and not follow:
-            raise ValueError(
-                f"the weights {weights!r} do not have the sizes in the config: "
-                f"{_differences(bilm.config, self.config)}. Use "
-                f"config=spacy_elmo.pretrained(PATH), which gives both."
-            )
-        if self.settings.align is not None:
-            from ..weights.alignment import read_alignment
-
-            matrix = read_alignment(user_path(self.settings.align), bilm.config.width)
-            bilm = _frozen(bilm).replace(alignment=matrix)
-        self.set(bilm)
-
-    def set(self, bilm: AnyBiLM) -> None:
-        """Take over a language model.
-
-        bilm (Union[FrozenBiLM, BiLM]): The model. What is frozen gets a copy of a module's
-            weights.
-        """
-        check_bilm(bilm)
-        self.config = bilm.config
-        self._model = _fitting(bilm, self.settings)
-        self._n_changes += 1
-
-    def keep(self, docs: Sequence[Doc], layers: Sequence[Optional[Floats3d]]) -> None:
-        """Keep the layers that Docs got in predictions, for the same text will come again.
-
-        docs (Sequence[Doc]): The Docs.
-        layers (Sequence[Optional[Floats3d]]): Their layers, as far as these weights made them.
-        """
-        features = self.settings.features
-        found = [(self.waiting.pop(doc, []), values) for doc, values in zip(docs, layers)]
-        rows = {
-            piece.key: values[:, piece.place]
-            for pieces, values in found
-            for piece in pieces
-            if values is not None
-        }
-        if features is not None and rows:
-            features.add(list(rows), list(rows.values()))
-
-    def features_model(self) -> str:
-        """RETURNS (str): What layers depend on beside the text."""
-        return f"{self.checksum()} {precision_of(self.bilm)} {self.settings.initial_state}"
-
-    def copy(self) -> "BiLMShim":
-        """RETURNS (BiLMShim): A copy with weights and an id of its own, by which
-        optimizers know the weights."""
-        return copy_shim(self)
-
-    def finish_update(self, optimizer: Optimizer) -> None:
-        if self._model is None or self.settings.frozen:
-            return
-        torch = import_torch("Fine-tuning the language model")
-
-        from ..bilm.finite import is_finite
-
-        factor = self.settings.learn_rate_factor
-        with torch.no_grad():
-            trained = [
-                (name, weight, weight.grad)
-                for name, weight in self._model.named_parameters()
-                if weight.grad is not None
-            ]
-            for name, _, gradient in trained:  # before any weight is changed
-                if not is_finite(gradient):
-                    raise ValueError(
-                        f"the gradient of the language model's weight '{name}' is not finite: "
-                        f"lower the optimizer's learn_rate or the pipe's learn_rate_factor"
-                    )
-            for name, weight, gradient in trained:
-                arrays = torch2xp(weight), torch2xp(gradient)
-                value, _ = optimizer((self.id, name), *arrays, lr_scale=factor)
-                weight.copy_(xp2torch(value, device=weight.device))
-                weight.grad = None
-        self._n_changes += 1
-
-    @contextlib.contextmanager
-    def use_params(self, params: dict) -> Iterator[None]:
-        is_frozen = self._model is None or isinstance(self._model, FrozenBiLM)
-        if is_frozen or not any(key[0] == self.id for key in params):
-            yield
-            return
-        parameters = self._model.named_parameters()
-        swapped = {name: weight for name, weight in parameters if (self.id, name) in params}
-        backup = {name: weight.detach().clone() for name, weight in swapped.items()}
-        import torch
-
-        def put(values: "dict[str, Tensor]") -> None:
-            with torch.no_grad():
-                for name, weight in swapped.items():
-                    weight.copy_(values[name])
-            self._n_changes += 1
-
-        put({name: xp2torch(params[self.id, name]) for name in swapped})
-        try:
-            yield
-        finally:
-            put(backup)
-
-    def to_device(self, device_type: str, device_id: int) -> None:
-        if self._model is not None:
-            device = "cpu" if device_type == "cpu" else f"cuda:{device_id}"
-            self._model = _fitting(self._model, self.settings, device)
-
-    def to_bytes(self) -> bytes:
-        """RETURNS (bytes): A `.safetensors` file's content; nothing if there are
-        no weights, and none that could be read."""
-        from ..weights import is_available
-        from ..weights.safetensors_file import to_bytes
-
-        if not self.is_loaded and not is_available(self.settings.weights):
-            return b""
-        return to_bytes(_frozen(self.bilm))
-
-    def from_bytes(self, data: bytes) -> "BiLMShim":
-        from ..weights.safetensors_file import from_bytes
-
-        if data:
-            self.set(from_bytes(data))
-        return self
-
-    def from_file(self, file: Path) -> None:
-        """Read a language model whose weights stay in the file, if there are any in it.
-
-        file (Path): What `to_bytes` gave.
-        """
-        from ..weights.safetensors_file import read
-
-        if file.stat().st_size or not file.is_file():  # which is refused
-            self.set(read(file))
-
-    def __getstate__(self) -> dict[str, Any]:
-        model = self.to_bytes() if self.is_loaded else b""
-        own = {"_model": model, "_settings": self.settings, "in_training": False, "waiting": None}
-        return {**self.__dict__, **own}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        data = state.pop("_model")
-        self.__dict__.update(state, _model=None, waiting=WeakKeyDictionary())
-        self.from_bytes(data)
-
-
-def check_bilm(bilm: object) -> None:
-    """Check what a reader of weights returned.
-
-    bilm (object): It should be a FrozenBiLM or a BiLM.
-    RAISES (ValueError): It is something else.
-    """
-    # Where nobody has imported the module, there is no object of it.
-    module = sys.modules.get("spacy_elmo.bilm.model")
-    if isinstance(bilm, FrozenBiLM) or (module is not None and isinstance(bilm, module.BiLM)):
-        return
-    raise ValueError(
-        f"a reader of weights must return a language model, as "
-        f"spacy_elmo.weights.read_weights does, got {type(bilm).__name__}"
-    )
-
-
-def precision_of(bilm: AnyBiLM) -> str:
-    """RETURNS (str): In which numbers a language model computes: "float32", "bfloat16", "int8", or
-    "float16" on some GPUs."""
-    if isinstance(bilm, FrozenBiLM):
-        return resolve_precision(bilm.precision, bilm.kernel)
-    from ..bilm.precision import resolve_precision as resolve_on_gpu
-
-    return resolve_on_gpu(bilm.precision, bilm.device)
-
-
-def _fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
-    """The language model as the settings want it: frozen on a CPU, or a module to train or on a
-    GPU. Without a device it is Thinc's."""
-    if device is None and not isinstance(bilm, FrozenBiLM) and bilm.device.type != "cpu":
-        device = str(bilm.device)
-    if device is None:
-        has_torch = sys.modules.get("torch") is not None
-        device = str(get_torch_default_device()) if has_torch else "cpu"
-    if settings.frozen and device == "cpu":
-        wanted = {"precision": settings.precision, "cache": settings.cache}
-        return _frozen(bilm).replace(**wanted)
-    import_torch("A language model that is fine-tuned or runs on a GPU")
-    module = bilm.thaw() if isinstance(bilm, FrozenBiLM) else bilm
-    module.precision = settings.precision
-    return module.eval().requires_grad_(not settings.frozen).to(device)
-
-
-def _frozen(bilm: AnyBiLM) -> FrozenBiLM:
-    return bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
 
 
 def BiLMLayer(config: BiLMConfig) -> BiLMModel:
-    """The layers of the language model, `(L + 1, n_tokens, 2P)` a Doc."""
+    """Make the layer that computes the language model's layers, `(L + 1, n_tokens, 2P)` a Doc."""
     dims, shims = {"nO": config.width}, [BiLMShim(config)]
     return Model("elmo_bilm", forward, init=init, dims=dims, shims=shims)
 
@@ -342,25 +32,26 @@ def BiLMLayer(config: BiLMConfig) -> BiLMModel:
 def join_tok2vec(
     bilm: BiLMModel, mix: Model[Layers, list[Floats2d]]
 ) -> Model[list[Doc], list[Floats2d]]:
-    """RETURNS (Model[List[Doc], List[Floats2d]]): A language model and its mix."""
+    """Chain a language model and its mix."""
     tok2vec = chain(bilm, mix)
     tok2vec.set_dim("nO", bilm.get_dim("nO"))
     return tok2vec
 
 
 def get_shim(model: BiLMModel) -> BiLMShim:
-    """RETURNS (BiLMShim): What holds the PyTorch module of a BiLMLayer."""
+    """Return the shim of a BiLMLayer, the holder of the language model."""
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
     return shim
 
 
 def follow_weights(model: BiLMModel) -> None:
-    """Give a BiLMLayer the width of its weights, which may differ from default sizes."""
+    """Set the width of a BiLMLayer to its weights' width, which may not be the default."""
     model.set_dim("nO", get_shim(model).config.width, force=True)
 
 
 def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Layers, Callable]:
+    """Compute the layers of Docs; frozen features come from the cache."""
     limit_threads_after_fork()
     shim = get_shim(model)
     bilm = _loaded(model)
@@ -385,7 +76,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
     if settings.frozen and shim.in_training and settings.features is not None:
         for doc in docs:
-            shim.waiting.pop(doc, None)  # of earlier layers
+            shim.waiting.pop(doc, None)  # pieces of earlier layers
         kept = features_of(
             settings.features,
             docs,
@@ -416,6 +107,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
 
 def init(model: BiLMModel, X: object = None, Y: object = None) -> None:
+    """Read the weights."""
     _loaded(model)
 
 
@@ -426,19 +118,12 @@ def _loaded(model: BiLMModel) -> AnyBiLM:
 
 
 def limit_threads_after_fork() -> None:
-    """A forked process inherits PyTorch's thread pool without its threads and
-    would wait for them for ever."""
+    """Set PyTorch to one thread in a forked process.
+
+    The process inherits the thread pool without its threads, and would wait for them forever.
+    """
     global _process
     torch = sys.modules.get("torch")
     if torch is not None and os.getpid() != _process:
         torch.set_num_threads(1)
         _process = os.getpid()
-
-
-def _differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
-    theirs, ours = asdict(got), asdict(wanted)
-    return ", ".join(
-        f"{name} is {theirs[name]} there and {ours[name]} in the config"
-        for name in ours
-        if theirs[name] != ours[name]
-    )

@@ -1,5 +1,8 @@
-"""ELMo beside other vectors: `[x ; ELMo]` at the input of a task's encoder,
-`[h ; ELMo]` at its output (Peters et al. 2018, section 3.3)."""
+"""Layers that concatenate ELMo with other vectors.
+
+A task's encoder gets `[x ; ELMo]` at its input, or `[h ; ELMo]` at its output (Peters et al. 2018,
+section 3.3).
+"""
 
 from collections.abc import Callable
 from typing import Optional, TypeAlias
@@ -13,12 +16,13 @@ Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
 
 
 def ConcatTok2Vec(first: Tok2Vec, second: Tok2Vec) -> Tok2Vec:
-    """Concatenate two token representations of the same Docs; empty Docs are fine."""
+    """Concatenate two token representations of the same Docs, which may be empty."""
     dims = {"nO": _sum_of_widths(first, second)}
     return Model("elmo_concat", forward, init=init, dims=dims, layers=[first, second])
 
 
 def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, Callable]:
+    """Compute both representations, and concatenate them."""
     (first, bp_first), (second, bp_second) = (layer(docs, is_train) for layer in model.layers)
     xp = model.ops.xp
     outputs = [xp.concatenate([one, two], axis=1) for one, two in zip(first, second)]
@@ -33,6 +37,7 @@ def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, C
 
 
 def init(model: Tok2Vec, X: Optional[list[Doc]] = None, Y: Optional[Vectors] = None) -> None:
+    """Initialize both layers, and set the width."""
     for layer in model.layers:
         layer.initialize(X=X)
     width = _sum_of_widths(*model.layers)
@@ -43,14 +48,16 @@ def init(model: Tok2Vec, X: Optional[list[Doc]] = None, Y: Optional[Vectors] = N
 
 
 def _sum_of_widths(first: Tok2Vec, second: Tok2Vec) -> Optional[int]:
-    """Some of spaCy's layers know their width only when they are initialised."""
+    """Add the widths. Some of spaCy's layers know their width only after initialization."""
     widths = [layer.maybe_get_dim("nO") for layer in (first, second)]
     return None if None in widths else sum(widths)
 
 
 def MixedConcat(first: Tok2Vec, second: Tok2Vec, *, width: int, maxout_pieces: int) -> Tok2Vec:
-    """`ConcatTok2Vec`, brought to a width by a maxout layer with layer norm, as in
-    spaCy's MultiHashEmbed."""
+    """Concatenate two token representations, and map them to a width.
+
+    The map is a maxout layer with layer norm, as in spaCy's MultiHashEmbed.
+    """
     concat = ConcatTok2Vec(first, second)
     maxout: Model[Floats2d, Floats2d] = Maxout(
         nO=width, nI=concat.maybe_get_dim("nO"), nP=maxout_pieces, dropout=0.0, normalize=True

@@ -1,4 +1,4 @@
-"""Check that ends a training whose loss is NaN or infinite."""
+"""Check that stops training if the loss is NaN or infinite."""
 
 import math
 
@@ -6,11 +6,11 @@ from spacy.errors import Errors
 
 
 def check_loss(loss: float, name: str) -> None:
-    """Check a loss before its gradient reaches any weight, as spaCy's tagger does.
+    """Check a loss before its gradient changes any weight, as spaCy's tagger does.
 
     loss (float): The loss, or the sum of the squares of its gradient.
-    name (str): The component.
-    RAISES (ValueError): It is NaN or infinite: spaCy's E910.
+    name (str): Name of the component.
+    RAISES (ValueError): It is NaN or infinite (spaCy's E910).
     """
     if not math.isfinite(loss):
         raise ValueError(

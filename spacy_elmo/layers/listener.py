@@ -1,4 +1,4 @@
-"""The layer that brings the language model into a task's model."""
+"""Listener: the layer through which a component reads an `elmo` pipe's layers."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,35 +15,37 @@ from .scalar_mix import Layers, Vectors
 
 Report = Callable[[Layers], None]
 
-TRAINED_ON = "trained_on"  # attribute of the model, which is saved: name of the pipe
+TRAINED_ON = "trained_on"  # saved attribute of the model: name of the pipe
 
 
 class Upstream(Protocol):
-    """The pipe that a listener listens to."""
+    """Interface of the pipe that a listener listens to."""
 
     name: str
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Layers of the language model, L + 1, and their width, 2P."""
+        """Number of layers of the language model, L + 1, and their width, 2P."""
 
     def annotate(self, docs: Sequence[Doc]) -> Layers:
-        """The layers of Docs, which they have or get."""
+        """Return the layers of Docs; missing ones are computed."""
 
     def training_layers(
         self, docs: Sequence[Doc], listener: "ElmoListener"
     ) -> tuple[Layers, Optional[Report]]:
-        """The layers of Docs in an update, and where to report their gradient, if anywhere."""
+        """Return the layers of Docs in an update, and a function to report their gradient to."""
 
 
 class _Link:
-    """A reference that copies of a listener share: copying a component's model
-    must not copy the language model behind it. In a copy of a whole pipeline
-    it refers to the copied pipe."""
+    """Reference to the pipe, shared by copies of a listener.
+
+    Copying a component's model must not copy the language model behind it. In a copy of a whole
+    pipeline the link refers to the copied pipe.
+    """
 
     def __init__(self) -> None:
         self.upstream: Optional[Upstream] = None
-        self.name = ""  # of the pipe, when it was connected
+        self.name = ""  # name of the pipe when it was connected
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Link":
         upstream = memo.get(id(self.upstream))
@@ -55,16 +57,17 @@ class _Link:
 
 
 class ElmoListener(Model):
-    """Reads the layers that a pipe stored and learns its own mix of them, from Docs to
-    `(n_tokens, width)` each. In training it reports the gradient of the layers
-    to the pipe, which runs one backward pass for all its listeners.
+    """Layer that reads the layers of a pipe and learns a mix of them, `(n_tokens, width)` a Doc.
+
+    In training it reports the gradient of the layers to the pipe, which runs one backward pass for
+    all its listeners.
 
     mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
-    width (Optional[int]): Width of the language model, 2P; None for that of the pipe,
-        when it is initialised.
-    upstream_name (str): Name of the pipe, or "*" for the nearest before the component. What the
-        listener is trained on is saved with its weights: then it asks for that pipe by name.
-    grad_factor (float): Multiplies the gradient that is reported.
+    width (Optional[int]): Width of the language model, 2P. None takes the pipe's width at
+        initialization.
+    upstream_name (str): Name of the pipe, or "*" for the nearest before the component. The name
+        of the pipe it was trained on is saved with its weights, and looked for after loading.
+    grad_factor (float): Multiplies the reported gradient.
     """
 
     name = "elmo_listener"
@@ -81,12 +84,12 @@ class ElmoListener(Model):
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
         self.has_warned = False
-        self.component = self.name  # in whose model it is; the pipe says so
+        self.component = self.name  # the pipe sets the name of the component
         self._link = _Link()
 
     @property
     def upstream(self) -> Optional[Upstream]:
-        """RETURNS (Optional[Elmo]): The pipe, if there is one."""
+        """The pipe, or None if the listener is not connected."""
         return self._link.upstream
 
     @upstream.setter
@@ -98,25 +101,28 @@ class ElmoListener(Model):
 
     @property
     def pipe_name(self) -> str:
-        """RETURNS (str): Name of the pipe that is asked for, or "*" for the nearest."""
+        """Name of the pipe to look for, or "*" for the nearest."""
         return self.attrs.get(TRAINED_ON, "*") if self.upstream_name == "*" else self.upstream_name
 
     def is_trained_on(self, pipe: Upstream) -> bool:
-        """RETURNS (bool): Whether no pipe is named in the config, and it was trained on this one,
-        which may have another name since."""
+        """Check whether the listener was trained on this pipe, which may have been renamed since.
+
+        It is False if the config names a pipe.
+        """
         name = self.pipe_name
         is_renamed = self._link.upstream is pipe and self._link.name == name
         return self.upstream_name == "*" and (is_renamed or pipe.name == name)
 
     @property
     def mix(self) -> Model[Layers, Vectors]:
-        """RETURNS (Model[List[Floats3d], List[Floats2d]]): The mix."""
+        """The mix, a ScalarMix."""
         return self.layers[0]
 
 
 def forward(
     model: ElmoListener, docs: Sequence[Doc], is_train: bool
 ) -> tuple[Vectors, Callable[[Vectors], list[Doc]]]:
+    """Mix the layers of Docs. In prediction without layers, return zeros."""
     report: Optional[Report] = None
     if not is_train:
         layers = _read(model, docs)
@@ -133,7 +139,7 @@ def forward(
     vectors, bp_mix = model.mix([model.ops.asarray3f(values) for values in layers], is_train)
 
     def backprop(d_vectors: Vectors) -> list[Doc]:
-        # Only the taggers of spaCy's own components look at their loss.
+        # Of spaCy's own components only the taggers check their loss.
         check_loss(float(sum((d**2).sum() for d in d_vectors)), model.component)
         d_layers = bp_mix(d_vectors)
         if report is not None:
@@ -144,6 +150,10 @@ def forward(
 
 
 def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -> None:
+    """Set the width from the pipe, and initialize the mix.
+
+    RAISES (ValueError): The listener is not connected.
+    """
     if model.upstream is None:
         raise no_upstream(model)
     model.attrs[TRAINED_ON] = model.upstream.name
@@ -151,28 +161,28 @@ def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -
     if model.has_dim("nO") is None:
         model.set_dim("nO", width)
     layers = [model.ops.alloc3f(n_layers, 0, width)]
-    if X:  # the layers after this one want to see real input
+    if X:  # the next layers infer their sizes from real input
         layers = model.upstream.annotate(X)
     model.mix.initialize(X=layers)
 
 
 def no_upstream(model: ElmoListener) -> ValueError:
-    """RETURNS (ValueError): What is wrong where no pipe stands before the component."""
+    """Return the error for a component that has no pipe before it to listen to."""
     name = "elmo" if model.pipe_name == "*" else model.pipe_name
     return ValueError(
-        f"a component listens to '{name}', but no pipe of that name with factory 'elmo' stands "
-        f'before it: write pipeline = ["{name}", ...] in [nlp], the components that listen '
-        f"after '{name}'"
+        f"a component listens to '{name}', but there is no pipe of that name with factory 'elmo' "
+        f'before it. Write pipeline = ["{name}", ...] in [nlp], with the components that listen '
+        f"after '{name}'."
     )
 
 
 def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
-    """Check that layers belong to a Doc as it is now.
+    """Check that layers belong to a Doc in its present form.
 
     doc (Doc): The Doc.
     layers (Floats3d): Its layers. *Shape:* `(L + 1, n_tokens, 2P)`
-    width (int): The width that the listener was made for.
-    RAISES (ValueError): They do not.
+    width (int): The width of the listener.
+    RAISES (ValueError): The number of tokens or the width differs.
     """
     if layers.shape[1] != len(doc):
         raise ValueError(
@@ -182,12 +192,12 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
     if layers.shape[2] != width:
         raise ValueError(
             f"the listener has width = {width}, but the language model's layers are "
-            f"{layers.shape[2]} wide: set width = {layers.shape[2]} in the listener's config"
+            f"{layers.shape[2]} wide. Set width = {layers.shape[2]} in the listener's config."
         )
 
 
 def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
-    """The layers that the pipe stored; None, with a warning, where it did not run."""
+    """Read the layers that the pipe stored. Warn and return None if it did not run."""
     name = model.pipe_name
     if model.upstream is not None:
         # span.as_doc() keeps hooks and loses layers: spaCy's entity_linker reads such Docs.
@@ -199,14 +209,14 @@ def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
         return layers
     if absent < len(docs):
         raise ValueError(
-            f"{absent} of {len(docs)} Docs have no ELMo layers, the others do: run 'elmo' "
-            f"over all Docs, or over none"
+            f"{absent} of {len(docs)} Docs have no ELMo layers, the others do. Run 'elmo' "
+            f"over all Docs, or over none."
         )
     if not model.has_warned and any(len(doc) for doc in docs):
         model.has_warned = True
         warnings.warn(
-            f"no ELMo layers on the Docs: the pipe '{name}' that this component listens to "
-            f"is disabled, has another name, or stands after it. It predicts from zeros.",
+            f"the Docs have no ELMo layers, so '{model.component}' predicts from zeros. The pipe "
+            f"'{name}' that it listens to is disabled, was renamed, or comes after it.",
             stacklevel=2,
         )
     return None

@@ -1,4 +1,4 @@
-"""An objective for plain `spacy pretrain`: the words before and after each token."""
+"""Objective for `spacy pretrain`: predict the words before and after each token."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from ..frozen.config import BiLMConfig
 
 START_BUCKET, END_BUCKET, N_MARKS = 0, 1, 2
-CHUNK_SCORES = 2**22  # bound of the working memory
+CHUNK_SCORES = 2**22  # scores in memory at a time
 
 
 @registry.architectures("spacy-elmo.PretrainBiLM.v1")
 def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel], Model]:
-    """Train the layer of an `elmo` pipe in `spacy pretrain`: the forward LSTMs' top
-    layer predicts the next word, the backward ones' the word before, at the ends of
-    a sequence a mark. spaCy shows an objective no text before the first batch, so
-    that there is no vocabulary: words are hashed into buckets, which some share. The
-    loss is therefore no logarithm of a perplexity; `spacy elmo pretrain` is the
-    command that trains and evaluates language models in earnest.
+    """Make an objective that trains the layer of an `elmo` pipe in `spacy pretrain`.
 
-    The weights are trained even where the pipe is `frozen`, which says what happens
-    in `spacy train`.
+    The top layer of the forward LSTMs predicts the next word, and the backward LSTMs predict the
+    word before. At the ends of a sequence they predict a mark. spaCy passes an objective no text
+    before the first batch, so there is no vocabulary: words are hashed into buckets, and some
+    words share one. The loss is therefore not the logarithm of a perplexity. To train and evaluate
+    language models, use `spacy elmo pretrain`.
 
-    n_buckets (int): Buckets that are told apart, the two marks' included.
+    The weights are trained even if the pipe is `frozen`, which concerns only `spacy train`.
+
+    n_buckets (int): Number of buckets, including two for the marks.
     RETURNS (Callable[[Vocab, Model], Model]): Makes the model from the pipe's layer.
-    RAISES (ValueError): The number is impossible.
+    RAISES (ValueError): There is no bucket for words.
     """
     if n_buckets <= N_MARKS:
         raise ValueError(f"n_buckets must be more than {N_MARKS}, got {n_buckets}")
@@ -47,12 +47,13 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
 
 @registry.weights_readers("spacy-elmo.untrained.v1")
 def make_untrained(model: BiLMModel, seed: int = 0) -> "Callable[[], BiLM]":
-    """Random weights for `spacy pretrain` to begin with: `weights` of an `elmo` pipe,
-    whose `model` stands here again. In `spacy train` with the same config those that
-    `init_tok2vec` names take their place.
+    """Make a reader of random weights, from which `spacy pretrain` starts.
+
+    Use it as the `weights` of an `elmo` pipe, with the pipe's `model` block repeated. In `spacy
+    train` with the same config, the weights named by `init_tok2vec` replace them.
 
     model (Model[List[Doc], List[Floats3d]]): An architecture with the wanted sizes.
-    seed (int): Of the random weights.
+    seed (int): Seed of the random weights.
     RETURNS (Callable[[], BiLM]): The reader.
     """
     return partial(_untrained, get_shim(model).config, seed)
@@ -72,8 +73,8 @@ def _create(n_buckets: int, vocab: Vocab, tok2vec: BiLMModel) -> Model[list[Doc]
     if tok2vec.name != "elmo_bilm":
         raise ValueError(
             f"spacy-elmo.PretrainBiLM.v1 trains the language model of an `elmo` pipe, not the "
-            f"layer '{tok2vec.name}': set component to the name of that pipe, and layer to "
-            f'"", in [pretraining]'
+            f"layer '{tok2vec.name}'. Set component to the name of that pipe, and layer to "
+            f'"", in [pretraining].'
         )
     shim = get_shim(tok2vec)
     shim.settings = replace(shim.settings, frozen=False)
@@ -90,14 +91,17 @@ def _create(n_buckets: int, vocab: Vocab, tok2vec: BiLMModel) -> Model[list[Doc]
 
 
 def init(model: Model, X: object = None, Y: object = None) -> None:
+    """Initialize the output layer."""
     model.get_ref("output_layer").initialize()
 
 
 def forward(
     model: Model[list[Doc], Floats2d], docs: Sequence[Doc], is_train: bool
 ) -> tuple[Floats2d, Callable]:
-    """The top layer of all tokens, forwards and then backwards: `(2 n_tokens, P)`. The
-    softmax over it is computed with the loss, a part of the rows at a time."""
+    """Return the top layer of all tokens, first forward and then backward: `(2 n_tokens, P)`.
+
+    The softmax over it is computed with the loss, in chunks of rows.
+    """
     layers, backprop_layers = model.get_ref("tok2vec")(list(docs), is_train)
     top = np.concatenate([values[-1] for values in layers])
 
@@ -115,14 +119,14 @@ def forward(
 def word_loss(
     model: Model[list[Doc], Floats2d], ops: Ops, docs: Sequence[Doc], contexts: Floats2d
 ) -> tuple[float, Floats2d]:
-    """The objective. The gradient of the output layer is added up here.
+    """Compute the loss and its gradient, and accumulate the gradient of the output layer.
 
-    model (Model[List[Doc], Floats2d]): What `build_pretrain_bilm` makes.
+    model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
     ops (Ops): The backend.
     docs (Sequence[Doc]): The batch.
-    contexts (Floats2d): What the model returned for it.
-    RETURNS (Tuple[float, Floats2d]): The sum over tokens of the negative log-likelihood,
-        in nats, mean of both directions, and the gradient of its mean over tokens.
+    contexts (Floats2d): The model's output for it.
+    RETURNS (Tuple[float, Floats2d]): The negative log-likelihood in nats, summed over tokens
+        and averaged over both directions, and the gradient of its mean over tokens.
     RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp
@@ -145,11 +149,11 @@ def word_loss(
 
 
 def target_buckets(model: Model[list[Doc], Floats2d], docs: Sequence[Doc]) -> np.ndarray:
-    """What is to be predicted from each row of the contexts.
+    """Return the bucket to predict from each row of the contexts.
 
-    model (Model[List[Doc], Floats2d]): What `build_pretrain_bilm` makes.
+    model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
     docs (Sequence[Doc]): The batch.
-    RETURNS (numpy.ndarray): Buckets of the words after all tokens, then of those before
+    RETURNS (numpy.ndarray): Buckets of the words after all tokens, then of the words before
         them. *Shape:* `(2 n_tokens,)`, int64
     """
     n_words = model.get_ref("output_layer").get_dim("nO") - N_MARKS

@@ -1,4 +1,4 @@
-"""Width of residual layers behind a listener whose width is known at initialization only."""
+"""Width of residual layers after a listener that gets its width at initialization."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from thinc.layers.residual import init
 
 
 def infer_residual_widths(model: Model) -> None:
-    """Make the residual layers of a component as wide as their input, where they were built
-    without a width. Thinc would take the width of the component's output, as in
-    `spacy.EntityLinker.v2`, which reads the width of its tok2vec when it is built.
+    """Let residual layers that have no width yet take the width of their input.
+
+    Thinc would take the width of the component's output. This matters for `spacy.EntityLinker.v2`,
+    which reads the width of its tok2vec when it is built.
 
     model (Model): The component's model.
     """
@@ -19,5 +20,5 @@ def infer_residual_widths(model: Model) -> None:
 
 
 def init_as_wide_as_input(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Initialize a residual layer: it adds its output to its input."""
+    """Initialize a residual layer without a target, so that it is as wide as its input."""
     init(model, X=X, Y=X)

@@ -1,4 +1,4 @@
-"""The learned mix of a language model's layers."""
+"""Scalar mix: the learned mix of a language model's layers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, cast
@@ -8,7 +8,7 @@ from thinc.api import Model
 from thinc.types import Floats1d, Floats2d, Floats3d
 
 LAYER_NORM_EPSILON = 1e-12
-MIN_WEIGHT = 1e-8  # what a starting weight of 0 becomes: a logarithm is taken
+MIN_WEIGHT = 1e-8  # replaces a starting weight of 0, which has no logarithm
 
 Layers = list[Floats3d]
 Vectors = list[Floats2d]
@@ -24,22 +24,24 @@ def ScalarMix(
     trainable: bool = True,
     learn_rate_factor: float = 1.0,
 ) -> Model[Layers, Vectors]:
-    """A task's mix of the layers, `gamma * sum_j softmax(w)_j h_j` (Peters et al. 2018,
-    equation 1).
+    """Make a task's mix of the layers, `gamma * sum_j softmax(w)_j h_j`.
+
+    See Peters et al. 2018, equation 1.
 
     n_layers (Optional[int]): Layers of the language model and the token layer, L + 1;
-        None for those of the first input.
-    layer_norm (bool): Bring every token of every layer to mean 0 and variance 1 first.
-    dropout (float): Rate on the mixed vectors, in training.
+        None takes the number from the first input.
+    layer_norm (bool): Whether to normalize every token of every layer to mean 0 and
+        variance 1 first.
+    dropout (float): Dropout rate of the mixed vectors in training.
     l2 (float): Strength of the penalty `l2 * |w|^2` on the raw weights (section
-        3.3): the larger, the closer the mix stays to the plain average.
+        3.3). The larger it is, the closer the mix stays to the plain average.
     initial (Optional[List[float]]): Weights to start from, which sum to 1.
     trainable (bool): Whether weights and gamma are learned.
-    learn_rate_factor (float): How many times faster than other parameters Adam moves the raw
-        weights: what it learns is multiplied by this. Above 1 if the mix hardly moves.
+    learn_rate_factor (float): Factor by which Adam moves the raw weights faster than other
+        parameters. Set it above 1 if the mix hardly moves.
     RETURNS (Model[List[Floats3d], List[Floats2d]]): From `(L + 1, n_tokens, 2P)` to
         `(n_tokens, 2P)` a Doc.
-    RAISES (ValueError): A value is impossible.
+    RAISES (ValueError): A value is invalid.
     """
     if n_layers is None and initial is not None:
         n_layers = len(initial)
@@ -74,12 +76,14 @@ def ScalarMix(
 def init(
     model: Model[Layers, Vectors], X: Optional[Layers] = None, Y: Optional[Vectors] = None
 ) -> None:
+    """Set equal weights for the layers of the first input, if there are no weights yet."""
     if X and not model.has_param("weights"):
         weights = _starting_weights(len(X[0]), None)
         model.set_param("weights", model.ops.asarray1f(weights))
 
 
 def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[Vectors, Callable]:
+    """Mix the layers of Docs."""
     if not X:
         return [], lambda dY: []
     xp = model.ops.xp
@@ -112,8 +116,10 @@ def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[V
 
 
 class _OnDemand(Sequence[Floats3d]):
-    """Gradients that are computed when they are read: nobody reads those of the
-    layers of a frozen language model."""
+    """Gradients that are computed when they are read.
+
+    The gradients of a frozen language model's layers are never read.
+    """
 
     def __init__(self, length: int, compute: Callable[[int], Floats3d]):
         self._length = length
@@ -127,24 +133,23 @@ class _OnDemand(Sequence[Floats3d]):
 
 
 def mixes_of(model: object) -> list[Model[Layers, Vectors]]:
-    """RETURNS (List[Model[List[Floats3d], List[Floats2d]]]): The mixes inside a
-    component's model, in order; none where it is no model."""
+    """Return the mixes inside a component's model, in order; none if it is not a Thinc model."""
     nodes = model.walk() if isinstance(model, Model) else ()
     return [node for node in nodes if node.name == "elmo_scalar_mix"]
 
 
 def set_place(model: Model, place: str) -> None:
-    """Tell the mixes of a layer where in a component their vectors go.
+    """Set where in a component the mixed vectors of a layer go.
 
     model (Model): A listener, or a Tok2VecElmo.
-    place (str): "input" of an encoder or "output"; "alone" where nobody tells.
+    place (str): "input" or "output" of an encoder; the default of a mix is "alone".
     """
     for mix in mixes_of(model):
         mix.attrs["place"] = place
 
 
 def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
-    """The weights that the layers are mixed with, which sum to 1."""
+    """Return the weights of the layers, which sum to 1."""
     raw = _raw_weights(model)
     shifted = model.ops.xp.exp(raw - raw.max())
     return shifted / shifted.sum()
@@ -157,7 +162,7 @@ def _raw_weights(model: Model[Layers, Vectors]) -> Floats1d:
 def _accumulate(
     model: Model[Layers, Vectors], X: Layers, mixed: Vectors, weights: Floats1d, dY: Vectors
 ) -> None:
-    """Gradients of gamma and the raw weights, the penalty `l2 * |w|^2` included."""
+    """Accumulate the gradients of gamma and the raw weights, with the penalty `l2 * |w|^2`."""
     xp = model.ops.xp
     gamma = model.get_param("gamma")
     d_gamma = sum((Y * d).sum() for Y, d in zip(mixed, dY))
@@ -171,7 +176,7 @@ def _accumulate(
 
 
 def _layer_norm(xp, layers: Floats3d) -> tuple[Floats3d, Floats3d]:  # type: ignore[no-untyped-def]
-    """Each token of each layer to mean 0 and variance 1; the inverse deviation."""
+    """Normalize each token to mean 0 and variance 1; return the inverse deviation, too."""
     centred = layers - layers.mean(axis=2, keepdims=True)
     variance = (centred**2).mean(axis=2, keepdims=True)
     inverse = 1.0 / xp.sqrt(variance + LAYER_NORM_EPSILON)
@@ -191,8 +196,8 @@ def _check_layers(model: Model[Layers, Vectors], X: Layers) -> None:
         if layers.shape[0] != n_layers:
             raise ValueError(
                 f"ScalarMix has n_layers = {n_layers}, but the language model has "
-                f"{layers.shape[0]} layers (its LSTM layers and the token layer): write n_layers = "
-                f"{layers.shape[0]} in the mix's config, or null, which follows"
+                f"{layers.shape[0]} layers (its LSTM layers and the token layer). Write "
+                f"n_layers = {layers.shape[0]} in the mix's config, or null to follow the model."
             )
 
 

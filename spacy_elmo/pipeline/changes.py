@@ -1,8 +1,9 @@
-"""Settings that were changed after a pipe was made, in what is saved.
+"""Saving of settings that were changed after a pipe was made.
 
-spaCy writes the config that a pipe was made from. A changed setting goes into `config.cfg` beside
-the pipe's folder, so that the file shows what acts, and overrides of `spacy.load` still win. It
-goes into the pipe's own bytes for `to_bytes`, which has no such file."""
+spaCy writes the config that a pipe was made from. `to_disk` writes a changed setting into
+`config.cfg` beside the pipe's folder, so that the file shows the active value, and overrides of
+`spacy.load` still win. `to_bytes` has no such file, so changes go into the pipe's own bytes.
+"""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -18,7 +19,7 @@ from ..registry import registry
 from ..weights.attribution import names_pipe
 
 CONFIG_FILE = "config.cfg"
-BLOCKS = ("segmenter", "features")  # settings that a registered function makes
+BLOCKS = ("segmenter", "features")  # settings made by a registered function
 
 
 def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
     made (ElmoSettings): The settings that the pipe was made with.
     now (ElmoSettings): Its settings.
     RETURNS (dict): The changed ones, in the form of a config.
-    RAISES (ValueError): A segmenter or a place for kept features has no config.
+    RAISES (ValueError): A segmenter has no method `config`.
     """
     names = (one.name for one in fields(ElmoSettings))
     return {
@@ -40,8 +41,9 @@ def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
 def write_changes(changes: Mapping[str, Any], folder: Path, pipe: str) -> None:
     """Write changed settings into the config of a pipeline.
 
-    changes (Mapping[str, Any]): What `changed_config` returned.
-    folder (Path): The pipeline's folder, as its meta.json shows; others are left as they are.
+    changes (Mapping[str, Any]): The result of `changed_config`.
+    folder (Path): The pipeline's folder. If its meta.json does not name the pipe, nothing is
+        written.
     pipe (str): Name of the pipe.
     """
     file = folder / CONFIG_FILE
@@ -54,7 +56,7 @@ def write_changes(changes: Mapping[str, Any], folder: Path, pipe: str) -> None:
 
 
 def apply_changes(settings: ElmoSettings, changes: Mapping[str, Any]) -> ElmoSettings:
-    """RETURNS (ElmoSettings): The settings with changes, which have the form of a config."""
+    """Apply changes, in the form of a config, to settings."""
     blocks = {name: value for name, value in changes.items() if name in BLOCKS and value}
     return replace(settings, **{**changes, **registry.resolve(blocks)})
 
@@ -65,5 +67,5 @@ def _config_of(name: str, value: Any) -> Any:
     if name == "features":
         return None if value is None else value.config()
     if name == "weights" and callable(value):
-        return None  # they are saved with the pipe
+        return None  # the weights are saved with the pipe
     return str(value) if isinstance(value, Path) else value

@@ -1,4 +1,4 @@
-"""The pipe `elmo`: the one room where spaCy meets the model."""
+"""The pipe `elmo`: the only module in which spaCy meets the model."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,15 +19,15 @@ from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
 from ..files import atomic_write
-from ..layers.bilm import AnyBiLM, BiLMModel, Layers, follow_weights
+from ..layers.bilm import BiLMModel, Layers, follow_weights
+from ..layers.shim import AnyBiLM
 from ..weights.attribution import write_in_pipeline
 from .changes import apply_changes, changed_config, write_changes
 from .replacing import enable_replacing
 from .training import Training
 
 MODEL_FILE = "model.safetensors"
-PIPE_BATCHES = 8  # batches whose layers `pipe` holds at a time
-# Those of the settings, but for what a config block makes.
+PIPE_BATCHES = 8  # batches whose layers `pipe` keeps in memory
 DEFAULTS = {
     "model": {"@architectures": "spacy-elmo.BiLM.v1"},
     **{setting.name: setting.default for setting in fields(ElmoSettings)},
@@ -56,19 +56,18 @@ def make_elmo(
     align: Optional[str],
     features: Optional[FeatureCache],
 ) -> "Elmo":
-    """Make an `elmo` pipe. `ElmoSettings` says what the settings mean."""
+    """Make an `elmo` pipe. The settings are described in `ElmoSettings`."""
     return Elmo(nlp.vocab, model, name, ElmoSettings.from_arguments(locals()))
 
 
 class Elmo(Training, TrainablePipe):
-    """Sets contextual vectors, and gives the layers of the language model to
-    the components that listen to it.
+    """Pipe that sets contextual vectors, and gives components the language model's layers.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats3d]]): The language model.
     name (str): Name of the pipe.
-    settings (ElmoSettings): The settings, which may be replaced as a whole, or one by one
-        as attributes of the pipe. What is changed is saved.
+    settings (ElmoSettings): The settings. They can be replaced as a whole, or one by one
+        as attributes of the pipe. Changes are saved.
     """
 
     def __init__(
@@ -89,31 +88,32 @@ class Elmo(Training, TrainablePipe):
 
     @property
     def bilm(self) -> AnyBiLM:
-        """RETURNS (Union[FrozenBiLM, BiLM]): The language model: a torch.nn.Module if it is
-        fine-tuned or on a GPU.
-        RAISES (ValueError): It has no weights, or they cannot be read."""
+        """The language model: a torch.nn.Module if it is fine-tuned or on a GPU.
+
+        RAISES (ValueError): It has no weights, or they cannot be read.
+        """
         return self._shim.bilm
 
     def set_bilm(self, bilm: AnyBiLM) -> None:
-        """Take over a language model.
+        """Replace the language model.
 
-        bilm (Union[FrozenBiLM, BiLM]): The model. A frozen pipe on a CPU copies the weights of a
-            module; later changes of the module are not seen.
+        bilm (Union[FrozenBiLM, BiLM]): The model. A frozen pipe on a CPU copies the weights of
+            a module. Later changes of the module have no effect.
         """
         self._shim.set(bilm)
         follow_weights(self.model)
 
     def move_to(self, device: str) -> None:
-        """Move the language model.
+        """Move the language model to a device.
 
-        device (str): As PyTorch names it, as "cpu" or "cuda:1".
+        device (str): PyTorch's name of the device, such as "cpu" or "cuda:1".
         """
         kind, _, number = device.partition(":")
         self._shim.to_device(kind, int(number or 0))
 
     @property
     def width(self) -> int:
-        """RETURNS (int): Width of the vectors, 2P."""
+        """Width of the vectors, 2P."""
         return self._shim.config.width
 
     @property
@@ -133,14 +133,14 @@ class Elmo(Training, TrainablePipe):
         self._finish_reported()
         self._check_language()
         if self._stores_layers:
-            _ = self._shim.identity  # as long as the weights are at hand
+            _ = self._shim.identity  # computed now, while the weights are in memory
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
         """Set `doc._.elmo`, `doc.tensor` and the vector hooks.
 
         docs (Sequence[Doc]): The Docs.
-        scores (List[Floats3d]): What `predict` returned for them.
+        scores (List[Floats3d]): The result of `predict` for them.
         """
         settings = self.settings
         if self._stores_layers:
@@ -151,8 +151,9 @@ class Elmo(Training, TrainablePipe):
                 set_hooks(doc)
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Apply the pipe to a stream of Docs, in order. However many Docs come at
-        a time, the layers of a bounded number of tokens are held.
+        """Apply the pipe to a stream of Docs, in order.
+
+        The number of tokens whose layers are in memory has a bound, whatever `batch_size`.
 
         stream (Iterable[Doc]): The Docs.
         batch_size (int): Most Docs at a time.
@@ -177,12 +178,12 @@ class Elmo(Training, TrainablePipe):
         nlp: Optional[Language] = None,
         weights: Union[str, Path, Callable[[], Any], None] = None,
     ) -> None:
-        """Read the weights, unless there are some already.
+        """Read the weights, unless they were read already.
 
         get_examples (Callable[[], Iterable[Example]]): Examples.
         nlp (Optional[Language]): The pipeline.
-        weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Weights to read in
-            place of those that there are or that the config names.
+        weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Weights to read instead of
+            the present ones or those in the config.
         RAISES (ValueError): There are no weights, or they cannot be read.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
@@ -194,7 +195,7 @@ class Elmo(Training, TrainablePipe):
     # Serialisation
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialise the weights and changed settings.
+        """Serialize the weights and changed settings.
 
         exclude (Iterable[str]): "model" leaves the weights out, "cfg" the settings.
         RETURNS (bytes): The pipe's state.
@@ -227,16 +228,17 @@ class Elmo(Training, TrainablePipe):
         return self
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
-        """Write the weights, as `model.safetensors`; and where the folder is in that of a
-        pipeline, changed settings (`config.cfg`) and the weights' attribution
-        (`LICENSES_SOURCES`, `license` in meta.json).
+        """Write the weights to `model.safetensors`.
+
+        If the folder is inside a pipeline's folder, also write changed settings (`config.cfg`) and
+        the attribution of the weights (`LICENSES_SOURCES`, `license` in meta.json).
 
         path (Union[str, Path]): The pipe's folder.
-        exclude (Iterable[str]): "model" leaves them out.
+        exclude (Iterable[str]): "model" leaves the weights out.
         """
         self._finish_reported()
         changes = self._changes()  # before anything is written
-        # Another file, never other bytes in the one that the weights may be in.
+        # Replace the file as a whole: the weights in use may be mapped from the old one.
         writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
         util.to_disk(path, writers, exclude)
         if self._shim.is_loaded and "model" not in exclude:
@@ -244,7 +246,7 @@ class Elmo(Training, TrainablePipe):
         write_changes(changes, Path(path).parent, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load what `to_disk` wrote; the weights' original path is not needed.
+        """Load what `to_disk` wrote. The weights' original path is not needed.
 
         path (Union[str, Path]): The pipe's folder.
         exclude (Iterable[str]): "model" leaves the weights as they are.
@@ -258,16 +260,16 @@ class Elmo(Training, TrainablePipe):
         return changed_config(self._made_with, self.settings)
 
     def _check_language(self) -> None:
-        """Warn once of weights of another language, as far as they say of which they are."""
+        """Warn once if the weights are of another language than the pipeline."""
         if self._has_checked_language:
             return
         self._has_checked_language = True
         lang = self.bilm.provenance.get("lang")
         if lang not in (None, "xx", self.vocab.lang) and self.vocab.lang not in ("", "xx"):
             warnings.warn(
-                f"the weights of '{self.name}' were trained on text of the language '{lang}', the "
-                f"pipeline is of '{self.vocab.lang}': its vectors will say little. `python -m "
-                f"spacy elmo download --list` names weights of other languages.",
+                f"the weights of '{self.name}' were trained on language '{lang}', but the pipeline "
+                f"has language '{self.vocab.lang}', so its vectors will be poor. `python -m "
+                f"spacy elmo download --list` lists weights by language.",
                 stacklevel=3,
             )
 

@@ -12,14 +12,17 @@ from spacy.training.initialize import init_nlp
 from thinc.api import Model
 
 from ..embedding.settings import ElmoSettings
-from ..layers.bilm import BiLMModel, BiLMShim, get_shim
+from ..layers.bilm import BiLMModel, get_shim
 from ..layers.listener import ElmoListener, Upstream
 from ..layers.residual import infer_residual_widths
+from ..layers.shim import BiLMShim
 
 
 class _Existing(WeakKeyDictionary):
-    """Listeners as long as something else holds them, and the names of their components. Unlike
-    a WeakKeyDictionary it can be pickled, and in a copied pipeline it has the copies."""
+    """Weak dict from listeners to the names of their components.
+
+    Unlike a WeakKeyDictionary it can be pickled. In a copied pipeline it contains the copies.
+    """
 
     def __reduce__(self) -> tuple:
         return type(self), (dict(self),)
@@ -27,12 +30,12 @@ class _Existing(WeakKeyDictionary):
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Existing":
         for node in list(self):
             if isinstance(node, ElmoListener):
-                copy.deepcopy(node.upstream, memo)  # before the listener, which then refers to it
+                copy.deepcopy(node.upstream, memo)  # first, so that the listener links to the copy
         return type(self)(copy.deepcopy(dict(self), memo))
 
 
 def variables_of(function: Callable) -> Optional[dict[str, Any]]:
-    """Find what spaCy does not pass on to what it calls.
+    """Read local variables of a spaCy function that it does not pass to its callbacks.
 
     function (Callable): A function of spaCy.
     RETURNS (Optional[dict]): Its variables, if it called the caller of this function.
@@ -46,21 +49,23 @@ def variables_of(function: Callable) -> Optional[dict[str, Any]]:
 
 
 class Listening:
-    """Keeps the listeners of a pipe (spaCy's `ListenedToComponent`), and the
-    components that read `doc.tensor` as spaCy's own tok2vec wrote it."""
+    """Base of a pipe that has listeners (spaCy's `ListenedToComponent`).
+
+    It also records the components that read `doc.tensor` as the output of spaCy's own tok2vec.
+    """
 
     name: str
     model: BiLMModel
 
     def __init__(self) -> None:
         self.listener_map = {}
-        # They stay as long as they exist: in a disabled component, and those of other pipes, too.
+        # Listeners of disabled components and of other pipes are remembered, too.
         self._seen_listeners = _Existing()
         self._tensor_readers = _Existing()
 
     @property
     def settings(self) -> ElmoSettings:
-        """RETURNS (ElmoSettings): The settings of the pipe."""
+        """Settings of the pipe."""
         return self._shim.settings
 
     @settings.setter
@@ -79,15 +84,19 @@ class Listening:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """RETURNS (Tuple[int, int]): Layers of the language model, L + 1, and their width, 2P.
-        RAISES (ValueError): It has no weights, or they cannot be read."""
+        """Number of layers of the language model, L + 1, and their width, 2P.
+
+        RAISES (ValueError): It has no weights, or they cannot be read.
+        """
         return self._shim.sizes
 
     @property
     def listener_map(self) -> dict[str, list[ElmoListener]]:
-        """RETURNS (Dict[str, List[ElmoListener]]): The listeners by component. spaCy empties it
-        and then calls `find_listeners` for what follows and is enabled; what is disabled may
-        be enabled again without another call."""
+        """Listeners by component.
+
+        spaCy empties the map, then calls `find_listeners` for each later component that is
+        enabled. A disabled component may be enabled later without another call.
+        """
         return self._listener_map
 
     @listener_map.setter
@@ -97,23 +106,26 @@ class Listening:
 
     @property
     def listeners(self) -> list[ElmoListener]:
-        """RETURNS (List[ElmoListener]): All listeners."""
+        """All listeners."""
         return [node for nodes in self.listener_map.values() for node in nodes]
 
     @property
     def listening_components(self) -> list[str]:
-        """RETURNS (List[str]): Names of the components that listen."""
-        # `spacy train` would warn that a frozen pipe gives no layers (W086), and that a frozen
-        # component becomes worse (W087). Listeners ask for layers, and frozen weights stay.
+        """Names of the components that listen."""
+        # `spacy train` would warn that a frozen pipe sets no layers (W086), and that a frozen
+        # component gets worse (W087). Neither is true: listeners request layers, and frozen
+        # weights do not change.
         train = variables_of(init_nlp)
         if train and (self.settings.frozen or self.name in train["frozen_components"]):
             return []
         return list(self.listener_map)
 
     def has_listeners(self) -> bool:
-        """RETURNS (bool): Whether anything listens, if only in a disabled component. Listeners
-        that were trained on this pipe are connected: it may have been disabled when they were
-        loaded, and nothing is called when it is enabled."""
+        """Check whether any component listens, even a disabled one.
+
+        Listeners that were trained on this pipe are connected here. The pipe may have been
+        disabled when they were loaded, and spaCy calls nothing when it is enabled.
+        """
         for node, component_name in list(self._seen_listeners.items()):
             if node.upstream is None and node.pipe_name == self.name:
                 self.add_listener(node, component_name)
@@ -146,15 +158,17 @@ class Listening:
             return False
         listener.upstream = None
         self._seen_listeners.pop(listener, None)
-        # A new list: `Language.replace_listeners` is running over the old one.
+        # Make a new list, because `Language.replace_listeners` iterates over the old one.
         self.listener_map[component_name] = [node for node in nodes if node is not listener]
         if not self.listener_map[component_name]:
             del self.listener_map[component_name]
         return True
 
     def find_listeners(self, component: Any) -> None:
-        """Connect the listeners of a component that ask for this pipe or, where no other
-        language model stands nearer, for any and were trained on none.
+        """Connect the listeners of a component to this pipe.
+
+        A listener is connected if it asks for this pipe by name, or was trained on it. A listener
+        to any pipe is connected if no other language model is nearer.
 
         component (Callable[[Doc], Doc]): The component.
         """
@@ -180,15 +194,15 @@ class Listening:
 
     def _stores_nothing(self, component_name: str) -> ValueError:
         return ValueError(
-            f"'{component_name}' listens to '{self.name}', which has store_layers = false: "
-            f"set it to true or 'auto'"
+            f"'{component_name}' listens to '{self.name}', which has store_layers = false. "
+            f"Set it to true or 'auto'."
         )
 
     def _leave_tensor_to(self, component_name: str) -> None:
-        """Log that this component reads spaCy's vectors in `doc.tensor`, which is one slot."""
+        """Warn that a later component reads spaCy's own vectors in `doc.tensor`."""
         util.logger.warning(
-            "'%s' stands before '%s', which reads the vectors of spaCy's own tok2vec from "
-            "doc.tensor: '%s' leaves doc.tensor alone, and .vector is not contextual. To change "
-            "that put '%s' after '%s'; to silence this, set_vectors = false.",
+            "'%s' comes before '%s', which reads the vectors of spaCy's own tok2vec from "
+            "doc.tensor. So '%s' does not set doc.tensor, and .vector is not contextual. To change "
+            "that, move '%s' after '%s'; to silence this, set_vectors = false.",
             *(self.name, component_name, self.name, self.name, component_name),
         )

@@ -1,4 +1,4 @@
-"""The language model of a pipeline, or of weights."""
+"""Loading of a pipeline, or of weights as a pipeline."""
 
 from typing import Optional
 
@@ -12,8 +12,8 @@ from .elmo import Elmo
 def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
     """Read a pipeline, or put weights into a new one.
 
-    name_or_path (str): Folder or package of a pipeline, or what
-        `spacy_elmo.weights.read_weights` reads.
+    name_or_path (str): Folder or package of a pipeline, or weights that
+        `spacy_elmo.weights.read_weights` can read.
     lang (str): Language of a new pipeline.
     RETURNS (Language): A pipeline; `elmo_pipe` finds the language model.
     RAISES (ValueError): There is no such model, or its files are broken.
@@ -27,7 +27,7 @@ def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
 
 
 def is_pipeline(name_or_path: str) -> bool:
-    """RETURNS (bool): Whether this is a folder or package of a pipeline, not weights."""
+    """Check whether this is a folder or package of a pipeline, not weights."""
     path = user_path(name_or_path)
     if path.exists():
         return (path / "config.cfg").is_file()
@@ -37,10 +37,10 @@ def is_pipeline(name_or_path: str) -> bool:
 def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
     """Find the language of a model's text.
 
-    nlp (Language): What `read_pipeline` returned.
-    name_or_path (str): The model, as it was given.
-    RETURNS (Optional[str]): The language; None if weights do not say theirs.
-    RAISES (ValueError): There are weights, which cannot be read.
+    nlp (Language): The result of `read_pipeline`.
+    name_or_path (str): Its argument.
+    RETURNS (Optional[str]): The language; None if the weights do not name it.
+    RAISES (ValueError): The weights cannot be read.
     """
     if is_pipeline(name_or_path):
         return nlp.lang
@@ -49,7 +49,7 @@ def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
 
 
 def elmo_pipe(nlp: Language) -> Elmo:
-    """Find the pipe `elmo` of a pipeline, whatever its name.
+    """Find the `elmo` pipe of a pipeline, whatever its name.
 
     nlp (Language): The pipeline.
     RETURNS (Elmo): The pipe.
@@ -58,10 +58,12 @@ def elmo_pipe(nlp: Language) -> Elmo:
     pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, Elmo)}
     if not pipes:
         names = ", ".join(nlp.component_names) or "no component"
-        raise ValueError(f"the pipeline has no 'elmo' pipe; it has {names}")
+        raise ValueError(
+            f"the pipeline has no 'elmo' pipe; it has {names}. Add one with nlp.add_pipe('elmo')."
+        )
     if len(pipes) > 1:
         raise ValueError(
             f"the pipeline has several 'elmo' pipes: {', '.join(pipes)}. Give the weights of one, "
-            f"as PIPELINE/{next(iter(pipes))}/model.safetensors"
+            f"such as PIPELINE/{next(iter(pipes))}/model.safetensors."
         )
     return next(iter(pipes.values()))

@@ -1,4 +1,4 @@
-"""What the components of a pipeline learned of the layers."""
+"""Mixes that the components of a pipeline learned."""
 
 from spacy.language import Language
 from thinc.api import Model
@@ -11,8 +11,8 @@ def learned_mixes(nlp: Language) -> list[dict]:
     """Collect the mixes of a pipeline.
 
     nlp (Language): The pipeline.
-    RETURNS (List[dict]): A row a mix: component, its number there, its place ("input" or
-        "output" of an encoder, or "alone"), the pipe that it listens to (None for a language
+    RETURNS (List[dict]): A row a mix: component, number in the component, place ("input" or
+        "output" of an encoder, or "alone"), pipe that it listens to (None for a language
         model of its own), weights, gamma.
     """
     rows = []
@@ -33,7 +33,7 @@ def learned_mixes(nlp: Language) -> list[dict]:
 
 
 def _upstreams(model: object) -> dict[int, str]:
-    """Names of the pipes that mixes listen to, by the id of the mix."""
+    """Return the names of the pipes that mixes listen to, by the id of the mix."""
     nodes = model.walk() if isinstance(model, Model) else ()
     return {
         node.mix.id: node.upstream.name

@@ -1,10 +1,10 @@
-"""A language model of its own in place of a listener (`nlp.replace_listeners`).
+"""Replacement of a listener by a language model of its own (`nlp.replace_listeners`).
 
-spaCy writes the new config wherever the user's path points, and replaces the listeners of the
-model without a look at it. A path that is no listener leaves a config that does not belong to the
-model: the pipeline is saved, and cannot be loaded. spaCy passes its callbacks neither the paths
-nor the config of the component, so they are read from the variables of `replace_listeners`,
-before it changes anything. If that function is another one in a later spaCy, nothing is checked.
+spaCy writes the new config to the path that the user names, and replaces the listeners in the
+model without checking the path. A wrong path leaves a config that does not fit the model: the
+pipeline can be saved, but not loaded. spaCy passes its callbacks neither the paths nor the
+component's config. So they are read from the local variables of `replace_listeners`, before it
+changes anything. If a later spaCy replaces that function, nothing is checked.
 """
 
 from collections.abc import Iterator
@@ -35,24 +35,26 @@ def enable_replacing(pipe: Listening) -> None:
 def replace_listener(
     model: BiLMModel, listener: ElmoListener, pipe: object
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Join a copy of the pipe's model with the mix that the listener learned.
+    """Join a copy of the pipe's model with the mix of the listener.
 
     model (Model[List[Doc], List[Floats3d]]): The copy.
     listener (ElmoListener): The listener to replace.
     pipe (Elmo): The pipe.
     RETURNS (Model[List[Doc], List[Floats2d]]): A Tok2VecElmo.
-    RAISES (ValueError): The paths are an iterator, which spaCy has read before it used them.
+    RAISES (ValueError): The paths are an iterator, which spaCy has consumed by now.
     """
     call = variables_of(Language.replace_listeners)
     if call is not None and isinstance(call["listeners"], Iterator):
-        raise ValueError(f"replace_listeners of '{call['pipe_name']}': give a list of paths")
+        raise ValueError(
+            f"replace_listeners of '{call['pipe_name']}': the paths are an iterator. Give a list."
+        )
     for name in ("replace_listener", "replace_listener_cfg"):
         del model.attrs[name]  # they belong to the pipe
     return join_tok2vec(model, listener.mix)
 
 
 class ReplacedConfig:
-    """Writes the config of the Tok2VecElmo that replaces a listener.
+    """Callback that writes the config of the Tok2VecElmo that replaces a listener.
 
     pipe (Elmo): The pipe that is listened to.
     """
@@ -61,12 +63,12 @@ class ReplacedConfig:
         self.pipe = pipe
 
     def __call__(self, bilm: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
-        """
+        """Write the config that replaces the listener's.
+
         bilm (dict): Config of the pipe's model.
-        tok2vec (dict): Config of the component's tok2vec. spaCy shows no other place of a
-            component.
-        RETURNS (dict): The config in place of the listener's.
-        RAISES (ValueError): A path to replace is no listener to this pipe.
+        tok2vec (dict): Config of the component's tok2vec, the only part that spaCy passes.
+        RETURNS (dict): The new config.
+        RAISES (ValueError): A path to replace is not a listener to this pipe.
         """
         call = variables_of(Language.replace_listeners)
         if call is None:
@@ -83,15 +85,15 @@ class ReplacedConfig:
         }
 
     def __deepcopy__(self, memo: object) -> "ReplacedConfig":
-        return self  # a copied model must not copy the weights once more
+        return self  # copying the model must not copy the pipe and its weights
 
     def _check_paths(self, call: dict[str, Any]) -> None:
-        """Check all paths while the config is as it was."""
+        """Check all paths before the config is changed."""
         given = list(call["listeners"])
         if given[0] != call["listener_path"]:
             return
         listeners = [path for path, _ in self._listeners(call["pipe_cfg"])]
-        # A user's own architecture may make listeners that no block of the config shows.
+        # A user's own architecture may create listeners that have no block in the config.
         if len(listeners) < len(call["pipe_listeners"]):
             return
         if len(set(given)) < len(given) or not set(given) <= set(listeners):

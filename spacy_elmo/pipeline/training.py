@@ -1,4 +1,4 @@
-"""Updates of a pipeline: layers for the listeners, one backward pass for all of them."""
+"""Training of a pipeline: layers for the listeners, and one backward pass for all of them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
@@ -15,7 +15,7 @@ from .training_batch import TrainingBatch
 
 
 class Training(Listening):
-    """What an `elmo` pipe does in `nlp.update`."""
+    """The part of the `elmo` pipe that `nlp.update` uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,15 +30,16 @@ class Training(Listening):
         sgd: Optional[Optimizer] = None,
         losses: Optional[dict[str, float]] = None,
     ) -> dict[str, float]:
-        """Compute the layers of a batch for the listeners. Unless the language
-        model is frozen, the backward pass runs once for all of them: when the
-        last one has reported, in `finish_update`, or before the next update.
+        """Compute the layers of a batch for the listeners.
+
+        If the language model is fine-tuned, the backward pass runs once for all listeners: after
+        the last one has reported, in `finish_update`, or before the next update.
 
         examples (Iterable[Example]): The batch.
         drop (float): Not used.
         sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): The losses by pipe; ours is the sum
-            of the squares of the reported gradients.
+        losses (Optional[Dict[str, float]]): The losses by pipe. The loss of `elmo` is the
+            sum of squares of the reported gradients.
         RETURNS (Dict[str, float]): The losses.
         """
         losses = {} if losses is None else losses
@@ -59,9 +60,10 @@ class Training(Listening):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass, if any listener reported, and update the
-        weights. `Language.update` calls this before the listeners have run:
-        then it waits for them.
+        """Run the backward pass if a listener has reported, and update the weights.
+
+        `Language.update` calls this before the listeners have run. The backward pass then waits
+        for them.
 
         sgd (Optimizer): The optimizer.
         """
@@ -70,21 +72,20 @@ class Training(Listening):
         if self._batch is not None:
             self._batch.optimizer = sgd
         self._finish_reported()
-        self.model.finish_update(sgd)  # for what earlier batches have accumulated
+        self.model.finish_update(sgd)  # for gradients of earlier batches
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Give no score; layers of Docs that are scored in training are kept.
+        """Return no scores, and keep the layers of the scored Docs.
 
         examples (Iterable[Example]): The examples.
-        RETURNS (Dict[str, Any]): Nothing.
+        RETURNS (Dict[str, Any]): An empty dict.
         """
         docs = [example.predicted for example in examples]
         self._shim.keep(docs, self._known_layers(docs))
         return {}
 
     def annotate(self, docs: Sequence[Doc]) -> Layers:
-        """Get the layers of Docs: those that are missing, or of other weights, are computed
-        and stored.
+        """Return the layers of Docs. Layers that are missing or outdated are computed and stored.
 
         docs (Sequence[Doc]): The Docs.
         RETURNS (List[Floats3d]): `(L + 1, n_tokens, 2P)` each.
@@ -100,14 +101,15 @@ class Training(Listening):
     def training_layers(
         self, docs: Sequence[Doc], listener: ElmoListener
     ) -> tuple[Layers, Optional[Report]]:
-        """Answer a listener in an update. Docs of the current batch of a pipe
-        that is fine-tuned take part in the gradient; for others the layers are
-        those that they have, or are computed now, once for all listeners.
+        """Return the layers that a listener reads in an update.
 
-        docs (Sequence[Doc]): What the listener reads.
+        Docs of the current batch of a fine-tuned pipe take part in the gradient. Other Docs keep
+        the layers that they have; missing ones are computed once for all listeners.
+
+        docs (Sequence[Doc]): The Docs that the listener reads.
         listener (ElmoListener): The listener.
-        RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and where
-            to report their gradient, if anywhere.
+        RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and a function to
+            report their gradient to, if they need one.
         """
         batch = self._batch
         if batch is None or not batch.holds(docs):
@@ -124,7 +126,7 @@ class Training(Listening):
         return batch.layers_of(docs, listener), report
 
     def _finish_batch(self) -> None:
-        """Run the backward pass that is due before the layers are computed anew."""
+        """Run the pending backward pass, before layers are computed again."""
         batch, self._batch = self._batch, None
         if batch is not None and batch.has_gradient:
             batch.run_backward()
@@ -132,12 +134,12 @@ class Training(Listening):
                 self.model.finish_update(batch.optimizer)
 
     def _finish_reported(self) -> None:
-        """As `_finish_batch`, but a batch that the listeners have yet to read stays."""
+        """Run the pending backward pass, but keep a batch that the listeners have yet to read."""
         if self._batch is not None and self._batch.has_gradient:
             self._finish_batch()
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
-        """Layers that this pipe stored; they must not outlive its weights."""
+        """Return the layers that this pipe stored with its present weights."""
         identity = self._shim.identity if docs else ""
         return [get_layers(doc, self.name, identity) for doc in docs]
 

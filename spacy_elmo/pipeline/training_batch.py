@@ -1,4 +1,4 @@
-"""One update of a pipe that is fine-tuned: what its listeners report."""
+"""One update of a pipe that is fine-tuned: the gradients that its listeners report."""
 
 from collections.abc import Callable, Sequence
 from typing import Optional
@@ -11,8 +11,9 @@ from ..layers.listener import Layers
 
 
 class TrainingBatch:
-    """The layers of a batch of Docs, and the sum of the gradients that were
-    reported for them. Docs are told apart by identity.
+    """The layers of a batch of Docs, and the sum of the gradients reported for them.
+
+    Docs are compared by identity.
 
     docs (Sequence[Doc]): The Docs.
     layers (List[Floats3d]): Their layers.
@@ -20,10 +21,10 @@ class TrainingBatch:
     """
 
     def __init__(self, docs: Sequence[Doc], layers: Layers, backprop: Callable):
-        self.docs = list(docs)  # held, so that no other Doc gets the same id
+        self.docs = list(docs)  # kept alive, so that no other Doc gets the same id
         self.layers = layers
         self.backprop = backprop
-        self.optimizer: Optional[Optimizer] = None  # of a finish_update that came too early
+        self.optimizer: Optional[Optimizer] = None  # from a finish_update before the gradients
         self._index = {id(doc): i for i, doc in enumerate(self.docs)}
         self._gradients: Optional[Layers] = None
         self._listeners: set[int] = set()
@@ -31,33 +32,32 @@ class TrainingBatch:
         self._is_done = False
 
     def holds(self, docs: Sequence[Doc]) -> bool:
-        """RETURNS (bool): Whether all these Docs are of this batch."""
+        """Check whether all these Docs belong to this batch."""
         return all(id(doc) in self._index for doc in docs)
 
     @property
     def has_gradient(self) -> bool:
-        """RETURNS (bool): Whether any listener reported."""
+        """True if a listener has reported."""
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:
-        """RETURNS (bool): Whether all these listeners read the batch, and
-        reported as often as they read it."""
+        """Check whether each listener read the batch, and reported as often as it read."""
         heard = {id(listener) for listener in listeners}
         return self.has_gradient and self._n_open == 0 and heard <= self._listeners
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
-        """Give a listener the layers of some of the Docs."""
+        """Return the layers of some Docs for a listener."""
         self._listeners.add(id(listener))
         self._n_open += 1
         return [self.layers[self._index[id(doc)]] for doc in docs]
 
     def add(self, docs: Sequence[Doc], gradients: Layers) -> float:
-        """Add what a listener reports.
+        """Add the gradients that a listener reports.
 
         docs (Sequence[Doc]): The Docs that it read.
         gradients (List[Floats3d]): The gradients of their layers.
         RETURNS (float): Sum of their squares.
-        RAISES (RuntimeError): The backward pass is over.
+        RAISES (RuntimeError): The backward pass has run already.
         """
         if self._is_done:
             raise RuntimeError(
@@ -74,11 +74,11 @@ class TrainingBatch:
         return total
 
     def run_backward(self) -> None:
-        """The one backward pass; a batch without gradient does nothing."""
+        """Run the backward pass, if there is a gradient."""
         if self._gradients is not None:
             self.backprop(self._gradients)
             self._gradients = None
         self._is_done = True
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        return type(None), ()  # a pickled pipe goes to another process, without an update
+        return type(None), ()  # a pickled pipe takes no pending update to another process

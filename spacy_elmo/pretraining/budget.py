@@ -1,4 +1,4 @@
-"""Settings of a pretraining run for a budget and a text: rules of thumb."""
+"""Rules of thumb that choose a run's settings for a budget and a text."""
 
 import re
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ _BUDGET = re.compile(
 _MINUTES = {"m": 1.0, "h": 60.0, "d": 24 * 60.0}
 _PAPER = re.compile(r"(the )?paper")
 
-# Estimates, in tokens a second: of a core with the small sizes in bf16, of a GPU with
-# the original ones. A GPU's LSTM steps wait for each other, however small they are.
+# Estimated tokens a second: of a core with the small sizes in bf16, of a GPU with the original
+# sizes. The limit is there because a GPU's LSTM steps wait for each other, however small they are.
 CORE_SPEED = 3_000.0
 GPU_SPEED = 250_000.0
 GPU_SPEED_LIMIT = 500_000.0
 # The original sizes have 32 times the LSTM weights of the small ones.
 GPU_IN_CORES = 32 * GPU_SPEED / CORE_SPEED
-MAX_CORES = 8  # more of them find too little work in a batch of 512 streams
+MAX_CORES = 8  # a batch of 512 streams has too little work for more
 FEW_TOKENS = 1_000_000
 MAX_EPOCHS = 20
 EVALUATIONS = 10
@@ -44,7 +44,7 @@ class Budget:
 
     @property
     def work(self) -> float:
-        """Return the work in core-minutes. A GPU counts as `GPU_IN_CORES` cores."""
+        """Work in core-minutes. A GPU counts as `GPU_IN_CORES` cores."""
         return (min(self.n_cores, MAX_CORES) + self.n_gpus * GPU_IN_CORES) * self.minutes
 
     def speed(self, sizes: "Sizes") -> float:
@@ -60,9 +60,9 @@ class Sizes:
 
     lstm_dim (int): As in `BiLMConfig`; so are the next three.
     work (float): Least core-minutes for it.
-    n_tokens (int): Least tokens of text for it: with fewer it would learn them by heart.
+    n_tokens (int): Least tokens of text for it. With fewer it would memorize the text.
     n_negatives (int): As in `TrainingSettings`.
-    learn_rate (float): Adam's; the wider the layers, the smaller the steps.
+    learn_rate (float): Adam's learning rate, lower for wider layers.
     max_size (int): Most words of the vocabulary.
     """
 
@@ -78,7 +78,7 @@ class Sizes:
 
     @property
     def lstm_weights(self) -> int:
-        """Return the number of weights of two layers of both LSTMs, which take most of the time."""
+        """Number of weights in two layers of both LSTMs, which take most of the time."""
         return 36 * self.lstm_dim * self.projection_dim
 
 
@@ -100,9 +100,9 @@ class Choice:
     """Settings, and the reasons for them.
 
     model (BiLMConfig): The sizes.
-    vocabulary (VocabularySettings): Its section.
-    training (TrainingSettings): Its section.
-    reasons (List[str]): A line each, for people.
+    vocabulary (VocabularySettings): Section `[vocabulary]`.
+    training (TrainingSettings): Section `[training]`.
+    reasons (List[str]): Reasons to show to the user, a line each.
     """
 
     model: BiLMConfig
@@ -125,7 +125,7 @@ def parse_budget(text: str) -> Budget:
 
     text (str): For example "2 cores, 60 minutes".
     RETURNS (Budget): The budget.
-    RAISES (ValueError): It is none.
+    RAISES (ValueError): The text is not a budget.
     """
     words = " ".join(text.lower().split())
     if _PAPER.fullmatch(words):
@@ -136,7 +136,7 @@ def parse_budget(text: str) -> Budget:
     number = int(found["number"])
     minutes = float(found["time"]) * _MINUTES[found["unit"][0]]
     if not number or not minutes:
-        raise ValueError(f"the budget '{text}' holds a 0. Budgets are like {EXAMPLES}")
+        raise ValueError(f"the budget '{text}' has a 0. Budgets are like {EXAMPLES}")
     if found["machine"].startswith("gpu"):
         return Budget(n_gpus=number, minutes=minutes)
     return Budget(n_cores=number, minutes=minutes)
@@ -150,24 +150,24 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
       512/128, the project's small model; 1024/256 from 16 core-hours and 2 million
       tokens; 2048/256 from a GPU-hour and 5 million; 4096/512, the original, from a
       GPU-day and 20 million, on which ELMoForManyLangs (Che et al. 2018) trained it.
-      A model that is too large for its time has read too little at the end; one too
-      large for its text learns it by heart.
-    * Streams: 64 a core and 512 a GPU, 64 to 512 in all: larger matrix products are
-      faster, and each stream reads less of the text in a row.
-    * Optimizer: Adam with a cosine to zero, which ends with the budget. 500 steps of
-      warm-up, fewer in short runs: Adam's first steps are too large.
-    * Limits: the time; and 20 epochs where the text would be read more often, or has
-      less than a million tokens.
-    * Dropout: 0.1, or none where no sentence is read twice: there is nothing to
-      learn by heart.
-    * Vocabulary: words seen twice, in little text all, in more than 100 million tokens
-      those seen three times; and a hundred tokens for each, or its row learns nothing.
-    * Evaluations: about ten, by the speed.
+      A model that is too large for its time reads too little text. A model that is too
+      large for its text memorizes it.
+    * Streams: 64 a core and 512 a GPU, 64 to 512 in all. More streams make matrix products
+      faster, but each stream reads less of the text in a row.
+    * Optimizer: Adam with a cosine to zero at the end of the budget. 500 steps of warm-up,
+      fewer in short runs, because Adam's first steps are too large.
+    * Limits: the time; and 20 epochs if the text would be read more often, or has less than
+      a million tokens.
+    * Dropout: 0.1, or none if no sentence is read twice and nothing can be memorized.
+    * Vocabulary: words seen twice; all words of a small text; words seen three times in more
+      than 100 million tokens. At least a hundred tokens for each word, or its row learns
+      nothing.
+    * Evaluations: about ten, given the speed.
 
-    "the paper" gives the settings of Peters et al. (2018) and bilm-tf for any text.
+    The budget "the paper" selects the settings of Peters et al. (2018) and bilm-tf.
 
-    budget (Budget): What the run may cost.
-    n_tokens (int): Tokens of the text, about.
+    budget (Budget): Cost of the run.
+    n_tokens (int): Estimated tokens of the text.
     speed (Optional[float]): Tokens a second with the chosen sizes, if it was measured.
     RETURNS (Choice): The settings.
     """
@@ -206,7 +206,7 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
 
 def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
     """Return the largest sizes for which budget and text suffice."""
-    work = budget.work * (1 + 1e-9)  # a GPU-day, however it is written
+    work = budget.work * (1 + 1e-9)  # so that a GPU-day in hours is not less than one in days
     return [sizes for sizes in LADDER if work >= sizes.work and n_tokens >= sizes.n_tokens][-1]
 
 

@@ -25,7 +25,7 @@ from .trainer import Trainer
 
 VERSION = 1
 PATTERN = f"checkpoint-{'[0-9]' * 10}.pt"  # other programs write checkpoint-500.pt
-# These settings may change when a run is resumed.
+# Settings that may change when a run is resumed.
 FREE = (
     *("max_epochs", "max_steps", "max_tokens", "max_minutes", "patience", "eval_frequency"),
     *("eval_tokens", "eval_streams", "checkpoint_minutes", "keep", "logger"),
@@ -36,16 +36,18 @@ FREE = (
 def save_checkpoint(
     trainer: Trainer, folder: Path, *, corpus: str, keep: int, init: Optional[str] = None
 ) -> Optional[Path]:
-    """Write a checkpoint under a temporary name, rename it, and delete all but the
-    last ones. Every process must call this at once; the first one writes.
+    """Write a checkpoint, and delete all but the last ones.
+
+    It is written under a temporary name and renamed. Every process must call this at the same
+    time; the first one writes.
 
     trainer (Trainer): The run.
-    folder (Path): Where to.
-    corpus (str): Checksum of the text it is trained on.
-    keep (int): How many checkpoints stay.
+    folder (Path): The folder of checkpoints.
+    corpus (str): Checksum of the training text.
+    keep (int): Number of checkpoints to keep.
     init (Optional[str]): Checksum of the initial model.
     RETURNS (Optional[Path]): The file; None in the other processes.
-    RAISES (OSError): It cannot be written; the earlier ones are as they were.
+    RAISES (OSError): It cannot be written. Earlier checkpoints are unchanged.
     RAISES (FloatingPointError): A weight is not finite.
     """
     states = trainer.state_dict()
@@ -69,7 +71,7 @@ def save_checkpoint(
     advice = f"resume with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
     with full_disk(path, advice), atomic_stream(path) as file:
         torch.save(content, file)
-    set_aside(folder, step + 1)  # could not be read: this run went on from one before
+    set_aside(folder, step + 1)  # unreadable ones: this run resumed from an earlier one
     for old in checkpoints(folder)[:-keep]:
         old.unlink()
     return path
@@ -87,9 +89,9 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def set_aside(folder: Path, step: int) -> None:
-    """Rename checkpoints to `.damaged`, so that a run is resumed from one before.
+    """Rename checkpoints to `.damaged`, so that a run resumes from an earlier one.
 
-    folder (Path): Where they are.
+    folder (Path): The folder of checkpoints.
     step (int): The first step whose checkpoint is renamed.
     """
     for path in checkpoints(folder):
@@ -102,17 +104,17 @@ def _path_of(folder: Path, step: int) -> Path:
 
 
 def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
-    """Read the newest checkpoint that is whole, by its checksums.
+    """Read the newest checkpoint whose checksums are right.
 
-    folder (Path): Where they are.
-    RETURNS (Optional[dict]): Its content; None if there is none.
-    RAISES (ValueError): There are some, and none can be read.
+    folder (Path): The folder of checkpoints.
+    RETURNS (Optional[dict]): Its content; None if there is no checkpoint.
+    RAISES (ValueError): There are checkpoints, but none can be read.
     """
     unusable: list[str] = []
     for path in reversed(checkpoints(folder)):
         try:
             content = _read(path)
-        except Exception as error:  # there is no one error for what is no checkpoint
+        except Exception as error:  # broken files raise many kinds of errors
             unusable.append(f"{path} cannot be used: {without_advice(error)}")
             continue
         for reason in unusable:
@@ -128,7 +130,7 @@ def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    # PyTorch writes a checksum for each part, and does not look at it.
+    # PyTorch writes a checksum for each part, but does not check it.
     with zipfile.ZipFile(path) as archive:
         damaged = archive.testzip()
     if damaged is not None:
@@ -138,7 +140,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"it is of version {content['version']}, this is version {VERSION}")
     states = content["states"]
     name = find_not_finite({key: states[key] for key in ("bilm", "softmax", "optimizers")})
-    if name is not None:  # earlier versions wrote such
+    if name is not None:  # earlier versions wrote such checkpoints
         raise ValueError(f"its {name} is NaN or infinite")
     return dict(content)
 
@@ -149,11 +151,10 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     content (dict): The result of `read_checkpoint`.
     config (PretrainingConfig): The settings of the resumed run.
     corpus (str): Checksum of the text of the resumed run.
-    RAISES (ValueError): Text or settings differ; the message names them. Those of `LOWERED` may
-        be lower.
+    RAISES (ValueError): Text or settings differ. The settings of `LOWERED` may be lower.
     """
     now = comparable(config)
-    # Some were written before a setting existed.
+    # Old checkpoints lack newer settings.
     defaults = {
         "corpus": config.corpus.model_copy(update={"noise": 0.0}),
         "bilm": BiLMConfig(),
@@ -181,7 +182,7 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
 
 
 def _is_lowered(name: str, then: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Return whether a setting of `LOWERED` is lower than before."""
+    """Check whether a setting of `LOWERED` is lower than before."""
     is_known = name.removeprefix("training.") in LOWERED and name in then
     return is_known and bool(now[name] < then[name])
 

@@ -24,9 +24,12 @@ class _Section(BaseModel):
 
 
 class InitSettings(_Section):
-    """`[pretraining]`: `init` is a model to start from, in any readable format. Its
-    vocabulary and softmax are kept where it has them, unless `vocabulary` is
-    "new". A new softmax is trained alone for the first `softmax_warmup` steps."""
+    """Section `[pretraining]`: the initial model.
+
+    `init` is a model in any readable format. Its vocabulary and softmax are kept if it has them,
+    unless `vocabulary` is "new". In the first `softmax_warmup` steps only a new softmax is
+    trained.
+    """
 
     init: Optional[str] = None
     vocabulary: Literal["keep", "new"] = "keep"
@@ -34,11 +37,13 @@ class InitSettings(_Section):
 
 
 class CorpusSettings(_Section):
-    """`[corpus]`: `train` and `dev` are files, folders or globs, or what `spacy elmo
-    corpus` wrote; `format` says whether a line of a text file is a sentence of
-    tokens separated by spaces, or running text for spaCy to split; `on_error`
-    whether text that cannot be read is named and left out, or ends the run; `noise`
-    is the share of the words that the model reads misspelled, and predicts as they are."""
+    """Section `[corpus]`: the text.
+
+    `train` and `dev` are files, folders or globs, or corpora of `spacy elmo corpus`. `format`: a
+    line of a text file is a sentence of tokens separated by spaces, or running text for spaCy to
+    split. `on_error`: unreadable text is reported and left out, or ends the run. `noise` is the
+    share of words that the model reads misspelled, and predicts as they are.
+    """
 
     train: Inputs
     dev: Inputs
@@ -48,36 +53,41 @@ class CorpusSettings(_Section):
 
 
 class VocabularySettings(_Section):
-    """`[vocabulary]`: the words that the softmax predicts; the others are `<UNK>`.
-    They have vectors all the same where the model reads characters. A model of words reads
-    those that it predicts, `n_words` at most."""
+    """Section `[vocabulary]`: the words that the softmax predicts. The others are `<UNK>`.
+
+    A model that reads characters has vectors for all words. A model of words reads only the words
+    that it predicts, at most `n_words`.
+    """
 
     min_count: int = Field(default=2, ge=1)
     max_size: int = Field(default=30_000, ge=4)
 
 
 class TrainingSettings(_Section):
-    """`[training]`: `batch_size` streams of text side by side, over all processes,
-    in windows of `unroll_steps` tokens; `accumulate_gradient` parts of the batch
-    go through the model one after another, for less memory and the same result.
+    """Section `[training]`: batches, optimizer, limits and evaluations.
 
-    `directions` says whether the backward model reads the same text as the forward
-    one, or other text, as in bilm-tf. `state_reset` is the share of the streams that
-    start a window from zeros: bilm-tf has none, and its models have never seen a
-    zero state again; some of ours, trained so, never recovered from one.
+    A batch has `batch_size` streams of text, over all processes, in windows of `unroll_steps`
+    tokens. `accumulate_gradient` parts of the batch go through the model one after another, which
+    needs less memory and gives the same result.
+
+    `directions`: the backward model reads the same text as the forward model, or other text, as in
+    bilm-tf. `state_reset` is the share of streams that start a window from zeros. bilm-tf has no
+    such reset, so its models never see a zero state again after the start; some of ours, trained
+    like this, never recovered from one.
 
     `share_embedding_softmax` gives a model of words one table for the words that it reads and
-    those that it predicts, as bilm-tf's option of this name.
+    predicts, as the option of bilm-tf does.
 
-    With `optimizer` "muon", the LSTMs' and highways' matrices are trained by Muon, with
-    `muon_learn_rate` at its highest, all else by Adam with `learn_rate`; `weight_decay` is
-    AdamW's and Muon's.
+    With `optimizer` "muon", Muon trains the matrices of LSTMs and highways, with `muon_learn_rate`
+    at its highest; Adam trains the rest with `learn_rate`. `weight_decay` applies to AdamW and
+    Muon.
 
-    `decay` of the learning rate runs to the end of the run, over its last
-    `decay_share`; "inverse_sqrt" from the end of the warm-up. A limit of 0 is none; the
-    first one reached ends the run. `patience` is in evaluations without a better
-    perplexity. `eval_tokens` of the held-out text are read at every evaluation, 0 for
-    all. `keep` checkpoints stay."""
+    `decay` lowers the learning rate over the last `decay_share` of the run; "inverse_sqrt" starts
+    at the end of the warm-up. A limit of 0 means no limit; the first limit reached ends the run.
+    `patience` is the number of evaluations without a better perplexity. `eval_tokens` of the
+    held-out text are read at every evaluation, 0 for all. `keep` is the number of checkpoints to
+    keep.
+    """
 
     batch_size: int = Field(default=128, ge=1)
     unroll_steps: int = Field(default=20, ge=1)
@@ -159,14 +169,14 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     path (Path): A file in spaCy's config format.
     overrides (Optional[dict]): Settings that take precedence, by dotted name.
     RETURNS (PretrainingConfig): The settings, defaults filled in.
-    RAISES (ValueError): A section or a setting is unknown, missing or impossible.
+    RAISES (ValueError): A section or a setting is unknown, missing or invalid.
     """
     check_regular(user_path(path))
     overrides = overrides or {}
     try:
         text = user_path(path).read_text("utf-8-sig")
         found = Config().from_str(text, interpolate=False)
-        # A section of defaults may be left out.
+        # Overrides may name a section that the file leaves out.
         missing = {name.partition(".")[0] for name in overrides} - set(found)
         _check_sections({**found, **dict.fromkeys(missing)}, str(path))
         text += "".join(f"\n[{section}]\n" for section in sorted(missing))
@@ -189,14 +199,14 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
     corpus = config.get("corpus", {})
     if corpus.get("format") == "text" and not config.get("nlp", {}).get("lang"):
         raise ValueError(
-            f"{source}: [nlp] lang is not set: running text is split by the rules of its "
-            f"language, for example with `nlp.lang=en`"
+            f"{source}: [nlp] lang is not set, which running text needs. Set it, for example "
+            f"`nlp.lang=en`."
         )
     for name in ("train", "dev"):
         if not corpus.get(name):
             raise ValueError(
-                f"{source}: [corpus] {name} is not set: give a file, a folder or a glob, "
-                f"for example with `paths.{name}=PATH`"
+                f"{source}: [corpus] {name} is not set. Give a file, a folder or a glob, "
+                f"for example `paths.{name}=PATH`."
             )
     sizes = {key: value for key, value in config.get("model", {}).items() if key[0] != "@"}
     for section, given in {**config, "model": sizes}.items():

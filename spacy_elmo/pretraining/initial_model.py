@@ -20,15 +20,16 @@ from .config import PretrainingConfig
 
 
 def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageModel, int]:
-    """Make the model that a run starts from. The sizes of an initial model replace
-    those of the config.
+    """Make the model that a run starts from.
+
+    The sizes of an existing model replace those of the config.
 
     config (PretrainingConfig): The settings.
     train (Corpus): The text, for a new vocabulary.
-    RETURNS (Tuple[LanguageModel, int]): The model, and the steps in which its
-        softmax alone is trained, because it is new and the biLM is not.
-    RAISES (ValueError): The initial model cannot be read, its softmax is of
-        another kind, or models of such sizes cannot be pretrained.
+    RETURNS (Tuple[LanguageModel, int]): The model, and the number of first steps that train
+        only its softmax, if that is new and the biLM is not.
+    RAISES (ValueError): The initial model cannot be read, its softmax has another kind, or
+        models of such sizes cannot be pretrained.
     """
     init, settings = config.pretraining.init, config.pretraining
     if init is None:
@@ -41,7 +42,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
         bilm = BiLM(sizes, vocabularies)
         return LanguageModel(bilm, _new_softmax(config, bilm, vocabulary), vocabulary), 0
     bundle = read_bundle(init)
-    # The vectors of further training are others than those that were aligned.
+    # Further training changes the vectors, so the alignment does not fit them.
     bilm = bundle.bilm.replace(alignment=None).thaw().train()
     known = None
     if bundle.prediction is not None:
@@ -53,7 +54,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
             _check_shared(init, bilm, known[0])
         return LanguageModel(bilm, *known), 0
     if bundle.missing == VOCABULARY_FILE:
-        msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new one takes its place")
+        msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new softmax replaces it")
     vocabulary = _new_vocabulary(config, train)
     softmax = _new_softmax(config, bilm, vocabulary)
     if known is not None:
@@ -70,11 +71,10 @@ def checksum_of(init: Optional[str]) -> Optional[str]:
 
 
 def share_table(model: LanguageModel) -> None:
-    """Make the table of the words that a model reads that of its softmax, too, as bilm-tf's
-    `share_embedding_softmax` does.
+    """Let a model read and predict words with one table, as `share_embedding_softmax` of bilm-tf.
 
-    model (LanguageModel): The model; the softmax's values stay.
-    RAISES (ValueError): It does not read the words that it predicts, and nothing else.
+    model (LanguageModel): The model. The values of the softmax are kept.
+    RAISES (ValueError): It does not read exactly the words that it predicts.
     """
     encoder, softmax = model.bilm.encoder, model.softmax
     read = encoder.indexer.vocabularies.words
@@ -96,8 +96,8 @@ def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
         return
     if not torch.equal(words.weight, softmax.weight):
         raise ValueError(
-            f"{init} reads and predicts words by two tables: share_embedding_softmax cannot make "
-            f"them one"
+            f"{init} reads and predicts words by two tables, which share_embedding_softmax cannot "
+            f"join. Set it to false."
         )
 
 
@@ -108,7 +108,7 @@ def _check_readable(sizes: BiLMConfig) -> None:
         raise ValueError(
             f"[model]: a new model reads characters as UTF-8 bytes, or words; this has "
             f"token_encoder = '{sizes.token_encoder}', n_characters = {sizes.n_characters}, "
-            f"n_words = {sizes.n_words}. Give an initial model as [pretraining] init"
+            f"n_words = {sizes.n_words}. Give an initial model as [pretraining] init."
         )
 
 
@@ -137,8 +137,8 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
     if isinstance(softmax, AdaptiveSoftmax) != (kind == "adaptive"):
         found = "an adaptive softmax" if kind != "adaptive" else "no adaptive softmax"
         raise ValueError(
-            f"{init} has {found}, but [training] softmax is '{kind}': change it, or set "
-            f'[pretraining] vocabulary = "new" for a new softmax'
+            f"{init} has {found}, but [training] softmax is '{kind}'. Change it, or set "
+            f'[pretraining] vocabulary = "new" for a new softmax.'
         )
 
 
@@ -146,7 +146,7 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 def _copy_known_words(
     known: tuple[Softmax, Vocabulary], softmax: Softmax, vocabulary: Vocabulary
 ) -> None:
-    """Copy the rows of the words that the old softmax has."""
+    """Copy the rows of words that the old softmax knows."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):
         return
@@ -159,10 +159,10 @@ def _copy_known_words(
 def product_dtype(precision: str, device: torch.device) -> Optional[torch.dtype]:
     """Choose the type of matrix products in training.
 
-    precision (str): "float32", "bf16" or "auto": bfloat16 where the processor or
-        GPU has instructions for it.
-    device (torch.device): Where the model is trained.
-    RETURNS (Optional[torch.dtype]): The type; None for the weights' own.
+    precision (str): "float32", "bf16" or "auto": bfloat16 if the processor or GPU has
+        instructions for it.
+    device (torch.device): Device of the training.
+    RETURNS (Optional[torch.dtype]): The type; None for the weights' type.
     """
     enabled = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
     return torch.bfloat16 if enabled else None

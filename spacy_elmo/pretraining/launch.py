@@ -1,4 +1,4 @@
-"""Start of a process for each GPU, as `torchrun` does."""
+"""Start of one process for each GPU, as `torchrun` does."""
 
 import logging
 import os
@@ -15,16 +15,16 @@ SECONDS_TO_STOP = "600"  # for the last step and its checkpoint; PyTorch's 30 ma
 def choose_gpus(text: str) -> list[str]:
     """Find the GPUs with these numbers.
 
-    text (str): Their numbers, as "0,1,2,3"; of those that CUDA_VISIBLE_DEVICES leaves visible.
+    text (str): Numbers such as "0,1,2,3", among the GPUs visible by CUDA_VISIBLE_DEVICES.
     RETURNS (List[str]): Their names for CUDA_VISIBLE_DEVICES.
-    RAISES (ValueError): PyTorch sees no GPU, not this one, or these are no numbers.
+    RAISES (ValueError): The text has no numbers, or PyTorch does not see such a GPU.
     """
     numbers = [number.strip() for number in text.split(",")]
     if not all(map(str.isdecimal, numbers)) or len({*map(int, numbers)}) < len(numbers):
         raise ValueError(f"`gpus` takes different numbers, such as 0,1,2,3; got '{text}'")
     n_gpus = torch.cuda.device_count()
     if not n_gpus:
-        raise ValueError("`gpus`: PyTorch sees no GPU here. Without it, processors train")
+        raise ValueError("`gpus`: PyTorch sees no GPU here. Omit it to train on processors.")
     missing = [number for number in numbers if int(number) >= n_gpus]
     if missing:
         raise ValueError(
@@ -35,16 +35,18 @@ def choose_gpus(text: str) -> list[str]:
 
 
 def launch(arguments: list[str], n_processes: int) -> int:
-    """Run `python -m spacy elmo pretrain` in several processes of this machine, which train
-    together. Ctrl-C reaches all of them.
+    """Run `python -m spacy elmo pretrain` in several processes that train together.
 
-    arguments (List[str]): Of the command.
-    n_processes (int): How many processes.
+    They run on this machine, and Ctrl-C reaches all of them.
+
+    arguments (List[str]): Arguments of the command.
+    n_processes (int): Number of processes.
     RETURNS (int): The exit status of the command.
     RAISES (ChildProcessError): A process was killed.
     """
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", SECONDS_TO_STOP)
-    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # the processes say more
+    # The processes print better messages.
+    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)
     options = ["--standalone", "--nproc-per-node", str(n_processes)]
     try:
         run(parse_args([*options, "-m", "spacy", "elmo", "pretrain", *arguments]))
@@ -54,8 +56,8 @@ def launch(arguments: list[str], n_processes: int) -> int:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:
             raise ChildProcessError(
-                f"process {rank} was ended by signal {-failure.exitcode}; with `resume=True`, the "
-                f"same command resumes from the last checkpoint"
+                f"process {rank} was ended by signal {-failure.exitcode}. Run the same command "
+                f"with `resume=True` to resume from the last checkpoint."
             ) from None
         return int(failure.exitcode)
     return 0

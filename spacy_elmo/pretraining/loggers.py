@@ -1,4 +1,4 @@
-"""Loggers of spaCy in a pretraining run, and one for TensorBoard."""
+"""spaCy's loggers in a pretraining run, and one for TensorBoard."""
 
 import math
 import sys
@@ -43,7 +43,7 @@ def make_logger(
     name = settings.get("@loggers")
     if not isinstance(name, str):
         raise ValueError(
-            f"[training.logger] names no logger: it needs a line like {EXAMPLE}, got {settings}"
+            f"[training.logger] names no logger, got {settings}. Add a line like {EXAMPLE}."
         )
     try:
         set_up: SetUp = registry.resolve({"logger": settings})["logger"]
@@ -53,9 +53,10 @@ def make_logger(
 
 
 def logged_pipeline(config: "PretrainingConfig") -> Language:
-    """Make a pipeline for loggers: the pipe `elmo` without weights, and all settings of the run
-    in `nlp.config["training"]`. Its only score column is `speed`: the console multiplies all
-    others by 100.
+    """Make a pipeline for loggers, with the pipe `elmo` without weights.
+
+    All settings of the run are in `nlp.config["training"]`. The only score column is `speed`,
+    because the console multiplies all others by 100.
 
     config (PretrainingConfig): The settings of the run.
     RETURNS (Language): The pipeline.
@@ -130,8 +131,8 @@ def make_tensorboard_logger(log_dir: str) -> SetUp:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise ImportError(
-            f"spacy-elmo.TensorBoard.v1 needs TensorBoard: "
-            f"pip install 'spacy-elmo[tensorboard]' ({error})"
+            f"spacy-elmo.TensorBoard.v1 needs TensorBoard ({error}). Run "
+            f"pip install 'spacy-elmo[tensorboard]'."
         ) from error
 
     def set_up(

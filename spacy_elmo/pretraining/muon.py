@@ -20,26 +20,28 @@ from ..bilm.lstm import ProjectedLSTM
 
 MOMENTUM = 0.95
 N_ITERATIONS = 5
-# Of the quintic a x + b x^3 + c x^5, which draws every singular value near 1 (Jordan et al. 2024).
+# The quintic a x + b x^3 + c x^5 moves every singular value near 1 (Jordan et al. 2024).
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon (Jordan et al. 2024). Of a matrix G of gradients, with Nesterov's momentum,
+    """Optimizer of Jordan et al. (2024) for weight matrices.
+
+    For a matrix G of gradients, with Nesterov's momentum,
 
         M = 0.95 M + 0.05 G,    W = (1 - rate * decay) W - rate * sqrt(rows / columns) * NS(N)
 
-    with N = 0.05 G + 0.95 M. NS are five Newton-Schulz steps: about the nearest matrix of
-    orthonormal rows or columns. A weight may hold several matrices one below the other, as the
-    four gates of an LSTM; each is one of its own. Matrices of one shape share batched products.
+    with N = 0.05 G + 0.95 M. NS are five Newton-Schulz steps, which give about the nearest matrix
+    with orthonormal rows or columns. A weight may contain several matrices one below the other,
+    such as the four gates of an LSTM. Matrices of one shape share batched products.
 
-    groups (List[dict]): `params`, weights of two dimensions, and `n_blocks`, the matrices
-        that each of them holds.
+    groups (List[dict]): `params`, two-dimensional weights, and `n_blocks`, the number of
+        matrices in each.
     lr (float): The learning rate.
-    weight_decay (float): The weights' share that a step at rate 1 takes away: it bounds them,
-        and with them holds up what a step of constant rate still moves.
-    product_dtype (Optional[torch.dtype]): Type of the products of the Newton-Schulz steps, if
-        not the weights' own, which momentum and updates have.
+    weight_decay (float): Share of the weights that a step at rate 1 takes away. It bounds the
+        weights, so that steps of a constant rate keep their relative size.
+    product_dtype (Optional[torch.dtype]): Type of the products in the Newton-Schulz steps;
+        default: the weights' type. Momentum and updates always have the weights' type.
     """
 
     def __init__(
@@ -71,8 +73,10 @@ class Muon(torch.optim.Optimizer):
     def _blocks(
         self, weight: Tensor, group: dict[str, Any]
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Decay a weight, and yield its matrices, their directions and their rates. No matrix has
-        more rows than columns."""
+        """Decay a weight, and yield its matrices, their directions and their rates.
+
+        The matrices are transposed if they have more rows than columns.
+        """
         weight.mul_(1.0 - group["lr"] * group["weight_decay"])
         n_blocks = group["n_blocks"]
         directions = self._with_momentum(weight).chunk(n_blocks)
@@ -93,19 +97,20 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalized(matrices: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-    """Five Newton-Schulz steps, X = a X + (b A + c A^2) X with A = X X^T, on matrices scaled to
-    norm 1.
+    """Run five Newton-Schulz steps on matrices, after scaling them to norm 1.
+
+    A step is X = a X + (b A + c A^2) X with A = X X^T.
 
     matrices (Tensor): *Shape:* `(n, rows, columns)`, no more rows than columns.
-    product_dtype (Optional[torch.dtype]): Type of the products, if not the matrices' own.
-    RETURNS (Tensor): Matrices of the same singular vectors, with singular values between
-        about 0.7 and 1.2 but for the smallest. Same shape and type.
+    product_dtype (Optional[torch.dtype]): Type of the products; default: the matrices' type.
+    RETURNS (Tensor): Matrices with the same singular vectors, shape and type. All singular
+        values except the smallest are between about 0.7 and 1.2.
     """
     scaled = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
     _, rows, columns = matrices.shape
     if product_dtype is not None and product_dtype != matrices.dtype:
         return _step_by_step(scaled.to(product_dtype)).to(matrices.dtype)
-    # In multiplications: 10 r^2 c + 5 r^3 step by step, 2 r^2 c + 17 r^3 by the factors.
+    # Multiplications: 10 r^2 c + 5 r^3 step by step, 2 r^2 c + 17 r^3 by factors.
     return _step_by_step(scaled) if 2 * columns < 3 * rows else _by_factors(scaled)
 
 
@@ -120,10 +125,12 @@ def _step_by_step(matrices: Tensor) -> Tensor:
 
 
 def _by_factors(matrices: Tensor) -> Tensor:
-    """Run the iteration for matrices much wider than high, with two products of the long side and
-    not ten. Every step's factor is a polynomial of the first A, so all factors commute, and the
-    next A is the factor's square times this one. It does not work in lower precision: a rounded A
-    has negative eigenvalues, and the steps drive them away from 1."""
+    """Run the iteration for wide matrices, with two products of the long side instead of ten.
+
+    Every step's factor is a polynomial of the first A. So all factors commute, and the next A is
+    the factor's square times this one. It does not work in lower precision: a rounded A has
+    negative eigenvalues, and the steps drive them away from 1.
+    """
     a, b, c = COEFFICIENTS
     gram = torch.bmm(matrices, matrices.mT)
     product: Optional[Tensor] = None
@@ -138,11 +145,13 @@ def _by_factors(matrices: Tensor) -> Tensor:
 
 
 def muon_groups(bilm: nn.Module) -> list[dict[str, Any]]:
-    """Return the matrices that Muon trains: input and state weights of the LSTMs, a gate at a time,
-    projections and highways. Embeddings, filters and biases are left to Adam.
+    """Return the matrices that Muon trains.
+
+    These are the input and state weights of the LSTMs (a matrix for each gate), projections and
+    highways. Adam trains embeddings, filters and biases.
 
     bilm (BiLM): The layers.
-    RETURNS (List[dict]): What `Muon` takes.
+    RETURNS (List[dict]): The `groups` of `Muon`.
     """
     gates: list[Tensor] = []
     whole: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""Misspelled words on a language model's input."""
+"""Misspelled words in the input of a language model."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import numpy as np
 from ..language_model.windows import Window
 from ..text.corpus import END_ID
 
-MIN_LENGTH = 3  # A shorter word with one edit is too often another word.
+MIN_LENGTH = 3  # a shorter word with one edit is too often another word
 
 
 class NoisyTypes(Sequence[str]):
@@ -31,11 +31,10 @@ class NoisyTypes(Sequence[str]):
 def misspell_inputs(
     window: Window, types: Sequence[str], share: float, rng: np.random.Generator
 ) -> tuple[Window, Sequence[str]]:
-    """Misspell a share of the words that a window reads; its targets stay clean, so that the
-    model learns to read noisy text as what was meant (Namysl et al. 2021).
+    """Misspell a share of the words that a window reads. Its targets stay clean.
 
-    Every occurrence of a word that is misspelled in one window has the same misspelling: it is
-    encoded once.
+    So the model learns to read noisy text as it was meant (Namysl et al. 2021). All occurrences of
+    a word that are misspelled in one window have the same misspelling, so that it is encoded once.
 
     window (Window): The window.
     types (Sequence[str]): Strings of the corpus's token types.
@@ -59,13 +58,14 @@ def misspell_inputs(
 
 
 def misspell(word: str, letters: str, rng: np.random.Generator) -> str:
-    """Change a word by one edit: a letter is left out, doubled, replaced or added, or two
-    neighbors change places.
+    """Change a word by one edit.
+
+    A letter is left out, doubled, replaced or added, or two neighbors are swapped.
 
     word (str): A word of two letters or more.
-    letters (str): Letters to take others from, as often as they occur in the text.
+    letters (str): Letters to choose from, as often as they occur in the text.
     rng (numpy.random.Generator): Source of the choices.
-    RETURNS (str): The misspelled word; now and then the word itself, if letters are equal.
+    RETURNS (str): The misspelled word; sometimes the word itself, if letters are equal.
     """
     at = int(rng.integers(len(word)))
     other = letters[int(rng.integers(len(letters)))]

@@ -13,14 +13,15 @@ from .muon import Muon, muon_groups
 
 
 class Optimizers:
-    """Optimizers of the biLM and of the softmax. A step updates only the rows of the softmax that
-    it touches. With Adagrad (Duchi et al. 2011) that is exact; with
-    Adam (Kingma & Ba 2015) the moments of the other rows rest meanwhile. "muon" is Muon for the
-    biLM's matrices, at a rate of its own, and Adam for the rest.
+    """Optimizers of the biLM and of the softmax.
+
+    A step updates only the rows of the softmax that have a gradient. With Adagrad (Duchi et al.
+    2011) that is exact. With Adam (Kingma & Ba 2015) the moments of the other rows do not change
+    meanwhile. "muon" is Muon for the biLM's matrices, at its own rate, and Adam for the rest.
 
     settings (TrainingSettings): The settings.
-    model (LanguageModel): What is trained.
-    product_dtype (Optional[torch.dtype]): Type of Muon's matrix products, if not the weights'.
+    model (LanguageModel): The model to train.
+    product_dtype (Optional[torch.dtype]): Type of Muon's matrix products; default: the weights'.
     """
 
     def __init__(
@@ -52,8 +53,11 @@ class Optimizers:
         return [*of_bilm, *self.softmax_gradients(rows)]
 
     def softmax_gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """Return the gradients of the softmax, or of its rows if there are any. Clusters without a
-        target get zeros, so that all processes have equally many."""
+        """Return the gradients of the softmax, or of its rows if there are any.
+
+        Clusters without a target get zeros, so that all processes have the same number of
+        gradients.
+        """
         weights = list(self.softmax.parameters()) if rows is None else [rows.weight, rows.bias]
         for weight in weights:
             if weight.grad is None:
@@ -61,8 +65,11 @@ class Optimizers:
         return [weight.grad for weight in weights if weight.grad is not None]
 
     def clip(self, rows: Optional[SoftmaxRows]) -> Tensor:
-        """Bound the norm of all gradients together. The gradient of a shared table is, from
-        here on, whole in the biLM.
+        """Bound the norm of all gradients together.
+
+        Afterwards the gradient of a shared table is complete in the biLM.
+
+        RETURNS (Tensor): The norm before clipping, a scalar.
 
         RETURNS (Tensor): What the norm was, a scalar.
         """
@@ -76,11 +83,11 @@ class Optimizers:
         return norm
 
     def step(self, learn_rate: float, rows: Optional[SoftmaxRows]) -> None:
-        """Update, and drop the gradients.
+        """Update the weights, and drop the gradients.
 
-        learn_rate (float): The learning rate; Muon's moves with it.
-        rows (Optional[SoftmaxRows]): Those of the softmax that have a gradient;
-            None: its own weights have.
+        learn_rate (float): The learning rate. Muon's changes in proportion.
+        rows (Optional[SoftmaxRows]): Rows of the softmax that have a gradient; None if its own
+            weights have it.
         """
         if rows is not None:
             parts = {"weight": rows.weight, "bias": rows.bias}
@@ -93,12 +100,12 @@ class Optimizers:
         for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
                 group["lr"] = muon_learn_rate if name == "matrices" else learn_rate
-            # Said outright: otherwise PyTorch warns that it does not check.
+            # Set explicitly, or PyTorch warns that it does not check.
             with torch.sparse.check_sparse_tensor_invariants(False):
                 optimizer.step()
             optimizer.zero_grad()
-        # Fused optimizers do not say that they have changed the weights. And no vector kept
-        # from an earlier step may make a resumed run differ in its last bit.
+        # Fused optimizers do not raise the version of the weights. Without it, vectors cached in
+        # an earlier step would make a resumed run differ in its last bits.
         for weight in self.bilm_weights:
             torch.autograd.graph.increment_version(weight)
 
@@ -128,9 +135,9 @@ def learn_rate_factor(
 
     settings (TrainingSettings): The settings.
     step (int): Steps done.
-    fraction_done (float): Part of the run that is over, 0 to 1.
-    softmax_warmup (int): Steps in which the softmax alone is trained; the
-        warm-up starts again after them.
+    fraction_done (float): Finished part of the run, 0 to 1.
+    softmax_warmup (int): First steps, which train only the softmax. The warm-up starts again
+        after them.
     RETURNS (float): The factor, 0 to 1.
     """
     since = step if step < softmax_warmup else step - softmax_warmup

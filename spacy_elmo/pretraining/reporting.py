@@ -25,8 +25,9 @@ METRICS = "metrics.jsonl"
 
 
 class Reporter:
-    """Progress bar, metrics, checkpoints and models of a run. Only the first of
-    several processes shows and writes anything.
+    """Progress bar, metrics, checkpoints and models of a run.
+
+    Only the first of several processes shows and writes anything.
 
     trainer (Trainer): The run.
     output (Path): Folder of the run.
@@ -65,7 +66,7 @@ class Reporter:
         self._say_sizes()
         if trainer.softmax_warmup > trainer.progress.step:
             self.msg.info(
-                f"The first {trainer.softmax_warmup:,} steps train the new softmax alone "
+                f"The first {trainer.softmax_warmup:,} steps train only the new softmax "
                 f"(softmax_warmup)"
             )
         if is_resumed:
@@ -85,7 +86,7 @@ class Reporter:
         self.finalize()
         trainer = self.trainer
         if kind is FloatingPointError and trainer.processes.is_first:
-            # Its weights may be finite, but any rate would end like this.
+            # The weights may be finite, but the run would diverge again at any rate.
             set_aside(self.output / "checkpoints", trainer.progress.step)
 
     def on_step(self, trainer: Trainer) -> None:
@@ -116,8 +117,7 @@ class Reporter:
             self._log(report)
 
     def end(self) -> None:
-        """Write the last checkpoint and what could not be written before, and say how
-        the run ended, or how to go on.
+        """Write the last checkpoint and what could not be written before, and print the result.
 
         RAISES (OSError): Checkpoint or model cannot be written.
         """
@@ -125,11 +125,11 @@ class Reporter:
         self._save_checkpoint()
         progress = self.trainer.progress
         is_best = self._is_evaluated(progress.step) and not progress.worse
-        if "model-best" in self.unsaved and not is_best:  # Its weights no longer exist.
+        if "model-best" in self.unsaved and not is_best:  # its weights no longer exist
             self.unsaved.discard("model-best")
             self.msg.warn(
-                f"{self.output / 'model-best'} is not the best model: that could not be written "
-                f"when it was found"
+                f"{self.output / 'model-best'} is not the best model: the disk was full when the "
+                f"best one was found"
             )
         for name in sorted(self.unsaved):
             self._save_model(name)
@@ -148,8 +148,8 @@ class Reporter:
         limits = " and ".join(_setting(settings, name) for name in reached)
         if not self.has_begun:
             self.msg.info(
-                f"The run was finished before, by {limits}: nothing was trained. A higher limit, "
-                f"[training] {reached[0]}, resumes it, overwrite starts again"
+                f"The run was finished before, by {limits}: nothing was trained. To resume it, "
+                f"raise [training] {reached[0]}; to start again, overwrite it"
             )
         best = f"{progress.best:.2f}" if progress.best is not None else "unknown"
         self.msg.good(f"Best held-out perplexity {best}: {self.output / 'model-best'}")
@@ -162,13 +162,14 @@ class Reporter:
         )
         if trainer.is_softmax_alone:
             self.msg.warn(
-                f"The language model is still that of {trainer.config.pretraining.init}, "
-                f"unchanged: the first {trainer.softmax_warmup:,} steps train a new softmax alone. "
-                f"Give the run more of them, or set a lower [pretraining] softmax_warmup"
+                f"The language model of {trainer.config.pretraining.init} is unchanged: the first "
+                f"{trainer.softmax_warmup:,} steps train only a new softmax. Give the run more "
+                f"steps, or lower [pretraining] softmax_warmup"
             )
         if progress.before is not None:
             self.msg.info(
-                f"Before this run it was {progress.before:.2f}, on the same text and vocabulary"
+                f"Before this run the perplexity was {progress.before:.2f}, on the same text and "
+                f"vocabulary"
             )
 
     def _is_evaluated(self, step: int) -> bool:
@@ -206,28 +207,28 @@ class Reporter:
         atomic_write(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
 
     def _keep_metrics_up_to(self, step: int) -> None:
-        """Delete the lines after the checkpoint, which will be written again."""
+        """Delete the lines after the checkpoint, because they will be written again."""
         path = self.output / METRICS
         lines = path.read_text("utf8").splitlines() if path.is_file() else []
         kept = [line for line in lines if _step_of(line) <= step]
         atomic_write(path, "".join(f"{line}\n" for line in kept))
 
     def _try(self, write: Any) -> None:
-        """Write something. A full disk does not end the run: what was written before stays."""
+        """Write something, and continue the run if the disk is full."""
         try:
             write()
         except OSError as error:
             self.bar.write(f"{printable(error)} (This run continues.)", file=sys.stderr)
 
     def _log(self, report: Optional[dict[str, Any]]) -> None:
-        """Call the logger. If it fails, perhaps without a network, the run continues without it."""
+        """Call the logger. If it fails, for example without a network, continue without it."""
         try:
             if report is not None:
                 folder = str(self.output / "model-last")
                 earlier = self.info.get("checkpoints", ())
                 self.info = step_info(report, earlier, folder)
             self.log_step(None if report is None else self.info)
-        except Exception as error:  # A logger may raise anything.
+        except Exception as error:  # a logger may raise anything
             self.bar.write(f"the logger failed and is left out: {error!r}", file=sys.stderr)
             self.log_step = lambda info: None
 
@@ -244,13 +245,13 @@ class Reporter:
         )
         if trainer.processes.size == 1 and _is_busy():
             self.msg.warn(
-                "Other programs keep a core busy; threads that wait for each other then lose much "
-                "time. Steadier: OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m spacy elmo ..."
+                "Other programs keep a core busy, so threads wait for each other. This is "
+                "faster: OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m spacy elmo ..."
             )
 
 
 def is_metrics(path: Path) -> bool:
-    """Return whether a file has metrics of a run. A kill may have cut the last line."""
+    """Check whether a file has metrics of a run. A kill may have cut the last line."""
     if not path.is_file():
         return False
     lines = path.read_text("utf8", "replace").splitlines()
@@ -258,7 +259,7 @@ def is_metrics(path: Path) -> bool:
 
 
 def _is_busy() -> bool:
-    """Return whether other programs use the cores of this process."""
+    """Check whether other programs use the cores of this process."""
     if torch.get_num_threads() < 2 or not hasattr(os, "getloadavg"):
         return False
     return os.getloadavg()[0] > (os.cpu_count() or 1) - torch.get_num_threads() + 0.7

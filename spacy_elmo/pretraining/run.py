@@ -27,8 +27,7 @@ from .initial_model import checksum_of
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
 
-# Less text than this is read by one process: starting others takes longer.
-SMALL = 20_000_000  # bytes
+SMALL = 20_000_000  # bytes; one process reads less text, because starting others takes longer
 SPEED_STEPS = 10
 # glibc's malloc.h
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
@@ -45,16 +44,16 @@ def pretrain(
     resume (bool): Resume from the last checkpoint, if there is one.
     overwrite (bool): Delete what an earlier run wrote.
     RETURNS (bool): True if the run reached its end, False if it was stopped.
-    RAISES (ValueError): The text cannot be read, there is another run in the
-        folder, or it cannot be resumed with these settings.
+    RAISES (ValueError): The text cannot be read, the folder contains another run, or the run
+        cannot be resumed with these settings.
     RAISES (OSError): The last checkpoint or model cannot be written.
     """
     if resume and overwrite:
-        raise ValueError("`resume` resumes a run, `overwrite` deletes it: give one of them")
+        raise ValueError("`resume` resumes a run, and `overwrite` deletes it: give one of them")
     if overwrite and int(os.environ.get("GROUP_WORLD_SIZE", 1)) > 1:
         raise ValueError(
             f"`overwrite` is not for several machines: their processes start again whenever one "
-            f"joins, and would delete their own run. Delete {output}, and set `resume=True`"
+            f"joins, and would delete their own run. Delete {output}, and set `resume=True`."
         )
     output = user_path(output)
     processes = Processes.join()
@@ -65,7 +64,7 @@ def pretrain(
             if processes.is_first:
                 output.mkdir(parents=True, exist_ok=True)
                 (output / "checkpoints").mkdir(exist_ok=True)
-                # Two runs that write to one folder would destroy one another.
+                # Two runs in one folder would destroy each other.
                 alone.enter_context(lock(output / "checkpoints" / "lock"))
                 _make_room(config, output, resume=resume, overwrite=overwrite)
             return _train(config, output, processes, resume=resume)
@@ -89,8 +88,8 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
         trainer.load_state_dict(content["states"])
     if not processes.agree(trainer.progress.step) or not processes.agree(int(checksum[:15], 16)):
         raise ValueError(
-            f"the processes do not see the same text or checkpoints: {output} must be on storage "
-            f"that all machines share"
+            f"the processes do not see the same text or checkpoints. Put {output} on storage "
+            f"that all machines share."
         )
     resumed = model is not None
     with Reporter(trainer, output, corpus=checksum, init=init, is_resumed=resumed) as reporter:
@@ -103,15 +102,17 @@ def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) ->
     """Warn if the initial model has changed, and return the checksum of the one that was used."""
     if None not in (now, then) and now != then:
         msg.warn(
-            f"{name} has changed since this run started from it; it continues from the earlier "
-            f"one. Overwrite the run to start from the new one"
+            f"{name} has changed since this run started from it. The run continues from the "
+            f"earlier one; overwrite the run to start from the new one"
         )
     return then or now
 
 
 def _is_restarted(processes: Processes) -> bool:
-    """Return whether `torchrun` has restarted the processes after a failure. Only the machine with
-    the failure counts restarts."""
+    """Check whether `torchrun` has restarted the processes after a failure.
+
+    Only the machine with the failure counts restarts.
+    """
     return sum(processes.sum([float(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))])) > 0
 
 
@@ -126,14 +127,14 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
     if overwrite:
         corpus = output / "corpus"
         if corpus.exists() and is_foreign_corpus(corpus):
-            raise ValueError(f"{corpus} is no prepared corpus: give another output folder")
+            raise ValueError(f"{corpus} is not a prepared corpus. Give another output folder.")
         for path in [*found, corpus]:
             delete(path)
     elif not resume and found:
         name = "checkpoints" if found[0].parent.name == "checkpoints" else found[0].name
         raise ValueError(
-            f"{output} holds the {name} of a run: `resume=True` resumes it, "
-            f"`overwrite=True` deletes it and starts again"
+            f"{output} contains the {name} of a run. `resume=True` resumes it, "
+            f"`overwrite=True` deletes it and starts again."
         )
 
 
@@ -146,19 +147,22 @@ def _earlier_run(output: Path) -> list[Path]:
     for model in models:
         if not model.is_dir() or PipelineFolder.is_foreign(model):
             raise ValueError(
-                f"{model} is not of a pretraining, or holds other files: move these away, or give "
-                f"another output folder"
+                f"{model} is not from a pretraining, or contains other files. Move these away, or "
+                f"give another output folder."
             )
     metrics = output / METRICS
     if metrics.exists() and not is_metrics(metrics):
-        raise ValueError(f"{metrics} is not of a pretraining: give another output folder")
+        raise ValueError(f"{metrics} is not from a pretraining. Give another output folder.")
     has_metrics = metrics.exists() and metrics.stat().st_size > 0
     return [*checkpoints(output / "checkpoints"), *models, *[metrics] * has_metrics]
 
 
 def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:
-    """Open the training text, which the first process prepares if necessary, and the held-out text,
-    which is read into memory if it is not prepared."""
+    """Open the training text and the held-out text.
+
+    The first process prepares the training text if necessary. Held-out text that is not prepared
+    is read into memory.
+    """
     settings = config.corpus
     folder = _prepared(settings.train)
     if folder is None:
@@ -206,17 +210,19 @@ def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> 
     for name, wanted in config.vocabulary.model_dump().items():
         if prepared.get(name, wanted) != wanted:
             msg.warn(
-                f"{folder} was prepared with {name} {prepared[name]}; the softmax has the words "
-                f"that the config asks for, [vocabulary] {name} = {wanted}"
+                f"{folder} was prepared with {name} {prepared[name]}; the softmax uses the "
+                f"config's [vocabulary] {name} = {wanted}"
             )
 
 
 def keep_freed_memory() -> bool:
-    """Keep freed memory in the process. glibc gives large blocks back to the system, and every
-    training step takes the same ones again, page by page, which cost up to a tenth of its time.
-    The process never holds more than at its peak.
+    """Keep freed memory in the process, so that training steps reuse it.
 
-    RETURNS (bool): Whether it worked; without glibc it does not.
+    glibc returns large blocks to the system, and every training step takes the same ones again,
+    page by page, which cost up to a tenth of its time. The process never has more memory than at
+    its peak.
+
+    RETURNS (bool): Whether it worked. It needs glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -226,7 +232,7 @@ def keep_freed_memory() -> bool:
 
 
 def is_this_machine(budget: Budget) -> bool:
-    """Return whether a run with this budget would be one process on this machine."""
+    """Check whether a run with this budget would be one process on this machine."""
     n_gpus = torch.cuda.device_count()
     if budget.n_gpus or n_gpus:
         return budget.n_gpus == 1 <= n_gpus
@@ -248,7 +254,7 @@ def measure_speed(config: PretrainingConfig) -> float:
         tokens, began = trainer.progress.tokens, time.perf_counter()
         trainer.step()
         speeds.append((trainer.progress.tokens - tokens) / (time.perf_counter() - began))
-    return median(speeds[1:])  # the first one makes room
+    return median(speeds[1:])  # the first step allocates memory
 
 
 def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:

@@ -22,8 +22,10 @@ LOWERED = ("learn_rate", "muon_learn_rate", "grad_clip")
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Collect the first SIGINT, SIGTERM or SIGHUP. A second one acts as usual, and so do all
-    outside the main thread. Under `nohup`, SIGHUP stays ignored.
+    """Collect the first SIGINT, SIGTERM or SIGHUP.
+
+    A second one acts as usual, and so do all outside the main thread. Under `nohup`, SIGHUP stays
+    ignored.
 
     YIELDS (List[int]): The signals so far.
     """

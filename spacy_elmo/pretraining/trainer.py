@@ -1,4 +1,9 @@
-"""Training loop."""
+"""Training loop of a language model.
+
+A step depends only on the settings, the text, the weights and its number: windows, noise and
+random draws follow from seed and step. So a resumed run is equal bit for bit. With several
+processes each one trains its streams, and gradients are averaged.
+"""
 
 import math
 import time
@@ -26,7 +31,7 @@ from .noise import misspell_inputs
 from .optimizers import Optimizers, learn_rate_factor
 from .stopping import check_finite, diverged, stop_signals
 
-# Stream of the random numbers of misspelled words. A process has the stream `rank + 1`.
+# Random stream of misspelled words. Each process has the stream `rank + 1`.
 NOISE = 1 << 20
 
 
@@ -36,16 +41,16 @@ class RunProgress:
 
     step (int): Steps done.
     tokens (int): Items read, in one direction, by all processes.
-    seconds (float): Spent in training steps.
-    elapsed (float): Seconds since the run began, evaluations and all but that of `before`.
-    sampled_loss (float): Mean of both directions between the last two evaluations,
-        in nats; not comparable with a perplexity.
+    seconds (float): Seconds in training steps.
+    elapsed (float): Seconds since the run began, with evaluations except the one of `before`.
+    sampled_loss (float): Mean loss of both directions between the last two evaluations, in
+        nats; not comparable with a perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.
-    before (Optional[float]): That of the model the run went on from.
+    before (Optional[float]): Held-out perplexity of the initial model.
     worse (int): Evaluations since the best.
-    losses (List[float]): Of the steps since the last evaluation.
-    gradient_norm (Optional[float]): Of all gradients together, before they are clipped: mean
-        of the steps between the last two evaluations, if it is known of all of them.
+    losses (List[float]): Losses of the steps since the last evaluation.
+    gradient_norm (Optional[float]): Norm of all gradients before clipping, mean of the steps
+        between the last two evaluations; None if it is not known for all of them.
     """
 
     step: int = 0
@@ -61,7 +66,7 @@ class RunProgress:
 
     @property
     def tokens_per_second(self) -> float:
-        """Return the mean speed of the training steps."""
+        """Mean speed of the training steps."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
 
@@ -71,9 +76,9 @@ class Trainer:
     config (PretrainingConfig): The settings.
     train (Corpus): The text to train on.
     dev (Corpus): Held-out text.
-    model (Optional[LanguageModel]): What to train, if not what the settings say.
+    model (Optional[LanguageModel]): The model; default: the initial model of the settings.
     processes (Optional[Processes]): This process and the others.
-    RAISES (ValueError): The batch cannot be shared out evenly.
+    RAISES (ValueError): The batch cannot be divided evenly.
     """
 
     def __init__(
@@ -110,7 +115,7 @@ class Trainer:
         self.words = self.model.vocabulary.ids_of(train.types)
         rows = self.batches.batch_size // self.processes.size
         self.state: BiLMState = self.model.bilm.zero_state(rows)
-        # What every process computes of the common gradients must be equal on all.
+        # All processes must compute the same update from the common gradients.
         is_common = self.processes.agree(int(self.product_dtype is not None))
         common_dtype = self.product_dtype if is_common else None
         self.optimizers = Optimizers(self.settings, self.model, common_dtype)
@@ -120,7 +125,7 @@ class Trainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Return the finished part of the run, by each limit."""
+        """Finished part of the run, by limit."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
@@ -132,17 +137,17 @@ class Trainer:
 
     @property
     def fraction_done(self) -> float:
-        """Return the finished part of the run by the nearest limit, 0 to 1."""
+        """Finished part of the run by the nearest limit, 0 to 1."""
         return min(1.0, max(self.limits.values(), default=0.0))
 
     @property
     def is_softmax_alone(self) -> bool:
-        """Return whether only the softmax has been trained so far."""
+        """True if only the softmax has been trained so far."""
         return bool(self.softmax_warmup) and self.progress.step <= self.softmax_warmup
 
     @property
     def is_over(self) -> bool:
-        """Return whether a limit is reached, or patience has run out."""
+        """True if a limit is reached, or patience has run out."""
         patience = self.settings.patience
         return self.fraction_done >= 1.0 or bool(patience and self.progress.worse >= patience)
 
@@ -152,8 +157,9 @@ class Trainer:
         on_step: Callable[["Trainer"], None] = lambda trainer: None,
         on_evaluation: Callable[["Trainer", Perplexity, bool], None],
     ) -> None:
-        """Train to the first limit, evaluating at intervals and at the end, or to
-        the first SIGINT, SIGTERM or SIGHUP, which lets the step end and sets `stopped`.
+        """Train up to the first limit, with evaluations at intervals and at the end.
+
+        SIGINT, SIGTERM and SIGHUP end the run after the step, and set `stopped`.
 
         on_step (Callable): Called after every step.
         on_evaluation (Callable): Called with the figures, and whether they are the best.
@@ -164,7 +170,7 @@ class Trainer:
                 if self._is_before_due:
                     began = time.monotonic()
                     self.progress.before = self._perplexity().mean
-                    started += time.monotonic() - began  # no part of the budget
+                    started += time.monotonic() - began  # does not count for the budget
                 began = time.perf_counter()
                 self.step()
                 self.progress.seconds += time.perf_counter() - began
@@ -178,7 +184,7 @@ class Trainer:
                     return
 
     def step(self) -> float:
-        """Make one update.
+        """Train for one step.
 
         RETURNS (float): The loss, in nats.
         RAISES (FloatingPointError): The loss is not finite.
@@ -206,7 +212,7 @@ class Trainer:
         value = float(loss)
         if not math.isfinite(value):
             raise diverged(f"the loss became {value}", step, settings)
-        self.norm_sum += self.optimizers.clip(rows)  # on the device: nothing waits for it
+        self.norm_sum += self.optimizers.clip(rows)  # stays on the device, without a wait
         self.optimizers.step(self.learn_rate, rows)
         self.state = BiLMState.concatenate(states)
         self.progress.step += 1
@@ -216,7 +222,7 @@ class Trainer:
 
     @property
     def learn_rate(self) -> float:
-        """Return the learning rate of the next step."""
+        """Learning rate of the next step."""
         fraction, warmup = self.fraction_done, self.softmax_warmup
         factor = learn_rate_factor(self.settings, self.progress.step, fraction, warmup)
         return self.settings.learn_rate * factor
@@ -282,18 +288,19 @@ class Trainer:
         }
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Resume from another trainer with the same settings and text, which may have had another
-        number of processes.
+        """Resume from the states of another trainer with the same settings and text.
+
+        The number of processes may differ.
 
         states (dict): The states of its `state_dict`.
-        RAISES (ValueError): The streams of the text are others: it is too short for
-            this number of processes, or of parts of a batch.
+        RAISES (ValueError): The number of streams differs, because the text is too short for this
+            number of processes or of parts of a batch.
         """
         if states["batch_size"] != self.batches.batch_size:
             raise ValueError(
                 f"the run had {states['batch_size']} streams and would have "
-                f"{self.batches.batch_size}: resume with as many processes, and the same "
-                f"accumulate_gradient, as before"
+                f"{self.batches.batch_size}. Resume with the earlier number of processes and the "
+                f"earlier accumulate_gradient."
             )
         self.model.bilm.load_state_dict(states["bilm"])
         self.model.softmax.load_state_dict(states["softmax"])
@@ -303,12 +310,13 @@ class Trainer:
         )
         self.state = BiLMState(hidden, cell)
         self.progress = RunProgress(**states["progress"])
-        unknown = torch.tensor(math.nan if self.progress.losses else 0.0)  # of early versions
+        # Early versions did not write the sum.
+        unknown = torch.tensor(math.nan if self.progress.losses else 0.0)
         self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
         self.softmax_warmup = states["softmax_warmup"]
 
     def _window(self, step: int) -> tuple[Window, Sequence[str]]:
-        """Return a step's window, some of its words misspelled, and the strings of its types."""
+        """Return a step's window, with some words misspelled, and the strings of its types."""
         window, types = self.batches.at(step), self.train_corpus.types
         share = self.config.corpus.noise
         if not share:
@@ -338,7 +346,7 @@ class Trainer:
     def _candidates(
         self, window: Window, step: int
     ) -> tuple[Optional[Candidates], Optional[SoftmaxRows]]:
-        """Return candidates and rows for the whole batch, the same ones in all processes."""
+        """Return candidates and rows for the whole batch, equal in all processes."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None, None
@@ -362,7 +370,7 @@ class Trainer:
 
     @property
     def _rows(self) -> slice:
-        """Return this process's rows of the whole state."""
+        """Rows of the whole state that belong to this process."""
         rows = len(self.state)
         return slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
 
@@ -373,7 +381,7 @@ class Trainer:
 
     @property
     def _is_before_due(self) -> bool:
-        """Return whether to evaluate the initial model now: when its softmax is trained."""
+        """True if the initial model must be evaluated now, after the warm-up of its softmax."""
         is_wanted = bool(self.config.pretraining.init) and self.progress.before is None
         return is_wanted and self.progress.step == self.softmax_warmup
 

@@ -39,12 +39,12 @@ class Chunk:
 class ChunkReader:
     """Reader of files in chunks, which also computes their checksums.
 
-    files (Sequence[Path]): The files, or what opens like them; those that end with `.gz` are
-        unpacked.
-    chunk_size (int): Bytes of a chunk; a longer line is longer.
-    by_paragraph (Sequence[bool]): Whether a file is cut at empty lines, where it has some.
-    first_line (Optional[int]): Where each is a part of a file, the number of its first line; a
-        part may hold no text.
+    files (Sequence[Path]): The files, or objects with the same method `open`. Files that end
+        in `.gz` are unpacked.
+    chunk_size (int): Bytes of a chunk; more if a line is longer.
+    by_paragraph (Sequence[bool]): Whether each file is cut at empty lines, if it has some.
+    first_line (Optional[int]): Number of the first line, if each file is a part of one. A part
+        may be blank.
     """
 
     files: Sequence[Any]
@@ -67,7 +67,7 @@ class ChunkReader:
                 with gzip.open(raw) if path.suffix == ".gz" else nullcontext(raw) as stream:
                     yield from cutter.chunks(stream)
                 with suppress(OSError):
-                    while raw.read(BLOCK):  # what follows a broken place belongs to the file, too
+                    while raw.read(BLOCK):  # the checksum covers bytes after a broken place, too
                         pass
                 self.checksums.append(raw.checksum.hexdigest())
 
@@ -108,7 +108,7 @@ class _Cutter:
 
     def chunks(self, stream: Any) -> Iterator[Chunk]:
         buffer = bytearray()
-        # `read` would lose what it has unpacked before a broken place; `read1` gives it first.
+        # `read` would lose the bytes unpacked before a broken place; `read1` returns them.
         read = getattr(stream, "read1", stream.read)
         is_blank, problem = True, None
         try:
@@ -117,7 +117,7 @@ class _Cutter:
                 buffer += block
                 yield from self._whole_chunks(buffer)
         except (OSError, EOFError, zlib.error) as error:
-            n_whole = buffer.rfind(b"\n") + 1  # what follows was torn off
+            n_whole = buffer.rfind(b"\n") + 1  # the line after it is incomplete
             del buffer[n_whole:]
             line = self.line + buffer.count(b"\n") - 1
             is_disk = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)

@@ -24,7 +24,7 @@ class Corpus:
     types (Sequence[str]): The token types; `<S>` is 0 and `</S>` is 1.
     tokens (Union[numpy.ndarray, Shards]): Every sentence as `<S> w1 .. wn`. The two marks can be
         words of the text, too. *Shape:* `(n,)`, int32
-    starts (numpy.ndarray): Where each sentence starts in it. *Shape:* `(n_sentences,)`, int64
+    starts (numpy.ndarray): Start of each sentence in `tokens`. *Shape:* `(n_sentences,)`, int64
     documents (numpy.ndarray): The first sentence of each document, int64.
     type_counts (Optional[numpy.ndarray]): The count of each type, if it is known.
     """
@@ -37,7 +37,7 @@ class Corpus:
 
     @property
     def n_words(self) -> int:
-        """Return the number of tokens, without sentence marks."""
+        """Number of tokens, without sentence marks."""
         return len(self.tokens) - len(self.starts)
 
     def counts(self) -> np.ndarray:
@@ -60,7 +60,7 @@ class Corpus:
 
 
 def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> Corpus:
-    """Number the tokens of sentences, in memory.
+    """Convert the tokens of sentences to ids, in memory.
 
     sentences (Iterable[List[str]]): The sentences; an empty one ends a document.
     source (str): Its name in the error message.
@@ -77,7 +77,7 @@ def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> C
         tokens.append(START_ID)
         tokens.extend([types.setdefault(token, len(types)) for token in sentence])
     if not starts:
-        raise ValueError(f"{source} holds no sentence")
+        raise ValueError(f"{source} has no sentence. Give files with text.")
     documents = np.unique(np.array([0, *ends], "int64"))
     return Corpus(
         types=list(types),
@@ -88,11 +88,11 @@ def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> C
 
 
 def load_text(inputs: Inputs, *, format: str = "sentences", lang: Optional[str] = None) -> Corpus:
-    """Read text into memory; for more than some hundred megabytes there is `prepare`.
+    """Read text into memory. For more than some hundred megabytes use `prepare`.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
-    format (str): What text files hold: 'sentences', one a line, its tokens separated
-        by spaces, or 'text', for spaCy to split.
+    format (str): Format of text files: 'sentences', one a line, its tokens separated by
+        spaces, or 'text', for spaCy to split.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
     RETURNS (Corpus): The text.
     RAISES (ValueError): A file is missing or cannot be read, running text has no language, or

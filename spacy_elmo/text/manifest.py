@@ -49,7 +49,7 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
 
     folder (Union[str, Path]): The corpus, or its URL.
     RETURNS (Optional[dict]): The manifest; None if there is none.
-    RAISES (ValueError): It is no manifest, a later version wrote it, or the URL cannot be read.
+    RAISES (ValueError): It is not a manifest, a later version wrote it, or the URL cannot be read.
     """
     path: Union[Path, RemoteFile]
     if is_url(folder):
@@ -63,11 +63,11 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
     try:
         return SCHEMA.read_sealed(content, FORMAT_VERSION)
     except ValueError as error:
-        raise ValueError(f"{path} is no manifest of a corpus: {error}. {ADVICE}") from error
+        raise ValueError(f"{path} is not a manifest of a corpus: {error}. {ADVICE}") from error
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest. A corpus with a manifest is complete."""
+    """Write the manifest. Only a complete corpus has one."""
     content = seal({"format_version": FORMAT_VERSION, **manifest})
     atomic_write(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
 
@@ -92,7 +92,7 @@ def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
     url (str): The corpus.
     manifest (dict): Its manifest.
     RETURNS (Path): The folder of the copies, whose name depends on their checksums.
-    RAISES (ValueError): A file cannot be read, or is not the one of the manifest.
+    RAISES (ValueError): A file cannot be read, or differs from the manifest.
     RAISES (OSError): The disk is full.
     """
     files = manifest["files"]

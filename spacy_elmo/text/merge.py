@@ -15,24 +15,24 @@ from .shards import TYPES_AT_A_TIME, ArrayWriter, Shards, ShardWriter, TypeTable
 STARTS, DOCUMENTS = "starts.npy", "documents.npy"
 CHARACTERS, OFFSETS, COUNTS = "characters.npy", "character_offsets.npy", "counts.npy"
 ARRAYS = (STARTS, DOCUMENTS, CHARACTERS, OFFSETS, COUNTS)
-MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # of the ids 0 and 1
+MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # ids 0 and 1
 
 
 def merge_parts(
     parts_folder: Path, parts: Sequence[tuple[int, Summary]], folder: Path, *, shard_size: int
 ) -> None:
-    """Write the arrays of a corpus. Memory holds the types, and one part.
+    """Write the arrays of a corpus. Only the types and one part are in memory.
 
-    parts_folder (Path): Where the parts are.
-    parts (Sequence[Tuple[int, Summary]]): The parts in their order, each with the
-        number of its file: every file is a document, or several.
-    folder (Path): Where to. Arrays of a corpus that are there are replaced.
+    parts_folder (Path): Folder of the parts.
+    parts (Sequence[Tuple[int, Summary]]): The parts in their order, each with the number of
+        its file. A file starts a document.
+    folder (Path): The output folder. Existing arrays are replaced.
     shard_size (int): Tokens of a file.
     """
     for leftover in folder.glob(TOKENS):
         leftover.unlink()
     ids = _count_types(parts_folder, parts)
-    # The same dict again: it is most of what is in memory.
+    # Reuse the dict, which takes most of the memory.
     ids.update((spelled, i) for i, spelled in enumerate(_write_types(folder, ids)))
     with (
         progress_bar(sum(part.n_items for _, part in parts), "Writing", "tokens") as bar,
@@ -85,8 +85,10 @@ def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[byt
 
 
 def _write_types(folder: Path, counts: dict[bytes, int]) -> list[bytes]:
-    """Write the types, the two marks first, then by falling count. Types with equal counts are
-    sorted by their UTF-8 bytes, which is the order of the strings."""
+    """Write the types: the two marks first, then words by falling count.
+
+    Words with equal counts are sorted by their UTF-8 bytes, which is the order of the strings.
+    """
     words = sorted(counts.keys() - MARKS)
     types = [*MARKS, *sorted(words, key=counts.__getitem__, reverse=True)]
     with (

@@ -1,4 +1,4 @@
-"""Parts: the token ids of one chunk of text, in a file. The ids are of the part's own types."""
+"""Parts: files with the token ids of one chunk of text. The ids refer to the part's own types."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from .reading import sentences_of_lines, splitter_of
 from .shards import TypeTable, spell
 
 PART_VERSION = 1
-MAX_NAMED = 20  # of the lines that were left out, a file
+MAX_NAMED = 20  # skipped lines named for each file
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Reading:
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")
         else:
-            # Sentences are read alike in every language; earlier versions wrote this one.
+            # The language does not matter for sentences; earlier versions wrote "en".
             settings["lang"] = "en"
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)
@@ -74,8 +74,8 @@ class Part:
     """Text of a chunk.
 
     ids (numpy.ndarray): Every sentence as `<S> w1 .. wn`, in types of this part.
-    sizes (numpy.ndarray): Of the sentences, with `<S>`.
-    document_ends (numpy.ndarray): How many sentences precede each end of a document.
+    sizes (numpy.ndarray): Sizes of the sentences, with `<S>`.
+    document_ends (numpy.ndarray): Number of sentences before each end of a document.
     types (TypeTable): The types; `<S>` is 0 and `</S>` is 1.
     """
 
@@ -86,12 +86,12 @@ class Part:
 
 
 def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
-    """Read a chunk and write its part, unless an earlier run has.
+    """Read a chunk and write its part, unless an earlier run wrote it.
 
     data (bytes): Whole lines.
     reading (Reading): How to read them.
-    folder (str): Where the parts are.
-    RETURNS (Summary): What is in it.
+    folder (str): Folder of the parts.
+    RETURNS (Summary): Summary of the part.
     """
     if not data:
         return Summary()
@@ -111,8 +111,8 @@ def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
 def read_part(folder: Path, summary: Summary) -> Part:
     """Read a part that `make_part` wrote.
 
-    folder (Path): Where the parts are.
-    summary (Summary): Of the part.
+    folder (Path): Folder of the parts.
+    summary (Summary): Summary of the part.
     RETURNS (Part): The part.
     RAISES (OSError): It was damaged since.
     """
@@ -122,7 +122,7 @@ def read_part(folder: Path, summary: Summary) -> Part:
             types = TypeTable(file["characters"], file["offsets"])
             return Part(file["ids"], file["sizes"], file["document_ends"], types)
     except (BadZipFile, EOFError, ValueError) as error:
-        path.unlink()  # to be made again
+        path.unlink()  # the next run makes it again
         raise OSError(f"{path} was damaged ({error}). Run the same again.") from error
 
 

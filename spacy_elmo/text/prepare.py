@@ -2,7 +2,7 @@
 
 The text is cut into chunks, and each becomes a part with types of its own, in a file that appears
 when it is complete. Then the parts are merged. So an interrupted preparation resumes with the parts
-that exist, several processes or machines can make them, and memory holds only the token types. The
+that exist, several processes or machines can make them, and only the token types are in memory. The
 manifest is written last: a folder without one is not a corpus.
 """
 
@@ -68,29 +68,31 @@ def prepare(
     chunk_size: int = CHUNK_SIZE,
     shard_size: int = SHARD_SIZE,
 ) -> Optional[Corpus]:
-    """Write text of any size as a corpus that is read from disk. If an earlier call with the same
-    arguments was interrupted, this one resumes it; if it was finished, the corpus is opened.
+    """Write text of any size as a corpus that is read from disk.
+
+    If an earlier call with the same arguments was interrupted, this one resumes it. If it was
+    finished, the corpus is opened.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
-    output (Union[str, Path]): The corpus: a new or empty folder, or one of before.
-    format (str): What text files hold: 'sentences', one a line, its tokens separated
-        by spaces, or 'text', for spaCy to split.
+    output (Union[str, Path]): The corpus: a new or empty folder, or one of an earlier call.
+    format (str): Format of text files: 'sentences', one a line, its tokens separated by
+        spaces, or 'text', for spaCy to split.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
     min_count (int): Least count of a word of the vocabulary.
-    max_size (int): Most words of the vocabulary, the special ones included.
-    n_process (int): Processes that read; -1 is one a core.
-    on_error (str): What to do with what cannot be read: 'skip' it, with a warning
-        and a line in the manifest, or 'refuse' to go on.
-    max_sentence (int): Most tokens of a sentence; a longer one cannot be read.
-    ignore (Optional[Path]): A folder whose files are no inputs, beside `output`.
-    worker (Optional[str]): "K/N": this is the K-th of N calls, perhaps on as many machines, each
-        of which reads its share of the text. Afterwards, a call without it writes the corpus,
-        and reads the shares that are missing.
+    max_size (int): Most words of the vocabulary, with the special ones.
+    n_process (int): Processes that read; -1 for one a core.
+    on_error (str): What to do with unreadable text: 'skip' it, with a warning and a line in
+        the manifest, or 'refuse' to go on.
+    max_sentence (int): Most tokens of a sentence; longer ones count as unreadable.
+    ignore (Optional[Path]): A folder whose files are not read, beside `output`.
+    worker (Optional[str]): "K/N": this is the K-th of N calls, on one or several machines. Each
+        call reads its share of the text. Afterwards, a call without `worker` reads missing
+        shares and writes the corpus.
     chunk_size (int): Bytes of text that a process works on at a time.
     shard_size (int): Tokens of a file.
     RETURNS (Optional[Corpus]): The corpus, as `open_corpus` reads it; None after a share.
-    RAISES (ValueError): A setting is impossible, an input cannot be read, there is no
-        sentence, or the folder holds something else.
+    RAISES (ValueError): A setting is invalid, an input cannot be read, there is no sentence, or
+        the folder has other files.
     RAISES (OSError): The disk is full, or another process writes to the folder.
     """
     check_text_format(format, lang)
@@ -105,7 +107,7 @@ def prepare(
     _check(settings)
     n_process, share = n_processes(n_process), parse_worker(worker)
     output = user_path(output)
-    # Files that an earlier run wrote into a folder of inputs are no inputs.
+    # An earlier run may have written its output into a folder of inputs.
     ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
     files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
     if not _is_there(output, files, settings):
@@ -139,7 +141,7 @@ def _write(
 
 
 def is_prepared(folder: Union[str, Path]) -> bool:
-    """Return whether a folder, or a URL, is a complete prepared corpus.
+    """Check whether a folder or a URL is a complete prepared corpus.
 
     RAISES (ValueError): The URL cannot be read.
     """
@@ -149,7 +151,7 @@ def is_prepared(folder: Union[str, Path]) -> bool:
 
 
 def is_foreign_corpus(folder: Path) -> bool:
-    """Return whether a path is no folder, or has files that `prepare` does not write."""
+    """Check whether a path is not a folder, or has files that `prepare` does not write."""
     if not folder.is_dir():
         return True
     known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}
@@ -160,13 +162,14 @@ def is_foreign_corpus(folder: Path) -> bool:
 
 
 def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
-    """Open a corpus that `prepare` wrote. Its arrays are memory-mapped. A corpus at a URL is copied
-    into the cache folder first.
+    """Open a corpus that `prepare` wrote. Its arrays are memory-mapped.
+
+    A corpus at a URL is copied into the cache folder first.
 
     folder (Union[str, Path]): The corpus, or a URL that `fsspec` can read.
     verify (bool): Whether to compare the checksums of all its files, too.
     RETURNS (Corpus): The corpus.
-    RAISES (ValueError): There is none, or one of its files is missing or differs.
+    RAISES (ValueError): There is no corpus, or one of its files is missing or differs.
     """
     manifest = manifest_of(folder)
     folder = fetch_files(str(folder), manifest) if is_url(folder) else user_path(folder)
@@ -184,12 +187,12 @@ def manifest_of(folder: Union[str, Path]) -> dict[str, Any]:
     manifest = read_manifest(folder)
     if manifest is None and is_url(folder):
         raise ValueError(
-            f"{folder} holds no {MANIFEST}: there is no prepared corpus. Text is prepared on a "
-            f"disk, by `python -m spacy elmo corpus INPUT FOLDER`, and the folder copied there."
+            f"{folder} has no {MANIFEST}, so it is not a prepared corpus. Run `python -m spacy "
+            f"elmo corpus INPUT FOLDER` on a disk, and copy the folder there."
         )
     if manifest is None:
         raise ValueError(
-            f"{folder} holds no {MANIFEST}: there is no corpus, or its preparation was "
+            f"{folder} has no {MANIFEST}: there is no corpus, or its preparation was "
             f"interrupted. `python -m spacy elmo corpus INPUT {folder}` resumes it."
         )
     return manifest
@@ -213,7 +216,7 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
     found = differences(manifest, files, settings)
     if found:
         raise ValueError(
-            f"{output} holds another corpus: {'; '.join(found)}. Give the same, or another "
+            f"{output} is another corpus: {'; '.join(found)}. Give the same, or another "
             f"folder, or delete this one."
         )
     return True
@@ -221,11 +224,11 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
 
 def _make_room(output: Path) -> None:
     if output.exists() and not output.is_dir():
-        raise ValueError(f"{output} is a file; the corpus needs a folder")
+        raise ValueError(f"{output} is a file, but a corpus needs a folder. Give another name.")
     output.mkdir(parents=True, exist_ok=True)
     found = {path.name for path in output.iterdir() if not is_temporary(path.name)}
     if found and UNFINISHED not in found:
-        raise ValueError(f"{output} holds other files: give a new or an empty folder")
+        raise ValueError(f"{output} contains other files. Give a new or an empty folder.")
     make_ours(output / UNFINISHED)
 
 
@@ -242,7 +245,7 @@ class _Run:
         self, files: Sequence[Path], output: Path, settings: dict[str, Any], chunk_size: int
     ):
         self.files = files
-        self.stamps = [stamp(file) for file in files]  # of before they are read
+        self.stamps = [stamp(file) for file in files]  # taken before the files are read
         self.output = output
         self.settings = settings
         self.unfinished = output / UNFINISHED
@@ -285,7 +288,9 @@ class _Run:
         if not n_sentences:
             left_out = sum(self.skipped.counts.values())
             why = f"; {left_out:,} left out, for the reasons above" if left_out else ""
-            raise ValueError(f"{', '.join(map(str, self.files[:5]))}: holds no sentence{why}")
+            raise ValueError(
+                f"{', '.join(map(str, self.files[:5]))}: no sentence{why}. Give files with text."
+            )
         merge_parts(self.unfinished, self.parts, self.output, shard_size=shard_size)
         corpus = read_arrays(self.output)
         sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
@@ -331,7 +336,7 @@ class _Skipped:
         path = self.files[file]
         location = f"{path}, line {line}" if line is not None else str(path)
         if self.refuse:
-            raise ValueError(f"{location}: {reason}. Repair it, or leave it out: on_error 'skip'")
+            raise ValueError(f"{location}: {reason}. Repair it, or skip it with on_error 'skip'.")
         self.counts[file] += 1
         if self.counts[file] <= MAX_NAMED:
             self.named.append({"path": str(path), "line": line, "reason": reason})

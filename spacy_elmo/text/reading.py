@@ -1,4 +1,4 @@
-"""Sentences of text files."""
+"""Reader of sentences from text files."""
 
 import re
 import sys
@@ -37,7 +37,7 @@ def check_text_format(format: str, lang: Optional[str]) -> None:
     """Check the format of text files.
 
     format (str): 'sentences' or 'text'.
-    lang (Optional[str]): Language of the text; None if it is not known.
+    lang (Optional[str]): Language of the text; None if unknown.
     RAISES (ValueError): There is no such format, or running text has no language.
     """
     if format not in FORMATS:
@@ -50,10 +50,10 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
     """Find the readable files of paths, folders and globs.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
-    readable (Tuple[str, ...]): The ends of the names of readable files.
-    RETURNS (List[Path]): The files, those of a folder or glob sorted. Hidden files, and
-        prepared corpora and pipelines in a folder, are left out.
-    RAISES (ValueError): A path is missing, its format unknown, or it is such a corpus.
+    readable (Tuple[str, ...]): Endings of readable files.
+    RETURNS (List[Path]): The files, sorted within a folder or glob. Hidden files, and prepared
+        corpora and pipelines in a folder, are left out.
+    RAISES (ValueError): A path is missing, has an unknown format, or is a prepared corpus.
     """
     if isinstance(inputs, (str, Path)):
         inputs = [inputs]
@@ -79,8 +79,8 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
 def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
     if _is_written(folder):
         raise ValueError(
-            f"{folder} is a prepared corpus or a pipeline, not text. A prepared corpus is given "
-            f"alone, as the text to train on or as the held-out text of `pretrain`"
+            f"{folder} is a prepared corpus or a pipeline, not text. Give a prepared corpus only "
+            f"as the single training or held-out text of `pretrain`."
         )
     written = {file.parent for first, _ in WRITTEN for file in folder.rglob(first)}
     written = {found for found in written if _is_written(found)}
@@ -100,15 +100,17 @@ def _is_written(folder: Path) -> bool:
 def read_sentences(
     files: Iterable[Path], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[list[str]]:
-    """Read the sentences of files: `.txt` by line, `.jsonl` by line with a key
-    `tokens` (a sentence) or `text` (a document of running text); or either, gzipped.
+    """Read the sentences of files, gzipped or not.
 
-    files (Iterable[Path]): What `find_files` found.
-    format (str): What text files hold: 'sentences', one a line, its tokens separated
-        by spaces, or 'text', for spaCy to split.
+    A line of `.txt` is a sentence, or running text. A line of `.jsonl` has `tokens` (a sentence)
+    or `text` (a document of running text).
+
+    files (Iterable[Path]): The files of `find_files`.
+    format (str): Format of text files: 'sentences', one a line, its tokens separated by
+        spaces, or 'text', for spaCy to split.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    YIELDS (List[str]): The tokens of a sentence; none where a document ends: with its
-        file, at an empty line between sentences, after a line with `text`.
+    YIELDS (List[str]): The tokens of a sentence. An empty list ends a document: at the end of
+        a file, at an empty line between sentences, and after a line with `text`.
     RAISES (ValueError): There is no such format, running text has no language, or a file cannot
         be read; the message names file and line.
     """
@@ -127,7 +129,7 @@ def ending(file: Path) -> str:
 
 
 def is_jsonl(file: Path) -> bool:
-    """Return whether a readable file has JSON lines."""
+    """Check whether a readable file has JSON lines."""
     return file.name.endswith((".jsonl", ".jsonl.gz"))
 
 
@@ -144,10 +146,10 @@ def sentences_of_lines(
     jsonl (bool): Whether they are JSON.
     running_text (bool): Whether lines of text are running text.
     splitter (Callable): Makes the pipeline that splits running text, if there is some.
-    refuse (Callable[[int, str], None]): Told the number of a line that cannot be
-        read, and the reason; where it returns, the line is left out.
-    YIELDS (Tuple[int, List[str]]): The number of a line, and the tokens of a sentence
-        of it, or of the paragraph that starts there; none where a document ends.
+    refuse (Callable[[int, str], None]): Called with the number of an unreadable line and the
+        reason. If it returns, the line is left out.
+    YIELDS (Tuple[int, List[str]]): The number of a line, and the tokens of a sentence of the
+        line or of the paragraph that starts there. An empty list ends a document.
     """
     decoded = _decoded(lines, refuse)
     if jsonl:
@@ -221,37 +223,37 @@ def read_record(line: str) -> Union[str, list[str]]:
     if not isinstance(text, str):
         raise ValueError("needs 'tokens' (a list of strings) or 'text' (a string)")
     if has_half_a_pair(text):
-        raise ValueError("'text' holds half a surrogate pair, which spaCy cannot read")
+        raise ValueError("'text' has half a surrogate pair, which spaCy cannot read. Remove it")
     return text
 
 
 def has_half_a_pair(text: str) -> bool:
-    """Return whether a text has half a surrogate pair, which UTF-8 cannot encode."""
+    """Check whether a text has half a surrogate pair, which UTF-8 cannot encode."""
     return _HALF_A_PAIR.search(text) is not None
 
 
 def _check_lang(lang: Optional[str]) -> str:
     if lang is None:
         raise ValueError(
-            "running text is split by the rules of its language: set `lang`, for example to en, "
-            "or to xx for a language that spaCy does not have"
+            "running text is split by the rules of its language. Set `lang`, for example to en, "
+            "or to xx for a language that spaCy does not have."
         )
     return lang
 
 
 def _splitter(lang: Optional[str]) -> "Language":
     lang = _check_lang(lang)
-    import spacy  # heavy, and most text comes split
+    import spacy  # slow to import, and most text is split already
 
     with named_errors(f"spaCy has no tokenizer for {shortened(lang)}; set `lang`", ImportError):
         nlp = spacy.blank(lang)
     nlp.add_pipe("sentencizer")
-    nlp.max_length = sys.maxsize  # its reason, the memory of parsers, is none here
+    nlp.max_length = sys.maxsize  # the limit protects parsers, which do not run here
     return nlp
 
 
 def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Join lines up to an empty one: running text is often wrapped."""
+    """Join lines up to an empty one, because running text is often wrapped."""
     paragraph: list[str] = []
     first, n_characters = 1, 0
     for number, line in lines:

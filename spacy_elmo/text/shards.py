@@ -13,7 +13,7 @@ TYPES_AT_A_TIME = 1 << 16
 
 
 class Shards:
-    """Long array in several pieces of the same size; the last one may be shorter.
+    """Long array in several pieces of the same size. The last one may be shorter.
 
     arrays (Sequence[numpy.ndarray]): The pieces, in their order.
     """
@@ -49,9 +49,9 @@ class Shards:
 class TypeTable(Sequence[str]):
     """Strings of any kind, as UTF-8 one after the other.
 
-    characters (numpy.ndarray): Their bytes, uint8; half a surrogate pair is
-        three bytes, as Python's "surrogatepass" writes them.
-    offsets (numpy.ndarray): Where each starts, and the end. *Shape:* `(n + 1,)`, int64
+    characters (numpy.ndarray): Their bytes, uint8. Half a surrogate pair is three bytes, as
+        Python's "surrogatepass" encodes it.
+    offsets (numpy.ndarray): Start of each string, and the end. *Shape:* `(n + 1,)`, int64
     """
 
     def __init__(self, characters: np.ndarray, offsets: np.ndarray):
@@ -87,11 +87,12 @@ def spell(strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class ArrayWriter:
-    """Writer of an `.npy` file of one dimension, piece by piece. The file appears when it is
-    complete.
+    """Writer of a one-dimensional `.npy` file, piece by piece.
+
+    The file appears when it is complete.
 
     path (Path): The file.
-    dtype (str): Of its items.
+    dtype (str): Type of its items.
     """
 
     def __init__(self, path: Path, dtype: str):

@@ -1,4 +1,4 @@
-"""Numbers of tokens: an estimate from parts of files, and tokens that a model cuts."""
+"""Token counts: an estimate from parts of files, and the tokens that a model truncates."""
 
 import codecs
 import zlib
@@ -13,21 +13,22 @@ from ..frozen.config import BiLMConfig
 from .manifest import read_manifest
 from .reading import Inputs, ending, find_files, is_jsonl, read_sentences
 
-SAMPLE = 1 << 19  # bytes that are read of a file
-LARGEST_RATIO = 20  # to which a part of them is unpacked
+SAMPLE = 1 << 19  # bytes read of each file
+LARGEST_RATIO = 20  # most unpacked bytes, as a multiple of SAMPLE
 MAX_FILES = 50
 EXAMPLES = 5  # frequent tokens that an audit names
 TOKENS_A_WORD = 1.2  # spaCy splits punctuation off
 
 
 def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
-    """Estimate the number of tokens of files from the beginnings of some; prepared
-    corpora know theirs.
+    """Estimate the number of tokens of files from the beginnings of some.
 
-    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, or
-        what `prepare` wrote.
+    Prepared corpora know their number.
+
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, or corpora
+        of `prepare`.
     format (str): 'sentences' or 'text'.
-    RETURNS (int): The tokens, about.
+    RETURNS (int): The estimated number.
     RAISES (ValueError): A path is missing, or a file cannot be read.
     """
     inputs = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
@@ -48,19 +49,22 @@ def audit_tokens(
     format: str = "sentences",
     lang: Optional[str] = None,
 ) -> dict[str, Any]:
-    """Count the tokens of a text that are too long for a model: it does not tell apart two tokens
-    that differ only after that length.
+    """Count the tokens of a text that are too long for a model.
 
-    sizes (BiLMConfig): Of the model: bytes or code points, and how many.
+    The model cannot distinguish two tokens that differ only after its maximum length.
+
+    sizes (BiLMConfig): Sizes of the model.
     inputs (Sequence[str]): Files, folders or globs of text.
-    format (str): What text files hold: "sentences" or "text", as in `load_text`.
+    format (str): Format of text files: "sentences" or "text", as in `load_text`.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    RETURNS (dict): As JSON: the tokens, those that are cut, their share, the most frequent
-        of them, and the unit and the limit.
+    RETURNS (dict): As JSON: the number of tokens, the number and share of truncated ones, the
+        most frequent of these, and the limit with its unit.
     RAISES (ValueError): The model reads no characters, or the text cannot be read.
     """
     if not sizes.n_characters:
-        raise ValueError("a model of words cuts no token: it has no characters to audit")
+        raise ValueError(
+            "a model of words cuts no token: it has no characters to audit. Give a character model."
+        )
     limit = sizes.max_characters_per_token - 2  # without the marks of start and end
     is_bytes = sizes.token_encoder == "bilm-tf"
     n_tokens, cut = 0, Counter[str]()
@@ -72,7 +76,7 @@ def audit_tokens(
             if len(token) > limit or (is_bytes and len(token.encode("utf8", "ignore")) > limit)
         )
     if not n_tokens:
-        raise ValueError(f"no token in {', '.join(inputs)}")
+        raise ValueError(f"no token in {', '.join(inputs)}. Give files with text.")
     n_cut = sum(cut.values())
     return {
         "tokens": n_tokens,
@@ -84,7 +88,7 @@ def audit_tokens(
 
 
 def _estimate(files: Sequence[Path], is_text: bool) -> float:
-    """Estimate the tokens of files of one kind, which have about equally many per byte."""
+    """Estimate the tokens of files of one kind, which have similar numbers per byte."""
     chosen = files[:: -(-len(files) // MAX_FILES)]
     found = [_sample(file, is_text) for file in chosen]
     tokens, n_bytes = (sum(values) for values in zip(*found))

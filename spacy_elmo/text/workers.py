@@ -1,4 +1,4 @@
-"""Several processes that do the same work on one item after another."""
+"""Parallel work on tasks by processes of this machine."""
 
 import multiprocessing
 import os
@@ -39,25 +39,25 @@ def parse_worker(worker: Optional[str]) -> tuple[int, int]:
     """
     numbers = re.fullmatch(r"(\d+)/(\d+)", worker or "1/1")
     if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
-        raise ValueError(f"`worker` is K/N, the K-th of N from 1/N to N/N, not '{worker}'")
+        raise ValueError(f"`worker` is K/N, the K-th of N, from 1/N to N/N, not '{worker}'")
     return int(numbers[1]) - 1, int(numbers[2])
 
 
 def map_in_order(
     function: Callable[..., Result], tasks: Iterable[tuple[Label, tuple]], n_process: int
 ) -> Generator[tuple[Label, Result], None, None]:
-    """Call a function on each task; only a few are waiting at a time.
+    """Call a function on each task. Only a few tasks are queued at a time.
 
-    function (Callable): A function of a module, for other processes to import.
-    tasks (Iterable[Tuple[Any, tuple]]): A label and the arguments of each.
+    function (Callable): A function that other processes can import.
+    tasks (Iterable[Tuple[Any, tuple]]): Label and arguments of each task.
     n_process (int): Processes; 1 starts none.
     YIELDS (Tuple[Any, Any]): The labels and the results, in the order of the tasks.
-    RAISES (ChildProcessError): A process was ended from outside.
+    RAISES (ChildProcessError): A process was killed.
     """
     if n_process == 1:
         yield from ((label, function(*arguments)) for label, arguments in tasks)
         return
-    # A fork of a process that runs threads, as PyTorch's does, can hang.
+    # A fork of a process with threads, such as PyTorch's, can hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(n_process, mp_context=context, initializer=_begin)
     waiting: deque[tuple[Label, Future[Result]]] = deque()
@@ -73,7 +73,7 @@ def map_in_order(
     except BrokenProcessPool as error:
         raise ChildProcessError(
             "a worker process was ended from outside (no memory left?) or could not start "
-            '(a script needs `if __name__ == "__main__":`); fewer processes need less memory'
+            '(a script needs `if __name__ == "__main__":`). Fewer processes need less memory.'
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)

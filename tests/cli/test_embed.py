@@ -31,14 +31,23 @@ def test_writes(run):
         assert (file["1"].shape, file["1"].dtype) == ((3, 12), "float16")
 
 
-def test_stopped(run, monkeypatch):
+@pytest.mark.parametrize(
+    ("output", "options", "where"),
+    [
+        ("out.hdf5", [], "_join"),
+        ("out.hdf5", ["--force"], "_join"),
+        ("out", ["--shards", "2"], "_find_damaged"),
+    ],
+)
+def test_stopped(run, monkeypatch, output, options, where):
     def stop(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(sharding, "_join", stop)
-        assert "run the same command with --resume" in run("text.txt", "out.hdf5", status=130)
-    assert "Wrote out.hdf5" in run("text.txt", "out.hdf5", "--resume")
+        patch.setattr(sharding, where, stop)
+        shown = run("text.txt", output, *options, status=130)
+    assert "run the same command with --resume" in shown
+    assert f"Wrote {output}" in run("text.txt", output, *options, "--resume")
 
 
 def test_shards(run):
@@ -71,7 +80,8 @@ def test_errors_of_shards(run):
     text.write_bytes(text.read_bytes()[:-2] + b"?\n")
     message = run("text.txt", "out", "--shards", "2", status=1)
     assert (
-        "1 of 2 shards could not be made or are damaged; the others are there part-00001" in message
+        "1 of 2 shards could not be made or are damaged. The others are complete. part-00001"
+        in message
     )
     assert "text.txt has changed since" in message
     more = ("--shards", "2", "--workers", "x")

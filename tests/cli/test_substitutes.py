@@ -72,7 +72,7 @@ def test_pipelines_and_one_direction(folder):
 def test_models_without_a_softmax_say_what_to_do(folder):
     safetensors_file.write(tiny_bilm(), folder / "a.safetensors")
     shown = " ".join(run("a.safetensors", *ASKED, status=1).output.split())
-    assert "holds no softmax: without softmax and vocabulary" in shown
+    assert "has no softmax, which a model needs" in shown
     assert "`python -m spacy elmo pretrain` wrote" in shown
     (folder / "model" / "vocab.txt").unlink()
-    assert "model holds no vocab.txt" in " ".join(run("model", *ASKED, status=1).output.split())
+    assert "model has no vocab.txt" in " ".join(run("model", *ASKED, status=1).output.split())

@@ -215,7 +215,7 @@ def test_more_or_fewer_entries_than_planned(shard, monkeypatch):
     monkeypatch.setattr(
         plan._LineCutter, "_count", lambda *args: count(*args) - (args[2].first_line == 1)
     )
-    with pytest.raises(ValueError, match=r"part-00000.*text\.txt: the part from byte 0 on holds"):
+    with pytest.raises(ValueError, match=r"part-00000.*text\.txt: the part from byte 0 on has"):
         shard()
 
 

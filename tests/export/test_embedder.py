@@ -82,14 +82,17 @@ def test_datasets(tiny_weights, table):
     ("columns", "message"),
     [
         ({"word": ["a"]}, "no column 'tokens' or 'text', but word"),
-        ({"text": [3]}, "the column 'text' must hold strings, got int64"),
+        ({"text": [3]}, "the column 'text' must contain strings, got int64"),
         # Only a null is an empty text.
-        ({"text": [None, 0]}, r"row 1 \(from 0\): the column 'text' must hold strings, got int64"),
-        ({"text": [False]}, "the column 'text' must hold strings, got bool"),
-        ({"text": [0.0]}, "the column 'text' must hold strings, got double"),
-        ({"text": [b""]}, "the column 'text' must hold strings, got binary"),
-        ({"tokens": ["a b"]}, "the column 'tokens' must hold lists of strings, got string"),
-        ({"tokens": [""]}, "the column 'tokens' must hold lists of strings, got string"),
+        (
+            {"text": [None, 0]},
+            r"row 1 \(from 0\): the column 'text' must contain strings, got int64",
+        ),
+        ({"text": [False]}, "the column 'text' must contain strings, got bool"),
+        ({"text": [0.0]}, "the column 'text' must contain strings, got double"),
+        ({"text": [b""]}, "the column 'text' must contain strings, got binary"),
+        ({"tokens": ["a b"]}, "the column 'tokens' must contain lists of strings, got string"),
+        ({"tokens": [""]}, "the column 'tokens' must contain lists of strings, got string"),
         ({"tokens": [None, ["a", None]]}, r"row 1 .*got list<item: string>, with a null in it"),
     ],
 )

@@ -42,7 +42,7 @@ def test_full_disk(folder, tiny_weights):
             message, n_shards, exists = json.loads(line)
             assert message == (
                 f"{format} cannot be written: File too large. Make room and run the same with "
-                f"`resume=True`: it goes on from here."
+                f"`resume=True`: it resumes."
             )
             assert not exists
             assert bool(n_shards) == has_shards

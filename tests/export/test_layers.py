@@ -53,9 +53,9 @@ def test_learned_mix(folder, nlp, name, component, number):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("two", "'two' has 2 mixes: mix:two:0 to 1"),
+        ("two", "'two' has 2 mixes. Give one of mix:two:0 to mix:two:1"),
         ("two:2", "'two' has no mix 2; it has 2"),
-        ("elmo", "no component 'elmo' with a mix of ELMo layers; those that have: tagger, two"),
+        ("elmo", "no component 'elmo' with a mix of ELMo layers. Components with one: tagger, two"),
     ],
 )
 def test_no_such_mix(folder, nlp, name, message):

@@ -26,7 +26,7 @@ TESTS = Path(__file__).resolve().parents[1]
 def test_without_ray(folder, tiny_weights, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setitem(sys.modules, "ray.data", None)
-    with pytest.raises(ImportError, match=r'needs Ray.*: pip install "spacy-elmo\[ray\]"'):
+    with pytest.raises(ImportError, match=r'needs Ray.*Run pip install "spacy-elmo\[ray\]"'):
         embed_corpus(str(tiny_weights), "text.txt", folder / "out", shards=2, workers="ray")
 
 

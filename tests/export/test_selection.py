@@ -134,8 +134,8 @@ def test_labels_that_the_pipeline_does_not_set(make_nlp, folder, docs):
     nlp = make_nlp()
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Maria"}])
     nlp.to_disk("pipeline")
-    message = "`only=VERB`: no component of the pipeline sets this label; "
-    message += "there are ents, nouns, PER"
+    message = "`only=VERB`: no component of the pipeline sets this label. "
+    message += "Give one of ents, nouns, PER."
     before = sorted(folder.iterdir())
     for embed, how in ((embed_corpus, {}), (embed_corpus, {"shards": 2})):
         with pytest.raises(ValueError, match=f"^{message}$"):
@@ -237,7 +237,7 @@ def test_interrupted_runs_keep_what_stands_beside(folder, docs, tiny_weights, mo
         ({"dtype": "int8", "format": "spacy"}, "are for Parquet and numbered HDF5"),
         ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "numbered HDF5"),
         ({"only": "ents"}, r"`only=ents`: the text has no entities .*ner|component that sets"),
-        ({"only": "nouns"}, "`only=nouns`: the text has no parts of speech: it needs a pipeline"),
+        ({"only": "nouns"}, "`only=nouns`: the text has no parts of speech. Use a pipeline"),
         ({"only": "PER"}, "`only=PER`: the text has no entities or spans"),
     ],
 )

@@ -262,8 +262,8 @@ def test_array_of_jobs(shard, expected):
         ({"workers": 0}, "`workers` must be 1 or more, or .ray., got 0"),
         ({"workers": "rya"}, "`workers` must be 1 or more, or .ray., got rya"),
         ({"address": "auto"}, "`address` and `gpus_per_worker` are for `workers=ray`"),
-        ({"output": "text.txt"}, "text.txt is a file: shards stand in a folder"),
-        ({"output": "."}, "holds something else than shards"),
+        ({"output": "text.txt"}, "text.txt is a file, but shards need a folder"),
+        ({"output": "."}, "contains"),
     ],
 )
 def test_other_settings(shard, folder, settings, message):
@@ -295,7 +295,7 @@ def test_force_begins_again(shard):
     Path("no shards/part-00000-of-00007.parquet").write_text("mine")
     for name in ("out", "docs", "no shards"):
         before = content(Path(name))
-        with pytest.raises(ValueError, match=f"{name} holds something else than shards"):
+        with pytest.raises(ValueError, match=f"{name} contains"):
             shard(output=name, force=True)
         assert content(Path(name)) == before
 
@@ -406,7 +406,7 @@ def test_urls_that_are_refused(shard, memory, monkeypatch):
     memory.pipe({"/in/file": b"", "/in/folder/other": b""})
     with pytest.raises(ValueError, match="memory://in/file is a file"):
         shard(output="memory://in/file")
-    with pytest.raises(ValueError, match="memory://in/folder holds something else than shards"):
+    with pytest.raises(ValueError, match="memory://in/folder contains"):
         shard(output="memory://in/folder")
     with pytest.raises(ValueError, match="memory://out: Docs are written to folders of this"):
         shard(output="memory://out", format="spacy")

@@ -132,7 +132,7 @@ def test_neighbors_stay(tmp_path):
 def test_missing_parts_are_named(tmp_path, name):
     save(tmp_path / "model")
     (tmp_path / "model" / name).unlink()
-    with pytest.raises(ValueError, match=rf"model holds no {name}"):
+    with pytest.raises(ValueError, match=rf"model has no {name}"):
         read_language_model(tmp_path / "model")
 
 

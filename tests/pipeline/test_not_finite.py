@@ -131,7 +131,7 @@ def test_a_gradient_within_the_language_model(make_nlp):
     for weight in bilm.parameters():
         weight.grad = torch.ones_like(weight)
     weight.grad[0] = np.inf
-    with pytest.raises(ValueError, match="the gradient of .* is not finite: lower"):
+    with pytest.raises(ValueError, match="the gradient of .* is not finite. Lower"):
         get_shim(nlp.get_pipe("elmo").model).finish_update(optimizer)
     for weight, kept in zip(bilm.parameters(), before):
         assert torch.equal(weight, kept)
@@ -148,7 +148,7 @@ def test_a_rate_far_too_high(make_nlp):
         for _ in range(5):
             nlp.update(data, sgd=optimizer)
 
-    with pytest.raises(ValueError, match=r"not finite.* lower .*learn_rate"):
+    with pytest.raises(ValueError, match=r"not finite.* [Ll]ower .*learn_rate"):
         train()
 
 

@@ -79,8 +79,8 @@ def test_softmax_without_vocabulary(tmp_path, capsys):
     assert softmax_warmup == 500
     assert "new" in model.vocabulary
     shown = " ".join(capsys.readouterr().out.split())
-    assert "has a softmax, but no vocab.txt: a new one takes its place" in shown
-    check_refused(lambda: read_language_model(path), path, "holds no vocab.txt")
+    assert "has a softmax, but no vocab.txt: a new softmax replaces it" in shown
+    check_refused(lambda: read_language_model(path), path, "has no vocab.txt")
 
 
 def test_a_vocabulary_in_another_order(tmp_path):

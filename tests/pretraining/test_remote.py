@@ -80,6 +80,6 @@ def test_text_at_a_url_is_not_prepared(folder):
     before = sorted((folder / "there").rglob("*"))
     more = ("--overwrite", "--corpus.train", "memory://text")
     output = run("--output", "there", *more, status=1)
-    assert "memory://text holds no manifest.json" in output
+    assert "memory://text has no manifest.json" in output
     assert "corpus INPUT FOLDER" in output
     assert sorted((folder / "there").rglob("*")) == before

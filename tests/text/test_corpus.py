@@ -75,7 +75,7 @@ def test_half_a_surrogate_pair(tmp_path):
 
 @pytest.mark.parametrize("sentences", [[], [[], []]])
 def test_no_sentence(sentences):
-    with pytest.raises(ValueError, match=r"some.txt holds no sentence"):
+    with pytest.raises(ValueError, match=r"some.txt has no sentence"):
         read_corpus(sentences, "some.txt")
 
 

@@ -196,7 +196,7 @@ def test_lang_matters_only_to_running_text(tmp_path, name):
 
 def test_a_folder_of_something_else(tmp_path):
     (tmp_path / "a.txt").write_text("a\n", "utf8")
-    with pytest.raises(ValueError, match="holds other files"):
+    with pytest.raises(ValueError, match="contains other files"):
         prepare(tmp_path / "a.txt", tmp_path, **SMALL)
     with pytest.raises(ValueError, match="is a file"):
         prepare(tmp_path / "a.txt", tmp_path / "a.txt", **SMALL)
@@ -269,7 +269,7 @@ def test_no_manifest_of_ours(prepared, message):
     assert path.read_text("utf8") != text
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         open_corpus(prepared)
-    assert f"{path} is no manifest of a corpus" in str(error.value)
+    assert f"{path} is not a manifest of a corpus" in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -72,7 +72,7 @@ def test_nothing_but_latin_1(tmp_path):
     path.write_bytes("schön\n".encode("latin-1") * 5)
     with (
         pytest.warns(UserWarning, match="left out"),
-        pytest.raises(ValueError, match=f"{path}: holds no sentence; 5 left out"),
+        pytest.raises(ValueError, match=f"{path}: no sentence; 5 left out"),
     ):
         prepare(path, tmp_path / "out", **SMALL)
 
@@ -132,7 +132,7 @@ def test_not_every_line_is_named(tmp_path, n_lines):
 
 def test_nothing_to_read(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"tokens": []}\n', "utf8")
-    for name, message in (("a.jsonl", "holds no sentence"), ("missing.txt", "no .*file at")):
+    for name, message in (("a.jsonl", "no sentence"), ("missing.txt", "no .*file at")):
         with pytest.raises(ValueError, match=message) as error:
             prepare(tmp_path / name, tmp_path / "out", **SMALL)
         assert name in str(error.value)

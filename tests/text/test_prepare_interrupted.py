@@ -195,7 +195,7 @@ def test_what_a_user_has_there_stays(tmp_path):
         prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
     assert (tmp_path / "out" / "unfinished" / "draft").exists()
     (tmp_path / "out" / "unfinished").rename(tmp_path / "away")
-    with pytest.raises(ValueError, match="out holds other files"):
+    with pytest.raises(ValueError, match="out contains other files"):
         prepare(tmp_path / "a.txt", tmp_path / "out", **SMALL)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.npy"]
 

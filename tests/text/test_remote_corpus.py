@@ -128,7 +128,7 @@ def test_what_is_not_there(folder, url):
     with pytest.raises(ValueError, match="tokens-00001.npy cannot be read"):
         open_corpus(url)
     assert not is_prepared("memory://bucket")
-    with pytest.raises(ValueError, match=r"memory://bucket holds no manifest\.json"):
+    with pytest.raises(ValueError, match=r"memory://bucket has no manifest\.json"):
         open_corpus("memory://bucket")
     with pytest.raises(ValueError, match="nothing://bucket/manifest.json cannot be read"):
         open_corpus("nothing://bucket")

@@ -115,4 +115,4 @@ def test_refused(tmp_path, kind, change, named):
 
 def test_without(tmp_path):
     folder = reference.write_folder(tmp_path / "m", SIZES, TENSORS)
-    check_refused(lambda: read_language_model(folder), "holds no classifier.pkl")
+    check_refused(lambda: read_language_model(folder), "has no classifier.pkl")
