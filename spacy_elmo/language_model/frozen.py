@@ -9,8 +9,8 @@ import numpy as np
 
 from ..frozen.config import BiLMConfig
 from ..frozen.model import FrozenBiLM
-from ..frozen.softmax import FrozenSoftmax
 from ..frozen.recurrence import FrozenState
+from ..frozen.softmax import FrozenSoftmax
 from ..frozen.vocabulary import Vocabulary
 from ..text.corpus import END_ID, START_ID
 from ..weights.formats import read_model
