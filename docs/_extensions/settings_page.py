@@ -12,7 +12,6 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
 
 from spacy_elmo import architectures as built
 from spacy_elmo.embedding import features, features_file, segmenters
@@ -55,8 +54,7 @@ def table(name: str, source: Any, before: str) -> str:
             for key, field in source.model_fields.items()
         ]
     else:
-        signature = inspect.signature(source).parameters
-        defaults = {key: argument.default for key, argument in signature.items()}
+        defaults = {key: one.default for key, one in inspect.signature(source).parameters.items()}
         if name == "elmo":
             defaults = {key: DEFAULTS[key] for key in defaults}
         rows = [
@@ -85,7 +83,7 @@ def _kind(annotation: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    if value in (inspect.Parameter.empty, PydanticUndefined):
+    if repr(value) in ("<class 'inspect._empty'>", "PydanticUndefined"):
         return "required"
     if isinstance(value, dict):
         value = next(iter(value.values()))

@@ -1,7 +1,7 @@
 """This script writes the project's results as Markdown tables into a page, between
-`<!-- results:NAME -->` and `<!-- /results:NAME -->`. NAME is an experiment, or "gain_all": what ELMo
-gains on each corpus, or "gain": the six rows of README.md, or "six_tasks": the same for the paper's
-tasks with the paper's models, or "updates": after how many steps it is ahead."""
+`<!-- results:NAME -->` and `<!-- /results:NAME -->`. NAME is an experiment, or "gain_all": what
+ELMo gains on each corpus, or "gain": the six rows of README.md, or "six_tasks": the same for the
+paper's tasks with the paper's models, or "updates": after how many steps it is ahead."""
 
 import re
 from collections.abc import Iterable, Sequence
