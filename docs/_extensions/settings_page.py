@@ -29,7 +29,6 @@ SOURCES: dict[str, Any] = {
     "spacy-elmo.ConcatEmbed.v1": built.build_concat_embed,
     "spacy-elmo.OutputConcat.v1": built.build_output_concat,
     "spacy-elmo.sentences.v2": segmenters.make_sentences_or_windows,
-    "spacy-elmo.windows.v1": segmenters.make_windows,
     "spacy-elmo.spans.v1": segmenters.make_spans,
     "spacy-elmo.memory.v1": features.make_memory,
     "spacy-elmo.disk.v1": features_file.make_disk,
