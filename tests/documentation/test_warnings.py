@@ -9,7 +9,9 @@ from helpers.page_blocks import ROOT
 PAGE = (ROOT / "docs" / "warnings.md").read_text("utf8")
 MESSAGE = re.compile(r"^\| `([^`]+)`(?! with| \(spaCy| \(`Uni)", re.MULTILINE)
 # Placeholders: words in capitals, `X` in quotes, and what is left out.
-GAP = re.compile(r"'?\b(?:[A-Z]{2,}|[XY])\b'?|'\w+'|\.\.\.|only=|model-best|min_count|checkpoints|vocab\.txt")
+GAP = re.compile(
+    r"'?\b(?:[A-Z]{2,}|[XY])\b'?|'\w+'|\.\.\.|only=|model-best|min_count|checkpoints|vocab\.txt"
+)
 
 
 def source() -> str:
