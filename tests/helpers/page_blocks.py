@@ -147,6 +147,7 @@ def _look_up_extras(words: list[str]) -> tuple[int, str]:
     known = metadata.metadata("spacy-elmo").get_all("Provides-Extra", [])
     # The package index has no package of ours.
     packages = {"torch", "spacy-elmo", "spacy-elmo-en-small"} if WITH_PLACE & {*words} else set()
+    packages |= {re.split(r"[^\w-]", one)[0] for one in metadata.requires("spacy-elmo") or []}
     for before, word in zip(["", *words], words):
         extras = re.fullmatch(r"\.(?:\[(.*)\])?", word)
         if extras:
