@@ -75,7 +75,7 @@ def initial_state(bilm: Any, state: Any, n_sequences: int) -> Any:
         empty sentence, or a state with one row a sequence.
     n_sequences (int): Number of sequences.
     RETURNS (Union[FrozenState, BiLMState]): One row a sequence.
-    RAISES (ValueError): The state has another shape, or is none of these.
+    RAISES (ValueError): The state has another shape or type.
     """
     zeros = bilm.zero_state(n_sequences)
     if state is None:
