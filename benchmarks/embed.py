@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from language_models import SIZES, make_model, read_sentences
 
-from spacy_elmo.embedding.batches import by_tokens
+from spacy_elmo.embedding.embed import by_tokens
 from spacy_elmo.export.embedder import CHUNK_BATCHES
 from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.frozen.model import FrozenBiLM

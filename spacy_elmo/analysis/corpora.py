@@ -9,7 +9,7 @@ from spacy.training.corpus import FILE_TYPE, walk_corpus
 from spacy.vocab import Vocab
 from thinc.types import Floats3d
 
-from ..embedding.batches import by_tokens
+from ..embedding.embed import by_tokens
 from ..files import check_regular, progress_bar, user_path
 from ..files.docbin import read_docbin
 from ..pipeline.elmo import Elmo

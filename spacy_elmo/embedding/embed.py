@@ -1,13 +1,12 @@
 """Layers of Docs: run segments through the language model in batches, and join the results."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import numpy as np
 
 from ..frozen.memory import return_freed_memory
-from .batches import by_tokens
 from .segmenters import Segment
 from .settings import ElmoSettings
 
@@ -22,6 +21,30 @@ LARGE = 2**26  # bytes of layers, about one long Doc
 AnyBiLM = Union["FrozenBiLM", "BiLM"]
 Layers = Union[np.ndarray, "Tensor"]  # tensors have a gradient
 Placed = tuple[int, Segment]  # index of the Doc, one of its segments
+Counted = TypeVar("Counted")
+
+
+def by_tokens(
+    docs: Iterable[Counted], max_tokens: int, max_docs: int, size: Callable[[Any], int] = len
+) -> Iterator[list[Counted]]:
+    """Group Docs, or other items that have tokens, in order.
+
+    docs (Iterable[Doc]): The Docs.
+    max_tokens (int): Most tokens of a group, unless one Doc alone has more.
+    max_docs (int): Most Docs of a group.
+    size (Callable): What to count in place of tokens.
+    YIELDS (List[Doc]): A group.
+    """
+    group: list[Counted] = []
+    n_tokens = 0
+    for doc in docs:
+        if group and (n_tokens + size(doc) > max_tokens or len(group) == max_docs):
+            yield group
+            group, n_tokens = [], 0
+        group.append(doc)
+        n_tokens += size(doc)
+    if group:
+        yield group
 
 
 def embed_words(

@@ -18,12 +18,11 @@ import spacy
 from spacy.language import Language
 
 from .. import __version__
-from ..embedding.batches import by_tokens
-from ..embedding.embed import embed_words, insert_marks
+from ..embedding.embed import by_tokens, embed_words, insert_marks
 from ..embedding.segmenters import segmenter_config
 from ..frozen.cache import TokenVectorCache
 from ..frozen.model import FrozenBiLM
-from ..layers.shim import precision_of
+from ..layers.fitting import precision_of
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..weights import language_of_weights

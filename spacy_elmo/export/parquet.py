@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ..embedding.batches import by_tokens
+from ..embedding.embed import by_tokens
 from ..frozen.config import listed
 from ..text.reading import refuse
 from .doc_reader import DocReader

@@ -13,7 +13,7 @@ from typing import Any
 
 # Multiplications of a task from which on a second thread pays off.
 LONG_TASK = 2**23
-_PROCESS = os.getpid()
+_PROCESS = _process_of_torch = os.getpid()
 # Only one thread of Python at a time gets a helper, or they would use more cores than allowed.
 _helper = Lock()
 
@@ -46,6 +46,18 @@ def limit_threads(number: int) -> None:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(number)
+
+
+def limit_threads_after_fork() -> None:
+    """Set PyTorch to one thread in a forked process.
+
+    The process inherits the thread pool without its threads, and would wait for them forever.
+    """
+    global _process_of_torch
+    torch = sys.modules.get("torch")
+    if torch is not None and os.getpid() != _process_of_torch:
+        torch.set_num_threads(1)
+        _process_of_torch = os.getpid()
 
 
 def side_by_side(tasks: Sequence[Callable[[], Any]], n_products: int) -> list[Any]:

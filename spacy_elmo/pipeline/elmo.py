@@ -14,13 +14,12 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 
-from ..embedding.batches import by_tokens
+from ..embedding.embed import by_tokens
 from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
 from ..files import atomic_write
-from ..layers.bilm import BiLMModel, Layers, follow_weights
-from ..layers.shim import AnyBiLM
+from ..layers.bilm import AnyBiLM, BiLMModel, Layers, follow_weights
 from ..weights.attribution import write_in_pipeline
 from .changes import apply_changes, changed_config, write_changes
 from .replacing import enable_replacing
@@ -130,7 +129,8 @@ class Elmo(Training, TrainablePipe):
         RETURNS (List[Floats3d]): `(L + 1, n_tokens, 2P)` each.
         RAISES (ValueError): The pipe has no weights.
         """
-        self._finish_reported()
+        if self._batch is not None:
+            self._finish_reported()
         self._check_language()
         if self._stores_layers:
             _ = self._shim.identity  # computed now, while the weights are in memory

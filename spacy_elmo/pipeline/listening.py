@@ -12,10 +12,9 @@ from spacy.training.initialize import init_nlp
 from thinc.api import Model
 
 from ..embedding.settings import ElmoSettings
-from ..layers.bilm import BiLMModel, get_shim
+from ..layers.bilm import BiLMModel, BiLMShim, get_shim
 from ..layers.listener import ElmoListener, Upstream
 from ..layers.residual import infer_residual_widths
-from ..layers.shim import BiLMShim
 
 
 class _Existing(WeakKeyDictionary):

@@ -3,7 +3,7 @@
 import pytest
 import spacy
 
-from spacy_elmo.embedding.batches import by_tokens
+from spacy_elmo.embedding.embed import by_tokens
 from spacy_elmo.embedding.segmenters import (
     Segment,
     Sentences,

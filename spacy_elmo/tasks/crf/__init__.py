@@ -10,7 +10,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from ...embedding.batches import by_tokens
+from ...embedding.embed import by_tokens
 from ...layers.finite import check_loss
 from ..shared import check_sizes
 from ..shared.bio import BILUOTags, BIOTags, LabeledSpan

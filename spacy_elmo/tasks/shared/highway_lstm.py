@@ -9,7 +9,7 @@ from thinc.types import Floats2d
 from thinc.util import get_width
 
 from ...frozen.packing import pack
-from ...layers.bilm import limit_threads_after_fork
+from ...frozen.threads import limit_threads_after_fork
 from ...registry import registry
 from . import Encoder, Vectors, check_even, check_rate, check_sizes
 

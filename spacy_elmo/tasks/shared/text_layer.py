@@ -10,9 +10,9 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, FloatsXd
 
-from ...embedding.batches import by_padded
 from ...layers.scalar_mix import set_place
 from . import Tok2Vec
+from .recurrent import by_padded
 from .torch_module import ModuleShim, get_module_shim, run_module
 
 Texts = tuple[int, tuple[slice, ...]]  # Number of the Doc, and the tokens of each text.

@@ -10,8 +10,8 @@ from thinc.types import FloatsXd
 
 from ...files.errors import named_errors
 from ...frozen.config import shortened
-from ...layers.bilm import limit_threads_after_fork
-from ...layers.shim import copy_shim
+from ...frozen.threads import limit_threads_after_fork
+from ...layers.bilm import copy_shim
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ...embedding.batches import by_tokens
+from ...embedding.embed import by_tokens
 from ...embedding.segmenters import Segment, Segmenter
 from ...layers.finite import check_loss
 from ..shared import check_sizes

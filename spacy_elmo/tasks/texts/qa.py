@@ -13,7 +13,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
-from ...embedding.batches import by_tokens
+from ...embedding.embed import by_tokens
 from ...layers.finite import check_loss
 from ...registry import registry
 from ..shared import check_sizes

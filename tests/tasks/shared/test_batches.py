@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from spacy_elmo.embedding.batches import by_padded, by_tokens
+from spacy_elmo.embedding.embed import by_tokens
+from spacy_elmo.tasks.shared.recurrent import by_padded
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])

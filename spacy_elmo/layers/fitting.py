@@ -1,0 +1,80 @@
+"""Language models as settings and devices need them: frozen arrays or a PyTorch module."""
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Optional, TypeAlias, Union
+
+from thinc.api import get_torch_default_device
+
+from ..embedding.settings import ElmoSettings
+from ..frozen.config import BiLMConfig
+from ..frozen.model import FrozenBiLM
+from ..frozen.precision import resolve_precision
+from ..weights.state_dict_file import import_torch
+
+if TYPE_CHECKING:
+    from ..bilm.model import BiLM
+
+AnyBiLM: TypeAlias = Union[FrozenBiLM, "BiLM"]
+
+
+def check_bilm(bilm: object) -> None:
+    """Check that a reader of weights returned a FrozenBiLM or a BiLM.
+
+    RAISES (ValueError): It returned something else.
+    """
+    # If the module was not imported, there are no objects of its classes.
+    module = sys.modules.get("spacy_elmo.bilm.model")
+    if isinstance(bilm, FrozenBiLM) or (module is not None and isinstance(bilm, module.BiLM)):
+        return
+    raise ValueError(
+        f"a reader of weights must return a language model, got {type(bilm).__name__}. Return "
+        f"what spacy_elmo.weights.read_weights returns."
+    )
+
+
+def precision_of(bilm: AnyBiLM) -> str:
+    """Return the precision in which a language model computes.
+
+    RETURNS (str): "float32", "bfloat16", "int8", or "float16" on some GPUs.
+    """
+    if isinstance(bilm, FrozenBiLM):
+        return resolve_precision(bilm.precision, bilm.kernel)
+    from ..bilm.precision import resolve_precision as resolve_on_gpu
+
+    return resolve_on_gpu(bilm.precision, bilm.device)
+
+
+def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
+    """Convert a language model to the form that the settings need.
+
+    A frozen model on a CPU is a FrozenBiLM; otherwise it is a module. The default device is
+    Thinc's.
+    """
+    if device is None and not isinstance(bilm, FrozenBiLM) and bilm.device.type != "cpu":
+        device = str(bilm.device)
+    if device is None:
+        has_torch = sys.modules.get("torch") is not None
+        device = str(get_torch_default_device()) if has_torch else "cpu"
+    if settings.frozen and device == "cpu":
+        wanted = {"precision": settings.precision, "cache": settings.cache}
+        return frozen(bilm).replace(**wanted)
+    import_torch("A language model that is fine-tuned or runs on a GPU")
+    module = bilm.thaw() if isinstance(bilm, FrozenBiLM) else bilm
+    module.precision = settings.precision
+    return module.eval().requires_grad_(not settings.frozen).to(device)
+
+
+def frozen(bilm: AnyBiLM) -> FrozenBiLM:
+    """Freeze a language model, if it is not frozen."""
+    return bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
+
+
+def differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
+    """List the sizes in which the weights differ from the config."""
+    theirs, ours = asdict(got), asdict(wanted)
+    return ", ".join(
+        f"{name} is {theirs[name]} there and {ours[name]} in the config"
+        for name in ours
+        if theirs[name] != ours[name]
+    )
