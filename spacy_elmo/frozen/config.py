@@ -195,15 +195,19 @@ class BiLMConfig:
             raise ValueError(f"unknown sizes of a biLM: {listed(unknown)}. Correct or remove them.")
         return cls(**sizes)
 
+    def all_sizes(self) -> dict[str, Any]:
+        """Return all sizes as JSON."""
+        return {**asdict(self), "filters": [list(pair) for pair in self.filters]}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the sizes in JSON's types, which `from_dict` reads.
 
         Fields that are newer than the package's first files are left out if they have their
         default, so checkpoints of earlier versions still match.
         """
-        sizes = {**asdict(self), "filters": [list(pair) for pair in self.filters]}
         later = {field.name: field.default for field in fields(self) if field.name in _LATER}
-        return {name: size for name, size in sizes.items() if later.get(name, ...) != size}
+        sizes = self.all_sizes()
+        return {name: sizes[name] for name in sizes if later.get(name, ...) != sizes[name]}
 
     @classmethod
     def from_options(

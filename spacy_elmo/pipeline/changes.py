@@ -38,20 +38,31 @@ def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
     }
 
 
-def write_changes(changes: Mapping[str, Any], folder: Path, pipe: str) -> None:
-    """Write changed settings into the config of a pipeline.
+def write_changes(
+    changes: Mapping[str, Any], sizes: Mapping[str, Any], folder: Path, pipe: str
+) -> None:
+    """Write changed settings, and the sizes of the weights, into the config of a pipeline.
 
     changes (Mapping[str, Any]): The result of `changed_config`.
+    sizes (Mapping[str, Any]): Sizes of the weights by their names in the block `model`; empty if
+        no weights were read.
     folder (Path): The pipeline's folder. If its meta.json does not name the pipe, nothing is
         written.
     pipe (str): Name of the pipe.
     """
     file = folder / CONFIG_FILE
-    if not changes or not file.is_file() or not names_pipe(folder, pipe):
+    if not file.is_file() or not names_pipe(folder, pipe):
         return
     config = load_config(file, interpolate=False)
-    if pipe in config.get("components", {}):
-        config["components"][pipe].update(changes)
+    block = config.get("components", {}).get(pipe)
+    if block is None:
+        return
+    model = block.get("model", {})
+    # The config names default sizes if the user gave weights only.
+    followed = {name: sizes[name] for name in sizes.keys() & model if model[name] != sizes[name]}
+    if changes or followed:
+        block.update(changes)
+        model.update(followed)
         atomic_write(file, config.to_str())
 
 

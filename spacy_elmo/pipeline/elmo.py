@@ -19,7 +19,9 @@ from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
 from ..files import atomic_write
+from ..frozen.model import FrozenBiLM
 from ..layers.bilm import AnyBiLM, BiLMModel, Layers, follow_weights
+from ..layers.fitting import precision_of
 from ..weights.attribution import write_in_pipeline
 from .changes import apply_changes, changed_config, write_changes
 from .replacing import enable_replacing
@@ -119,6 +121,22 @@ class Elmo(Training, TrainablePipe):
     def _stores_layers(self) -> bool:
         store = self.settings.store_layers
         return self.has_listeners() if store == "auto" else bool(store)
+
+    def __repr__(self) -> str:
+        """Name the language model, and how it computes. Weights that were not read stay unread."""
+        settings, shim = self.settings, self._shim
+        said: dict[str, Any] = {"weights": settings.weights, "frozen": settings.frozen}
+        if shim.is_loaded:
+            bilm = shim.bilm
+            name = bilm.provenance.get("name", settings.weights)
+            said = {"weights": name, "lang": bilm.provenance.get("lang"), "width": self.width}
+            said |= {"frozen": settings.frozen, "precision": precision_of(bilm)}
+            if isinstance(bilm, FrozenBiLM):
+                said["kernel"] = bilm.kernel.name
+            else:
+                said["device"] = str(bilm.device)
+        listed = ", ".join(f"{key}={value!r}" for key, value in said.items())
+        return f"Elmo({self.name!r}, {listed})"
 
     # Applying
 
@@ -243,7 +261,8 @@ class Elmo(Training, TrainablePipe):
         util.to_disk(path, writers, exclude)
         if self._shim.is_loaded and "model" not in exclude:
             write_in_pipeline(self.bilm.provenance, Path(path).parent, self.name)
-        write_changes(changes, Path(path).parent, self.name)
+        sizes = self._shim.config.all_sizes() if self._shim.is_loaded else {}
+        write_changes(changes, sizes, Path(path).parent, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load what `to_disk` wrote. The weights' original path is not needed.

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import spacy
 from thinc.api import Config
 
 from spacy_elmo.weights import safetensors_file
@@ -77,9 +78,12 @@ def test_name_without_a_temporary_one(folder, name, arguments):
     try:
         if is_root:  # who may write everywhere
             os.seteuid(NOBODY)
+        could_read = os.access(spacy.__file__, os.R_OK, effective_ids=True)
         output = run(arguments, f"closed/{name}", status=1)
     finally:
         if is_root:
             os.seteuid(0)
+    if is_root and not could_read:
+        pytest.skip("another user may not read the installed packages")
     assert f"closed/{name}: no permission" in output
     assert "Errno" not in output

@@ -108,7 +108,10 @@ def test_a_change_of_the_model_is_saved_through_a_sourced_pipe(make_nlp, tmp_pat
     nlp.to_disk(tmp_path)
     assert spacy.load(tmp_path).get_pipe("other").precision == "bfloat16"
     text = (tmp_path / "config.cfg").read_text("utf8")
-    assert text.replace('"bfloat16"', '"float32"') == nlp.config.to_str().strip("\n")
+    expected = nlp.config.copy()
+    sizes = nlp.get_pipe("other").bilm.config.all_sizes()
+    expected["components"]["other"]["model"].update(sizes)
+    assert text.replace('"bfloat16"', '"float32"') == expected.to_str().strip("\n")
     (tmp_path / "alone").mkdir()
     nlp.get_pipe("other").to_disk(tmp_path / "alone" / "pipe")  # no config beside it
     assert [path.name for path in (tmp_path / "alone").iterdir()] == ["pipe"]
@@ -227,3 +230,25 @@ def test_a_reader_of_something_else(make_nlp, read):
         nlp.initialize(lambda: examples(nlp))
     with pytest.raises(ValueError, match=f"got {type(read()).__name__}"):
         pipe.set_bilm(read())
+
+
+def test_a_saved_config_has_the_sizes_of_the_weights(make_nlp, tmp_path):
+    """The block of a pipe that got weights only has default sizes until they are read."""
+    nlp = make_nlp()
+    nlp(TEXT)
+    nlp.to_disk(tmp_path)
+    block = load_config(tmp_path / "config.cfg")["components"]["elmo"]["model"]
+    config = nlp.get_pipe("elmo").bilm.config
+    assert block["lstm_dim"] == config.lstm_dim != 512
+    assert block["filters"] == [list(pair) for pair in config.filters]
+    np.testing.assert_array_equal(spacy.load(tmp_path)(TEXT).tensor, nlp(TEXT).tensor)
+
+
+def test_a_pipe_names_its_model(make_nlp):
+    nlp = make_nlp()
+    pipe = nlp.get_pipe("elmo")
+    assert repr(pipe).startswith("Elmo('elmo', weights=")
+    nlp(TEXT)
+    assert f"width={pipe.width}, frozen=True, precision='float32', kernel=" in repr(pipe)
+    pipe.frozen = False
+    assert "frozen=False, precision='float32', device='cpu'" in repr(pipe)
