@@ -143,7 +143,7 @@ def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:
 def _places(
     tokens: tuple[str, ...], words: Collection[tuple[str, ...]]
 ) -> list[tuple[int, int, str]]:
-    """Return (start, end, "") for all places in a Doc where a word may be."""
+    """Return (start, end, label) of the places where a word may begin; labels are empty."""
     firsts = {word[0] for word in words}
     starts = [i for i, token in enumerate(tokens) if token in firsts]
     ends = sorted({len(word) for word in words})

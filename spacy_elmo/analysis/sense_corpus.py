@@ -191,7 +191,7 @@ class FirstSenses:
 
 
 def _words(synset: list[str]) -> list[tuple[str, int]]:
-    """Return the words of a synset and their ids, without marks of adjectives such as "(a)"."""
+    """Return the words of a synset with their ids. Marks of adjectives, "(a)", are removed."""
     end = 4 + 2 * int(synset[3], 16)
     return [
         (word.partition("(")[0].lower(), int(number, 16))

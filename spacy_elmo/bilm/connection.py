@@ -30,7 +30,7 @@ class HighwayConnection(nn.Module):
     def forward(
         self, outputs: Tensor, inputs: Tensor, product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Join a layer's outputs and inputs.
+        """Mix a layer's outputs and inputs by the gate.
 
         outputs (Tensor): Outputs of the LSTM layer, h. *Shape:* `(n, P)`
         inputs (Tensor): Inputs of the LSTM layer, x. *Shape:* `(n, P)`

@@ -132,7 +132,7 @@ class BackwardProducts:
 
 
 def chunk_items(like: Tensor, n_gates: int) -> int:
-    """Return the number of packed items of a chunk; on a GPU, one chunk has all."""
+    """Return how many packed items a chunk has. On a GPU, one chunk has all of them."""
     return max(1, CHUNK_GATES // n_gates) if like.is_cpu else max(1, len(like))
 
 

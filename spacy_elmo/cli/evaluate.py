@@ -98,7 +98,9 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
     read: Callable[[Language], Iterator[Example]]
     read = registry.resolve({"corpus": {**block, "path": str(data)}})["corpus"]
     # Errors of spaCy's own reader do not name the file.
-    with named_errors(f"{data} is no .spacy file, or broken", BROKEN if name == CORPUS else ()):
+    with named_errors(
+        f"{data} is not a .spacy file, or it is broken", BROKEN if name == CORPUS else ()
+    ):
         examples = list(read(nlp))
     if not examples:
         raise ValueError(f"{data} contains no examples for the reader {name}")

@@ -17,13 +17,13 @@ Labelled = tuple[int, int, str]  # start and end of a span, its label
 
 
 class SelectedSpan(NamedTuple):
-    """Tokens that get one vector together.
+    """Group of tokens that is exported as one vector.
 
     start (int): The first token.
     end (int): The token after the last.
-    label (str): The label of a span, else "".
+    label (str): Label of the span, or "" if it has none.
     text (str): The text.
-    tokens (Sequence[int]): The tokens whose mean is the vector.
+    tokens (Sequence[int]): Numbers of the tokens whose vectors are averaged.
     """
 
     start: int

@@ -23,9 +23,10 @@ class FrozenLanguageModel:
     """Frozen biLM that predicts words.
 
     bilm (FrozenBiLM): The layers.
-    softmax (FrozenSoftmax): The prediction, one for both directions.
-    vocabulary (Vocabulary): Its words.
-    RAISES (ValueError): The layers see the words that they would have to predict.
+    softmax (FrozenSoftmax): The output layer, shared by both directions.
+    vocabulary (Vocabulary): The words that it predicts.
+    RAISES (ValueError): The layers read both directions (`joined_directions`), so they have access
+        to the words to predict.
     """
 
     def __init__(self, bilm: FrozenBiLM, softmax: FrozenSoftmax, vocabulary: Vocabulary):

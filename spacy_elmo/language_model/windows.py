@@ -79,18 +79,18 @@ class Streams:
 
 
 class TrainingBatches:
-    """Windows for training, without end.
+    """Endless iterator over batches of training windows.
 
     Each row of the batch reads its own stretch of the text. Every epoch starts at another place.
 
     streams (Streams): The text.
     batch_size (int): Streams in a batch; fewer if the text is too short.
     unroll_steps (int): Steps of a window; fewer if the text is too short.
-    seed (int): Seed of the places where the epochs start.
-    directions (str): "same": both read the same text. "different": the backward
-        one is half the text ahead.
+    seed (int): Seed for the start position of each epoch.
+    directions (str): "same": both read the same text. "different": the backward direction reads
+        text that is half the corpus ahead of the forward one.
     multiple (int): The number of streams must be a multiple of this.
-    RAISES (ValueError): It is not.
+    RAISES (ValueError): The number of streams is no such multiple.
     """
 
     def __init__(

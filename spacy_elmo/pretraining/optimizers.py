@@ -110,7 +110,7 @@ class Optimizers:
             torch.autograd.graph.increment_version(weight)
 
     def _join(self, rows: SoftmaxRows) -> None:
-        """Add the gradients of the softmax's rows to the gradient of a shared table."""
+        """Add gradients of softmax rows to the table that encoder and softmax share."""
         table = cast(LanguageModelSoftmax, self.softmax).weight
         if table.grad is None:
             table.grad = torch.zeros_like(table)

@@ -96,7 +96,7 @@ def _estimate(files: Sequence[Path], is_text: bool) -> float:
 
 
 def _sample(file: Path, is_text: bool) -> tuple[float, int]:
-    """Count the tokens at the beginning of a file, and its bytes on disk."""
+    """Return the number of tokens in the first block of a file, and the bytes that were read."""
     try:
         with file.open("rb") as stream:
             block = stream.read(SAMPLE)

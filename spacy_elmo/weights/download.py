@@ -172,10 +172,10 @@ def _request(session: requests.Session, file: PublishedFile, part: _Part) -> req
 
 
 def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: Any) -> None:
-    """Write a reply to the `.part`.
+    """Write the body of a response to the `.part` file.
 
     RAISES (_BrokenOff): The reply is incomplete.
-    RAISES (DownloadError): The reply is too long, or compressed.
+    RAISES (DownloadError): The response is too long, or has a Content-Encoding.
     """
     _check_status(reply, file)
     encoding = reply.headers.get("Content-Encoding") or "identity"

@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """Array of a file, and the parameters in it.
+    """One array of a file of weights, and the parameters of a BiLM that it contains.
 
     name (str): Its name in the file.
     shape (Tuple[int, ...]): Its shape in the file.

@@ -136,7 +136,7 @@ class ManyLangs(Format):
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
-        """List everything that the format cannot store, and rounded forget biases."""
+        """List what the format loses: parts that it cannot store, and forget biases by rounding."""
         lost = super().losses(bundle, dtype)
         n_changed, largest = rounding(_stored_biases(bundle.bilm))
         if n_changed:

@@ -117,14 +117,14 @@ def test_without_a_language_running_text_asks(folder, command):
         pytest.importorskip("sklearn")
     given = [folder / "unknown" if part == "MODEL" else part for part in command]
     shown = shown_by(*given, "--format", "text", status=1)
-    assert "set --lang" in shown
+    assert "Set --lang" in shown
     shown_by(*given, "--format", "text", "--lang", "de")
 
 
 def test_text_in_json_asks(folder, tmp_path):
     """It is running text in both formats; nothing of it is left out in silence."""
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
-    assert "set --lang" in shown_by("corpus", "a.jsonl", "out", status=1)
+    assert "Set --lang" in shown_by("corpus", "a.jsonl", "out", status=1)
     shown_by("corpus", "a.jsonl", "out", "--lang", "de")
     assert {*open_corpus("out").types} - {"<S>", "</S>"} == {*tokens_of("de")}
     run_elmo("corpus", "a.jsonl", "out")  # it is there

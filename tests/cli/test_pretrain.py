@@ -101,7 +101,7 @@ def test_earlier_run_is_not_overwritten_unasked(folder):
     pretrain(*steps(2))
     before = arrays(folder / "out")
     shown = pretrain(*steps(2), "--system.seed", "5", status=1)
-    assert "out holds the checkpoints of a run: --resume resumes it, --overwrite" in shown
+    assert "out contains the checkpoints of a run. --resume resumes it, --overwrite" in shown
     assert_same_arrays(arrays(folder / "out"), before)
     assert len(metrics(folder / "out")) == 1
     pretrain(*steps(2), "--system.seed", "5", "--overwrite")
@@ -134,7 +134,7 @@ def test_finished_run_is_finished(folder):
     before = arrays(folder / "out")
     shown = pretrain("--resume", *steps(2), *settings)
     assert "finished before, by max_steps = 2: nothing was trained" in shown
-    assert "[training] max_steps, resumes it" in shown
+    assert "To resume it, raise [training] max_steps; to start again" in shown
     assert "Planned: max_epochs = 100, max_steps = 2, max_minutes = 60" in shown
     assert_same_arrays(arrays(folder / "out"), before)
     assert [row["step"] for row in metrics(folder / "out")] == [2]
@@ -148,7 +148,7 @@ def test_model_that_did_not_move(folder):
     init = ["--pretraining.init", "first/model-last", "--pretraining.vocabulary", "new"]
     shown = pretrain(*init, *steps(3))
     assert "The first 500 steps train only the new softmax" in shown
-    assert "still that of first/model-last, unchanged" in shown
+    assert "The language model of first/model-last is unchanged" in shown
     first, last = (
         read_language_model(f"{name}/model-last").bilm.checksum() for name in ("first", "out")
     )

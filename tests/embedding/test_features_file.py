@@ -113,7 +113,7 @@ def test_a_damaged_entry_is_computed_anew(tmp_path, caplog, how):
     for i in whole:
         np.testing.assert_array_equal(found[i], layers[i])
     (record,) = caplog.records
-    assert "features is damaged (a checksum is wrong): what cannot be read" in record.message
+    assert "features is damaged (a checksum is wrong). Layers that cannot be read" in record.message
     cache.add(keys, layers)
     for got, wanted in zip(cache.get(keys, shapes(layers)), layers):
         np.testing.assert_array_equal(got, wanted)
@@ -160,7 +160,7 @@ def test_a_file_without_checksums_is_filled_anew(tmp_path, caplog):
         cache.close()
     (record,) = caplog.records
     assert "features was written by an earlier version, without checksums" in record.message
-    with pytest.raises(ValueError, match="another program's file"):
+    with pytest.raises(ValueError, match="belongs to another program"):
         DiskFeatures(other, 10, "float32").get(keys, shapes(layers))
     with sqlite3.connect(other) as connection:
         assert connection.execute("SELECT count(*) FROM features").fetchone() == (1,)

@@ -201,7 +201,7 @@ def test_broken_docs_are_named(tmp_path, reader):
     other = zlib.compress(srsly.msgpack_dumps({"attrs": [1]}))
     for content in (b"no DocBin", whole[: len(whole) // 2], other):
         (tmp_path / "x.spacy").write_bytes(content)
-        with pytest.raises(ValueError, match=r"x\.spacy is no \.spacy file, or broken: "):
+        with pytest.raises(ValueError, match=r"x\.spacy is not a \.spacy file, or it is broken: "):
             read(reader, tmp_path / "x.spacy")
 
 

@@ -51,7 +51,7 @@ class ESIM(nn.Module):
         return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the encoded texts of one side, and their mask."""
+        """Encode the first or the second texts of all pairs, and return their mask, too."""
         x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
         if beside:
