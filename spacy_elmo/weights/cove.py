@@ -12,7 +12,8 @@ from ..frozen.gates import FORGET_BIAS, swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters
-from .state_dict_file import StateDict, read_state_dict
+from .state_dict_file import read_state_dict
+from .tensor_file import StoredTensors
 
 PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -100,12 +101,12 @@ def _table(table: np.ndarray) -> np.ndarray:
     return np.concatenate([zeros, table.astype("float32")])
 
 
-def _without_prefix(stored: StateDict) -> StateDict:
+def _without_prefix(stored: StoredTensors) -> StoredTensors:
     """Remove the prefix of the LSTM's parameter names, if there is one."""
     first = next((name for name in stored if name.endswith("weight_ih_l0")), "")
     prefix = first.removesuffix("weight_ih_l0")
     tensors = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}
-    return StateDict(tensors, stored.source)
+    return StoredTensors(tensors, stored.source)
 
 
 def _directions(config: BiLMConfig) -> Iterator[tuple[str, str, int]]:
