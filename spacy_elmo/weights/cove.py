@@ -61,8 +61,13 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
             f"The two must be equal, because all layers of a biLM have the same width"
         )
     arrays = read_parameters(_layout(config), stored, "its first matrix")
-    parameters = {"encoder.words.weight": _table(vectors.table), **_parameters(config, arrays)}
-    return build(config, _vocabularies(vectors.words), parameters, source=file)
+    # The marks and unknown words have rows of zeros before the table.
+    words = [None if word in SPECIAL else word for word in vectors.words]
+    zeros = np.zeros((len(SPECIAL), inputs[1]), dtype="float32")
+    table = np.concatenate([zeros, vectors.table.astype("float32")])
+    parameters = {"encoder.words.weight": table, **_parameters(config, arrays)}
+    vocabularies = Vocabularies(words=InputVocabulary([*SPECIAL, *words]))
+    return build(config, vocabularies, parameters, source=file)
 
 
 def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
@@ -86,19 +91,6 @@ def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
         joined_directions=True,
         sentence_marks=False,
     )
-
-
-def _vocabularies(words: Sequence[str]) -> Vocabularies:
-    known = set(SPECIAL)
-    if known.intersection(words):
-        words = [None if word in known else word for word in words]  # type: ignore[misc]
-    return Vocabularies(words=InputVocabulary([*SPECIAL, *words]))
-
-
-def _table(table: np.ndarray) -> np.ndarray:
-    """Put rows of zeros before the table, for the marks and unknown words."""
-    zeros = np.zeros((len(SPECIAL), table.shape[1]), dtype="float32")
-    return np.concatenate([zeros, table.astype("float32")])
 
 
 def _without_prefix(stored: StoredTensors) -> StoredTensors:
