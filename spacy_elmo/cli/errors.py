@@ -40,6 +40,8 @@ RENAMED = {
     "keep_softmax=False": "--no-softmax",
 }
 
+# Errors that are shown as one line; a RuntimeError only if memory is full.
+KINDS = (ValueError, OSError, ImportError, FloatingPointError, MemoryError, RuntimeError)
 _SETTING = re.compile(r"`(([a-z_]+(?:\.[a-z_]+)?)(?:=([^`]+))?)`")
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 _SIZE = re.compile(r"(unable|tried) to allocate [\d.]+ \w+", re.IGNORECASE)
@@ -88,20 +90,13 @@ def no_traceback() -> Iterator[None]:
     try:
         with stopped("Stopped"):
             yield
-    except (ValueError, OSError, ImportError, FloatingPointError) as error:
-        if _verbose.get():
-            echo(traceback.format_exc(), sys.stderr)
-        msg.fail(_with_options(_line(error)), exits=getattr(error, "exit_code", 1))
-    except (MemoryError, RuntimeError) as error:
+    except KINDS as error:
         # PyTorch has no class of errors for the memory of the CPU.
-        is_full = isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))
-        if not is_full:
+        if isinstance(error, RuntimeError) and not _NO_MEMORY.search(str(error)):
             raise
         if _verbose.get():
             echo(traceback.format_exc(), sys.stderr)
-        size = _SIZE.search(str(error))
-        reason = f", {size[0]}" if size else ""
-        msg.fail(f"not enough memory{reason}. Use smaller batches, or free some memory", exits=1)
+        msg.fail(_with_options(_line(error)), exits=getattr(error, "exit_code", 1))
 
 
 @contextmanager
@@ -155,6 +150,10 @@ def _line(error: BaseException) -> str:
         return f"{error.filename}: no permission. Give another path, or change its permissions"
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
+    if isinstance(error, (MemoryError, RuntimeError)):
+        size = _SIZE.search(str(error))
+        reason = f", {size[0]}" if size else ""
+        return f"not enough memory{reason}. Use smaller batches, or free some memory"
     return str(error)
 
 

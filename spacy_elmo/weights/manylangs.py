@@ -1,9 +1,8 @@
 """Format of ELMoForManyLangs: a folder with two state dicts and two vocabularies."""
 
-import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Optional
 
 import numpy as np
@@ -242,12 +241,13 @@ def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[Mapping[str, An
     named = settings.get("config_path")
     if not isinstance(named, str) or not named:
         raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
-    base = re.split(r"[/\\]", named)[-1]
-    paths: list[File] = [folder / named] if _is_inside(named) else []
-    paths += [folder / base, folder / "configs" / base]
-    for path in paths:
-        if base and _is_file(path):
-            return read_object(path), str(path)
+    path = PureWindowsPath(named)  # It splits at both kinds of slashes.
+    names = [path.name, f"configs/{path.name}"] if path.name else []
+    if not path.anchor and ".." not in path.parts:
+        names.insert(0, path.as_posix())
+    for name in names:
+        if _is_file(folder / name):
+            return read_object(folder / name), str(folder / name)
     missing = f"{shortened(named)} is not in {folder}; if you have it, copy it there"
     return PUBLIC_SIZES, f"the published sizes ({missing})"
 
@@ -257,10 +257,6 @@ def _is_file(path: File) -> bool:
         return path.is_file()
     except (OSError, ValueError):  # Not a valid file name.
         return False
-
-
-def _is_inside(path: str) -> bool:
-    return not re.match(r"[A-Za-z]:|[/\\]", path) and ".." not in re.split(r"[/\\]", path)
 
 
 def _config(
