@@ -39,7 +39,7 @@ def info_cli(
 
     Example: python -m spacy elmo info pretraining/model-best
     """
-    from ..weights.describe import describe
+    from ..weights.formats import describe
 
     description = describe(model)
     if audit:

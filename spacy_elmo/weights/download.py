@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from requests.exceptions import ChunkedEncodingError
 
 from .. import __version__
 from ..files import checksum, full_disk, progress_bar, publish
@@ -34,12 +35,8 @@ class _BrokenOff(Exception):
     """Error of an attempt after which another one may succeed."""
 
 
-_ANOTHER_ATTEMPT = (
-    requests.ConnectionError,
-    requests.Timeout,
-    requests.exceptions.ChunkedEncodingError,  # The end is missing.
-    _BrokenOff,
-)
+# A ChunkedEncodingError means that the end is missing.
+_ANOTHER_ATTEMPT = (requests.ConnectionError, requests.Timeout, ChunkedEncodingError, _BrokenOff)
 
 
 def download(file: PublishedFile, target: Path) -> None:
