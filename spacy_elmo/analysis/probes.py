@@ -264,10 +264,8 @@ def most_frequent_by_word(
     RETURNS (List[str]): Each word's most frequent label. A word without training data gets the
         most frequent label of all.
     """
-    by_word: dict[str, list[str]] = defaultdict(list)
-    for word, label in zip(words, labels):
-        by_word[word].append(label)
-    known = {word: most_frequent(found) for word, found in by_word.items()}
+    places = positions_by_word(words).items()
+    known = {word: most_frequent([labels[i] for i in found]) for word, found in places}
     default = most_frequent(labels)
     return [known.get(word, default) for word in asked]
 

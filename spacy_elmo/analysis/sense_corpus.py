@@ -18,13 +18,7 @@ from ..files.lines import numbered_lines
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = (".jsonl", ".jsonl.gz")
-FAILURES = (
-    ElementTree.ParseError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-)
+FAILURES = (ElementTree.ParseError, ValueError, KeyError, TypeError, AttributeError)
 PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 SYNSET_TYPES = "nvars"  # Numbered from 1. "s" is an adjective that is similar to a head adjective.
 SIMILAR = "&"

@@ -2,32 +2,20 @@
 
 import os
 import re
+from importlib import import_module
 from typing import Any
 
 import typer
 from spacy.cli._util import app
 
-from .ask import ask_cli
-from .convert import convert_cli
-from .corpus import corpus_cli
-from .download import download_cli
-from .dump_token_embeddings import dump_token_embeddings_cli
-from .embed import embed_cli
 from .errors import command
-from .evaluate import evaluate_cli
-from .info import info_cli
-from .init_pretraining import init_pretraining_cli
-from .init_training import init_training_cli
-from .mix import mix_cli
-from .neighbors import neighbors_cli
-from .perplexity import perplexity_cli
-from .pretrain import pretrain_cli
-from .probe import probe_cli
-from .sample import sample_cli
-from .senses import senses_cli
-from .substitutes import substitutes_cli
-from .wsd import wsd_cli
 
+# Modules with one command each, in the order of the list of commands.
+COMMANDS = (
+    *("ask", "convert", "corpus", "download", "dump_token_embeddings", "embed", "evaluate"),
+    *("info", "init_pretraining", "init_training", "mix", "neighbors", "perplexity", "pretrain"),
+    *("probe", "sample", "senses", "substitutes", "wsd"),
+)
 _HOME = re.compile(r"(--[\w.-]+=)?(~(?:/.*)?)", re.DOTALL)
 
 
@@ -50,20 +38,13 @@ elmo_cli = typer.Typer(
     help="Pretrain, evaluate and inspect ELMo language models.",
     no_args_is_help=True,
 )
-for function in (
-    *(ask_cli, convert_cli, corpus_cli, download_cli, dump_token_embeddings_cli, embed_cli),
-    *(evaluate_cli, info_cli, init_pretraining_cli, init_training_cli, mix_cli, neighbors_cli),
-    *(perplexity_cli, pretrain_cli, probe_cli, sample_cli, senses_cli, substitutes_cli, wsd_cli),
-):
+for name in COMMANDS:
+    function = getattr(import_module(f"{__name__}.{name}"), f"{name}_cli")
     # `pretrain` also takes the settings of its config as options.
-    takes_settings = function is pretrain_cli
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
     elmo_cli.command(
-        function.__name__.removesuffix("_cli").replace("_", "-"),
-        context_settings={
-            "allow_extra_args": takes_settings,
-            "ignore_unknown_options": takes_settings,
-        },
+        name.replace("_", "-"), context_settings=settings if name == "pretrain" else None
     )(command(function))
-# Old name of `init-pretraining`.
-elmo_cli.command("init-config", hidden=True)(command(init_pretraining_cli))
+    if name == "init_pretraining":
+        elmo_cli.command("init-config", hidden=True)(command(function))  # Its old name.
 app.add_typer(elmo_cli)

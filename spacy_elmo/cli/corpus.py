@@ -1,6 +1,6 @@
 """Command `python -m spacy elmo corpus`."""
 
-from typing import Optional
+from typing import Any, Optional
 
 import typer
 
@@ -38,6 +38,7 @@ def corpus_cli(
 
     Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
     """
+    options: dict[str, Any] = dict(locals())
     from ..files.remote import is_url
     from ..text.manifest import read_manifest
     from ..text.prepare import prepare
@@ -47,18 +48,7 @@ def corpus_cli(
             f"{output}: a corpus cannot be written to a URL. Write it to a disk, and copy it"
         )
     with stopped("Stopped. To resume, run the same command again"):
-        corpus = prepare(
-            inputs,
-            output,
-            format=format,
-            lang=lang,
-            min_count=min_count,
-            max_size=max_size,
-            n_process=n_process,
-            on_error=on_error,
-            max_sentence=max_sentence,
-            worker=worker,
-        )
+        corpus = prepare(**options)
     if corpus is None:
         msg.good(
             f"Read share {worker}. When all are read, run the same command without --worker to "

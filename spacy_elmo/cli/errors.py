@@ -40,11 +40,13 @@ RENAMED = {
     "keep_softmax=False": "--no-softmax",
 }
 
+# Errors that are shown as one line; a RuntimeError only if memory is full.
+KINDS = (ValueError, OSError, ImportError, FloatingPointError, MemoryError, RuntimeError)
 _SETTING = re.compile(r"`(([a-z_]+(?:\.[a-z_]+)?)(?:=([^`]+))?)`")
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 _SIZE = re.compile(r"(unable|tried) to allocate [\d.]+ \w+", re.IGNORECASE)
 _verbose = ContextVar("_verbose", default=False)
-_options: ContextVar[dict[str, str]] = ContextVar("_options")  # Options of the running command.
+_settings: ContextVar[set[str]] = ContextVar("_settings")  # Options of the running command.
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -57,7 +59,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*args: Any, verbose: bool, **options: Any) -> None:
         _verbose.set(verbose)
-        _options.set(_options_of(signature))
+        _settings.set(settings)
         with warnings.catch_warnings(), _printable_logs(), no_traceback():
             warnings.showwarning = _show
             function(*args, **options)
@@ -69,6 +71,12 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         annotation=bool,
     )
     signature = inspect.signature(function)
+    settings = {
+        name
+        for name, parameter in signature.parameters.items()
+        # Settings of a config are also options.
+        if isinstance(parameter.default, typer.models.OptionInfo) or name == "ctx"
+    }
     run.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*signature.parameters.values(), option]
     )
@@ -82,20 +90,13 @@ def no_traceback() -> Iterator[None]:
     try:
         with stopped("Stopped"):
             yield
-    except (ValueError, OSError, ImportError, FloatingPointError) as error:
-        if _verbose.get():
-            echo(traceback.format_exc(), sys.stderr)
-        msg.fail(_with_options(_line(error)), exits=getattr(error, "exit_code", 1))
-    except (MemoryError, RuntimeError) as error:
+    except KINDS as error:
         # PyTorch has no class of errors for the memory of the CPU.
-        is_full = isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))
-        if not is_full:
+        if isinstance(error, RuntimeError) and not _NO_MEMORY.search(str(error)):
             raise
         if _verbose.get():
             echo(traceback.format_exc(), sys.stderr)
-        size = _SIZE.search(str(error))
-        reason = f", {size[0]}" if size else ""
-        msg.fail(f"not enough memory{reason}. Use smaller batches, or free some memory", exits=1)
+        msg.fail(_with_options(_line(error)), exits=getattr(error, "exit_code", 1))
 
 
 @contextmanager
@@ -127,29 +128,17 @@ def check_new(*outputs: Optional[Path], force: bool) -> None:
             raise ValueError(f"{output} exists already. Give another name, or --force")
 
 
-def _options_of(signature: inspect.Signature) -> dict[str, str]:
-    """Return the options of a command by the names of its parameters."""
-    found = {}
-    for name, parameter in signature.parameters.items():
-        if isinstance(parameter.default, typer.models.OptionInfo):
-            long = [way for way in parameter.default.param_decls or () if way.startswith("--")]
-            found[name] = long[0] if long else f"--{name.replace('_', '-')}"
-        elif parameter.annotation is typer.Context:  # Settings of a config are also options.
-            found["."] = "--"
-    return found
-
-
 def _with_options(message: str) -> str:
     """Replace settings in a message with the options of the running command."""
-    options = _options.get({})
+    settings = _settings.get(set())
 
     def option(match: re.Match[str]) -> str:
         setting, name, value = match.groups()
         if setting in RENAMED:
             return RENAMED[setting]
-        if name not in options and not ("." in name and "." in options):
+        if name not in settings and not ("." in name and "ctx" in settings):
             return match[0]
-        known = options.get(name, f"--{name}")
+        known = f"--{name}" if "." in name else f"--{name.replace('_', '-')}"
         return known if value in (None, "True") else f"{known} {value}"
 
     return _SETTING.sub(option, message)
@@ -161,6 +150,10 @@ def _line(error: BaseException) -> str:
         return f"{error.filename}: no permission. Give another path, or change its permissions"
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
+    if isinstance(error, (MemoryError, RuntimeError)):
+        size = _SIZE.search(str(error))
+        reason = f", {size[0]}" if size else ""
+        return f"not enough memory{reason}. Use smaller batches, or free some memory"
     return str(error)
 
 

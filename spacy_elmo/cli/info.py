@@ -39,7 +39,7 @@ def info_cli(
 
     Example: python -m spacy elmo info pretraining/model-best
     """
-    from ..weights.describe import describe
+    from ..weights.formats import describe
 
     description = describe(model)
     if audit:
@@ -50,7 +50,12 @@ def info_cli(
     needed = {
         name: f"{description[name]} ({why})" for name, why in NEEDED.items() if name in description
     }
-    rows = list(_rows({**description, **needed}, list(needed)))
+    if "files" in description:
+        description["files"] = {
+            file["name"]: f"{file['bytes']:,} bytes, SHA-256 {file['sha256']}"
+            for file in description["files"]
+        }
+    rows = list(_rows({**needed, **description, **needed}))
     column = INDENT + max(len(key) for key, value in rows if value is not None)
     for key, value in rows:
         for line in _lines(key, value or "", column, terminal_width()):
@@ -72,21 +77,13 @@ def _audit(
     return audit_tokens(sizes, inputs, format=format, lang=lang)
 
 
-def _rows(
-    content: dict[str, Any], first: list[str], indent: int = 0
-) -> Iterator[tuple[str, Optional[str]]]:
+def _rows(content: dict[str, Any], indent: int = 0) -> Iterator[tuple[str, Optional[str]]]:
     """Yield a row for each entry; the entries of an inner object follow its name."""
-    ordered = {name: content[name] for name in [*first, *content]}
-    if "files" in ordered:
-        ordered["files"] = {
-            file["name"]: f"{file['bytes']:,} bytes, SHA-256 {file['sha256']}"
-            for file in ordered["files"]
-        }
-    for key, value in ordered.items():
+    for key, value in content.items():
         shown = None if isinstance(value, dict) and value else one_line(_shown(value))
         yield " " * indent + one_line(key), shown
         if isinstance(value, dict):
-            yield from _rows(value, [], indent + INDENT)
+            yield from _rows(value, indent + INDENT)
 
 
 def _lines(key: str, value: str, column: int, width: int) -> list[str]:

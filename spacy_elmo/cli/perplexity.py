@@ -105,8 +105,7 @@ def _total(evaluations: Evaluations) -> "Perplexity":
 
     def overall(name: str) -> float:
         losses = (math.log(getattr(one, name)) * one.n_tokens for one, _ in evaluations.values())
-        mean = sum(losses) / n_tokens
-        return math.inf if mean >= 700 else math.exp(mean)
+        return math.exp(sum(losses) / n_tokens)
 
     return Perplexity(
         forward=overall("forward"),

@@ -17,11 +17,11 @@ from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .allennlp_files import (
     OPTIONS_FILE,
     SUFFIXES,
-    beside,
     expected,
     find_options,
     find_softmax,
     find_vocabulary,
+    names_beside,
     weights_in,
 )
 from .archives import File, read_json, suffix
@@ -141,7 +141,8 @@ class AllenNLP(Format):
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
         """Return the paths of weights, options and vocabulary."""
-        return [target, *(beside(target, name)[0] for name in (OPTIONS_FILE, VOCABULARY_FILE))]
+        names = (names_beside(target.name, name)[0] for name in (OPTIONS_FILE, VOCABULARY_FILE))
+        return [target, *map(target.with_name, names)]
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:

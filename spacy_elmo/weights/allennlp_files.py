@@ -4,7 +4,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Any, Optional
 
-from .archives import AnyFile, File, stem, suffix
+from .archives import File, stem, suffix
 from .vocabulary_files import PACKED, VOCABULARY_FILE
 
 SUFFIXES = (".hdf5", ".h5")
@@ -14,7 +14,7 @@ SOFTMAX = "softmax_weights"
 _DATED = re.compile(rf"vocab.*\.txt({re.escape(PACKED)})?")
 
 
-def weights_in(folder: AnyFile) -> Optional[AnyFile]:
+def weights_in(folder: File) -> Optional[File]:
     """Return the weights in a folder, if there are any.
 
     RAISES (ValueError): There are several.
@@ -65,13 +65,8 @@ def find_softmax(weights: File) -> Optional[File]:
 
 def expected(weights: File, name: str) -> str:
     """Return the places where a file should be, for error messages."""
-    return " or ".join(map(str, beside(weights, name)))
-
-
-def beside(weights: AnyFile, name: str) -> list[AnyFile]:
-    """Return the paths with the names of `names_beside`."""
     folder: Any = weights.parent
-    return [folder / one for one in names_beside(weights.name, name)]
+    return " or ".join(str(folder / one) for one in names_beside(weights.name, name))
 
 
 def names_beside(weights: str, name: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, TypeVar, Union
+from typing import Any, BinaryIO, Union
 
 import srsly
 
@@ -16,7 +16,6 @@ from .limits import LARGEST_DIRECTORY, LARGEST_JSON, MAX_ENTRIES, MAX_LEVELS, la
 
 File = Union[Path, zipfile.Path]
 Readable = Union[File, OpenedFile]
-AnyFile = TypeVar("AnyFile", bound=Union[Path, zipfile.Path])
 
 SUFFIX = ".zip"
 

@@ -12,7 +12,8 @@ from ..frozen.gates import FORGET_BIAS, swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters
-from .state_dict_file import StateDict, read_state_dict
+from .state_dict_file import read_state_dict
+from .tensor_file import StoredTensors
 
 PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -60,8 +61,13 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
             f"The two must be equal, because all layers of a biLM have the same width"
         )
     arrays = read_parameters(_layout(config), stored, "its first matrix")
-    parameters = {"encoder.words.weight": _table(vectors.table), **_parameters(config, arrays)}
-    return build(config, _vocabularies(vectors.words), parameters, source=file)
+    # The marks and unknown words have rows of zeros before the table.
+    words = [None if word in SPECIAL else word for word in vectors.words]
+    zeros = np.zeros((len(SPECIAL), inputs[1]), dtype="float32")
+    table = np.concatenate([zeros, vectors.table.astype("float32")])
+    parameters = {"encoder.words.weight": table, **_parameters(config, arrays)}
+    vocabularies = Vocabularies(words=InputVocabulary([*SPECIAL, *words]))
+    return build(config, vocabularies, parameters, source=file)
 
 
 def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
@@ -87,25 +93,12 @@ def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
     )
 
 
-def _vocabularies(words: Sequence[str]) -> Vocabularies:
-    known = set(SPECIAL)
-    if known.intersection(words):
-        words = [None if word in known else word for word in words]  # type: ignore[misc]
-    return Vocabularies(words=InputVocabulary([*SPECIAL, *words]))
-
-
-def _table(table: np.ndarray) -> np.ndarray:
-    """Put rows of zeros before the table, for the marks and unknown words."""
-    zeros = np.zeros((len(SPECIAL), table.shape[1]), dtype="float32")
-    return np.concatenate([zeros, table.astype("float32")])
-
-
-def _without_prefix(stored: StateDict) -> StateDict:
+def _without_prefix(stored: StoredTensors) -> StoredTensors:
     """Remove the prefix of the LSTM's parameter names, if there is one."""
     first = next((name for name in stored if name.endswith("weight_ih_l0")), "")
     prefix = first.removesuffix("weight_ih_l0")
     tensors = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}
-    return StateDict(tensors, stored.source)
+    return StoredTensors(tensors, stored.source)
 
 
 def _directions(config: BiLMConfig) -> Iterator[tuple[str, str, int]]:

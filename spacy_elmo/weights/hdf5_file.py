@@ -23,11 +23,10 @@ _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
 
 class _Description(NamedTuple):
-    """Description of a dataset; one in another file has no shape, as that file is not opened."""
+    """Description of a dataset; one in another file has no size, as that file is not opened."""
 
     is_inside: bool
     is_float: bool
-    shape: Optional[tuple[int, ...]] = None
     n_chunks: int = 0
     chunk_bytes: int = 0
     is_packed: bool = False
@@ -77,9 +76,10 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
         if not described.is_float:
             kind = shortened(str(self[name].dtype))
             raise ValueError(f"{what} contains {kind}, not floats")
-        if described.shape is None:
+        shape: Optional[tuple[int, ...]] = self[name].shape
+        if shape is None:
             raise ValueError(f"{what} is empty")
-        return described.shape
+        return shape
 
     def read(self, name: str) -> np.ndarray:
         """Read a dataset in float32."""
@@ -159,7 +159,6 @@ def _describe(dataset: h5py.Dataset) -> _Description:
     return _Description(
         is_inside,
         is_float,
-        shape=tuple(dataset.shape),
         n_chunks=math.prod(-(-size // step) for size, step in zip(dataset.shape, chunk) if step),
         chunk_bytes=kind.get_size() * math.prod(chunk),
         is_packed=_GZIP in filters,

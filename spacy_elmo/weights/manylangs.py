@@ -1,9 +1,8 @@
 """Format of ELMoForManyLangs: a folder with two state dicts and two vocabularies."""
 
-import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Optional
 
 import numpy as np
@@ -30,7 +29,8 @@ from .layout import (
     stored_arrays,
 )
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
-from .state_dict_file import StateDict, import_torch, read_state_dict
+from .state_dict_file import import_torch, read_state_dict
+from .tensor_file import StoredTensors
 from .vocabulary_files import dic_content, read_dic
 
 ENCODER_FILE = "encoder.pkl"
@@ -103,7 +103,7 @@ class ManyLangs(Format):
             config = _config(sizes, token_encoder, encoder)
         layouts = [*_token_encoder_layout(config)], [*_encoder_layout(config)]
 
-        def parameters_of(*parts: StateDict) -> dict[str, np.ndarray]:
+        def parameters_of(*parts: StoredTensors) -> dict[str, np.ndarray]:
             parameters = {}
             for tensors, layout in zip(parts, layouts):
                 parameters.update(read_parameters(layout, tensors, sizes_from))
@@ -241,12 +241,13 @@ def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[Mapping[str, An
     named = settings.get("config_path")
     if not isinstance(named, str) or not named:
         raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
-    base = re.split(r"[/\\]", named)[-1]
-    paths: list[File] = [folder / named] if _is_inside(named) else []
-    paths += [folder / base, folder / "configs" / base]
-    for path in paths:
-        if base and _is_file(path):
-            return read_object(path), str(path)
+    path = PureWindowsPath(named)  # It splits at both kinds of slashes.
+    names = [path.name, f"configs/{path.name}"] if path.name else []
+    if not path.anchor and ".." not in path.parts:
+        names.insert(0, path.as_posix())
+    for name in names:
+        if _is_file(folder / name):
+            return read_object(folder / name), str(folder / name)
     missing = f"{shortened(named)} is not in {folder}; if you have it, copy it there"
     return PUBLIC_SIZES, f"the published sizes ({missing})"
 
@@ -258,11 +259,9 @@ def _is_file(path: File) -> bool:
         return False
 
 
-def _is_inside(path: str) -> bool:
-    return not re.match(r"[A-Za-z]:|[/\\]", path) and ".." not in re.split(r"[/\\]", path)
-
-
-def _config(sizes: Mapping[str, Any], token_encoder: StateDict, stacks: StateDict) -> BiLMConfig:
+def _config(
+    sizes: Mapping[str, Any], token_encoder: StoredTensors, stacks: StoredTensors
+) -> BiLMConfig:
     """Make the config; the tensors determine the sizes of the vocabularies."""
     encoder = _section(sizes, "encoder", "elmo")
     tokens = _section(sizes, "token_embedder", "cnn")
@@ -302,7 +301,7 @@ def _section(sizes: Mapping[str, Any], name: str, kind: str) -> Mapping[str, Any
     return section
 
 
-def _n_rows(stored: StateDict, name: str) -> int:
+def _n_rows(stored: StoredTensors, name: str) -> int:
     shape = stored.shape(name)
     if shape is None or len(shape) != 2:
         raise ValueError(f"{stored.source}: tensor '{name}' should be a matrix, its shape: {shape}")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
-from ..files import atomic_folder
+from ..files import atomic_folder, atomic_write
 from ..files.errors import named_errors
 from ..frozen.config import listed, shortened
 from .archives import File, read_bytes, read_object
@@ -12,8 +12,9 @@ from .attribution import LICENSES_FILE, license_of
 from .bundle import ModelBundle
 from .limits import LARGEST_CONFIG, MAX_SECTIONS
 from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
-from .softmax_file import SOFTMAX_FILE, make_prediction, read_tensors, write_softmax
-from .vocabulary_files import VOCABULARY_FILE, read_lines
+from .softmax_file import SOFTMAX_FILE, read_softmax
+from .softmax_file import to_bytes as softmax_to_bytes
+from .vocabulary_files import VOCABULARY_FILE
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -64,10 +65,7 @@ class PipelineFolder(SafetensorsFile):
             bundle.missing = absent[0]
         elif softmax:
             file, vocabulary = self.others
-            width, tensors = bundle.bilm.config.projection_dim, read_tensors(file)
-            # Each word has at least one number, of two bytes.
-            words = read_lines(vocabulary, file.stat().st_size // 2)
-            bundle.prediction = make_prediction(tensors, words, width, file, vocabulary)
+            bundle.prediction = read_softmax(file, bundle.bilm.config.projection_dim, vocabulary)
         license = license_of(bundle.provenance)
         bundle.lang, extras = _read_lang_and_extras(self.folder, self.file.parent.name, license)
         bundle.extras.extend(extras)
@@ -93,7 +91,8 @@ class PipelineFolder(SafetensorsFile):
         with atomic_folder(target) as folder:
             _pipeline(bundle).to_disk(folder)
             if bundle.prediction is not None:
-                write_softmax(bundle.prediction, folder / SOFTMAX_FILE, words=False)
+                softmax = softmax_to_bytes(bundle.prediction, words=False)
+                atomic_write(folder / SOFTMAX_FILE, softmax)
                 bundle.prediction[1].to_disk(folder / VOCABULARY_FILE)
             if dtype != "float32":
                 super().write(replace(bundle, prediction=None), folder / PIPE / MODEL_FILE, dtype)
@@ -192,7 +191,5 @@ def _defaults() -> tuple[dict[str, Any], dict[str, Any]]:
 
     nlp = spacy.blank("xx")
     nlp.add_pipe("elmo", config={"weights": None})
-    settings = {**nlp.config["components"]["elmo"]}
-    for name in ("model", "weights"):
-        del settings[name]
-    return settings, nlp.meta
+    settings = nlp.config["components"]["elmo"].items()
+    return {name: one for name, one in settings if name not in ("model", "weights")}, nlp.meta

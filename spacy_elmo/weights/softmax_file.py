@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Optional
 
 import numpy as np
 from safetensors import SafetensorError
 
-from ..files import atomic_write
 from ..files.errors import named_errors
 from ..frozen.softmax import FrozenSoftmax, softmax_shapes
 from ..frozen.vocabulary import Vocabulary
@@ -14,20 +14,10 @@ from .archives import File
 from .bundle import Prediction
 from .layout import plain, read_parameters
 from .tensor_file import StoredTensors, load, read_file, save
+from .vocabulary_files import read_lines
 
 SOFTMAX_FILE = "softmax.safetensors"
 WORDS = "words"
-
-
-def write_softmax(
-    prediction: Prediction, path: Path, dtype: str = "float32", *, words: bool = True
-) -> None:
-    """Write a softmax, completely or not at all; see `to_bytes` for the other arguments.
-
-    path (Path): The file to write.
-    RAISES (ValueError): A weight is too large for the type.
-    """
-    atomic_write(path, to_bytes(prediction, dtype, words=words))
 
 
 def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = True) -> bytes:
@@ -47,24 +37,21 @@ def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = Tr
     return save(tensors, dtype)
 
 
-def read_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Read the tensors of a file.
+def read_softmax(path: Path, width: int, words_of: Optional[Path] = None) -> Prediction:
+    """Read a softmax and its words.
 
-    RAISES (ValueError): The file is broken.
-    """
-    with named_errors(path, SafetensorError):
-        return load(read_file(path))
-
-
-def read_softmax(path: Path, width: int) -> Prediction:
-    """Read a softmax and its words from one file.
-
-    path (Path): The file.
+    path (Path): The file of the softmax.
     width (int): `projection_dim` of its model.
+    words_of (Optional[Path]): The file of the words. Default: the words are in the same file.
     RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     RAISES (ValueError): The file is broken, or softmax and words do not belong together.
     """
-    tensors = read_tensors(path)
+    with named_errors(path, SafetensorError):
+        tensors = load(read_file(path))
+    if words_of is not None:
+        # Each word has at least one number, of two bytes.
+        words = read_lines(words_of, path.stat().st_size // 2)
+        return make_prediction(tensors, words, width, path, words_of)
     text = tensors.pop(WORDS, None)
     if text is None or text.dtype != np.uint8:
         raise ValueError(f"{path}: tensor '{WORDS}' is missing, or does not contain bytes")

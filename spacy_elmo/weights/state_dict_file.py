@@ -10,11 +10,8 @@ and deep nesting.
 import pickletools
 import warnings
 import zipfile
-from collections.abc import Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO, Optional
-
-import numpy as np
 
 from ..files.errors import bounded
 from ..frozen.config import shortened
@@ -22,7 +19,7 @@ from .archives import Readable, check_directory, opened
 from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
 
 if TYPE_CHECKING:
-    import torch
+    from .tensor_file import StoredTensors
 
 # A state dict of floating point tensors needs no other names.
 _ALLOWED = {
@@ -43,44 +40,15 @@ class Refused(Exception):
     """Error of a file with content that no state dict has."""
 
 
-class StateDict(dict[str, "torch.Tensor"]):
-    """Tensors of a state dict by name, as `StoredArrays`.
-
-    tensors (Mapping[str, Tensor]): The tensors.
-    source (str): Name of the file in error messages.
-    """
-
-    kind = "tensor"
-
-    def __init__(self, tensors: "Mapping[str, torch.Tensor]", source: str):
-        super().__init__(tensors)
-        self.source = source
-
-    def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a tensor; None if there is none."""
-        tensor = self.get(name)
-        if tensor is None:
-            return None
-        what = f"{self.source}: tensor {shortened(name)}"
-        if not tensor.is_floating_point():
-            raise ValueError(f"{what} contains {tensor.dtype}, not floats")
-        is_dense = str(tensor.layout) == "torch.strided" and tensor.device.type == "cpu"
-        if not is_dense or tensor.untyped_storage().nbytes() < tensor.nbytes:
-            raise ValueError(f"{what} claims to contain {tensor.nbytes:,} bytes, but has fewer")
-        return tuple(tensor.shape)
-
-    def read(self, name: str) -> np.ndarray:
-        """Read a tensor in float32."""
-        return np.asarray(self[name].detach().float().numpy())
-
-
-def read_state_dict(file: Readable) -> StateDict:
+def read_state_dict(file: Readable) -> "StoredTensors":
     """Read a state dict with `weights_only=True`, after a scan of its pickles.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    RETURNS (StateDict): Its tensors.
+    RETURNS (StoredTensors): Its tensors, in float32.
     RAISES (ValueError): The file is not a state dict, or broken; or PyTorch is not installed.
     """
+    from .tensor_file import StoredTensors
+
     torch = import_torch(f"{file} is a state dict of PyTorch")
     with opened(file) as stream:
         try:
@@ -99,7 +67,13 @@ def read_state_dict(file: Readable) -> StateDict:
         for name, tensor in tensors.items()
     ):
         raise ValueError(f"{file}: not a state dict, which is a dict of tensors")
-    return StateDict(tensors, str(file))
+    arrays = {}
+    for name, tensor in tensors.items():
+        if tensor.untyped_storage().nbytes() < tensor.nbytes:
+            what = f"{file}: tensor {shortened(name)}"
+            raise ValueError(f"{what} claims to contain {tensor.nbytes:,} bytes, but has fewer")
+        arrays[name] = tensor.detach().float().numpy()
+    return StoredTensors(arrays, str(file))
 
 
 def import_torch(reason: str) -> Any:

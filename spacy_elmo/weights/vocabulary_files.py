@@ -49,7 +49,22 @@ def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
     RETURNS (InputVocabulary): The vocabulary.
     RAISES (ValueError): A line is broken, or the ids do not match the embedding.
     """
-    return _parse_dic(read_lines(file, n_rows), file, n_rows, tensor)
+    lines = read_lines(file, n_rows)
+    hint = f"{tensor} has {n_rows} rows. Is this the {file.name} of another model?"
+    if len(lines) != n_rows:
+        raise ValueError(f"{file}: {len(lines)} entries, but {hint}")
+    tokens: list[Optional[str]] = [None] * n_rows
+    for number, line in enumerate(lines, start=1):
+        token, found, digits = line.strip().rpartition("\t")
+        if not digits.isascii() or not digits.isdigit() or "\t" in token or len(digits) > 9:
+            raise ValueError(f"{file}: line {number} is not 'token<TAB>id'")
+        row = int(digits)
+        if row >= n_rows:
+            raise ValueError(f"{file}: line {number} has the id {row}, but {hint}")
+        if tokens[row] is not None:
+            raise ValueError(f"{file}: line {number} repeats the id {row} of an earlier line")
+        tokens[row] = token if found else WHITE_SPACE
+    return _last_ones(tokens)
 
 
 def vocab_content(vocabulary: InputVocabulary) -> str:
@@ -135,24 +150,6 @@ def _fits_dic(token: str) -> bool:
     is_stripped = token == WHITE_SPACE or token == token.lstrip()
     is_line = token.splitlines() == [token] and "\t" not in token
     return fits_a_line(token) and is_stripped and is_line
-
-
-def _parse_dic(lines: Sequence[str], file: File, n_rows: int, tensor: str) -> InputVocabulary:
-    hint = f"{tensor} has {n_rows} rows. Is this the {file.name} of another model?"
-    if len(lines) != n_rows:
-        raise ValueError(f"{file}: {len(lines)} entries, but {hint}")
-    tokens: list[Optional[str]] = [None] * n_rows
-    for number, line in enumerate(lines, start=1):
-        token, found, digits = line.strip().rpartition("\t")
-        if not digits.isascii() or not digits.isdigit() or "\t" in token or len(digits) > 9:
-            raise ValueError(f"{file}: line {number} is not 'token<TAB>id'")
-        row = int(digits)
-        if row >= n_rows:
-            raise ValueError(f"{file}: line {number} has the id {row}, but {hint}")
-        if tokens[row] is not None:
-            raise ValueError(f"{file}: line {number} repeats the id {row} of an earlier line")
-        tokens[row] = token if found else WHITE_SPACE
-    return _last_ones(tokens)
 
 
 def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:

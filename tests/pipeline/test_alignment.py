@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
-from spacy_elmo.weights.describe import describe
+from spacy_elmo.weights.formats import describe
 
 from helpers.components import examples, listener, tagger
 from helpers.models import check_refused

@@ -16,8 +16,7 @@ from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.pretraining.initial_model import share_table
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
-from spacy_elmo.weights.describe import describe
-from spacy_elmo.weights.formats import read_bundle
+from spacy_elmo.weights.formats import describe, read_bundle
 
 from helpers import reference
 from helpers.commands import run_elmo, shown_by

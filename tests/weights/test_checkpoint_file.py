@@ -15,7 +15,7 @@ from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.checkpoint_file import hdf5_name
 from spacy_elmo.weights.convert import convert
-from spacy_elmo.weights.describe import describe
+from spacy_elmo.weights.formats import describe
 
 from helpers import reference
 from helpers.conversions import assert_same_vectors

@@ -10,7 +10,7 @@ import spacy
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
-from spacy_elmo.weights.describe import describe
+from spacy_elmo.weights.formats import describe
 from spacy_elmo.weights.named import NAMED
 
 from helpers import reference, reference_manylangs

@@ -15,8 +15,8 @@ from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import formats, read_weights
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import LossError, convert
-from spacy_elmo.weights.describe import describe
 from spacy_elmo.weights.format import Format
+from spacy_elmo.weights.formats import describe
 
 from helpers.conversions import PROVENANCE, assert_same_vectors, write_source
 from helpers.reference_manylangs import random_tensors, sizes_of, write_folder
