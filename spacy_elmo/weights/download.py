@@ -1,18 +1,18 @@
 """Download of one file over HTTP, completely or not at all, with resuming."""
 
+import json
 import os
+import shutil
 import time
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import requests
-from requests.exceptions import ChunkedEncodingError
 
 from .. import __version__
 from ..files import checksum, full_disk, progress_bar, publish
 from ..files.errors import named_errors
-from .archives import read_json
 from .limits import LARGEST_JSON, largest_unpacked
 from .published_file import PublishedFile
 
@@ -35,8 +35,12 @@ class _BrokenOff(Exception):
     """Error of an attempt after which another one may succeed."""
 
 
-# A ChunkedEncodingError means that the end is missing.
-_ANOTHER_ATTEMPT = (requests.ConnectionError, requests.Timeout, ChunkedEncodingError, _BrokenOff)
+_ANOTHER_ATTEMPT = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,  # The end is missing.
+    _BrokenOff,
+)
 
 
 def download(file: PublishedFile, target: Path) -> None:
@@ -194,14 +198,13 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
     length = reply.headers.get("Content-Length", "")
     total = have + int(length) if length.isdecimal() else None
     max_bytes = file.size or (LARGEST_JSON if file.name.endswith(".json") else MAX_BYTES)
-    if total is not None and total > max_bytes:
-        part.delete()
-        bound = "at most" if file.size is None else "exactly"
-        raise DownloadError(f"{file.url} has {total:,} bytes, expected {bound} {max_bytes:,}")
+    if total is not None:
+        _check_total(total, have, file, max_bytes, part)
+        max_bytes = total
     bar.total = total
     bar.n = have
     bar.refresh()
-    with part.path.open("ab") as stream:
+    with open(part.path, "ab", opener=_open_no_link) as stream:
         for chunk in reply.iter_content(CHUNK):
             have += len(chunk)
             if have > max_bytes:
@@ -211,6 +214,10 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
             bar.update(len(chunk))
     if total is not None and have != total:
         raise _BrokenOff(f"{have:,} of {total:,} bytes arrived")
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _check_status(reply: requests.Response, file: PublishedFile) -> None:
@@ -223,9 +230,21 @@ def _check_status(reply: requests.Response, file: PublishedFile) -> None:
         raise DownloadError(f"{file.url} cannot be fetched: HTTP status {reply.status_code}")
 
 
+def _check_total(total: int, have: int, file: PublishedFile, max_bytes: int, part: _Part) -> None:
+    if total > max_bytes or total != (file.size or total):
+        part.delete()
+        bound = "at most" if file.size is None else "exactly"
+        raise DownloadError(f"{file.url} has {total:,} bytes, expected {bound} {max_bytes:,}")
+    free = shutil.disk_usage(part.path.parent).free
+    if total - have > free:
+        raise OSError(
+            f"{part.path.parent}: the download needs {total - have:,} bytes, {free:,} are free"
+        )
+
+
 def _open(path: Path, suffix: str) -> None:
     if suffix == ".json":
-        read_json(path)
+        json.loads(path.read_text("utf-8-sig"))
     elif suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             claimed = sum(member.file_size for member in archive.infolist())

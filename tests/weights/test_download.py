@@ -351,6 +351,15 @@ def test_no_server(server, target, monkeypatch):
     assert pauses == [module.PAUSE]  # one more attempt, and soon
 
 
+def test_full_disk_is_said_before(server, target, monkeypatch):
+    usage = types.SimpleNamespace(free=SIZE - 1)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(OSError, match="needs 300,000 bytes, 299,999 are free") as error:
+        fetch(server, target)
+    assert not isinstance(error.value, DownloadError)
+    assert not target.exists()
+
+
 def test_what_was_there_stays_until_the_new_one_is_whole(server, target):
     target.parent.mkdir()
     target.write_bytes(b"old")
