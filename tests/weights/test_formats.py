@@ -76,7 +76,7 @@ def test_a_fifth_format_is_read_and_described(toy, source):
     assert told["provenance"] == {**expected["provenance"], "lang": "de"}
     for key in ("checksum", "parameters", "sizes"):
         assert told[key] == expected[key]
-    with pytest.raises(ValueError, match="a.npz holds no softmax"):
+    with pytest.raises(ValueError, match="a.npz has no softmax"):
         read_language_model(toy)
 
 
