@@ -24,6 +24,10 @@ class TokenVectorCache:
     def __len__(self) -> int:
         return len(self._vectors)
 
+    def clear(self) -> None:
+        """Forget all vectors."""
+        self._vectors = OrderedDict()
+
     def lookup(
         self, tokens: Sequence[str], compute: Callable[[list[str]], np.ndarray]
     ) -> np.ndarray:

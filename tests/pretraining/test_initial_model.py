@@ -90,7 +90,7 @@ def test_sampled_and_full_are_one_kind(folder):
 @pytest.mark.parametrize(("name", "kind"), [("sampled", "adaptive"), ("adaptive", "full")])
 def test_softmax_of_another_kind_is_refused(folder, name, kind):
     config = run_settings(folder, init=init_of(folder, name), softmax=kind)
-    with pytest.raises(ValueError, match=rf"softmax is '{kind}': .* vocabulary = \"new\""):
+    with pytest.raises(ValueError, match=rf"softmax is '{kind}'\. .* vocabulary = \"new\""):
         initial_model(config, OTHER)
     config = run_settings(folder, init=init_of(folder, name, vocabulary="new"), softmax=kind)
     model, _ = initial_model(config, OTHER)

@@ -73,7 +73,7 @@ def test_softmax_beside_safetensors(tmp_path, kind):
     _, lost = convert(tmp_path / "x", target, keep_softmax=False, force=True)
     assert not lost
     assert not beside.exists()
-    with pytest.raises(ValueError, match="holds no softmax"):
+    with pytest.raises(ValueError, match="has no softmax"):
         read_language_model(target)
 
 

@@ -6,11 +6,13 @@ autograd. An update of `elmo_qa` with 12 contexts of 140 tokens takes half the t
 without autograd would save another tenth. For LSTMs, PyTorch is as fast.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from .text_layer import by_padded
 
 RNNS = {"lstm": nn.LSTM, "gru": nn.GRU}
 PARAM_ENDINGS = ("", "_reverse")  # Endings of PyTorch's parameter names.
@@ -153,24 +155,3 @@ def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim) * mask
-
-
-def by_padded(lengths: Sequence[Sequence[int]], max_tokens: int) -> Iterator[list[int]]:
-    """Group items of similar length, so that padding is small.
-
-    lengths (Sequence[Sequence[int]]): Lengths of the sequences of each item. All items have the
-        same number of sequences; each is padded to the longest of its group.
-    max_tokens (int): Most tokens of a group, padding included, unless one item alone has more.
-    YIELDS (List[int]): Indices of the items of a group, the longest first.
-    """
-    group: list[int] = []
-    longest: tuple[int, ...] = ()
-    for i in sorted(range(len(lengths)), key=lambda i: sum(lengths[i]), reverse=True):
-        widest = tuple(map(max, zip(longest, lengths[i]))) if group else tuple(lengths[i])
-        if group and sum(widest) * (len(group) + 1) > max_tokens:
-            yield group
-            group, widest = [], tuple(lengths[i])
-        group.append(i)
-        longest = widest
-    if group:
-        yield group

@@ -3,7 +3,7 @@
 Items of similar length form a batch, whatever Docs they belong to.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Optional
 
 from spacy.tokens import Doc
@@ -12,7 +12,6 @@ from thinc.types import Floats2d, FloatsXd
 
 from ...layers.scalar_mix import set_place
 from . import Tok2Vec
-from .recurrent import by_padded
 from .torch_module import ModuleShim, get_module_shim, run_module
 
 Texts = tuple[int, tuple[slice, ...]]  # Number of the Doc, and the tokens of each text.
@@ -156,3 +155,24 @@ def classify(
         return model.ops.alloc2f(0, model.get_dim("nO")), lambda d_scores: []
     logits, backprop = run_texts(model, docs, items, is_train)
     return squash(model.ops.xp.stack(logits)), backprop
+
+
+def by_padded(lengths: Sequence[Sequence[int]], max_tokens: int) -> Iterator[list[int]]:
+    """Group items of similar length, so that padding is small.
+
+    lengths (Sequence[Sequence[int]]): Lengths of the sequences of each item. All items have the
+        same number of sequences; each is padded to the longest of its group.
+    max_tokens (int): Most tokens of a group, padding included, unless one item alone has more.
+    YIELDS (List[int]): Indices of the items of a group, the longest first.
+    """
+    group: list[int] = []
+    longest: tuple[int, ...] = ()
+    for i in sorted(range(len(lengths)), key=lambda i: sum(lengths[i]), reverse=True):
+        widest = tuple(map(max, zip(longest, lengths[i]))) if group else tuple(lengths[i])
+        if group and sum(widest) * (len(group) + 1) > max_tokens:
+            yield group
+            group, widest = [], tuple(lengths[i])
+        group.append(i)
+        longest = widest
+    if group:
+        yield group

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from spacy_elmo.embedding.embed import by_tokens
-from spacy_elmo.tasks.shared.recurrent import by_padded
+from spacy_elmo.tasks.shared.text_layer import by_padded
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])
