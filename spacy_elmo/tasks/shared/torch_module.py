@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from spacy.errors import Errors
@@ -133,6 +134,16 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
         arrays = read_parameters(layout, tensors, "the config")
         copies = {name: from_numpy(values) for name, values in arrays.items()}
         module.load_state_dict(copies, assign=True)
+    return module
+
+
+def make_module(place: str, **sizes: Any) -> "Module":
+    """Import a class of PyTorch modules when it is needed, and make a module.
+
+    place (str): Module and name of the class, such as "spacy_elmo.tasks.coref.module:SpanRanker".
+    sizes (Any): The arguments of the class.
+    """
+    module: Module = resolve_name(place)(**sizes)
     return module
 
 
