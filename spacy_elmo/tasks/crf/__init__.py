@@ -13,7 +13,7 @@ from thinc.api import Model
 from ...embedding.batches import by_tokens
 from ...layers.finite import check_loss
 from ..shared import check_sizes
-from ..shared.bio import BILUOTags, BIOTags, LabeledSpan
+from ..shared.bio import BILUOTags, BIOTags, LabeledSpan, make_tags
 from ..shared.log_space import viterbi
 from ..shared.pipe import SpanPipe
 from ..shared.spans import name_of
@@ -25,7 +25,7 @@ SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
 ENTITY = (1, 3)  # Values of `ent_iob`: inside an entity, at its beginning.
 
 
-class CRFTagger(SpanPipe[BIOTags]):
+class CRFTagger(SpanPipe):
     """Component that finds labeled spans that do not overlap.
 
     They are the most probable valid tags of a linear-chain CRF. A Doc is one chain.
@@ -114,7 +114,8 @@ class CRFTagger(SpanPipe[BIOTags]):
         for doc, found in zip(docs, scores):
             spans = [Span(doc, start, end, label=label) for start, end, label in found]
             if self.spans_key is None:
-                blocked = [doc[i : i + 1] for i in _blocked(doc)]
+                # As `Doc.set_ents` marks tokens that must not be part of an entity.
+                blocked = [doc[t.i : t.i + 1] for t in doc if t.ent_iob_ == "B" and not t.ent_type]
                 doc.set_ents([*doc.ents, *spans], blocked=blocked)
             else:
                 doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
@@ -122,14 +123,16 @@ class CRFTagger(SpanPipe[BIOTags]):
     # Training
 
     @property
-    def _place(self) -> str:
-        return "doc.ents" if self.spans_key is None else f"doc.spans[{self.spans_key!r}]"
+    def _wanted(self) -> str:
+        place = "ents" if self.spans_key is None else f"spans[{self.spans_key!r}]"
+        return f"spans in doc.{place}"
 
-    def _labels_in(self, doc: Doc) -> Iterable[str]:
+    def _found_in(self, doc: Doc) -> Iterable[str]:
         return (span.label_ for span in reference_spans(doc, self.spans_key))
 
-    def _make_tags(self) -> BIOTags:
-        return SCHEMES[self.scheme](self.labels)
+    @property
+    def _tags(self) -> BIOTags:
+        return make_tags(SCHEMES[self.scheme], self.labels)
 
     def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
         """Return `log Z - log Z_gold` and its gradient.
@@ -171,8 +174,3 @@ class CRFTagger(SpanPipe[BIOTags]):
         RETURNS (Dict[str, Any]): The scores of the scorer.
         """
         return super().score(examples, **{"spans_key": self.spans_key, **kwargs})
-
-
-def _blocked(doc: Doc) -> list[int]:
-    """Return the tokens that must not be part of an entity, as `Doc.set_ents` marks them."""
-    return [token.i for token in doc if token.ent_iob_ == "B" and not token.ent_type]

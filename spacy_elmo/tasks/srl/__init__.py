@@ -14,6 +14,7 @@ from ...embedding.batches import by_tokens
 from ...embedding.segmenters import Segment, Segmenter
 from ...layers.finite import check_loss
 from ..shared import check_sizes
+from ..shared.bio import make_tags
 from ..shared.pipe import SpanPipe
 from ..shared.spans import checked_spans, name_of
 from ..shared.task_files import READERS
@@ -25,6 +26,7 @@ from .frames import (
     checked_frames,
     gold_frames,
     read_frames,
+    with_predicate,
     write_frames,
 )
 from .model import Instance, InstanceScorer, Predicates, predicate_instances, segment_instances
@@ -36,7 +38,7 @@ VERBS = ("VERB", "AUX")
 FINDS_PREDICATES = "finds_predicates"
 
 
-class SemanticRoleLabeler(SpanPipe[SRLTags]):
+class SemanticRoleLabeler(SpanPipe):
     """Component that finds semantic roles, who did what to whom, in `doc.spans["srl"]`.
 
     A span's `id` is the token of its predicate. A Doc without this group is not annotated.
@@ -93,15 +95,11 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
                 f"'{self.name}' was not trained to find predicates. Set predicates to 'verbs' or "
                 f"'gold', or train it with predicates = 'model'"
             )
-        return self._predict(docs, self._find_predicates)
-
-    def _predict(self, docs: Iterable[Doc], find: Callable) -> list[Optional[Frames]]:
-        """Find the frames of the predicates that `find` returns, in batches."""
         found: list[Optional[Frames]] = []
         for group in by_tokens(docs, self.max_batch_tokens, self.max_batch_tokens):
             segments = [self.segmenter(doc) for doc in group]
             score = self.model.predict(group)
-            predicates = find(group, segments, score)
+            predicates = self._find_predicates(group, segments, score)
             found.extend(self._find_roles(segments, score, predicates))
         return found
 
@@ -170,14 +168,15 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     # Training
 
     @property
-    def _place(self) -> str:
-        return f"doc.spans[{KEY!r}]"
+    def _wanted(self) -> str:
+        return f"spans in doc.spans[{KEY!r}]"
 
-    def _labels_in(self, doc: Doc) -> Iterable[str]:
+    def _found_in(self, doc: Doc) -> Iterable[str]:
         return (span.label_ for span in checked_spans(doc, KEY))
 
-    def _make_tags(self) -> SRLTags:
-        return SRLTags(self.labels)
+    @property
+    def _tags(self) -> SRLTags:
+        return make_tags(SRLTags, self.labels)
 
     def _forget(self) -> None:
         self.cfg[FINDS_PREDICATES] = self.predicates == "model"
@@ -253,12 +252,11 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         """
         examples = list(examples)
         if self.predicates == "gold":
-            given = {
-                id(example.predicted): gold_frames(example)
-                for example in examples
-                if KEY not in example.predicted.spans
-            }
-            docs = [one.predicted for one in examples if id(one.predicted) in given]
-            found = self._predict(docs, lambda group, *_: [given[id(doc)] for doc in group])
-            self.set_annotations(docs, found)
+            docs = []
+            for example in examples:
+                frames = gold_frames(example)
+                if frames is not None and KEY not in example.predicted.spans:
+                    write_frames(example.predicted, {i: with_predicate(i, []) for i in frames})
+                    docs.append(example.predicted)
+            self.set_annotations(docs, self.predict(docs))
         return super().score(examples, **kwargs)

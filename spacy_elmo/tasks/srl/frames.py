@@ -38,17 +38,18 @@ def read_frames(doc: Doc) -> Optional[Frames]:
 
 def _checked_spans(doc: Doc) -> Iterator[Span]:
     for span in checked_spans(doc, KEY):
+        fault = ""
         if not 0 <= span.id < len(doc):
-            raise ValueError(
-                f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
-                f"{name_of(doc)} has the id {span.id}, but the Doc has {len(doc)} tokens. The id "
-                f"must be the token of the predicate"
+            fault = f"the Doc has {len(doc)} tokens. The id must be the token of the predicate"
+        elif span.label_ == PREDICATE and span.start != span.id:
+            fault = (
+                f"V must begin at its predicate. Create it with span_id={span.start}. "
+                f"(`Doc.from_docs` does not update ids of spans.)"
             )
-        if span.label_ == PREDICATE and span.start != span.id:
+        if fault:
             raise ValueError(
                 f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
-                f"{name_of(doc)} has the id {span.id}, but V must begin at its predicate. Create "
-                f"it with span_id={span.start}. (`Doc.from_docs` does not update ids of spans.)"
+                f"{name_of(doc)} has the id {span.id}, but {fault}"
             )
         yield span
 
