@@ -194,7 +194,7 @@ class CoreferenceResolver(TaskPipe):
             return segments
         start = random.randint(0, max(0, len(segments) - n))
         chosen = segments[start : start + n]
-        return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, _n_tokens), [])
+        return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, lambda s: s.end - s.start), [])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score the clusters.
@@ -204,7 +204,3 @@ class CoreferenceResolver(TaskPipe):
         """
         settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
         return super().score(examples, **{**settings, **kwargs})
-
-
-def _n_tokens(segment: Segment) -> int:
-    return segment.end - segment.start

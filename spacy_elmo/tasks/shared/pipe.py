@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
-from spacy.errors import Errors
 from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
@@ -20,7 +19,7 @@ N_SAMPLES = 10  # Docs from which the model infers its sizes.
 class TaskPipe(TrainablePipe):
     """Component that learns from the annotated examples of a batch."""
 
-    reader = ""  # Name of the reader of the component's own files, if it has any.
+    reader: str  # Name of the reader of the component's own files.
     advice = "Annotate them"  # What to do if the training examples have no annotation.
 
     def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
@@ -139,7 +138,7 @@ class TaskPipe(TrainablePipe):
         if not samples:
             raise ValueError(
                 f"'{self.name}' gets no examples to train on: the file is empty, or has another "
-                f"format than its reader (.jsonl needs {self.reader or 'a reader of its own'})"
+                f"format than its reader (.jsonl needs {self.reader})"
             )
         if not found and not has_labels:
             raise ValueError(
@@ -214,8 +213,6 @@ class SpanPipe(TaskPipe):
     def _check_initialized(self) -> None:
         self._require_labels()
         super()._check_initialized()
-        if not self.model.has_dim("nO"):
-            raise ValueError(Errors.E109.format(name=self.name))
 
     # Each component defines these too.
 

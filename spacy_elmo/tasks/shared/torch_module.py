@@ -155,14 +155,15 @@ def get_module_shim(model: Model) -> ModuleShim:
 
 
 def check_initialized(model: Model, name: str) -> None:
-    """Check that all modules of a component are initialized.
+    """Check that a component is initialized: it has its number of labels, and all modules.
 
     model (Model): The component's model.
     name (str): The component's name.
-    RAISES (ValueError): One is not, with spaCy's message E109.
+    RAISES (ValueError): It is not, with spaCy's message E109.
     """
     shims = [shim for layer in model.walk() for shim in layer.shims]
-    if any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims):
+    missing = any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims)
+    if missing or model.has_dim("nO") is None:
         raise ValueError(Errors.E109.format(name=name))
 
 
