@@ -76,13 +76,10 @@ class CRFTagger(SpanPipe):
         docs = list(docs)
         found: list[list[LabeledSpan]] = [[] for _ in docs]
 
-        def size(i: int) -> int:
-            return len(docs[i])
-
-        order = sorted(filter(size, range(len(docs))), key=size)
-        for group in by_tokens(order, self.max_batch_tokens, len(docs), size):
-            chains = self.model.predict([docs[i] for i in group])
-            for i, spans in zip(group, self._decode([docs[i] for i in group], chains)):
+        order = sorted((i for i, doc in enumerate(docs) if len(doc)), key=lambda i: len(docs[i]))
+        for group in by_tokens(order, self.max_batch_tokens, len(docs), lambda i: len(docs[i])):
+            batch = [docs[i] for i in group]
+            for i, spans in zip(group, self._decode(batch, self.model.predict(batch))):
                 found[i] = spans
         return found
 
@@ -92,18 +89,11 @@ class CRFTagger(SpanPipe):
         params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
         valid = replace(chains, **params).constrained(self._tags)
         for doc, scores in zip(docs, map(to_numpy, chains.scores)):
-            free = self._without_entities(doc, scores)
-            tags = viterbi(free, valid.transitions, valid.start, valid.end)
+            if self.spans_key is None:  # Tokens of existing entities are O.
+                scores = scores.copy()
+                scores[[token.i for token in doc if token.ent_iob in ENTITY], 1:] = -np.inf
+            tags = viterbi(scores, valid.transitions, valid.start, valid.end)
             yield self._tags.spans(tags.tolist())
-
-    def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
-        """Return the scores, with only O allowed at tokens of existing entities."""
-        taken = [token.i for token in doc if token.ent_iob in ENTITY]
-        if self.spans_key is not None or not taken:
-            return scores
-        scores = scores.copy()
-        scores[taken, 1:] = -np.inf
-        return scores
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
         """Set `doc.ents`, or the span group.
@@ -141,16 +131,13 @@ class CRFTagger(SpanPipe):
         A token without annotation allows all tags. The gradient is the difference of expectations.
         """
         xp = self.model.ops.xp
-        # Skip Docs without annotation, for which both sums are equal.
-        kept = [s[: 0 if a is None else len(s)] for s, a in zip(scores.scores, gold)]
-        tags = [np.ones((0, len(self._tags)), dtype=bool) if a is None else a for a in gold]
-        valid = replace(scores, scores=kept).constrained(self._tags, xp)
+        pairs = zip(scores.scores, gold)
+        tags = [np.ones(s.shape, dtype=bool) if a is None else a for s, a in pairs]
+        valid = scores.constrained(self._tags, xp)
         total, expected = log_partition(valid, xp)
         gold_total, expected_of_gold = log_partition(valid.restricted(tags, xp), xp)
         check_loss(total - gold_total, self.name)
-        d_scores = [xp.zeros_like(values) for values in scores.scores]
-        for d, one, other in zip(d_scores, expected.scores, expected_of_gold.scores):
-            d[: len(one)] = one - other
+        d_scores = [one - other for one, other in zip(expected.scores, expected_of_gold.scores)]
         d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in CRF_PARAMS]
         return total - gold_total, Chains(d_scores, *d_params)
 
