@@ -183,7 +183,11 @@ class SemanticRoleLabeler(SpanPipe):
 
     def _learn(self, examples: list[Example]) -> Optional[float]:
         gold = [self._gold(example) for example in examples]
-        instances = self._training_instances(examples, gold)
+        pairs = zip(examples, gold)
+        segments = [[] if f is None else self.segmenter(one.predicted) for one, f in pairs]
+        instances = predicate_instances(segments, gold)
+        if self.predicates == "model":
+            instances += segment_instances(segments)
         if not instances:
             return None
         if self.predicates == "model":
@@ -223,14 +227,6 @@ class SemanticRoleLabeler(SpanPipe):
         if frames is None:
             return None
         return checked_frames(example.predicted, frames, self.segmenter, self.labels)
-
-    def _training_instances(
-        self, examples: list[Example], gold: list[Optional[Frames]]
-    ) -> list[Instance]:
-        pairs = zip(examples, gold)
-        segments = [[] if f is None else self.segmenter(one.predicted) for one, f in pairs]
-        instances = predicate_instances(segments, gold)
-        return instances + (segment_instances(segments) if self.predicates == "model" else [])
 
     def _gold_tags(self, frames: Optional[Frames], one: Instance) -> np.ndarray:
         assert frames is not None
