@@ -35,22 +35,13 @@ def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float =
     check_even("BiRNN", width)
     check_sizes("BiRNN", depth=depth)
     check_rate("BiRNN", dropout)
-    layers = [BiRNN(width, cell=cell, dropout=dropout) for _ in range(depth)]
-    return layers[0] if depth == 1 else chain(*layers)
-
-
-def BiRNN(
-    nO: int, nI: Optional[int] = None, *, cell: str = "lstm", dropout: float = 0.0
-) -> Encoder:
-    """Build one layer, with the arguments of `build_birnn`."""
     build = partial(make_module, f"{__package__}.recurrent:DroppedRNN", cell=cell, dropout=dropout)
-    return Model(
-        "birnn",
-        forward,
-        init=init,
-        dims={"nO": nO, "nI": nI},
-        shims=[ModuleShim(build)],
-    )
+    dims = {"nO": width, "nI": None}
+    layers: list[Encoder] = [
+        Model("birnn", forward, init=init, dims=dims, shims=[ModuleShim(build)])
+        for _ in range(depth)
+    ]
+    return layers[0] if depth == 1 else chain(*layers)
 
 
 def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callable]:

@@ -104,7 +104,7 @@ class TaskPipe(TrainablePipe):
 
     @property
     def _wanted(self) -> str:
-        """What the training examples need, for errors."""
+        """Annotation that the training examples need, for errors."""
         raise NotImplementedError
 
     def _found_in(self, doc: Doc) -> Iterable[Any]:

@@ -67,11 +67,9 @@ class ModuleShim(PyTorchShim):
         params (Dict[Tuple[int, str], FloatsXd]): The parameters by shim and name.
         """
         named = {} if self._model is None else dict(self._model.named_parameters())
-        kept = {}
-        for name, param in named.items():
-            if (self.id, name) in params:
-                kept[name] = param.data
-                param.data = xp2torch(params[self.id, name], device=param.device)
+        kept = {name: one.data for name, one in named.items() if (self.id, name) in params}
+        for name, values in kept.items():
+            named[name].data = xp2torch(params[self.id, name], device=values.device)
         try:
             yield
         finally:
