@@ -12,13 +12,12 @@ from .embedding.segmenters import Segmenter, Sentences
 from .embedding.settings import ElmoSettings
 from .frozen.config import BiLMConfig
 from .layers.bilm import BiLMLayer, get_shim, join_tok2vec
-from .layers.concat import ConcatTok2Vec, MixedConcat
+from .layers.concat import ConcatTok2Vec, MixedConcat, Tok2Vec
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import ScalarMix, set_place
 from .registry import registry
 
 Layers = list[Floats3d]
-Tok2Vec: TypeAlias = Model[list[Doc], list[Floats2d]]
 Mix: TypeAlias = Model[Layers, list[Floats2d]]
 
 

@@ -5,7 +5,8 @@ docs/architecture.md). So this module imports no package of `tasks` until a pipe
 """
 
 from collections.abc import Callable
-from typing import Optional
+from pkgutil import resolve_name
+from typing import Any, Optional
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
@@ -14,6 +15,12 @@ from thinc.api import Model
 
 LISTENER = {"@architectures": "spacy-elmo.ElmoListener.v1"}
 SENTENCES = {"@segmenters": "spacy-elmo.sentences.v2"}
+
+
+def _make(place: str, nlp: Language, **settings: Any) -> Pipe:
+    """Import a component's class, and make a component from the arguments of its factory."""
+    pipe: Pipe = resolve_name(f"{__package__}.tasks.{place}")(nlp.vocab, **settings)
+    return pipe
 
 
 @Language.factory(
@@ -45,17 +52,7 @@ def make_crf(
     scorer: Optional[Callable],
 ) -> Pipe:
     """Make an `elmo_crf` pipe. The settings are described in `CRFTagger`."""
-    from .tasks.crf import CRFTagger
-
-    return CRFTagger(
-        nlp.vocab,
-        model,
-        name,
-        spans_key=spans_key,
-        scheme=scheme,
-        max_batch_tokens=max_batch_tokens,
-        scorer=scorer,
-    )
+    return _make("crf:CRFTagger", **locals())
 
 
 @Language.factory(
@@ -78,9 +75,7 @@ def make_crf(
         "srl_p": 0.0,
         "srl_r": 0.0,
         "srl_per_type": None,
-        "srl_predicates_p": None,
-        "srl_predicates_r": None,
-        "srl_predicates_f": None,
+        **{f"srl_predicates_{key}": None for key in "prf"},
     },
 )
 def make_srl(
@@ -93,17 +88,7 @@ def make_srl(
     scorer: Optional[Callable],
 ) -> Pipe:
     """Make an `elmo_srl` pipe. The settings are described in `SemanticRoleLabeler`."""
-    from .tasks.srl import SemanticRoleLabeler
-
-    return SemanticRoleLabeler(
-        nlp.vocab,
-        model,
-        name,
-        predicates=predicates,
-        segmenter=segmenter,
-        max_batch_tokens=max_batch_tokens,
-        scorer=scorer,
-    )
+    return _make("srl:SemanticRoleLabeler", **locals())
 
 
 @Language.factory(
@@ -136,19 +121,7 @@ def make_coref(
     scorer: Optional[Callable],
 ) -> Pipe:
     """Make an `elmo_coref` pipe. The settings are described in `CoreferenceResolver`."""
-    from .tasks.coref import CoreferenceResolver
-
-    return CoreferenceResolver(
-        nlp.vocab,
-        model,
-        name,
-        span_cluster_prefix=span_cluster_prefix,
-        singletons=singletons,
-        mention_loss=mention_loss,
-        max_training_sentences=max_training_sentences,
-        segmenter=segmenter,
-        scorer=scorer,
-    )
+    return _make("coref:CoreferenceResolver", **locals())
 
 
 @Language.factory(
@@ -173,11 +146,7 @@ def make_qa(
     scorer: Optional[Callable],
 ) -> Pipe:
     """Make an `elmo_qa` pipe. The settings are described in `QuestionAnswerer`."""
-    from .tasks.texts.qa import QuestionAnswerer
-
-    return QuestionAnswerer(
-        nlp.vocab, model, name, max_answer_tokens=max_answer_tokens, scorer=scorer
-    )
+    return _make("texts.qa:QuestionAnswerer", **locals())
 
 
 @Language.factory(
@@ -195,11 +164,8 @@ def make_qa(
         "cats_acc": 1.0,
         "cats_score": 0.0,
         "cats_score_desc": None,
-        "cats_micro_p": None,
-        "cats_micro_r": None,
-        "cats_micro_f": None,
-        "cats_macro_p": None,
-        "cats_macro_r": None,
+        **{f"cats_micro_{key}": None for key in "prf"},
+        **{f"cats_macro_{key}": None for key in "pr"},
         "cats_macro_f": 0.0,
         "cats_macro_auc": None,
         "cats_f_per_type": None,
@@ -211,9 +177,7 @@ def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Calla
     model (Model[List[Doc], Floats2d]): Model from Docs of two texts to label probabilities.
     scorer (Optional[Callable]): The scorer.
     """
-    from .tasks.texts.textpair import TextPairCategorizer
-
-    return TextPairCategorizer(nlp.vocab, model, name, threshold=0.0, scorer=scorer)
+    return _make("texts.textpair:TextPairCategorizer", **locals(), threshold=0.0)
 
 
 def roles_of_doc(doc: Doc) -> dict:

@@ -194,9 +194,7 @@ def test_one_of_two_without_tensor(make_nlp):
     doc, other = nlp(TEXT), nlp(TEXT)
     other.tensor = None
     for one, two in ((doc, other), (other, doc)):
-        with pytest.raises(
-            ValueError, match="vectors of (12 and 7|7 and 12) dimensions"
-        ):
+        with pytest.raises(ValueError, match="vectors of (12 and 7|7 and 12) dimensions"):
             one[1].similarity(two[1])
 
 

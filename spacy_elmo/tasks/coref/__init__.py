@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional
 
 import numpy as np
-from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -119,33 +118,24 @@ class CoreferenceResolver(TaskPipe):
 
     # Training
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
-    ) -> None:
-        """Prepare the model for training.
+    @property
+    def _wanted(self) -> str:
+        return f"doc.spans['{self.span_cluster_prefix}_1'] and so on"
 
-        get_examples (Callable[[], Iterable[Example]]): The examples.
-        nlp (Optional[Language]): The pipeline.
-        RAISES (ValueError): There are no clusters, or one of them is wrong.
-        """
-        docs, found = self._samples(get_examples, self._sizes_of_clusters)
-        if not found:
-            raise ValueError(
-                f"'{self.name}' finds no doc.spans['{self.span_cluster_prefix}_1'] and so on in "
-                f"the training examples"
-            )
+    def _found_in(self, doc: Doc) -> Iterable[int]:
+        """Return the sizes of the clusters."""
+        return map(len, read_clusters(doc, self.span_cluster_prefix) or ())
+
+    def _samples(
+        self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
+    ) -> tuple[list[Doc], set]:
+        docs, found = super()._samples(get_examples, has_labels)
         if max(found) < 2 and not self.singletons:
             raise ValueError(
                 f"'{self.name}' has singletons = false, but all clusters of the training examples "
                 f"have one mention. Set it to true"
             )
-        self.model.initialize(X=docs)
-
-    def _sizes_of_clusters(self, doc: Doc) -> list[int]:
-        return [len(cluster) for cluster in read_clusters(doc, self.span_cluster_prefix) or ()]
+        return docs, found
 
     def _learn(self, examples: list[Example]) -> Optional[float]:
         gold = [self._gold(example) for example in examples]
@@ -158,7 +148,7 @@ class CoreferenceResolver(TaskPipe):
             if clusters is None or not segments:
                 continue
             ranking, backprop_ranking = rank(number, segments)
-            loss, gradients = self._loss_of_doc(clusters, ranking)
+            loss, (gradients,) = self._loss([clusters], [ranking])
             backprop_ranking(*gradients)
             total += loss
         backprop(rank)
@@ -171,25 +161,24 @@ class CoreferenceResolver(TaskPipe):
 
         The likelihood sums over spans. The gradients are those of the scores of mentions and pairs.
         """
-        found = [self._loss_of_doc(*pair) for pair in zip(gold, scores)]
-        return sum(loss for loss, _ in found), [gradients for _, gradients in found]
-
-    def _loss_of_doc(
-        self, clusters: Optional[Sequence[Cluster]], ranking: Ranking
-    ) -> tuple[float, tuple[Floats1d, Floats2d]]:
-        scores = ranking.pair_scores
-        if clusters is None:
-            xp = self.model.ops.xp
-            return 0.0, (xp.zeros_like(ranking.mention_scores), xp.zeros_like(scores))
-        kept = ranking.candidates[ranking.kept].mentions
-        loss, d_pairs = antecedent_loss(scores, gold_pairs(kept, clusters, scores.shape[1]))
-        gold = {mention for cluster in clusters for mention in cluster}
-        right = np.array([mention in gold for mention in ranking.candidates.mentions])
-        loss_of_mentions, d_mentions = mention_loss(ranking.mention_scores, right)
-        loss += self.mention_loss * loss_of_mentions
-        check_loss(loss, self.name)
-        d_mentions *= self.mention_loss
-        return loss, (d_mentions, d_pairs)
+        xp, total, gradients = self.model.ops.xp, 0.0, []
+        for clusters, ranking in zip(gold, scores):
+            pair_scores = ranking.pair_scores
+            if clusters is None:
+                zeros = xp.zeros_like(ranking.mention_scores), xp.zeros_like(pair_scores)
+                gradients.append(zeros)
+                continue
+            kept = ranking.candidates[ranking.kept].mentions
+            right_pairs = gold_pairs(kept, clusters, pair_scores.shape[1])
+            loss, d_pairs = antecedent_loss(pair_scores, right_pairs)
+            mentions = {mention for cluster in clusters for mention in cluster}
+            right = np.array([mention in mentions for mention in ranking.candidates.mentions])
+            loss_of_mentions, d_mentions = mention_loss(ranking.mention_scores, right)
+            total += loss + self.mention_loss * loss_of_mentions
+            d_mentions *= self.mention_loss
+            gradients.append((d_mentions, d_pairs))
+        check_loss(total, self.name)
+        return total, gradients
 
     def _gold(self, example: Example) -> Optional[list[Cluster]]:
         clusters = gold_clusters(example, self.span_cluster_prefix)
@@ -205,7 +194,7 @@ class CoreferenceResolver(TaskPipe):
             return segments
         start = random.randint(0, max(0, len(segments) - n))
         chosen = segments[start : start + n]
-        return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, _n_tokens), [])
+        return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, lambda s: s.end - s.start), [])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score the clusters.
@@ -215,7 +204,3 @@ class CoreferenceResolver(TaskPipe):
         """
         settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
         return super().score(examples, **{**settings, **kwargs})
-
-
-def _n_tokens(segment: Segment) -> int:
-    return segment.end - segment.start

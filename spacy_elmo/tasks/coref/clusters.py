@@ -33,27 +33,22 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
     for key in keys:
         cluster = [(span.start, span.end) for span in doc.spans[key]]
         for mention in cluster:
-            fault = _fault(mention, key, found)
-            if fault:
-                start, end = mention
-                raise ValueError(
-                    f"the span {doc[start:end].text!r} ({start}, {end}) of doc.spans[{key!r}] in "
-                    f"the Doc {name_of(doc)} {fault}"
-                )
-            found[mention] = key
+            start, end = mention
+            if start == end:
+                fault = "has no tokens"
+            elif mention not in found:
+                found[mention] = key
+                continue
+            elif found[mention] == key:
+                fault = "occurs twice in it"
+            else:
+                fault = f"is also in doc.spans[{found[mention]!r}], but a mention has one cluster"
+            raise ValueError(
+                f"the span {doc[start:end].text!r} ({start}, {end}) of doc.spans[{key!r}] in the "
+                f"Doc {name_of(doc)} {fault}"
+            )
         clusters += [sorted(cluster)] if cluster else []
     return clusters if keys else None
-
-
-def _fault(mention: Mention, key: str, found: dict[Mention, str]) -> str:
-    """Return what is wrong with a mention, if anything."""
-    if mention[0] == mention[1]:
-        return "has no tokens"
-    if mention not in found:
-        return ""
-    if found[mention] == key:
-        return "occurs twice in it"
-    return f"is also in doc.spans[{found[mention]!r}], but a mention has one cluster"
 
 
 def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) -> None:

@@ -12,14 +12,16 @@ from thinc.types import Floats1d, Floats2d
 
 from ...embedding.segmenters import Segment
 from ...registry import registry
-from ..shared import DocHead, Tok2Vec, forward_head
-from ..shared.torch_module import ModuleShim, get_module_shim, run_module
+from ..shared import DocHead, Tok2Vec, check_even, forward_head
+from ..shared.torch_module import ModuleShim, get_module_shim, make_module, run_module
 from .spans import CandidateSpans, find_candidate_spans
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from .module import SpanRanker
+
+RANKER = "spacy_elmo.tasks.coref.module:SpanRanker"
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,10 @@ def build_coref(
     for name, size in sizes.items():
         if not size > 0:
             raise ValueError(f"{name} must be above 0, got {size}")
-    if encoder_width % 2:
-        raise ValueError(f"encoder_width must be even (two directions), got {encoder_width}")
-    make = partial(make_ranker, **sizes, dropout=dropout, input_dropout=input_dropout)
+    check_even("Coref", encoder_width)
+    build = partial(make_module, RANKER, **sizes, dropout=dropout, input_dropout=input_dropout)
     attrs = {"max_span_width": max_span_width}
-    head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(make)], attrs=attrs)
+    head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(build)], attrs=attrs)
     return Model(
         "elmo_coref",
         partial(forward_head, make=DocRanker),
@@ -121,13 +122,6 @@ def build_coref(
         layers=[tok2vec, head],
         refs={"tok2vec": tok2vec, "head": head},
     )
-
-
-def make_ranker(**sizes: Any) -> "SpanRanker":
-    """Make the PyTorch module; import PyTorch."""
-    from .module import SpanRanker
-
-    return SpanRanker(**sizes)
 
 
 def rank(

@@ -63,26 +63,18 @@ def score_coref(
         nothing to count. With a prefix such as `people`, there are also `people_f`, `people_muc_p`
         and so on, to distinguish two components.
     """
-    counts = [
-        count_example(example, span_cluster_prefix=span_cluster_prefix, singletons=singletons)
-        for example in examples
-        if read_clusters(example.reference, span_cluster_prefix) is not None
-    ]
+    least = 1 if singletons else 2
+    counts = []
+    for example in examples:
+        gold = read_clusters(example.reference, span_cluster_prefix)
+        if gold is not None:
+            sides = (predicted_clusters(example, span_cluster_prefix), gold)
+            counts.append(count_clusters(*([c for c in s if len(c) >= least] for s in sides)))
     scores = {**total_scores(counts), "coref_counts": counts or None}
     if span_cluster_prefix == PREFIX:
         return scores
     own = {f"{span_cluster_prefix}{key.removeprefix('coref')}": scores[key] for key in scores}
     return {**scores, **own}
-
-
-def count_example(
-    example: Example, *, span_cluster_prefix: str = PREFIX, singletons: bool = True
-) -> DocCounts:
-    """Return the counts of one example."""
-    found = predicted_clusters(example, span_cluster_prefix)
-    gold = read_clusters(example.reference, span_cluster_prefix) or []
-    least = 1 if singletons else 2
-    return count_clusters(*([c for c in side if len(c) >= least] for side in (found, gold)))
 
 
 def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:

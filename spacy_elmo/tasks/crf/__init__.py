@@ -13,7 +13,7 @@ from thinc.api import Model
 from ...embedding.embed import by_tokens
 from ...layers.finite import check_loss
 from ..shared import check_sizes
-from ..shared.bio import BILUOTags, BIOTags, LabeledSpan
+from ..shared.bio import BILUOTags, BIOTags, LabeledSpan, make_tags
 from ..shared.log_space import viterbi
 from ..shared.pipe import SpanPipe
 from ..shared.spans import name_of
@@ -25,7 +25,7 @@ SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
 ENTITY = (1, 3)  # Values of `ent_iob`: inside an entity, at its beginning.
 
 
-class CRFTagger(SpanPipe[BIOTags]):
+class CRFTagger(SpanPipe):
     """Component that finds labeled spans that do not overlap.
 
     They are the most probable valid tags of a linear-chain CRF. A Doc is one chain.
@@ -76,13 +76,10 @@ class CRFTagger(SpanPipe[BIOTags]):
         docs = list(docs)
         found: list[list[LabeledSpan]] = [[] for _ in docs]
 
-        def size(i: int) -> int:
-            return len(docs[i])
-
-        order = sorted(filter(size, range(len(docs))), key=size)
-        for group in by_tokens(order, self.max_batch_tokens, len(docs), size):
-            chains = self.model.predict([docs[i] for i in group])
-            for i, spans in zip(group, self._decode([docs[i] for i in group], chains)):
+        order = sorted((i for i, doc in enumerate(docs) if len(doc)), key=lambda i: len(docs[i]))
+        for group in by_tokens(order, self.max_batch_tokens, len(docs), lambda i: len(docs[i])):
+            batch = [docs[i] for i in group]
+            for i, spans in zip(group, self._decode(batch, self.model.predict(batch))):
                 found[i] = spans
         return found
 
@@ -92,18 +89,11 @@ class CRFTagger(SpanPipe[BIOTags]):
         params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
         valid = replace(chains, **params).constrained(self._tags)
         for doc, scores in zip(docs, map(to_numpy, chains.scores)):
-            free = self._without_entities(doc, scores)
-            tags = viterbi(free, valid.transitions, valid.start, valid.end)
+            if self.spans_key is None:  # Tokens of existing entities are O.
+                scores = scores.copy()
+                scores[[token.i for token in doc if token.ent_iob in ENTITY], 1:] = -np.inf
+            tags = viterbi(scores, valid.transitions, valid.start, valid.end)
             yield self._tags.spans(tags.tolist())
-
-    def _without_entities(self, doc: Doc, scores: np.ndarray) -> np.ndarray:
-        """Return the scores, with only O allowed at tokens of existing entities."""
-        taken = [token.i for token in doc if token.ent_iob in ENTITY]
-        if self.spans_key is not None or not taken:
-            return scores
-        scores = scores.copy()
-        scores[taken, 1:] = -np.inf
-        return scores
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
         """Set `doc.ents`, or the span group.
@@ -114,7 +104,8 @@ class CRFTagger(SpanPipe[BIOTags]):
         for doc, found in zip(docs, scores):
             spans = [Span(doc, start, end, label=label) for start, end, label in found]
             if self.spans_key is None:
-                blocked = [doc[i : i + 1] for i in _blocked(doc)]
+                # As `Doc.set_ents` marks tokens that must not be part of an entity.
+                blocked = [doc[t.i : t.i + 1] for t in doc if t.ent_iob_ == "B" and not t.ent_type]
                 doc.set_ents([*doc.ents, *spans], blocked=blocked)
             else:
                 doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
@@ -122,14 +113,16 @@ class CRFTagger(SpanPipe[BIOTags]):
     # Training
 
     @property
-    def _place(self) -> str:
-        return "doc.ents" if self.spans_key is None else f"doc.spans[{self.spans_key!r}]"
+    def _wanted(self) -> str:
+        place = "ents" if self.spans_key is None else f"spans[{self.spans_key!r}]"
+        return f"spans in doc.{place}"
 
-    def _labels_in(self, doc: Doc) -> Iterable[str]:
+    def _found_in(self, doc: Doc) -> Iterable[str]:
         return (span.label_ for span in reference_spans(doc, self.spans_key))
 
-    def _make_tags(self) -> BIOTags:
-        return SCHEMES[self.scheme](self.labels)
+    @property
+    def _tags(self) -> BIOTags:
+        return make_tags(SCHEMES[self.scheme], self.labels)
 
     def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
         """Return `log Z - log Z_gold` and its gradient.
@@ -138,16 +131,13 @@ class CRFTagger(SpanPipe[BIOTags]):
         A token without annotation allows all tags. The gradient is the difference of expectations.
         """
         xp = self.model.ops.xp
-        # Skip Docs without annotation, for which both sums are equal.
-        kept = [s[: 0 if a is None else len(s)] for s, a in zip(scores.scores, gold)]
-        tags = [np.ones((0, len(self._tags)), dtype=bool) if a is None else a for a in gold]
-        valid = replace(scores, scores=kept).constrained(self._tags, xp)
+        pairs = zip(scores.scores, gold)
+        tags = [np.ones(s.shape, dtype=bool) if a is None else a for s, a in pairs]
+        valid = scores.constrained(self._tags, xp)
         total, expected = log_partition(valid, xp)
         gold_total, expected_of_gold = log_partition(valid.restricted(tags, xp), xp)
         check_loss(total - gold_total, self.name)
-        d_scores = [xp.zeros_like(values) for values in scores.scores]
-        for d, one, other in zip(d_scores, expected.scores, expected_of_gold.scores):
-            d[: len(one)] = one - other
+        d_scores = [one - other for one, other in zip(expected.scores, expected_of_gold.scores)]
         d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in CRF_PARAMS]
         return total - gold_total, Chains(d_scores, *d_params)
 
@@ -171,8 +161,3 @@ class CRFTagger(SpanPipe[BIOTags]):
         RETURNS (Dict[str, Any]): The scores of the scorer.
         """
         return super().score(examples, **{"spans_key": self.spans_key, **kwargs})
-
-
-def _blocked(doc: Doc) -> list[int]:
-    """Return the tokens that must not be part of an entity, as `Doc.set_ents` marks them."""
-    return [token.i for token in doc if token.ent_iob_ == "B" and not token.ent_type]

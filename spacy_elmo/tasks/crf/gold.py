@@ -42,16 +42,11 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
         no tokens of the predicted Doc are missing.
     RAISES (ValueError): Two spans overlap, or one has no tokens or no label.
     """
-    if spans_key is None:
-        return _entities(example)
-    return _group(example, spans_key) if spans_key in example.reference.spans else None
-
-
-def _entities(example: Example) -> Optional[Gold]:
-    """Read the entities like spaCy's `ner`."""
+    if spans_key is not None:
+        return _group(example, spans_key) if spans_key in example.reference.spans else None
     if not example.reference.has_annotation("ENT_IOB"):
         return None
-    entities, tags = example.get_aligned_ents_and_ner()
+    entities, tags = example.get_aligned_ents_and_ner()  # As spaCy's `ner` reads them.
     missing = np.array([tag is None for tag in tags], dtype=bool)
     return Gold([(span.start, span.end, span.label_) for span in entities], missing)
 

@@ -1,7 +1,8 @@
 """Model of `elmo_crf`: scores of tags, and the distribution of a linear-chain CRF.
 
-The recursions need `log(exp(values) @ exp(matrix))`. We compute it with one matrix product, after
-the largest values are subtracted. Rows whose values lie too far apart for that use `log_sum_exp`.
+The recursion needs `log(exp(values) @ exp(matrix))`. We compute it with one matrix product, after
+the largest values are subtracted. Steps whose values lie too far apart for that use `log_sum_exp`.
+The gradient goes back through the same steps. PyTorch's autograd takes twice as long.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +60,7 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
     """Compute the log partition function of a CRF and its gradient (Lafferty et al. 2001).
 
     The partition function is the sum of the exponential scores of all sequences of tags. The
-    forward and backward recursions run in float64.
+    recursion and its gradient are computed in float64.
 
     chains (Chains): The scores; minus infinity excludes a tag or a transition. At least one
         sequence of tags must be possible.
@@ -73,97 +74,76 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
         return 0.0, Chains(chains.scores, *(xp.zeros_like(getattr(chains, n)) for n in CRF_PARAMS))
     rows = xp.asarray(order.positions[0])
     packed = xp.concatenate(chains.scores)[rows].astype("float64")
-    sizes = order.batch_sizes
-    steps = xp.split(packed, np.cumsum(sizes)[:-1].tolist())
-    transitions, start, end = (getattr(chains, name).astype("float64") for name in CRF_PARAMS)
-    scaled = _Scaled(transitions, xp)
-    with np.errstate(divide="ignore"):  # log(0) is minus infinity
-        prefixes = _forward(steps, scaled, start, xp)
-        suffixes = _backward(steps, scaled, end, xp)
-    totals = log_sum_exp(prefixes[0] + suffixes[0], axis=1)[:, 0]
-    tags = xp.concatenate(
-        [xp.exp(one + other - totals[: len(one), None]) for one, other in zip(prefixes, suffixes)]
-    )
-    following = [values + scores for values, scores in zip(suffixes, steps)][1:]
+    steps = xp.split(packed, np.cumsum(order.batch_sizes)[:-1].tolist())
+    matrix, start, end = (getattr(chains, name).astype("float64") for name in CRF_PARAMS)
+    transitions = _Transitions(matrix, xp)
+    # Log sums of all sequences that end in each tag: before its own score is added, and after.
+    reached, prefixes = [start], [start + steps[0]]
+    for scores in steps[1:]:
+        reached.append(transitions.reach(prefixes[-1][: len(scores)]))
+        prefixes.append(reached[-1] + scores)
+    total, d_end, d_matrix = 0.0, xp.zeros_like(end), xp.zeros_like(matrix)
+    tags = [packed[:0]]
+    for step in reversed(range(len(steps))):
+        n_continued = len(tags[-1])
+        last = prefixes[step][n_continued:] + end
+        sums = log_sum_exp(last, axis=1)
+        total += float(sums.sum())
+        found = xp.exp(last - sums)
+        d_end += found.sum(axis=0)
+        if n_continued:
+            continued = prefixes[step][:n_continued]
+            before, pairs = transitions.leave(continued, reached[step + 1], tags[-1])
+            before /= before.sum(axis=1, keepdims=True)  # Rounding adds up in long sequences.
+            found = xp.concatenate([before, found])
+            d_matrix += pairs
+        tags.append(found)
     unpacked = xp.empty_like(packed)
-    unpacked[rows] = tags
-    lasts = np.cumsum(lengths)[np.asarray(lengths) > 0] - 1
-    firsts = np.cumsum([0, *lengths])[:-1][np.asarray(lengths) > 0]
-    return float(totals.sum()), Chains(
-        scores=xp.split(unpacked, np.cumsum(lengths)[:-1].tolist()),
-        transitions=_expected_transitions(prefixes, following, scaled, totals, xp),
-        start=unpacked[xp.asarray(firsts)].sum(axis=0),
-        end=unpacked[xp.asarray(lasts)].sum(axis=0),
-    )
+    unpacked[rows] = xp.concatenate(tags[::-1])
+    d_scores = xp.split(unpacked, np.cumsum(lengths)[:-1].tolist())
+    return total, Chains(d_scores, d_matrix, tags[-1].sum(axis=0), d_end)
 
 
-class _Scaled:
-    """Exponentials of a matrix minus its largest value, computed once."""
+class _Transitions:
+    """Steps over a matrix of transitions, with its exponentials, which are computed once."""
 
     def __init__(self, matrix: Any, xp: Any):
-        self.matrix = matrix
+        self.matrix, self.xp = matrix, xp
         self.largest = matrix.max()
-        self.lowest = xp.where(xp.isneginf(matrix), self.largest, matrix).min()
+        self.spread = self.largest - xp.where(xp.isneginf(matrix), self.largest, matrix).min()
         self.values = xp.exp(matrix - self.largest)
 
-    def log_product(self, values: Any, xp: Any, *, turned: bool = False) -> Any:
-        """Compute `log(exp(values) @ exp(matrix))`, or with the transpose, by one product.
+    def _is_wide(self, values: Any, largest: Any) -> bool:
+        """Return whether exponentials become 0 although the largest value is subtracted."""
+        lowest = self.xp.where(self.xp.isneginf(values), largest, values)
+        return bool((largest - lowest).max() + self.spread > SAFE)
 
-        The largest value of each row is subtracted first. Rows whose values lie so far apart that
-        exponentials become 0 are computed without a product.
-        """
+    def reach(self, values: Any) -> Any:
+        """Compute `log(exp(values) @ exp(matrix))`."""
         largest = values.max(axis=1, keepdims=True)
-        scaled = self.values.T if turned else self.values
-        found = xp.log(xp.exp(values - largest) @ scaled) + largest + self.largest
-        apart = largest - xp.where(xp.isneginf(values), largest, values).min(axis=1, keepdims=True)
-        wide = (apart + self.largest - self.lowest > SAFE)[:, 0]
-        if wide.any():
-            matrix = self.matrix.T if turned else self.matrix
-            found[wide] = log_sum_exp(values[wide][:, :, None] + matrix, axis=1)[:, 0]
-        return found
+        if self._is_wide(values, largest):
+            return log_sum_exp(values[:, :, None] + self.matrix, axis=1)[:, 0]
+        with np.errstate(divide="ignore"):  # log(0) is minus infinity
+            sums = self.xp.log(self.xp.exp(values - largest) @ self.values)
+        return sums + largest + self.largest
 
+    def leave(self, values: Any, reached: Any, following: Any) -> tuple[Any, Any]:
+        """Compute the probabilities of the tags before a step, and sum those of transitions.
 
-def _forward(steps: list, transitions: _Scaled, start: Any, xp: Any) -> list:
-    """Return for each step the log sums of all sequences that end in each tag."""
-    found = [start + steps[0]]
-    for scores in steps[1:]:
-        found.append(transitions.log_product(found[-1][: len(scores)], xp) + scores)
-    return found
-
-
-def _backward(steps: list, transitions: _Scaled, end: Any, xp: Any) -> list:
-    """Return for each step the log sums of all sequences after each tag."""
-    found = [xp.tile(end, (len(steps[-1]), 1))]
-    for scores, before in zip(steps[:0:-1], steps[-2::-1]):
-        after = xp.tile(end, (len(before), 1))
-        after[: len(scores)] = transitions.log_product(found[-1] + scores, xp, turned=True)
-        found.append(after)
-    return found[::-1]
-
-
-def _expected_transitions(
-    prefixes: list, following: list, transitions: _Scaled, totals: Any, xp: Any
-) -> Any:
-    """Return the expected count of each transition, with one product for all tokens.
-
-    Tokens whose best tags nearly exclude each other are added one by one.
-
-    following (list): Log sums of all sequences that begin with each tag, without the first step.
-    """
-    if not following:
-        return xp.zeros_like(transitions.matrix)
-    sizes = [len(values) for values in following]
-    before = xp.concatenate([values[:n] for values, n in zip(prefixes, sizes)])
-    after = xp.concatenate(following)
-    total = xp.concatenate([totals[:n] for n in sizes])
-    one, other = before.max(axis=1), after.max(axis=1)
-    excess = one + other + transitions.largest - total
-    far = excess > SAFE
-    weighted = xp.exp(before - one[:, None]) * xp.exp(xp.where(far, -xp.inf, excess))[:, None]
-    found = transitions.values * (weighted.T @ xp.exp(after - other[:, None]))
-    for b, a, t in zip(before[far], after[far], total[far]):
-        found += xp.exp(b[:, None] + transitions.matrix + a - t)
-    return found
+        values (Floats2d): The values of `reach`.
+        reached (Floats2d): Its result.
+        following (Floats2d): The probabilities of the tags after the step.
+        """
+        xp = self.xp
+        largest = values.max(axis=1, keepdims=True)
+        reached = xp.where(xp.isneginf(reached), largest + self.largest, reached)
+        if self._is_wide(values, largest):
+            pairs = xp.exp(values[:, :, None] + self.matrix - reached[:, None])
+            pairs *= following[:, None]
+            return pairs.sum(axis=2), pairs.sum(axis=0)
+        weights = xp.exp(values - largest)
+        shares = following * xp.exp(largest + self.largest - reached)
+        return weights * (shares @ self.values.T), self.values * (weights.T @ shares)
 
 
 CRF: TypeAlias = Model[list[Doc], Chains]

@@ -1,13 +1,15 @@
 """BIO and BILUO tags of spans that do not overlap."""
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 from .log_space import viterbi
 
 LabeledSpan = tuple[int, int, str]  # First token, the token after the last one, label.
+Tags = TypeVar("Tags", bound="BIOTags")
 
 
 class BIOTags:
@@ -129,6 +131,12 @@ class BILUOTags(BIOTags):
 
     def _prefixes_of(self, n_tokens: int) -> str:
         return "U" if n_tokens == 1 else "B" + "I" * (n_tokens - 2) + "L"
+
+
+@lru_cache(maxsize=16)
+def make_tags(kind: type[Tags], labels: tuple[str, ...]) -> Tags:
+    """Return the tags of labels; those of the last calls are kept."""
+    return kind(labels)
 
 
 class TagError(ValueError):

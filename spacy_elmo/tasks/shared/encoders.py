@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 from thinc.api import Model, chain
 from thinc.util import get_width
@@ -11,11 +11,7 @@ from ...layers.concat import ConcatTok2Vec
 from ...layers.scalar_mix import set_place
 from ...registry import registry
 from . import Encoder, Tok2Vec, Vectors, check_even, check_rate, check_sizes
-from .torch_module import ModuleShim, get_module_shim, run_module
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import ModuleList
+from .torch_module import ModuleShim, get_module_shim, make_module, run_module
 
 RNN_CELLS = ("lstm", "gru")
 
@@ -39,41 +35,20 @@ def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float =
     check_even("BiRNN", width)
     check_sizes("BiRNN", depth=depth)
     check_rate("BiRNN", dropout)
-    layers = [BiRNN(width, cell=cell, dropout=dropout) for _ in range(depth)]
+    build = partial(make_module, f"{__package__}.recurrent:DroppedRNN", cell=cell, dropout=dropout)
+    dims = {"nO": width, "nI": None}
+    layers: list[Encoder] = [
+        Model("birnn", forward, init=init, dims=dims, shims=[ModuleShim(build)])
+        for _ in range(depth)
+    ]
     return layers[0] if depth == 1 else chain(*layers)
-
-
-def BiRNN(
-    nO: int, nI: Optional[int] = None, *, cell: str = "lstm", dropout: float = 0.0
-) -> Encoder:
-    """Build one layer, with the arguments of `build_birnn`."""
-    return Model(
-        "birnn",
-        forward,
-        init=init,
-        dims={"nO": nO, "nI": nI},
-        shims=[ModuleShim(partial(build_module, cell=cell, dropout=dropout))],
-    )
-
-
-def build_module(nI: int, nO: int, cell: str, dropout: float) -> "ModuleList":
-    """Make the dropout and the recurrent layer; import PyTorch."""
-    from torch import nn
-
-    from .recurrent import BidirectionalRNN, VariationalDropout
-
-    return nn.ModuleList([VariationalDropout(dropout), BidirectionalRNN(nI, nO, cell)])
 
 
 def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callable]:
     """Compute the layer's forward pass."""
-    return run_module(model, X, is_train, compute) if X else ([], lambda dY: [])
-
-
-def compute(module: "ModuleList", vectors: "list[Tensor]") -> "list[Tensor]":
-    """Run dropout and recurrent layer over sequences."""
-    dropout, rnn = module
-    return rnn.run_in_groups(vectors, dropout)  # type: ignore[operator]
+    if not X:
+        return [], lambda dY: []
+    return run_module(model, X, is_train, lambda module, vectors: module(vectors))
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:

@@ -1,9 +1,8 @@
 """Base classes of the tasks' components."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Optional, TypeVar
+from typing import Any, Optional
 
-from spacy.errors import Errors
 from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
@@ -15,13 +14,13 @@ from .bio import BIOTags
 from .torch_module import check_initialized
 
 N_SAMPLES = 10  # Docs from which the model infers its sizes.
-Found = TypeVar("Found")
 
 
 class TaskPipe(TrainablePipe):
     """Component that learns from the annotated examples of a batch."""
 
-    reader = ""  # Name of the reader of the component's own files, if it has any.
+    reader: str  # Name of the reader of the component's own files.
+    advice = "Annotate them"  # What to do if the training examples have no annotation.
 
     def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
         self.vocab = vocab
@@ -103,40 +102,60 @@ class TaskPipe(TrainablePipe):
         """Return the loss, in nats, and its gradient with respect to the scores."""
         raise NotImplementedError
 
+    @property
+    def _wanted(self) -> str:
+        """Annotation that the training examples need, for errors."""
+        raise NotImplementedError
+
+    def _found_in(self, doc: Doc) -> Iterable[Any]:
+        """Return the labels, or other properties, of a reference's annotation."""
+        raise NotImplementedError
+
     # All components share these.
 
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
+    ) -> None:
+        """Prepare the model for training.
+
+        get_examples (Callable[[], Iterable[Example]]): The examples.
+        nlp (Optional[Language]): The pipeline.
+        RAISES (ValueError): There is no annotation, or it is wrong.
+        """
+        docs, _ = self._samples(get_examples)
+        self.model.initialize(X=docs)
+
     def _samples(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        read: Callable[[Doc], Iterable[Found]],
-    ) -> tuple[list[Doc], set[Found]]:
-        """Return the first Docs, for the model's sizes, and the results of `read` for all Docs."""
+        self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
+    ) -> tuple[list[Doc], set]:
+        """Return the first Docs, for the model's sizes, and what `_found_in` finds in all Docs."""
         samples: list[Example] = []
-        found: set[Found] = set()
+        found: set = set()
         for example in get_examples():
             if len(samples) < N_SAMPLES:
                 samples.append(example)
-            found.update(read(example.reference))
+            found.update(self._found_in(example.reference))
         if not samples:
             raise ValueError(
                 f"'{self.name}' gets no examples to train on: the file is empty, or has another "
-                f"format than its reader (.jsonl needs {self.reader or 'a reader of its own'})"
+                f"format than its reader (.jsonl needs {self.reader})"
+            )
+        if not found and not has_labels:
+            raise ValueError(
+                f"'{self.name}' finds no {self._wanted} in the training examples. {self.advice}"
             )
         validate_get_examples(lambda: samples, f"{type(self).__name__}.initialize")
         return [example.predicted for example in samples], found
 
 
-Tags = TypeVar("Tags", bound=BIOTags)
-
-
-class SpanPipe(TaskPipe, Generic[Tags]):
+class SpanPipe(TaskPipe):
     """Component that finds labeled spans.
 
     `cfg["labels"]` contains the labels. None can be added once the model is initialized.
     """
 
+    advice = "Annotate them there, or give labels"
     own_labels: tuple[str, ...] = ()  # Labels that are added even if no example has them.
-    _known_tags: Optional[Tags] = None
 
     def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
         super().__init__(vocab, model, name, scorer)
@@ -184,12 +203,7 @@ class SpanPipe(TaskPipe, Generic[Tags]):
             labels of the examples.
         RAISES (ValueError): There are no labels.
         """
-        docs, found = self._samples(get_examples, self._labels_in)
-        if not (labels or found or self.labels):
-            raise ValueError(
-                f"'{self.name}' finds no spans in {self._place} of the training examples. "
-                f"Annotate them there, or give labels"
-            )
+        docs, found = self._samples(get_examples, bool(labels or self.labels))
         for label in [*(labels or sorted(found)), *self.own_labels]:
             self.add_label(label)
         self.model.set_dim("nO", len(self._tags))
@@ -199,29 +213,13 @@ class SpanPipe(TaskPipe, Generic[Tags]):
     def _check_initialized(self) -> None:
         self._require_labels()
         super()._check_initialized()
-        if not self.model.has_dim("nO"):
-            raise ValueError(Errors.E109.format(name=self.name))
-
-    @property
-    def _tags(self) -> Tags:
-        if self._known_tags is None or self._known_tags.labels != self.labels:
-            self._known_tags = self._make_tags()
-        return self._known_tags
 
     # Each component defines these too.
-
-    @property
-    def _place(self) -> str:
-        """Place of the spans, for errors."""
-        raise NotImplementedError
-
-    def _labels_in(self, doc: Doc) -> Iterable[str]:
-        """Return the labels of a reference's spans."""
-        raise NotImplementedError
 
     def _forget(self) -> None:
         """Reset what `cfg` says about an earlier training."""
 
-    def _make_tags(self) -> Tags:
-        """Return the tags of the labels."""
+    @property
+    def _tags(self) -> BIOTags:
+        """The tags of the labels."""
         raise NotImplementedError

@@ -145,6 +145,28 @@ class VariationalDropout(nn.Module):
         return x * kept / (1.0 - self.rate)
 
 
+class DroppedRNN(nn.ModuleList):
+    """Dropout and a recurrent layer.
+
+    nI (int): Width of the input.
+    nO (int): Width of the output, half of it from each direction.
+    cell (str): "lstm" or "gru".
+    dropout (float): Rate on the input.
+    """
+
+    def __init__(self, nI: int, nO: int, *, cell: str, dropout: float):
+        super().__init__([VariationalDropout(dropout), BidirectionalRNN(nI, nO, cell)])
+
+    def forward(self, sequences: Sequence[Tensor]) -> list[Tensor]:
+        """Read sequences.
+
+        sequences (Sequence[Tensor]): `(n_tokens, nI)` each.
+        RETURNS (List[Tensor]): `(n_tokens, nO)` each.
+        """
+        dropout, rnn = self
+        return rnn.run_in_groups(sequences, dropout)  # type: ignore[no-any-return, operator]
+
+
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """Compute the softmax over the positions that a mask allows; zeros if it allows none.
 

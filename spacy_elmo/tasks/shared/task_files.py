@@ -1,6 +1,7 @@
 """Readers of gold Docs from `.spacy` files, and from `.jsonl` files with one Doc per line."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union
 
@@ -83,30 +84,24 @@ def gold_reader(
     """
     path = user_path(path)
 
-    def read(nlp: Language) -> Iterator[Example]:
-        def make_checked(line: str) -> Doc:
-            doc = make(nlp, schema.parse(line))
-            check(doc)
-            return doc
+    def make_checked(nlp: Language, line: str) -> Doc:
+        doc = make(nlp, schema.parse(line))
+        check(doc)
+        return doc
 
-        if path.suffix != ".spacy":
-            return make_examples(parse_lines(path, make_checked), copy)
+    def read_docs(nlp: Language) -> Iterator[Doc]:
         check_regular(path)
-        return make_examples(_checked(path, read_docbin(path, nlp.vocab), check), copy)
+        for doc in read_docbin(path, nlp.vocab):
+            with named_errors(path):
+                check(doc)
+            yield doc
+
+    def read(nlp: Language) -> Iterator[Example]:
+        is_packed = path.suffix == ".spacy"
+        docs = read_docs(nlp) if is_packed else parse_lines(path, partial(make_checked, nlp))
+        return (Example(copy(doc), doc) for doc in docs)
 
     return read
-
-
-def _checked(path: Path, docs: Iterable[Doc], check: Callable[[Doc], object]) -> Iterator[Doc]:
-    for doc in docs:
-        with named_errors(path):
-            check(doc)
-        yield doc
-
-
-def make_examples(docs: Iterable[Doc], copy: Callable[[Doc], Doc]) -> Iterator[Example]:
-    """Yield an example for each gold Doc; the predicted Doc is a copy."""
-    return (Example(copy(doc), doc) for doc in docs)
 
 
 def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:

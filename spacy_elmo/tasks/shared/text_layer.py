@@ -56,20 +56,22 @@ def TextLayer(
     )
 
 
-def create_module(model: Model, docs: Optional[list[Doc]], **sizes: int) -> None:
-    """Make the module of a layer.
+def create_module(
+    model: Model, X: Optional[list[Doc]] = None, Y: object = None, **sizes: int
+) -> None:
+    """Initialize a layer: make its module.
 
     Its sizes include the widths of the vectors: `nI` of `tok2vec`, and `nE` of `output_tok2vec` or
     0.
 
     model (Model): The layer.
-    docs (Optional[List[Doc]]): Sample Docs.
+    X (Optional[List[Doc]]): Sample Docs.
     sizes (int): All other sizes.
     """
     widths = []
     for layer in model.layers:
-        layer.initialize(X=docs)
-        widths.append(layer.predict((docs or [])[:1])[0].shape[1])
+        layer.initialize(X=X)
+        widths.append(layer.predict((X or [])[:1])[0].shape[1])
     nI, nE = [*widths, 0][:2]
     get_module_shim(model).create(nI=nI, nE=nE, **sizes)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from spacy.errors import Errors
@@ -67,11 +68,9 @@ class ModuleShim(PyTorchShim):
         params (Dict[Tuple[int, str], FloatsXd]): The parameters by shim and name.
         """
         named = {} if self._model is None else dict(self._model.named_parameters())
-        kept = {}
-        for name, param in named.items():
-            if (self.id, name) in params:
-                kept[name] = param.data
-                param.data = xp2torch(params[self.id, name], device=param.device)
+        kept = {name: one.data for name, one in named.items() if (self.id, name) in params}
+        for name, values in kept.items():
+            named[name].data = xp2torch(params[self.id, name], device=values.device)
         try:
             yield
         finally:
@@ -136,6 +135,16 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     return module
 
 
+def make_module(place: str, **sizes: Any) -> "Module":
+    """Import a class of PyTorch modules when it is needed, and make a module.
+
+    place (str): Module and name of the class, such as "spacy_elmo.tasks.coref.module:SpanRanker".
+    sizes (Any): The arguments of the class.
+    """
+    module: Module = resolve_name(place)(**sizes)
+    return module
+
+
 def get_module_shim(model: Model) -> ModuleShim:
     """Return the shim of a layer."""
     shim = model.shims[0]
@@ -144,14 +153,15 @@ def get_module_shim(model: Model) -> ModuleShim:
 
 
 def check_initialized(model: Model, name: str) -> None:
-    """Check that all modules of a component are initialized.
+    """Check that a component is initialized: it has its number of labels, and all modules.
 
     model (Model): The component's model.
     name (str): The component's name.
-    RAISES (ValueError): One is not, with spaCy's message E109.
+    RAISES (ValueError): It is not, with spaCy's message E109.
     """
     shims = [shim for layer in model.walk() for shim in layer.shims]
-    if any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims):
+    missing = any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims)
+    if missing or model.has_dim("nO") is None:
         raise ValueError(Errors.E109.format(name=name))
 
 

@@ -14,6 +14,7 @@ from ...embedding.embed import by_tokens
 from ...embedding.segmenters import Segment, Segmenter
 from ...layers.finite import check_loss
 from ..shared import check_sizes
+from ..shared.bio import make_tags
 from ..shared.pipe import SpanPipe
 from ..shared.spans import checked_spans, name_of
 from ..shared.task_files import READERS
@@ -25,6 +26,7 @@ from .frames import (
     checked_frames,
     gold_frames,
     read_frames,
+    with_predicate,
     write_frames,
 )
 from .model import Instance, InstanceScorer, Predicates, predicate_instances, segment_instances
@@ -36,7 +38,7 @@ VERBS = ("VERB", "AUX")
 FINDS_PREDICATES = "finds_predicates"
 
 
-class SemanticRoleLabeler(SpanPipe[SRLTags]):
+class SemanticRoleLabeler(SpanPipe):
     """Component that finds semantic roles, who did what to whom, in `doc.spans["srl"]`.
 
     A span's `id` is the token of its predicate. A Doc without this group is not annotated.
@@ -93,15 +95,11 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
                 f"'{self.name}' was not trained to find predicates. Set predicates to 'verbs' or "
                 f"'gold', or train it with predicates = 'model'"
             )
-        return self._predict(docs, self._find_predicates)
-
-    def _predict(self, docs: Iterable[Doc], find: Callable) -> list[Optional[Frames]]:
-        """Find the frames of the predicates that `find` returns, in batches."""
         found: list[Optional[Frames]] = []
         for group in by_tokens(docs, self.max_batch_tokens, self.max_batch_tokens):
             segments = [self.segmenter(doc) for doc in group]
             score = self.model.predict(group)
-            predicates = find(group, segments, score)
+            predicates = self._find_predicates(group, segments, score)
             found.extend(self._find_roles(segments, score, predicates))
         return found
 
@@ -170,21 +168,26 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
     # Training
 
     @property
-    def _place(self) -> str:
-        return f"doc.spans[{KEY!r}]"
+    def _wanted(self) -> str:
+        return f"spans in doc.spans[{KEY!r}]"
 
-    def _labels_in(self, doc: Doc) -> Iterable[str]:
+    def _found_in(self, doc: Doc) -> Iterable[str]:
         return (span.label_ for span in checked_spans(doc, KEY))
 
-    def _make_tags(self) -> SRLTags:
-        return SRLTags(self.labels)
+    @property
+    def _tags(self) -> SRLTags:
+        return make_tags(SRLTags, self.labels)
 
     def _forget(self) -> None:
         self.cfg[FINDS_PREDICATES] = self.predicates == "model"
 
     def _learn(self, examples: list[Example]) -> Optional[float]:
         gold = [self._gold(example) for example in examples]
-        instances = self._training_instances(examples, gold)
+        pairs = zip(examples, gold)
+        segments = [[] if f is None else self.segmenter(one.predicted) for one, f in pairs]
+        instances = predicate_instances(segments, gold)
+        if self.predicates == "model":
+            instances += segment_instances(segments)
         if not instances:
             return None
         if self.predicates == "model":
@@ -225,14 +228,6 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
             return None
         return checked_frames(example.predicted, frames, self.segmenter, self.labels)
 
-    def _training_instances(
-        self, examples: list[Example], gold: list[Optional[Frames]]
-    ) -> list[Instance]:
-        pairs = zip(examples, gold)
-        segments = [[] if f is None else self.segmenter(one.predicted) for one, f in pairs]
-        instances = predicate_instances(segments, gold)
-        return instances + (segment_instances(segments) if self.predicates == "model" else [])
-
     def _gold_tags(self, frames: Optional[Frames], one: Instance) -> np.ndarray:
         assert frames is not None
         start, end = one.segment.start, one.segment.end
@@ -253,12 +248,11 @@ class SemanticRoleLabeler(SpanPipe[SRLTags]):
         """
         examples = list(examples)
         if self.predicates == "gold":
-            given = {
-                id(example.predicted): gold_frames(example)
-                for example in examples
-                if KEY not in example.predicted.spans
-            }
-            docs = [one.predicted for one in examples if id(one.predicted) in given]
-            found = self._predict(docs, lambda group, *_: [given[id(doc)] for doc in group])
-            self.set_annotations(docs, found)
+            docs = []
+            for example in examples:
+                frames = gold_frames(example)
+                if frames is not None and KEY not in example.predicted.spans:
+                    write_frames(example.predicted, {i: with_predicate(i, []) for i in frames})
+                    docs.append(example.predicted)
+            self.set_annotations(docs, self.predict(docs))
         return super().score(examples, **kwargs)

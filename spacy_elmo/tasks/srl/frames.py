@@ -11,6 +11,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from ...embedding.segmenters import Segment, Segmenter, segment_of
+from ...files.errors import named_errors
 from ...registry import registry
 from ..shared.bio import BIOTags, LabeledSpan
 from ..shared.spans import Aligner, checked_spans, name_of, show_span, to_predicted, to_reference
@@ -38,17 +39,18 @@ def read_frames(doc: Doc) -> Optional[Frames]:
 
 def _checked_spans(doc: Doc) -> Iterator[Span]:
     for span in checked_spans(doc, KEY):
+        fault = ""
         if not 0 <= span.id < len(doc):
-            raise ValueError(
-                f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
-                f"{name_of(doc)} has the id {span.id}, but the Doc has {len(doc)} tokens. The id "
-                f"must be the token of the predicate"
+            fault = f"the Doc has {len(doc)} tokens. The id must be the token of the predicate"
+        elif span.label_ == PREDICATE and span.start != span.id:
+            fault = (
+                f"V must begin at its predicate. Create it with span_id={span.start}. "
+                f"(`Doc.from_docs` does not update ids of spans.)"
             )
-        if span.label_ == PREDICATE and span.start != span.id:
+        if fault:
             raise ValueError(
                 f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
-                f"{name_of(doc)} has the id {span.id}, but V must begin at its predicate. Create "
-                f"it with span_id={span.start}. (`Doc.from_docs` does not update ids of spans.)"
+                f"{name_of(doc)} has the id {span.id}, but {fault}"
             )
         yield span
 
@@ -143,37 +145,31 @@ def checked_frames(
     RAISES (ValueError): Two roles of a predicate overlap, a role crosses the end of its sentence,
         or its label is unknown.
     """
-    checked: Frames = {}
     segments = segmenter(doc)
-    for predicate, roles in frames.items():
-        segment = segment_of(segments, predicate)
-        roles = with_predicate(predicate, roles)
-        fault = _fault(roles, segment, labels)
-        if fault:
-            raise ValueError(
-                f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc "
-                f"{name_of(doc)}: {fault}"
-            )
-        checked[predicate] = roles
+    checked = {predicate: with_predicate(predicate, roles) for predicate, roles in frames.items()}
+    for predicate, roles in checked.items():
+        place = f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc {name_of(doc)}"
+        with named_errors(place):
+            _check_roles(roles, segment_of(segments, predicate), labels)
     return checked
 
 
-def _fault(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) -> str:
-    """Return what is wrong with the roles of a predicate, if anything."""
+def _check_roles(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) -> None:
     for one, other in pairwise(roles):
         if other[0] < one[1]:
-            return f"{show_span(*one)} and {show_span(*other)} overlap, but a token has one role"
-    for role in roles:
-        start, end, label = role
+            raise ValueError(
+                f"{show_span(*one)} and {show_span(*other)} overlap, but a token has one role"
+            )
+    for start, end, label in roles:
+        role = show_span(start, end, label)
         if start < segment.start or end > segment.end:
-            return (
-                f"{show_span(*role)} is not within the sentence ({segment.start}, {segment.end}). "
-                f"Correct one of them. (A Doc without sentences is split, unless segmenter is "
+            raise ValueError(
+                f"{role} is not within the sentence ({segment.start}, {segment.end}). Correct one "
+                f"of them. (A Doc without sentences is split, unless segmenter is "
                 f"spacy-elmo.sentences.v1.)"
             )
         if label not in labels:
-            return f"{show_span(*role)} has a label that the pipe was not initialized with"
-    return ""
+            raise ValueError(f"{role} has a label that the pipe was not initialized with")
 
 
 # Scores

@@ -57,10 +57,9 @@ class Instance:
 
         *Shape:* `(n_tokens,)`
         """
-        if self.predicate is None:
-            return np.full(len(self), UNFLAGGED)
-        flags = np.full(len(self), OTHER)
-        flags[self.place] = FLAGGED
+        flags = np.full(len(self), UNFLAGGED if self.predicate is None else OTHER)
+        if self.predicate is not None:
+            flags[self.place] = FLAGGED
         return flags
 
 

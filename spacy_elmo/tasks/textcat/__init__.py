@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias
+from typing import Optional, TypeAlias
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -12,9 +12,7 @@ from ...layers.finite import check_loss
 from ...registry import registry
 from ..shared import Tok2Vec, check_rate, check_sizes
 from ..shared.text_layer import TextLayer, classify, init_classifier
-
-if TYPE_CHECKING:
-    from .module import BiattentiveClassifier
+from ..shared.torch_module import make_module
 
 Classifier: TypeAlias = Model[list[Doc], Floats2d]
 
@@ -60,7 +58,8 @@ def build_bcn(
     )
     check_rate("BCN", dropout)
     build = partial(
-        make_classifier,
+        make_module,
+        "spacy_elmo.tasks.textcat.module:BiattentiveClassifier",
         hidden_width=hidden_width,
         maxout_widths=list(maxout_widths),
         maxout_pieces=maxout_pieces,
@@ -77,13 +76,6 @@ def build_bcn(
         multi_label=not exclusive_classes,
         max_batch_tokens=max_batch_tokens,
     )
-
-
-def make_classifier(**sizes: Any) -> "BiattentiveClassifier":
-    """Make the PyTorch module; import PyTorch."""
-    from .module import BiattentiveClassifier
-
-    return BiattentiveClassifier(**sizes)
 
 
 def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2d, Callable]:

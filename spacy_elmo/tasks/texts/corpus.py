@@ -15,7 +15,7 @@ from ...files import check_regular, user_path
 from ...files.schema import Integer, Schema, String, records
 from ...registry import registry
 from ..shared.spans import checked_spans, name_of
-from ..shared.task_files import Reader, Text, gold_reader, make_examples
+from ..shared.task_files import Reader, Text, gold_reader
 from . import ANSWER, ANSWER_TEXTS, ENTAILMENT, QUESTION, copy_pair, make_pair, read_halves
 
 GOLD_ANSWER = {"text": String, "answer_start": Integer}
@@ -96,7 +96,7 @@ def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION
         return make_question(nlp, question, context, entry["answers"], groups)
 
     def read(nlp: Language) -> Iterator[Example]:
-        return make_examples((doc for _, doc in read_squad(path, nlp, groups)), copy)
+        return (Example(copy(doc), doc) for _, doc in read_squad(path, nlp, groups))
 
     return read if path.suffix == ".json" else gold_reader(path, schema, make, check, copy)
 
@@ -128,10 +128,6 @@ def make_question(
     spans, texts = [], []
     for answer in answers:
         text, start = answer["text"], answer["answer_start"]
-        if type(start) is not int or not isinstance(text, str):
-            raise ValueError(
-                f'"text" must be a text and "answer_start" an integer, got {text!r} and {start!r}'
-            )
         if not text.strip() or start < 0 or context[start : start + len(text)] != text:
             raise ValueError(
                 f"the answer {text!r} is not at character {start} of the context of the question "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias
+from typing import Optional, TypeAlias
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -12,11 +12,10 @@ from ...embedding.segmenters import Windows
 from ...registry import registry
 from ..shared import Tok2Vec, check_even, check_rate, check_sizes
 from ..shared.text_layer import TextLayer, classify, create_module, init_classifier, run_texts
+from ..shared.torch_module import make_module
 from . import ENTAILMENT, QUESTION, read_halves
 
-if TYPE_CHECKING:
-    from .modules import ESIM, BiDAFSelfAttention
-
+MODULES = "spacy_elmo.tasks.texts.modules"
 Scores = list[Floats2d]
 AnswerModel: TypeAlias = Model[list[Doc], Scores]
 
@@ -51,7 +50,7 @@ def build_esim(
         "elmo_esim",
         forward_esim,
         init_classifier,
-        partial(make_esim, width=width, dropout=dropout),
+        partial(make_module, f"{MODULES}:ESIM", width=width, dropout=dropout),
         tok2vec,
         output_tok2vec,
         groups=list(groups),
@@ -98,8 +97,8 @@ def build_bidaf(
     return TextLayer(
         "elmo_bidaf",
         forward_bidaf,
-        init_bidaf,
-        partial(make_bidaf, width=width, dropout=dropout),
+        create_module,
+        partial(make_module, f"{MODULES}:BiDAFSelfAttention", width=width, dropout=dropout),
         tok2vec,
         output_tok2vec,
         nO=2,
@@ -118,20 +117,6 @@ def _check(
     check_even(name, width)
     check_rate(name, dropout)
     check_sizes(name, max_batch_tokens=max_batch_tokens)
-
-
-def make_esim(**sizes: Any) -> "ESIM":
-    """Make the PyTorch module; import PyTorch."""
-    from .modules import ESIM
-
-    return ESIM(**sizes)
-
-
-def make_bidaf(**sizes: Any) -> "BiDAFSelfAttention":
-    """Make the PyTorch module; import PyTorch."""
-    from .modules import BiDAFSelfAttention
-
-    return BiDAFSelfAttention(**sizes)
 
 
 def forward_esim(
@@ -166,8 +151,3 @@ def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[
         return backprop_texts(gradients)
 
     return scores, backprop
-
-
-def init_bidaf(model: AnswerModel, X: Optional[list[Doc]] = None, Y: object = None) -> None:
-    """Make the module."""
-    create_module(model, X)

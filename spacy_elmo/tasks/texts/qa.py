@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
-from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -106,21 +105,12 @@ class QuestionAnswerer(TaskPipe):
 
     # Training
 
-    def initialize(
-        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
-    ) -> None:
-        """Prepare the model for training.
+    @property
+    def _wanted(self) -> str:
+        return f"answer in doc.spans[{ANSWER!r}]"
 
-        get_examples (Callable[[], Iterable[Example]]): The examples.
-        nlp (Optional[Language]): The pipeline.
-        RAISES (ValueError): There are no answers.
-        """
-        docs, found = self._samples(get_examples, lambda doc: map(str, doc.spans.get(ANSWER, ())))
-        if not found:
-            raise ValueError(
-                f"'{self.name}' finds no answer in doc.spans[{ANSWER!r}] of the training examples"
-            )
-        self.model.initialize(X=docs)
+    def _found_in(self, doc: Doc) -> Iterable[str]:
+        return map(str, doc.spans.get(ANSWER, ()))
 
     def _loss(
         self, gold: list[Optional[list[tuple[int, int]]]], scores: list[Floats2d]
