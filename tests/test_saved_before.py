@@ -311,9 +311,8 @@ def test_pretraining_goes_on_from_models(saved, name):
     config["training"] |= {"max_steps": 1, "eval_streams": 64}
     Config({**config, "pretraining": {"init": name, "softmax_warmup": 0}}).to_disk("a.cfg")
     shown = run("pretrain", "a.cfg", "--output", "out")
-    assert (
-        f"the perplexity was {expected_json('models')[name]['mean']:.2f}, on the same text" in shown
-    )
+    before = expected_json("models")[name]["mean"]
+    assert f"the perplexity was {before:.2f}, on the same text" in shown
 
 
 def test_models_convert_to_the_same_weights(saved):
