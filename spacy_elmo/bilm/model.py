@@ -258,7 +258,7 @@ class BiLM(nn.Module):
         )
 
     def checksum(self) -> str:
-        """Compute the checksum of the frozen weights, of which this makes a temporary copy."""
+        """Compute the checksum of the frozen weights, through a temporary copy."""
         return self.freeze().checksum()
 
     def empty_layers(self, n_sentences: int) -> list[Tensor]:
