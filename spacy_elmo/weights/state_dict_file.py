@@ -11,15 +11,13 @@ import pickletools
 import warnings
 import zipfile
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, BinaryIO, Optional
+from typing import Any, BinaryIO, Optional
 
 from ..files.errors import bounded
 from ..frozen.config import shortened
 from .archives import Readable, check_directory, opened
 from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
-
-if TYPE_CHECKING:
-    from .tensor_file import StoredTensors
+from .tensor_file import StoredTensors
 
 # A state dict of floating point tensors needs no other names.
 _ALLOWED = {
@@ -40,15 +38,13 @@ class Refused(Exception):
     """Error of a file with content that no state dict has."""
 
 
-def read_state_dict(file: Readable) -> "StoredTensors":
+def read_state_dict(file: Readable) -> StoredTensors:
     """Read a state dict with `weights_only=True`, after a scan of its pickles.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     RETURNS (StoredTensors): Its tensors, in float32.
     RAISES (ValueError): The file is not a state dict, or broken; or PyTorch is not installed.
     """
-    from .tensor_file import StoredTensors
-
     torch = import_torch(f"{file} is a state dict of PyTorch")
     with opened(file) as stream:
         try:
