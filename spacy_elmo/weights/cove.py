@@ -12,8 +12,7 @@ from ..frozen.gates import FORGET_BIAS, swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters
-from .state_dict_file import read_state_dict
-from .tensor_file import StoredTensors
+from .state_dict_file import StateDict, read_state_dict
 
 PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -93,12 +92,12 @@ def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
     )
 
 
-def _without_prefix(stored: StoredTensors) -> StoredTensors:
+def _without_prefix(stored: StateDict) -> StateDict:
     """Remove the prefix of the LSTM's parameter names, if there is one."""
     first = next((name for name in stored if name.endswith("weight_ih_l0")), "")
     prefix = first.removesuffix("weight_ih_l0")
     tensors = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}
-    return StoredTensors(tensors, stored.source)
+    return StateDict(tensors, stored.source)
 
 
 def _directions(config: BiLMConfig) -> Iterator[tuple[str, str, int]]:

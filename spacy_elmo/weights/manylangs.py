@@ -29,8 +29,7 @@ from .layout import (
     stored_arrays,
 )
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
-from .state_dict_file import import_torch, read_state_dict
-from .tensor_file import StoredTensors
+from .state_dict_file import StateDict, import_torch, read_state_dict
 from .vocabulary_files import dic_content, read_dic
 
 ENCODER_FILE = "encoder.pkl"
@@ -103,7 +102,7 @@ class ManyLangs(Format):
             config = _config(sizes, token_encoder, encoder)
         layouts = [*_token_encoder_layout(config)], [*_encoder_layout(config)]
 
-        def parameters_of(*parts: StoredTensors) -> dict[str, np.ndarray]:
+        def parameters_of(*parts: StateDict) -> dict[str, np.ndarray]:
             parameters = {}
             for tensors, layout in zip(parts, layouts):
                 parameters.update(read_parameters(layout, tensors, sizes_from))
@@ -259,9 +258,7 @@ def _is_file(path: File) -> bool:
         return False
 
 
-def _config(
-    sizes: Mapping[str, Any], token_encoder: StoredTensors, stacks: StoredTensors
-) -> BiLMConfig:
+def _config(sizes: Mapping[str, Any], token_encoder: StateDict, stacks: StateDict) -> BiLMConfig:
     """Make the config; the tensors determine the sizes of the vocabularies."""
     encoder = _section(sizes, "encoder", "elmo")
     tokens = _section(sizes, "token_embedder", "cnn")
@@ -301,7 +298,7 @@ def _section(sizes: Mapping[str, Any], name: str, kind: str) -> Mapping[str, Any
     return section
 
 
-def _n_rows(stored: StoredTensors, name: str) -> int:
+def _n_rows(stored: StateDict, name: str) -> int:
     shape = stored.shape(name)
     if shape is None or len(shape) != 2:
         raise ValueError(f"{stored.source}: tensor '{name}' should be a matrix, its shape: {shape}")

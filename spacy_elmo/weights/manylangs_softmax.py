@@ -13,8 +13,7 @@ from .archives import File
 from .bundle import Prediction
 from .layout import plain, read_parameters
 from .softmax_file import make_prediction
-from .state_dict_file import read_state_dict
-from .tensor_file import StoredTensors
+from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic
 
 CLASSIFIER_FILE = "classifier.pkl"
@@ -61,7 +60,7 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
 
 
 def _rows(
-    stored: StoredTensors, kind: str, bilm: FrozenBiLM, words: InputVocabulary
+    stored: StateDict, kind: str, bilm: FrozenBiLM, words: InputVocabulary
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return weight and bias, one row per id of `word.dic`."""
     n_words, width = len(words), bilm.config.projection_dim
@@ -79,6 +78,6 @@ def _rows(
     return weight + correction @ to_width.T, np.zeros(n_words, dtype="float32")
 
 
-def _read(stored: StoredTensors, sizes: Mapping[str, tuple[int, ...]]) -> list[np.ndarray]:
+def _read(stored: StateDict, sizes: Mapping[str, tuple[int, ...]]) -> list[np.ndarray]:
     layout = [plain(name, shape, name) for name, shape in sizes.items()]
     return list(read_parameters(layout, stored, "word.dic and the model", ()).values())

@@ -10,14 +10,19 @@ and deep nesting.
 import pickletools
 import warnings
 import zipfile
+from collections.abc import Mapping
 from io import BytesIO
-from typing import Any, BinaryIO, Optional
+from typing import TYPE_CHECKING, Any, BinaryIO, Optional
+
+import numpy as np
 
 from ..files.errors import bounded
 from ..frozen.config import shortened
 from .archives import Readable, check_directory, opened
 from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
-from .tensor_file import StoredTensors
+
+if TYPE_CHECKING:
+    import torch
 
 # A state dict of floating point tensors needs no other names.
 _ALLOWED = {
@@ -38,11 +43,42 @@ class Refused(Exception):
     """Error of a file with content that no state dict has."""
 
 
-def read_state_dict(file: Readable) -> StoredTensors:
+class StateDict(dict[str, "torch.Tensor"]):
+    """Tensors of a state dict by name, as `StoredArrays`.
+
+    tensors (Mapping[str, Tensor]): The tensors.
+    source (str): Name of the file in error messages.
+    """
+
+    kind = "tensor"
+
+    def __init__(self, tensors: "Mapping[str, torch.Tensor]", source: str):
+        super().__init__(tensors)
+        self.source = source
+
+    def shape(self, name: str) -> Optional[tuple[int, ...]]:
+        """Return the shape of a tensor; None if there is none."""
+        tensor = self.get(name)
+        if tensor is None:
+            return None
+        what = f"{self.source}: tensor {shortened(name)}"
+        if not tensor.is_floating_point():
+            raise ValueError(f"{what} contains {tensor.dtype}, not floats")
+        is_dense = str(tensor.layout) == "torch.strided" and tensor.device.type == "cpu"
+        if not is_dense or tensor.untyped_storage().nbytes() < tensor.nbytes:
+            raise ValueError(f"{what} claims to contain {tensor.nbytes:,} bytes, but has fewer")
+        return tuple(tensor.shape)
+
+    def read(self, name: str) -> np.ndarray:
+        """Read a tensor in float32."""
+        return np.asarray(self[name].detach().float().numpy())
+
+
+def read_state_dict(file: Readable) -> StateDict:
     """Read a state dict with `weights_only=True`, after a scan of its pickles.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    RETURNS (StoredTensors): Its tensors, in float32.
+    RETURNS (StateDict): Its tensors.
     RAISES (ValueError): The file is not a state dict, or broken; or PyTorch is not installed.
     """
     torch = import_torch(f"{file} is a state dict of PyTorch")
@@ -63,13 +99,7 @@ def read_state_dict(file: Readable) -> StoredTensors:
         for name, tensor in tensors.items()
     ):
         raise ValueError(f"{file}: not a state dict, which is a dict of tensors")
-    arrays = {}
-    for name, tensor in tensors.items():
-        if tensor.untyped_storage().nbytes() < tensor.nbytes:
-            what = f"{file}: tensor {shortened(name)}"
-            raise ValueError(f"{what} claims to contain {tensor.nbytes:,} bytes, but has fewer")
-        arrays[name] = tensor.detach().float().numpy()
-    return StoredTensors(arrays, str(file))
+    return StateDict(tensors, str(file))
 
 
 def import_torch(reason: str) -> Any:

@@ -1,7 +1,6 @@
 """Reader and writer of `.safetensors` files without PyTorch."""
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Optional, Union
@@ -18,8 +17,22 @@ from .limits import LARGEST_JSON
 
 N_SIZE = 8  # Bytes of the header's length.
 DTYPES = ("float32", "float16", "bfloat16")
-# Types that numpy has, by their names in a file: a letter and the number of bits.
-_NUMBER = re.compile("([FIU])(8|16|32|64)")
+# Numpy's types by their names in a file; bfloat16 is widened.
+_READ = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "C64": "<c8",
+    "BOOL": "?",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+}
 
 
 class StoredTensors(dict[str, np.ndarray]):
@@ -88,13 +101,12 @@ def load(data: bytes) -> dict[str, np.ndarray]:
         kind, content = tensor["dtype"], tensor["data"]
         if kind == "BF16":
             bits = np.frombuffer(content, dtype="<u2").astype("uint32") << 16
-            tensors[name] = bits.view("float32").reshape(tensor["shape"])
-        elif number := _NUMBER.fullmatch(kind):
-            numpy_type = f"<{number[1].lower()}{int(number[2]) // 8}"
-            tensors[name] = np.frombuffer(content, dtype=numpy_type).reshape(tensor["shape"])
+            values = bits.view("float32")
         else:
-            # V1 is neither floats nor bytes, so every reader refuses the tensor.
-            tensors[name] = np.frombuffer(content, dtype="V1")
+            # An unknown type becomes V1, neither floats nor bytes, so every reader refuses it.
+            values = np.frombuffer(content, dtype=_READ.get(kind, "V1"))
+        is_known = kind == "BF16" or kind in _READ
+        tensors[name] = values.reshape(tensor["shape"]) if is_known else values
     return tensors
 
 

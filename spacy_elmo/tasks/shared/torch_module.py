@@ -109,11 +109,12 @@ class ModuleShim(PyTorchShim):
 
 def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: Any) -> "Module":
     from safetensors import SafetensorError
+    from safetensors.torch import load
     from torch import from_numpy
 
     from ...bilm.meta_device import on_meta_device
     from ...weights.layout import plain, read_parameters
-    from ...weights.tensor_file import StoredTensors, load
+    from ...weights.state_dict_file import StateDict
 
     # A file must not override a setting of the architecture: a number of layers has no bound.
     fixed = getattr(build, "keywords", {})
@@ -126,7 +127,7 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     with named_errors(f"saved weights of a task's model with {shortened(sizes)}", kinds):
         with on_meta_device():
             module = build(**sizes)
-        tensors = StoredTensors(load(state), type(module).__name__)
+        tensors = StateDict(load(state), type(module).__name__)
         shapes = {name: tuple(value.shape) for name, value in module.state_dict().items()}
         layout = [plain(name, shape, name) for name, shape in shapes.items()]
         arrays = read_parameters(layout, tensors, "the config")
