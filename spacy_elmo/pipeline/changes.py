@@ -57,9 +57,15 @@ def write_changes(
     block = config.get("components", {}).get(pipe)
     if block is None:
         return
-    model = block.get("model", {})
-    # The config names default sizes if the user gave weights only.
-    followed = {name: sizes[name] for name in sizes.keys() & model if model[name] != sizes[name]}
+    model = block.get("model")
+    if not isinstance(model, dict):  # a variable of another section
+        model = {}
+    # The config names default sizes if the user gave weights only. Variables stay.
+    followed = {
+        name: sizes[name]
+        for name in sizes.keys() & model
+        if model[name] != sizes[name] and "${" not in str(model[name])
+    }
     if changes or followed:
         block.update(changes)
         model.update(followed)

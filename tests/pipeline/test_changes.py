@@ -252,3 +252,20 @@ def test_a_pipe_names_its_model(make_nlp):
     assert f"width={pipe.width}, frozen=True, precision='float32', kernel=" in repr(pipe)
     pipe.frozen = False
     assert "frozen=False, precision='float32', device='cpu'" in repr(pipe)
+
+
+@pytest.mark.parametrize("model", ["a block", "another section"])
+def test_variables_of_the_sizes_stay(make_nlp, tmp_path, model):
+    nlp = make_nlp()
+    block = nlp.config["components"]["elmo"]
+    if model == "a block":
+        nlp.config["vars"] = {"dim": nlp(TEXT).tensor.shape[1] // 2}
+        block["model"]["projection_dim"] = "${vars.dim}"
+    else:
+        nlp.config["vars"] = {"bilm": block["model"]}
+        block["model"] = "${vars.bilm}"
+    nlp.get_pipe("elmo").mix = "average"
+    nlp.to_disk(tmp_path)
+    text = (tmp_path / "config.cfg").read_text("utf8")
+    assert ("${vars.dim}" if model == "a block" else "${vars.bilm}") in text
+    assert spacy.load(tmp_path).get_pipe("elmo").mix == "average"

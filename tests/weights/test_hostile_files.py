@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.state_dict_file import read_state_dict
 
 from helpers import reference, reference_manylangs
 from helpers.models import check_refused, tiny_options
@@ -78,6 +79,16 @@ def test_pickle_that_asks_for_memory(folder, old_pickles):
     place = folder / "encoder.pkl"
     torch.save({"a": Greedy()}, place, _use_new_zipfile_serialization=not old_pickles)
     fails(folder, place, "bytearray", "No code of it was run")
+
+
+def test_tensors_of_one_storage_take_it_once(tmp_path):
+    """A small file may name one storage a thousand times: float32 copies would take gigabytes."""
+    shared = torch.zeros(1000, dtype=torch.float16)
+    torch.save({f"tensor {i}": shared.view(10, 100) for i in range(50)}, tmp_path / "a.pkl")
+    tensors = read_state_dict(tmp_path / "a.pkl")
+    assert len(tensors) == 50
+    assert len({tensor.untyped_storage().data_ptr() for tensor in tensors.values()}) == 1
+    assert tensors.read("tensor 7").dtype == "float32"
 
 
 def test_advice_of_pytorch_is_not_passed_on(folder):

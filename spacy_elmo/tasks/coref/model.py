@@ -111,7 +111,7 @@ def build_coref(
     for name, size in sizes.items():
         if not size > 0:
             raise ValueError(f"{name} must be above 0, got {size}")
-    check_even("Coref", encoder_width)
+    check_even("encoder_width", encoder_width)
     build = partial(make_module, RANKER, **sizes, dropout=dropout, input_dropout=input_dropout)
     attrs = {"max_span_width": max_span_width}
     head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(build)], attrs=attrs)

@@ -128,6 +128,10 @@ def make_question(
     spans, texts = [], []
     for answer in answers:
         text, start = answer["text"], answer["answer_start"]
+        if type(start) is not int or not isinstance(text, str):
+            raise ValueError(
+                f'"text" must be a text and "answer_start" an integer, got {text!r} and {start!r}'
+            )
         if not text.strip() or start < 0 or context[start : start + len(text)] != text:
             raise ValueError(
                 f"the answer {text!r} is not at character {start} of the context of the question "
