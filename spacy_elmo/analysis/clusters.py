@@ -38,7 +38,7 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional
     distances = pairwise_distances(vectors.astype("float64"))
     divisions = []
     with warnings.catch_warnings():
-        # It warns if it finds fewer clusters than requested.
+        # KMeans warns if it finds fewer clusters than requested.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for k in counts:
             numbers = KMeans(k, n_init=10, random_state=seed).fit_predict(vectors)

@@ -15,7 +15,7 @@ from ..files.checksum import BLOCK
 from ..files.remote import RemoteFile, is_url, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
-# In these stores an object appears when it is complete, and cannot be renamed.
+# Stores in which an object appears when it is complete, and cannot be renamed.
 OBJECT_STORES = {"abfs", "abfss", "adl", "az", "gcs", "gs", "oci", "oss", "s3", "s3a"}
 
 

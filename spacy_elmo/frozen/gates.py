@@ -2,7 +2,7 @@
 
 from typing import Any
 
-# It is added to the forget gate's bias when a model runs. It is never stored.
+# Addend of the forget gate's bias when a model runs. It is never stored.
 FORGET_BIAS = 1.0
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..bilm.model import BiLM
 
 Arrays = Mapping[str, np.ndarray]
-# From this number of weights in an LSTM layer on, freed working memory is returned to the system.
+# Weights of an LSTM layer from which on freed working memory is returned to the system.
 LARGE = 2**22
 # Attributes of PyTorch modules. Asking for one raises an error that explains `thaw`.
 _OF_MODULES = frozenset(

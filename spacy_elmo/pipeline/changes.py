@@ -51,7 +51,7 @@ def write_changes(
     pipe (str): Name of the pipe.
     """
     file = folder / CONFIG_FILE
-    if not file.is_file() or not names_pipe(folder, pipe):
+    if not (changes or sizes) or not file.is_file() or not names_pipe(folder, pipe):
         return
     config = load_config(file, interpolate=False)
     block = config.get("components", {}).get(pipe)

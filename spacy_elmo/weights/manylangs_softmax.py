@@ -19,7 +19,7 @@ from .vocabulary_files import read_dic
 CLASSIFIER_FILE = "classifier.pkl"
 THEIR_SPECIAL = ("<bos>", "<eos>", "<oov>")  # In the order of SPECIAL.
 PADDING = "<pad>"
-# By kind: names of the tensor with one row per word, and of the bias.
+# Names of the tensor with one row per word, and of the bias, by kind of softmax.
 KINDS = {
     "cnn_softmax": ("corr.weight",),
     "sampled_softmax": ("column_emb.weight", "column_bias.weight"),

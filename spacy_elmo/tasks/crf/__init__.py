@@ -104,7 +104,7 @@ class CRFTagger(SpanPipe):
         for doc, found in zip(docs, scores):
             spans = [Span(doc, start, end, label=label) for start, end, label in found]
             if self.spans_key is None:
-                # As `Doc.set_ents` marks tokens that must not be part of an entity.
+                # Tokens that must not be part of an entity, as `Doc.set_ents` marks them.
                 blocked = [doc[t.i : t.i + 1] for t in doc if t.ent_iob_ == "B" and not t.ent_type]
                 doc.set_ents([*doc.ents, *spans], blocked=blocked)
             else:
