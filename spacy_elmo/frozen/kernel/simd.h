@@ -8,6 +8,7 @@
 
 // Sums must stay in registers, and a compiler gives up on inlining long functions.
 #ifdef _MSC_VER
+#include <intrin.h>
 #define INLINE __forceinline
 #else
 #define INLINE inline __attribute__((always_inline))
@@ -81,8 +82,15 @@ inline Fours load_fours(const int8_t* at) { return _mm512_loadu_si512(at); }
 inline Fours repeat_four(const uint8_t* x) { return _mm512_set1_epi32(static_cast<int>(four_bytes(x))); }
 inline I16 dot_fours(Fours x, Fours w, I16 sum) { return _mm512_dpbusd_epi32(sum, x, w); }
 typedef __m512bh Pairs;
-inline Pairs load_pairs(const uint16_t* at) { return (__m512bh)_mm512_loadu_si512(at); }
-inline Pairs repeat_pair(const uint8_t* x) { return (__m512bh)_mm512_set1_epi32(static_cast<int>(four_bytes(x))); }
+inline Pairs load_pairs(const void* at) {
+    Pairs pairs;  // Compilers disagree about casts to this type, and make one load of the copy.
+    std::memcpy(&pairs, at, sizeof(pairs));
+    return pairs;
+}
+inline Pairs repeat_pair(const uint8_t* x) {
+    const __m512i repeated = _mm512_set1_epi32(static_cast<int>(four_bytes(x)));
+    return load_pairs(&repeated);
+}
 inline P16 dot_pairs(Pairs x, Pairs w, P16 sum) { return _mm512_dpbf16_ps(sum, x, w); }
 inline P16 inverse16(P16 x) {
     // 14 bits and one step of Newton's method take half the time of a division.
@@ -273,6 +281,21 @@ inline int level_of_processor() {
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     const bool more = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
     return avx2 ? (avx512 ? (more ? 3 : 2) : 1) : 0;
+#elif defined(_M_X64)
+    int one[4], seven[4], more[4];  // Registers eax, ebx, ecx, edx of leaves 1, 7.0 and 7.1.
+    __cpuid(one, 0);
+    if (one[0] < 7) return 0;
+    __cpuid(one, 1);
+    __cpuidex(seven, 7, 0);
+    __cpuidex(more, 7, 1);
+    const auto has = [](int bits, int wanted) { return (bits & wanted) == wanted; };
+    constexpr int FMA_XSAVE_AVX_F16C = 1 << 12 | 1 << 27 | 1 << 28 | 1 << 29;
+    if (!has(one[2], FMA_XSAVE_AVX_F16C) || !has(seven[1], 1 << 5)) return 0;
+    const int saved = static_cast<int>(_xgetbv(0));  // Registers that the system keeps.
+    if (!has(saved, 0x6)) return 0;
+    constexpr int F_DQ_BW = 1 << 16 | 1 << 17 | 1 << 30;
+    if (!has(saved, 0xe6) || !has(seven[1], F_DQ_BW) || seven[1] >= 0) return 1;  // VL is the sign.
+    return has(seven[2], 1 << 11) && has(more[0], 1 << 5) ? 3 : 2;
 #else
     return 0;
 #endif
