@@ -38,6 +38,7 @@ from .layout import (
     stored_arrays,
     transposed,
 )
+from .sizes import from_options, to_options
 from .softmax_file import make_prediction
 from .vocabulary_files import VOCABULARY_FILE, read_vocab, vocab_content
 
@@ -147,7 +148,7 @@ class AllenNLP(Format):
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
         """Check that options and `vocab.txt` can express the model."""
-        bundle.bilm.config.to_options()
+        to_options(bundle.bilm.config)
         _words_content(bundle)
 
     @classmethod
@@ -159,7 +160,7 @@ class AllenNLP(Format):
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         """Write weights, options and vocabulary, the weights last."""
         bilm = bundle.bilm
-        options, words = bilm.config.to_options(), _words_content(bundle)
+        options, words = to_options(bilm.config), _words_content(bundle)
         parameters = bilm.arrays()
         weights, *others = cls.targets(target)
         with temporary_folder(target) as folder:
@@ -188,7 +189,7 @@ class AllenNLP(Format):
         found = not any(name.startswith("rnn/") for name in stored)
         bidirectional = declared if isinstance(declared, bool) else found
         with named_errors(self.options):
-            return BiLMConfig.from_options(options, n_words=n_words, bidirectional=bidirectional)
+            return from_options(options, n_words=n_words, bidirectional=bidirectional)
 
     def _parameters(
         self, config: BiLMConfig, words: Optional[InputVocabulary], stored: list[HDF5Arrays]
