@@ -11,7 +11,7 @@ import srsly
 from ..files import atomic_folder
 from ..files.errors import named_errors
 from ..frozen.config import NO_CHARACTERS, BiLMConfig, shortened
-from ..frozen.gates import FORGET_BIAS, swapped_gates
+from ..frozen.gates import swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, read_object
@@ -27,6 +27,8 @@ from .layout import (
     read_parameters,
     reread,
     stored_arrays,
+    with_forget_bias,
+    without_forget_bias,
 )
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
 from .sizes import check_room, read_sizes, under, write_sizes
@@ -117,7 +119,7 @@ class ManyLangs(Format):
         parameters = parameters_of(token_encoder, encoder)
         read = reread(files, lambda *again: parameters_of(*map(read_state_dict, again)))
         bilm = build(config, vocabularies, parameters, source=folder, read=read)
-        bundle = ModelBundle(bilm, provenance=bilm.provenance)
+        bundle = ModelBundle(bilm)
         bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
         bundle.missing = CLASSIFIER_FILE
         if softmax and not weights_only and (folder / CLASSIFIER_FILE).is_file():
@@ -140,7 +142,7 @@ class ManyLangs(Format):
         """Return a weight; 1 is added to forget biases for the file, and subtracted again."""
         exact = rounded(weight, dtype)
         if name.startswith("stacks.") and name.endswith(".bias"):
-            return _without_forget_bias(_with_forget_bias([exact]))[0]
+            return without_forget_bias(with_forget_bias(exact))
         return exact
 
     @classmethod
@@ -305,32 +307,16 @@ def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
     for number, direction in enumerate(("forward", "backward")):
         for layer in range(config.n_layers):
             theirs, ours = f"{direction}_layer_{layer}", f"stacks.{number}.{layer}"
-            for their_part, our_part in (("input", "input_weight"), ("state", "state_weight")):
-                yield Entry(
-                    f"{theirs}.{their_part}_linearity.weight",
-                    (gates, width),
-                    (f"{ours}.{our_part}",),
-                    lambda values: [swapped_gates(values)],
-                    lambda arrays: swapped_gates(arrays[0]),
-                )
+            for part in ("input", "state"):
+                their_name, our_name = f"{theirs}.{part}_linearity.weight", f"{ours}.{part}_weight"
+                yield plain(their_name, (gates, width), our_name, swapped_gates)
             yield Entry(
                 f"{theirs}.state_linearity.bias",
                 (gates,),
                 (f"{ours}.bias",),
-                _without_forget_bias,
-                _with_forget_bias,
+                lambda values: [without_forget_bias(values)],
+                lambda arrays: with_forget_bias(*arrays),
             )
             if width < config.lstm_dim or config.square_projection:
                 shape = (width, config.lstm_dim)
                 yield plain(f"{theirs}.state_projection.weight", shape, f"{ours}.projection")
-
-
-def _without_forget_bias(values: np.ndarray) -> Arrays:
-    """Subtract the forget bias, which their files include and our LSTM adds when it runs."""
-    i, j, f, o = np.split(swapped_gates(values), 4)
-    return [np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])]
-
-
-def _with_forget_bias(arrays: Arrays) -> np.ndarray:
-    i, j, f, o = np.split(arrays[0], 4)
-    return swapped_gates(np.concatenate([i, j, f + np.float32(FORGET_BIAS), o]))
