@@ -33,7 +33,7 @@ class ModelBundle:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """How the model was made, as JSON; stored with the layers."""
+        """Description of how the model was made, as JSON; stored with the layers."""
         return self.bilm.provenance
 
     @provenance.setter
