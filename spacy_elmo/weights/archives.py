@@ -144,7 +144,7 @@ def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except FileNotFoundError:
-        raise ValueError(f"{path} is missing. Copy it there, or give another model") from None
+        raise ValueError(f"{path}: cannot be read: it is missing. Copy it there") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
 
