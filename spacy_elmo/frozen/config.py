@@ -1,4 +1,4 @@
-"""Sizes of a biLM, and their form in the `options.json` of bilm-tf and AllenNLP."""
+"""Sizes of a biLM."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,29 +26,6 @@ Clip = Optional[Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]]
 Filter = Annotated[tuple[Size, Size], Field(strict=False)]  # JSON has no tuples
 Filters = Annotated[tuple[Filter, ...], Field(strict=False, max_length=MAX_LAYERS)]
 
-# Path of each field in options.json.
-_OPTIONS = {
-    "lstm_dim": ("lstm", "dim"),
-    "projection_dim": ("lstm", "projection_dim"),
-    "n_layers": ("lstm", "n_layers"),
-    "cell_clip": ("lstm", "cell_clip"),
-    "proj_clip": ("lstm", "proj_clip"),
-    "use_skip_connections": ("lstm", "use_skip_connections"),
-    "char_embed_dim": ("char_cnn", "embedding", "dim"),
-    "filters": ("char_cnn", "filters"),
-    "n_highway": ("char_cnn", "n_highway"),
-    "activation": ("char_cnn", "activation"),
-    "max_characters_per_token": ("char_cnn", "max_characters_per_token"),
-}
-# Defaults for missing keys of options.json. Every other key is required.
-_OPTIONAL = {
-    "n_layers": 1,
-    "cell_clip": None,
-    "proj_clip": None,
-    "use_skip_connections": False,
-    "n_highway": 0,
-    "activation": "relu",
-}
 # Sizes of a model that reads words only.
 NO_CHARACTERS: Any = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
 # Fields that the package's first files do not have. They are written only if not the default.
@@ -209,92 +186,11 @@ class BiLMConfig:
         sizes = self.all_sizes()
         return {name: sizes[name] for name in sizes if later.get(name, ...) != sizes[name]}
 
-    @classmethod
-    def from_options(
-        cls, options: Mapping[str, Any], *, n_words: int = 0, bidirectional: bool = True
-    ) -> "BiLMConfig":
-        """Make a config from the `options.json` of bilm-tf or AllenNLP; ignore unknown keys.
-
-        options (Mapping[str, Any]): The parsed file.
-        n_words (int): Number of words with a ready-made vector, which the options do not contain.
-            A model without characters needs it.
-        bidirectional (bool): Whether there are two directions.
-        RETURNS (BiLMConfig): The config.
-        RAISES (ValueError): A key is missing or its value impossible.
-        """
-        if not isinstance(options, Mapping) or "lstm" not in options:
-            raise ValueError("'lstm' is missing. Use the options.json of an ELMo model.")
-        has_characters = "char_cnn" in options
-        if not has_characters and not n_words:
-            raise ValueError(
-                "'char_cnn' is missing, so the model reads word ids. Give its vocabulary and the "
-                "file with its 'embedding'."
-            )
-        sizes = {
-            name: _lookup(options, name, path)
-            for name, path in _OPTIONS.items()
-            if has_characters or path[0] == "lstm"
-        }
-        if not has_characters:
-            sizes.update(NO_CHARACTERS)
-        if n_words:
-            sizes.update(n_words=n_words, word_embed_dim=sizes["projection_dim"])
-        return cls(**sizes, bidirectional=bidirectional)
-
-    def to_options(self) -> dict[str, Any]:
-        """Return the content of an `options.json` for AllenNLP, which expects 262 characters.
-
-        RETURNS (Dict[str, Any]): The content.
-        RAISES (ValueError): The format cannot express the model: ELMoForManyLangs' token encoder,
-            highways between LSTMs, joined directions, or words beside characters.
-        """
-        lacks = {
-            f"the token encoder '{self.token_encoder}'": self.token_encoder != "bilm-tf",
-            "connections = 'highway'": self.connections == "highway",
-            "joined_directions = true": self.joined_directions,
-            "square_projection = true": self.square_projection,
-            "sentence_marks = false": not self.sentence_marks,
-            "ready-made vectors beside characters": self.n_words > 0 and self.n_characters > 0,
-        }
-        lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
-        if lacking:
-            raise ValueError(
-                f"an options.json has no place for {lacking}. Convert to NAME.safetensors or a "
-                f"pipeline."
-            )
-        options: dict[str, Any] = {"lstm": {}}
-        if self.n_characters:
-            options["char_cnn"] = {"n_characters": self.n_characters}
-        if not self.bidirectional:
-            options["bidirectional"] = False
-        sizes = self.to_dict()
-        for name, (section, *parents, key) in _OPTIONS.items():
-            if section not in options:
-                continue
-            values = options[section]
-            for parent in parents:
-                values = values.setdefault(parent, {})
-            values[key] = sizes[name]
-        return options
-
 
 _FIELDS: dict[str, TypeAdapter] = {
     field.name: TypeAdapter(cast(Any, field.type), config=ConfigDict(strict=True))
     for field in fields(BiLMConfig)
 }
-
-
-def _lookup(options: Mapping[str, Any], name: str, path: tuple[str, ...]) -> Any:
-    value: Any = options
-    for key in path:
-        if not isinstance(value, Mapping) or key not in value:
-            if name in _OPTIONAL:
-                return _OPTIONAL[name]
-            raise ValueError(
-                f"'{'.'.join(path)}' is missing. Use the options that belong to these weights."
-            )
-        value = value[key]
-    return value
 
 
 def _check_joined(config: BiLMConfig) -> None:

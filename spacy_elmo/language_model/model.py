@@ -117,4 +117,5 @@ def save_model(
     provenance (dict): How the model was made, as JSON.
     """
     prediction = (freeze(model.softmax), model.vocabulary)
-    PipelineFolder.write(ModelBundle(model.bilm.freeze(), prediction, lang, provenance), folder)
+    bilm = model.bilm.freeze().replace(provenance=provenance)
+    PipelineFolder.write(ModelBundle(bilm, prediction, lang), folder)

@@ -1,7 +1,7 @@
 """Format of bilm-tf and AllenNLP: `options.json` and `weights.hdf5`."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Optional
 
@@ -36,8 +36,8 @@ from .layout import (
     read_parameters,
     reread,
     stored_arrays,
-    transposed,
 )
+from .sizes import from_options, to_options
 from .softmax_file import make_prediction
 from .vocabulary_files import VOCABULARY_FILE, read_vocab, vocab_content
 
@@ -115,7 +115,7 @@ class AllenNLP(Format):
             parameters, ordered = self._parameters(config, words, stored)
             vocabularies, read = Vocabularies(words=ordered), reread(files, read_again)
             bilm = build(config, vocabularies, parameters, source=self.weights, read=read)
-            bundle = ModelBundle(bilm, provenance=bilm.provenance)
+            bundle = ModelBundle(bilm)
             text = stored[0].attribute(PROVENANCE)
             with named_errors(f"{self.weights}: its provenance is not JSON"):
                 provenance = None if text is None else srsly.json_loads(text)
@@ -147,7 +147,7 @@ class AllenNLP(Format):
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
         """Check that options and `vocab.txt` can express the model."""
-        bundle.bilm.config.to_options()
+        to_options(bundle.bilm.config)
         _words_content(bundle)
 
     @classmethod
@@ -159,9 +159,8 @@ class AllenNLP(Format):
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         """Write weights, options and vocabulary, the weights last."""
         bilm = bundle.bilm
-        options, words = bilm.config.to_options(), _words_content(bundle)
+        options, words = to_options(bilm.config), _words_content(bundle)
         parameters = bilm.arrays()
-        weights, *others = cls.targets(target)
         with temporary_folder(target) as folder:
             unfinished = [folder / name for name in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
             with guarded_hdf5(unfinished[0]) as (file, check):
@@ -177,7 +176,7 @@ class AllenNLP(Format):
             srsly.write_json(unfinished[1], options)
             if words is not None:
                 unfinished[2].write_text(words, "utf8", newline="\n")
-            for part, path in zip([*unfinished[1:], unfinished[0]], [*others, weights]):
+            for part, path in zip(reversed(unfinished), reversed(cls.targets(target))):
                 if part.exists():
                     publish(part, path)
 
@@ -188,7 +187,7 @@ class AllenNLP(Format):
         found = not any(name.startswith("rnn/") for name in stored)
         bidirectional = declared if isinstance(declared, bool) else found
         with named_errors(self.options):
-            return BiLMConfig.from_options(options, n_words=n_words, bidirectional=bidirectional)
+            return from_options(options, n_words=n_words, bidirectional=bidirectional)
 
     def _parameters(
         self, config: BiLMConfig, words: Optional[InputVocabulary], stored: list[HDF5Arrays]
@@ -219,17 +218,16 @@ class AllenNLP(Format):
 
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
         """Add the softmax, if requested, and list the datasets that we ignore."""
-        with ExitStack() as stack:
-            is_inside = any(name.startswith(SOFTMAX) for name in stored)
-            file = self.weights if is_inside else find_softmax(self.weights)
-            if softmax and file is not None:
-                words = find_vocabulary(self.weights)
-                if words is None:
-                    bundle.missing = VOCABULARY_FILE
-                else:
-                    arrays = stored if is_inside else stack.enter_context(open_hdf5(file))
-                    width = bundle.bilm.config.projection_dim
-                    bundle.prediction = self._read_softmax(arrays, width, file, words)
+        is_inside = any(name.startswith(SOFTMAX) for name in stored)
+        file, words = self.weights if is_inside else find_softmax(self.weights), None
+        if softmax and file is not None:
+            words = find_vocabulary(self.weights)
+            if words is None:
+                bundle.missing = VOCABULARY_FILE
+        if file is not None and words is not None:
+            width = bundle.bilm.config.projection_dim
+            with nullcontext(stored) if is_inside else open_hdf5(file) as arrays:
+                bundle.prediction = self._read_softmax(arrays, width, file, words)
         known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:
@@ -244,11 +242,6 @@ class AllenNLP(Format):
         layout = [plain(WEIGHT, (n_words, width), "weight"), plain(BIAS, (n_words,), "bias")]
         parameters = read_parameters(layout, stored, self.options.name, (SOFTMAX,))
         read = _vocabulary_of(WEIGHT, n_words, file, words_of)
-        missing = [mark for mark in SPECIAL if mark not in read]
-        if missing:
-            raise ValueError(
-                f"{words_of}: {', '.join(missing)} missing. Is it the vocabulary of this softmax?"
-            )
         read = _marks_first(read, parameters, *parameters, keep_unused=False)
         words = [word or "" for word in read.strings]
         return make_prediction(parameters, words, width, file, words_of)
@@ -343,10 +336,12 @@ def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator
         for theirs, ours in (("carry", "gate"), ("transform", "nonlinear")):
             name = f"encoder.highways.{k}.{ours}"
             group = f"CNN_high_{k}"
-            yield transposed(f"{group}/W_{theirs}", (n_filters, n_filters), f"{name}.weight")
+            shape = (n_filters, n_filters)
+            yield plain(f"{group}/W_{theirs}", shape, f"{name}.weight", np.transpose)
             yield plain(f"{group}/b_{theirs}", (n_filters,), f"{name}.bias")
     if config.projected_width:
-        yield transposed("CNN_proj/W_proj", (n_filters, width), "encoder.projection.weight")
+        shape = (n_filters, width)
+        yield plain("CNN_proj/W_proj", shape, "encoder.projection.weight", np.transpose)
         yield plain("CNN_proj/b_proj", (width,), "encoder.projection.bias")
     for direction in range(config.n_directions):
         for layer in range(config.n_layers):
@@ -387,4 +382,5 @@ def _lstm(
     )
     yield plain(f"{group}/{bias}", (4 * lstm_dim,), f"{name}.bias")
     if width < lstm_dim:
-        yield transposed(f"{group}/{projection}", (lstm_dim, width), f"{name}.projection")
+        shape = (lstm_dim, width)
+        yield plain(f"{group}/{projection}", shape, f"{name}.projection", np.transpose)

@@ -39,7 +39,7 @@ def weights_in(folder: File) -> Optional[File]:
 
 def find_options(weights: File) -> Optional[File]:
     """Return the options file that belongs to the weights, if there is one."""
-    return _first(weights, readable_names(weights.name, OPTIONS_FILE))
+    return _first(weights, names_beside(weights.name, OPTIONS_FILE))
 
 
 def find_vocabulary(weights: File) -> Optional[File]:
@@ -48,7 +48,7 @@ def find_vocabulary(weights: File) -> Optional[File]:
     It is named after the weights, or `vocab.txt`, or is the only `vocab*.txt` of the folder. Each
     may be compressed by gzip.
     """
-    names = readable_names(weights.name, VOCABULARY_FILE)
+    names = names_beside(weights.name, VOCABULARY_FILE)
     found = _first(weights, [name + packed for name in names for packed in ("", PACKED)])
     if found is not None:
         return found
@@ -75,24 +75,11 @@ def names_beside(weights: str, name: str) -> list[str]:
     weights (str): Name of the HDF5 file.
     name (str): "options.json" or "vocab.txt".
     RETURNS (List[str]): The specific name (`elmo_options.json` beside `elmo.hdf5` or
-        `elmo_weights.hdf5`), then the general one.
+        `elmo_weights.hdf5`, or `elmooptions.json`), then the general one.
     """
-    start = _start(weights)
+    start = PurePosixPath(weights).stem.removesuffix("weights")
     separator = "_" if start[-1:].isalnum() else ""
-    return list(dict.fromkeys([f"{start}{separator}{name}", name]))
-
-
-def readable_names(weights: str, name: str) -> list[str]:
-    """Return the names of `names_beside` and the one that early versions of `convert` wrote.
-
-    They wrote `elmooptions.json` beside `elmo.hdf5`.
-    """
-    own, *general = names_beside(weights, name)
-    return list(dict.fromkeys([own, _start(weights) + name, *general]))
-
-
-def _start(weights: str) -> str:
-    return PurePosixPath(weights).stem.removesuffix("weights")
+    return list(dict.fromkeys([f"{start}{separator}{name}", f"{start}{name}", name]))
 
 
 def _first(weights: File, names: list[str]) -> Optional[File]:

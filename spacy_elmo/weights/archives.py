@@ -143,6 +143,8 @@ def _open(path: Path) -> BinaryIO:
         raise ValueError(f"{path}: cannot be read: not a regular file")
     try:
         return path.open("rb")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: cannot be read: it is missing. Copy it there") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
 

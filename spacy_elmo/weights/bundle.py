@@ -21,7 +21,6 @@ class ModelBundle:
     bilm (FrozenBiLM): The layers.
     prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax and its words.
     lang (Optional[str]): The language, if it is known.
-    provenance (dict): How the model was made, as JSON.
     extras (List[str]): Descriptions of everything in the source that this bundle cannot store.
     missing (str): The part of the prediction that is missing: a file name, or "softmax".
     """
@@ -29,9 +28,17 @@ class ModelBundle:
     bilm: FrozenBiLM
     prediction: Optional[Prediction] = None
     lang: Optional[str] = None
-    provenance: dict[str, Any] = field(default_factory=dict)
     extras: list[str] = field(default_factory=list)
     missing: str = "softmax"
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Description of how the model was made, as JSON; stored with the layers."""
+        return self.bilm.provenance
+
+    @provenance.setter
+    def provenance(self, provenance: dict[str, Any]) -> None:
+        self.bilm.provenance = provenance
 
     def add_provenance(self, provenance: Any, source: object) -> None:
         """Set provenance and language, if the file has a provenance.
@@ -41,7 +48,7 @@ class ModelBundle:
         RAISES (ValueError): The entry is invalid, see `checked_provenance`.
         """
         if provenance is not None:
-            self.provenance = self.bilm.provenance = checked_provenance(provenance, source)
+            self.provenance = checked_provenance(provenance, source)
             self.lang = provenance.get("lang")
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..frozen.config import NO_CHARACTERS, BiLMConfig
-from ..frozen.gates import FORGET_BIAS, swapped_gates
+from ..frozen.gates import swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
-from .layout import Entry, build, plain, read_parameters
+from .layout import Entry, build, plain, read_parameters, without_forget_bias
 from .state_dict_file import StateDict, read_state_dict
 
-PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+SECOND = "_hh"  # PyTorch's LSTM has two biases, ours has their sum.
 
 
 class WordVectors(NamedTuple):
@@ -40,56 +40,35 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
     RAISES (ValueError): The file is not such a state dict, or the vectors have another width.
     """
     stored = _without_prefix(read_state_dict(file))
-    shape = stored.shape("weight_hh_l0")
-    inputs = stored.shape("weight_ih_l0")
-    if not shape or not inputs or len(shape) != 2 or len(inputs) != 2:
+    shape, width = stored.shape("weight_ih_l0"), vectors.table.shape[1]
+    if shape is None or shape[1:] != (width,):
         raise ValueError(
-            f"{file}: not an encoder of CoVe: 'weight_ih_l0' or 'weight_hh_l0' is not a matrix in "
-            f"it"
+            f"{file}: not an encoder of CoVe over vectors of width {width}: the shape of "
+            f"'weight_ih_l0' is {shape}. Give its state dict, and the vectors of its training"
         )
-    if vectors.table.shape[1:] != inputs[1:]:
-        raise ValueError(
-            f"{file} reads word vectors of width {inputs[1]}, those given have "
-            f"width {vectors.table.shape[1]}. Give the vectors that it was trained on"
-        )
-    n_layers = sum(bool(re.fullmatch(r"weight_ih_l\d+", name)) for name in stored)
-    config = cove_config(len(vectors.words), shape[1], n_layers=n_layers)
-    if inputs[1] != shape[1]:
-        raise ValueError(
-            f"{file}: an LSTM of {shape[1]} cells a direction over vectors of width {inputs[1]}. "
-            f"The two must be equal, because all layers of a biLM have the same width"
-        )
-    arrays = read_parameters(_layout(config), stored, "its first matrix")
-    # The marks and unknown words have rows of zeros before the table.
-    words = [None if word in SPECIAL else word for word in vectors.words]
-    zeros = np.zeros((len(SPECIAL), inputs[1]), dtype="float32")
-    table = np.concatenate([zeros, vectors.table.astype("float32")])
-    parameters = {"encoder.words.weight": table, **_parameters(config, arrays)}
-    vocabularies = Vocabularies(words=InputVocabulary([*SPECIAL, *words]))
-    return build(config, vocabularies, parameters, source=file)
-
-
-def cove_config(n_words: int, width: int, *, n_layers: int = 2) -> BiLMConfig:
-    """Return the config of a CoVe encoder.
-
-    n_words (int): Number of words that have a vector.
-    width (int): Width of the vectors, and of each direction of the LSTMs.
-    n_layers (int): Number of LSTM layers.
-    RETURNS (BiLMConfig): The config.
-    """
-    return BiLMConfig(
+    config = BiLMConfig(
         lstm_dim=width,
         projection_dim=width,
-        n_layers=n_layers,
+        n_layers=sum(bool(re.fullmatch(r"weight_ih_l\d+", name)) for name in stored),
         cell_clip=None,
         proj_clip=None,
         use_skip_connections=False,
         **NO_CHARACTERS,
-        n_words=n_words + len(SPECIAL),
+        n_words=len(vectors.words) + len(SPECIAL),
         word_embed_dim=width,
         joined_directions=True,
         sentence_marks=False,
     )
+    parameters = read_parameters(_layout(config), stored, "the width of the vectors")
+    for name in [name for name in parameters if name.endswith(".bias")]:
+        parameters[name] = without_forget_bias(parameters[name] + parameters.pop(name + SECOND))
+    # The marks and unknown words have rows of zeros before the table.
+    words = [None if word in SPECIAL else word for word in vectors.words]
+    zeros = np.zeros((len(SPECIAL), width), dtype="float32")
+    table = np.concatenate([zeros, vectors.table.astype("float32")])
+    parameters = {"encoder.words.weight": table, **parameters}
+    vocabularies = Vocabularies(words=InputVocabulary([*SPECIAL, *words]))
+    return build(config, vocabularies, parameters, source=file)
 
 
 def _without_prefix(stored: StateDict) -> StateDict:
@@ -100,28 +79,14 @@ def _without_prefix(stored: StateDict) -> StateDict:
     return StateDict(tensors, stored.source)
 
 
-def _directions(config: BiLMConfig) -> Iterator[tuple[str, str, int]]:
-    """Yield each LSTM's name in the file, our name, and the width of its input."""
-    for layer in range(config.n_layers):
-        width = config.width if layer else config.projection_dim
-        for d, suffix in enumerate(("", "_reverse")):
-            yield f"l{layer}{suffix}", f"stacks.{d}.{layer}", width
-
-
 def _layout(config: BiLMConfig) -> Iterator[Entry]:
     gates = 4 * config.lstm_dim
-    for name, _, width in _directions(config):
-        shapes = ((gates, width), (gates, config.lstm_dim), (gates,), (gates,))
-        for part, shape in zip(PARTS, shapes):
-            yield plain(f"{part}_{name}", shape, f"{part}_{name}")
-
-
-def _parameters(config: BiLMConfig, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    found = {}
-    for name, ours, _ in _directions(config):
-        input_weight, state_weight, *biases = (arrays[f"{part}_{name}"] for part in PARTS)
-        i, j, f, o = np.split(swapped_gates(biases[0] + biases[1]), 4)
-        found[f"{ours}.input_weight"] = swapped_gates(input_weight)
-        found[f"{ours}.state_weight"] = swapped_gates(state_weight)
-        found[f"{ours}.bias"] = np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])
-    return found
+    for layer in range(config.n_layers):
+        shape = (gates, config.width if layer else config.projection_dim)
+        for d, suffix in enumerate(("", "_reverse")):
+            theirs, ours = f"l{layer}{suffix}", f"stacks.{d}.{layer}"
+            yield plain(f"weight_ih_{theirs}", shape, f"{ours}.input_weight", swapped_gates)
+            state = (gates, config.lstm_dim)
+            yield plain(f"weight_hh_{theirs}", state, f"{ours}.state_weight", swapped_gates)
+            yield plain(f"bias_ih_{theirs}", (gates,), f"{ours}.bias")
+            yield plain(f"bias_hh_{theirs}", (gates,), f"{ours}.bias{SECOND}")

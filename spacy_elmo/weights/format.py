@@ -1,7 +1,6 @@
 """Base class of the formats in which models are stored."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Optional
 
@@ -99,6 +98,17 @@ class Format(ABC):
         return False
 
     @classmethod
+    def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
+        """Return the value of a weight after it was written and read again.
+
+        name (str): Its name.
+        weight (numpy.ndarray): Its value.
+        dtype (str): Type of the biLM's weights on disk.
+        RETURNS (numpy.ndarray): The value, in float32.
+        """
+        return rounded(weight, dtype)
+
+    @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
         """List everything that the format cannot store.
 
@@ -116,24 +126,13 @@ class Format(ABC):
             )
         if bundle.bilm.alignment is not None and not cls.keeps_alignment:
             lost.append("the matrix that aligns its layers with another model")
-        weights = bundle.bilm.arrays().values()
-        n_changed, largest = rounding((weight, rounded(weight, dtype)) for weight in weights)
+        n_changed, largest = 0, 0.0
+        for name, weight in bundle.bilm.arrays().items():
+            errors = np.abs(cls.stored(name, weight, dtype) - weight)
+            n_changed += int(np.count_nonzero(errors))
+            largest = max(largest, float(errors.max(initial=0.0)))
         if n_changed:
             lost.append(
                 f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})"
             )
         return lost
-
-
-def rounding(stored: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[int, float]:
-    """Count the weights that change when they are stored.
-
-    stored (Iterable[Tuple[numpy.ndarray, numpy.ndarray]]): Weights, and their stored values.
-    RETURNS (Tuple[int, float]): The number of changed weights, and the largest change.
-    """
-    n_changed, largest = 0, 0.0
-    for weight, again in stored:
-        errors = np.abs(again - weight)
-        n_changed += int(np.count_nonzero(errors))
-        largest = max(largest, float(errors.max(initial=0.0)))
-    return n_changed, largest

@@ -70,9 +70,9 @@ def read_model(
         bundle.lang = named.lang or bundle.lang
         known = named.description
         origin: dict[str, Any] = {key: known[key] for key in _ORIGIN if key in known}
-        bundle.provenance = bundle.bilm.provenance = {**origin, **bundle.provenance}
+        bundle.provenance = {**origin, **bundle.provenance}
     if bundle.lang and not bundle.provenance.get("lang"):
-        bundle.provenance = bundle.bilm.provenance = {**bundle.provenance, "lang": bundle.lang}
+        bundle.provenance = {**bundle.provenance, "lang": bundle.lang}
     return stored, bundle
 
 

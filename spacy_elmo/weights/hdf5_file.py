@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import Optional
 
 import h5py
 import numpy as np
@@ -20,21 +20,6 @@ _GZIP = h5py.h5z.FILTER_DEFLATE
 # would load a plugin.
 _FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
-
-
-class _Description(NamedTuple):
-    """Description of a dataset; one in another file has no size, as that file is not opened."""
-
-    is_inside: bool
-    is_float: bool
-    n_chunks: int = 0
-    chunk_bytes: int = 0
-    is_packed: bool = False
-
-    @property
-    def n_bytes(self) -> int:
-        """Unpacked size."""
-        return self.n_chunks * self.chunk_bytes
 
 
 class HDF5Arrays(dict[str, h5py.Dataset]):
@@ -54,43 +39,41 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
         self._file = file
         with _readable(source):
             super().__init__(sorted(_datasets(file), key=lambda named: named[0]))
-            self._described = {name: _describe(item) for name, item in self.items()}
-        described = self._described.values()
-        claimed = sum(dataset.n_bytes for dataset in described)
+            chunks = [_chunks(dataset) for dataset in self.values()]
+        claimed = sum(number * size for number, size in chunks)
         if claimed > largest_unpacked(n_bytes):
             raise ValueError(
                 f"{source}: claims to contain {claimed:,} bytes in a file of {n_bytes:,}"
             )
-        n_chunks = sum(dataset.n_chunks for dataset in described)
+        n_chunks = sum(number for number, _ in chunks)
         if n_chunks > MAX_CHUNKS:
             raise ValueError(f"{source}: {n_chunks:,} chunks, at most {MAX_CHUNKS:,} are allowed")
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
         """Return the shape of a dataset; None if there is none."""
-        described = self._described.get(name)
-        if described is None:
+        dataset = self.get(name)
+        if dataset is None:
             return None
         what = f"{self.source}: dataset {shortened(name)}"
-        if not described.is_inside:
+        filters = _filters(dataset)
+        if _is_elsewhere(dataset) or not _FILTERS.issuperset(filters) or filters.count(_GZIP) > 1:
             raise ValueError(f"{what} is in another file, or its compression is not gzip")
-        if not described.is_float:
-            kind = shortened(str(self[name].dtype))
-            raise ValueError(f"{what} contains {kind}, not floats")
-        shape: Optional[tuple[int, ...]] = self[name].shape
-        if shape is None:
+        if not _has_floats(dataset):
+            raise ValueError(f"{what} contains {shortened(str(dataset.dtype))}, not floats")
+        if dataset.shape is None:
             raise ValueError(f"{what} is empty")
-        return shape
+        return tuple(dataset.shape)
 
     def read(self, name: str) -> np.ndarray:
         """Read a dataset in float32."""
         with _readable(self.source), np.errstate(over="ignore"):
-            if self._described[name].is_packed:
-                _check_chunks(self[name], self._described[name].chunk_bytes)
+            if _GZIP in _filters(self[name]):
+                _check_chunks(self[name])
             return np.asarray(self[name][()], dtype="float32")
 
     def dtypes(self) -> set[str]:
         """Return the types of all datasets of floats."""
-        return {str(self[name].dtype) for name in self if self._described[name].is_float}
+        return {str(dataset.dtype) for dataset in self.values() if _has_floats(dataset)}
 
     def attribute(self, name: str) -> Optional[str]:
         """Return an attribute of the file, as text; None if there is none."""
@@ -146,27 +129,35 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:
                 yield b"/".join(inner).decode("utf8", "backslashreplace"), h5py.Dataset(item)
 
 
-def _describe(dataset: h5py.Dataset) -> _Description:
+def _filters(dataset: h5py.Dataset) -> list[int]:
     creation = dataset.id.get_create_plist()
-    filters = [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
-    is_elsewhere = dataset.is_virtual or creation.get_external_count() > 0
-    is_inside = not is_elsewhere and set(filters) <= _FILTERS and filters.count(_GZIP) <= 1
-    kind = dataset.id.get_type()
-    is_float = kind.get_class() == h5py.h5t.FLOAT
-    if is_elsewhere or dataset.shape is None:
-        return _Description(is_inside, is_float)
+    return [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
+
+
+def _has_floats(dataset: h5py.Dataset) -> bool:
+    return bool(dataset.id.get_type().get_class() == h5py.h5t.FLOAT)
+
+
+def _is_elsewhere(dataset: h5py.Dataset) -> bool:
+    return bool(dataset.is_virtual or dataset.id.get_create_plist().get_external_count())
+
+
+def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
+    """Return the number of chunks, and the unpacked bytes of each.
+
+    A dataset in another file has none, as that file is not opened.
+    """
+    if _is_elsewhere(dataset) or dataset.shape is None:
+        return 0, 0
+    creation = dataset.id.get_create_plist()
     chunk = creation.get_chunk() if creation.get_layout() == h5py.h5d.CHUNKED else dataset.shape
-    return _Description(
-        is_inside,
-        is_float,
-        n_chunks=math.prod(-(-size // step) for size, step in zip(dataset.shape, chunk) if step),
-        chunk_bytes=kind.get_size() * math.prod(chunk),
-        is_packed=_GZIP in filters,
-    )
+    number = math.prod(-(-size // step) for size, step in zip(dataset.shape, chunk) if step)
+    return number, dataset.id.get_type().get_size() * math.prod(chunk)
 
 
-def _check_chunks(dataset: h5py.Dataset, chunk_bytes: int) -> None:
+def _check_chunks(dataset: h5py.Dataset) -> None:
     """Check that no chunk unpacks to more than its size; HDF5 only checks after unpacking."""
+    _, chunk_bytes = _chunks(dataset)
     for i in range(dataset.id.get_num_chunks()):
         chunk = dataset.id.get_chunk_info(i).chunk_offset
         mask, packed = dataset.id.read_direct_chunk(chunk)

@@ -15,6 +15,7 @@ import numpy as np
 from ..files import OpenedFile
 from ..files.errors import named_errors
 from ..frozen.config import BiLMConfig, shortened
+from ..frozen.gates import FORGET_BIAS, swapped_gates
 from ..frozen.model import FrozenBiLM, Weights
 from ..frozen.vocabulary import Vocabularies
 from .archives import File
@@ -123,14 +124,38 @@ def stored_arrays(
         yield entry.name, np.ascontiguousarray(values, dtype="float32")
 
 
-def plain(name: str, shape: Shape, parameter: str) -> Entry:
-    """Return the entry of an array that equals a parameter."""
-    return Entry(name, shape, (parameter,), lambda values: [values], lambda arrays: arrays[0])
+def plain(
+    name: str,
+    shape: Shape,
+    parameter: str,
+    convert: Callable[[np.ndarray], np.ndarray] = lambda values: values,
+) -> Entry:
+    """Return the entry of an array that contains one parameter.
+
+    name (str): Its name in the file.
+    shape (Tuple[int, ...]): Its shape in the file.
+    parameter (str): Name of the parameter.
+    convert (Callable): Converts one to the other and back, such as `numpy.transpose`.
+    RETURNS (Entry): The entry.
+    """
+    return Entry(
+        name, shape, (parameter,), lambda values: [convert(values)], lambda arrays: convert(*arrays)
+    )
 
 
-def transposed(name: str, shape: Shape, parameter: str) -> Entry:
-    """Return the entry of an array that is a transposed parameter."""
-    return Entry(name, shape, (parameter,), lambda values: [values.T], lambda arrays: arrays[0].T)
+def without_forget_bias(values: np.ndarray) -> np.ndarray:
+    """Return the bias of an LSTM of PyTorch's kind as our LSTM stores it.
+
+    Their forget gate includes an addend that ours adds when it runs.
+    """
+    i, j, f, o = np.split(swapped_gates(values), 4)
+    return np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])
+
+
+def with_forget_bias(bias: np.ndarray) -> np.ndarray:
+    """Return the argument of `without_forget_bias` by its result."""
+    i, j, f, o = np.split(bias, 4)
+    return np.asarray(swapped_gates(np.concatenate([i, j, f + np.float32(FORGET_BIAS), o])))
 
 
 def build(

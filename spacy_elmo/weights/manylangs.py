@@ -1,7 +1,7 @@
 """Format of ELMoForManyLangs: a folder with two state dicts and two vocabularies."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from typing import Any, Optional
 
@@ -10,14 +10,14 @@ import srsly
 
 from ..files import atomic_folder
 from ..files.errors import named_errors
-from ..frozen.config import BiLMConfig, shortened
-from ..frozen.gates import FORGET_BIAS, swapped_gates
+from ..frozen.config import NO_CHARACTERS, BiLMConfig, shortened
+from ..frozen.gates import swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, read_object
 from .attribution import LICENSES_FILE
 from .bundle import ModelBundle
-from .format import Format, rounding
+from .format import Format
 from .layout import (
     Arrays,
     Entry,
@@ -27,9 +27,13 @@ from .layout import (
     read_parameters,
     reread,
     stored_arrays,
+    with_forget_bias,
+    without_forget_bias,
 )
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
+from .sizes import check_room, read_sizes, under, write_sizes
 from .state_dict_file import StateDict, import_torch, read_state_dict
+from .tensor_file import rounded
 from .vocabulary_files import dic_content, read_dic
 
 ENCODER_FILE = "encoder.pkl"
@@ -40,27 +44,31 @@ PROVENANCE = "spacy_elmo_provenance"
 CHARACTERS = "char_emb_layer.embedding.weight"
 WORDS = "word_emb_layer.embedding.weight"
 
+# Places of the sizes in a file of sizes.
+PLACES = {
+    "lstm_dim": ("encoder", "dim"),
+    **under("encoder", "projection_dim", "n_layers", "cell_clip", "proj_clip"),
+    **under("token_embedder", "activation", "filters", "n_highway"),
+    "word_embed_dim": ("token_embedder", "word_dim"),
+    "char_embed_dim": ("token_embedder", "char_dim"),
+    **under("token_embedder", "max_characters_per_token"),
+}
+# The only supported `name` of each section.
+_KINDS = {"encoder": "elmo", "token_embedder": "cnn"}
 # Sizes of all published models. Their archives name a file of sizes, but do not contain it.
 PUBLIC_SIZES: dict[str, Any] = {
-    "encoder": {
-        "name": "elmo",
-        "dim": 4096,
-        "projection_dim": 512,
-        "n_layers": 2,
-        "cell_clip": 3,
-        "proj_clip": 3,
-    },
-    "token_embedder": {
-        "name": "cnn",
-        "activation": "relu",
-        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
-        "n_highway": 2,
-        "word_dim": 100,
-        "char_dim": 50,
-        "max_characters_per_token": 50,
-    },
+    "lstm_dim": 4096,
+    "projection_dim": 512,
+    "n_layers": 2,
+    "cell_clip": 3,
+    "proj_clip": 3,
+    "activation": "relu",
+    "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
+    "n_highway": 2,
+    "word_embed_dim": 100,
+    "char_embed_dim": 50,
+    "max_characters_per_token": 50,
 }
-_KEYS = {name: [key for key in sizes if key != "name"] for name, sizes in PUBLIC_SIZES.items()}
 
 
 class ManyLangs(Format):
@@ -89,10 +97,6 @@ class ManyLangs(Format):
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read settings, vocabularies, state dicts and classifier."""
         folder = self.folder
-        needed = (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE)
-        missing = ", ".join(name for name in needed if not (folder / name).is_file())
-        if missing:
-            raise ValueError(f"{folder}: {missing} is missing. An ELMoForManyLangs model needs it")
         settings = read_object(folder / CONFIG_FILE)
         sizes, sizes_from = _read_sizes(folder, settings)
         stored = folder / TOKEN_ENCODER_FILE, folder / ENCODER_FILE
@@ -115,7 +119,7 @@ class ManyLangs(Format):
         parameters = parameters_of(token_encoder, encoder)
         read = reread(files, lambda *again: parameters_of(*map(read_state_dict, again)))
         bilm = build(config, vocabularies, parameters, source=folder, read=read)
-        bundle = ModelBundle(bilm, provenance=bilm.provenance)
+        bundle = ModelBundle(bilm)
         bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
         bundle.missing = CLASSIFIER_FILE
         if softmax and not weights_only and (folder / CLASSIFIER_FILE).is_file():
@@ -134,16 +138,12 @@ class ManyLangs(Format):
         _dictionaries(bundle.bilm)
 
     @classmethod
-    def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
-        """List what the format loses: parts that it cannot store, and forget biases by rounding."""
-        lost = super().losses(bundle, dtype)
-        n_changed, largest = rounding(_stored_biases(bundle.bilm))
-        if n_changed:
-            lost.append(
-                f"precision ({n_changed:,} forget biases, stored plus 1 in this format, change by "
-                f"up to {largest:.2g})"
-            )
-        return lost
+    def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
+        """Return a weight; 1 is added to forget biases for the file, and subtracted again."""
+        exact = rounded(weight, dtype)
+        if name.startswith("stacks.") and name.endswith(".bias"):
+            return without_forget_bias(with_forget_bias(exact))
+        return exact
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
@@ -177,13 +177,8 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     RETURNS (dict): All entries that their program reads, as JSON.
     RAISES (ValueError): The format cannot store such a model.
     """
-    if config.token_encoder != "manylangs":
-        raise ValueError(
-            "the format of ELMoForManyLangs has no place for a model that reads tokens as UTF-8 "
-            "bytes: it needs vocabularies of characters and words. Convert to NAME.safetensors, "
-            "NAME.hdf5 or a pipeline"
-        )
     lacks = {
+        "a model that reads tokens as UTF-8 bytes": config.token_encoder != "manylangs",
         "one direction": not config.bidirectional,
         "highway connections": config.connections == "highway",
         "joined directions": config.joined_directions,
@@ -192,17 +187,12 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
         "LSTMs without projection": config.projection_dim == config.lstm_dim
         and not config.square_projection,
     }
-    lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
-    if lacking:
-        raise ValueError(f"ELMoForManyLangs' format has no place for {lacking}")
-    dims = {"dim": config.lstm_dim, "word_dim": config.word_embed_dim}
-    sizes = {**config.to_dict(), **dims, "char_dim": config.char_embed_dim}
-    return {
-        "encoder": {"name": "elmo", **{key: sizes[key] for key in _KEYS["encoder"]}},
-        "token_embedder": {"name": "cnn", **{key: sizes[key] for key in _KEYS["token_embedder"]}},
-        "classifier": {"name": "sampled_softmax", "n_samples": 8192},
-        "dropout": 0.1,
-    }
+    check_room("the format of ELMoForManyLangs", lacks)
+    sizes: dict[str, Any] = {section: {"name": kind} for section, kind in _KINDS.items()}
+    sizes["classifier"] = {"name": "sampled_softmax", "n_samples": 8192}
+    sizes["dropout"] = 0.1
+    write_sizes(sizes, config, PLACES)
+    return sizes
 
 
 def _dictionaries(bilm: FrozenBiLM) -> dict[str, str]:
@@ -211,27 +201,11 @@ def _dictionaries(bilm: FrozenBiLM) -> dict[str, str]:
     return {name: dic_content(words, name) for name, words in named if words is not None}
 
 
-def _stored_biases(bilm: FrozenBiLM) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield each LSTM bias, and its value after 1 was added for the file and subtracted again.
-
-    Biases that were read from such a file do not change.
-    """
-    for name, bias in bilm.arrays().items():
-        if name.startswith("stacks.") and name.endswith(".bias"):
-            exact = np.asarray(bias, dtype="float32")
-            (again,) = _without_forget_bias(_with_forget_bias([exact]))
-            yield exact, again
-
-
 def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]:
-    if not n_rows:
-        return None
-    if not file.is_file():
-        raise ValueError(f"{file} is missing: it names the rows of '{tensor}'")
-    return read_dic(file, n_rows, f"'{tensor}' in {TOKEN_ENCODER_FILE}")
+    return None if not n_rows else read_dic(file, n_rows, f"'{tensor}' in {TOKEN_ENCODER_FILE}")
 
 
-def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[Mapping[str, Any], str]:
+def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Read the sizes, and return them with their source.
 
     `config_path` is a path on the machine that trained the model. Only the folder is searched for
@@ -246,9 +220,22 @@ def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[Mapping[str, An
         names.insert(0, path.as_posix())
     for name in names:
         if _is_file(folder / name):
-            return read_object(folder / name), str(folder / name)
+            content = read_object(folder / name)
+            with named_errors(folder / name):
+                return _sizes_in(content), str(folder / name)
     missing = f"{shortened(named)} is not in {folder}; if you have it, copy it there"
     return PUBLIC_SIZES, f"the published sizes ({missing})"
+
+
+def _sizes_in(content: dict[str, Any]) -> dict[str, Any]:
+    sizes = read_sizes(content, PLACES)
+    for section, kind in _KINDS.items():
+        found = content[section].get("name", kind)
+        if found != kind:
+            raise ValueError(
+                f"'{section}' has the name {shortened(found)}; only '{kind}' is supported"
+            )
+    return sizes
 
 
 def _is_file(path: File) -> bool:
@@ -258,44 +245,18 @@ def _is_file(path: File) -> bool:
         return False
 
 
-def _config(sizes: Mapping[str, Any], token_encoder: StateDict, stacks: StateDict) -> BiLMConfig:
+def _config(sizes: dict[str, Any], token_encoder: StateDict, encoder: StateDict) -> BiLMConfig:
     """Make the config; the tensors determine the sizes of the vocabularies."""
-    encoder = _section(sizes, "encoder", "elmo")
-    tokens = _section(sizes, "token_embedder", "cnn")
-    has_characters = tokens["char_dim"] != 0
+    clips = {name: sizes[name] or None for name in ("cell_clip", "proj_clip")}
+    has_characters, has_words = sizes["char_embed_dim"] != 0, sizes["word_embed_dim"] != 0
+    rows = {"n_characters": _n_rows(token_encoder, CHARACTERS)} if has_characters else NO_CHARACTERS
     return BiLMConfig(
-        lstm_dim=encoder["dim"],
-        projection_dim=encoder["projection_dim"],
-        n_layers=encoder["n_layers"],
-        cell_clip=encoder["cell_clip"] or None,
-        proj_clip=encoder["proj_clip"] or None,
-        use_skip_connections=True,
-        char_embed_dim=tokens["char_dim"],
-        filters=tokens["filters"] if has_characters else (),
-        n_highway=tokens["n_highway"] if has_characters else 0,
-        activation=tokens["activation"],
-        max_characters_per_token=tokens["max_characters_per_token"],
+        **{**sizes, **clips, **rows},
         token_encoder="manylangs",
-        n_characters=_n_rows(token_encoder, CHARACTERS) if has_characters else 0,
-        n_words=_n_rows(token_encoder, WORDS) if tokens["word_dim"] != 0 else 0,
-        word_embed_dim=tokens["word_dim"],
-        square_projection=encoder["dim"] == encoder["projection_dim"]
-        and "forward_layer_0.state_projection.weight" in stacks,
+        n_words=_n_rows(token_encoder, WORDS) if has_words else 0,
+        square_projection=sizes["lstm_dim"] == sizes["projection_dim"]
+        and "forward_layer_0.state_projection.weight" in encoder,
     )
-
-
-def _section(sizes: Mapping[str, Any], name: str, kind: str) -> Mapping[str, Any]:
-    section = sizes.get(name)
-    if not isinstance(section, Mapping):
-        raise ValueError(f"'{name}' is missing")
-    if section.get("name", kind) != kind:
-        raise ValueError(
-            f"'{name}' has the name {shortened(section['name'])}; only '{kind}' is supported"
-        )
-    for key in _KEYS[name]:
-        if key not in section:
-            raise ValueError(f"'{name}.{key}' is missing")
-    return section
 
 
 def _n_rows(stored: StateDict, name: str) -> int:
@@ -346,32 +307,16 @@ def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
     for number, direction in enumerate(("forward", "backward")):
         for layer in range(config.n_layers):
             theirs, ours = f"{direction}_layer_{layer}", f"stacks.{number}.{layer}"
-            for their_part, our_part in (("input", "input_weight"), ("state", "state_weight")):
-                yield Entry(
-                    f"{theirs}.{their_part}_linearity.weight",
-                    (gates, width),
-                    (f"{ours}.{our_part}",),
-                    lambda values: [swapped_gates(values)],
-                    lambda arrays: swapped_gates(arrays[0]),
-                )
+            for part in ("input", "state"):
+                their_name, our_name = f"{theirs}.{part}_linearity.weight", f"{ours}.{part}_weight"
+                yield plain(their_name, (gates, width), our_name, swapped_gates)
             yield Entry(
                 f"{theirs}.state_linearity.bias",
                 (gates,),
                 (f"{ours}.bias",),
-                _without_forget_bias,
-                _with_forget_bias,
+                lambda values: [without_forget_bias(values)],
+                lambda arrays: with_forget_bias(*arrays),
             )
             if width < config.lstm_dim or config.square_projection:
                 shape = (width, config.lstm_dim)
                 yield plain(f"{theirs}.state_projection.weight", shape, f"{ours}.projection")
-
-
-def _without_forget_bias(values: np.ndarray) -> Arrays:
-    """Subtract the forget bias, which their files include and our LSTM adds when it runs."""
-    i, j, f, o = np.split(swapped_gates(values), 4)
-    return [np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])]
-
-
-def _with_forget_bias(arrays: Arrays) -> np.ndarray:
-    i, j, f, o = np.split(arrays[0], 4)
-    return swapped_gates(np.concatenate([i, j, f + np.float32(FORGET_BIAS), o]))

@@ -36,15 +36,12 @@ _ALLENNLP_LICENCE = "no restriction by AllenNLP (their code: Apache-2.0)"
 # github.com/HIT-SCIR/ELMoForManyLangs/issues/64
 _MANYLANGS_LICENCE = "MIT"
 
-# The table of ELMoForManyLangs' README confuses Dutch and Bokmål; this one is right.
-_MANYLANGS_NUMBERS = {
-    "ar": 136, "bg": 137, "ca": 138, "cs": 139, "cu": 140, "da": 141, "de": 142, "el": 143,
-    "en": 144, "es": 145, "et": 146, "eu": 147, "fa": 148, "fi": 149, "fr": 150, "ga": 151,
-    "gl": 152, "grc": 153, "he": 154, "hi": 155, "hr": 156, "hu": 157, "id": 158, "it": 159,
-    "ja": 160, "ko": 161, "la": 162, "lv": 163, "nl": 164, "nb": 165, "nn": 166, "pl": 167,
-    "pt": 168, "ro": 169, "ru": 170, "sk": 171, "sl": 172, "sv": 173, "tr": 174, "ug": 175,
-    "uk": 176, "ur": 177, "vi": 178, "zh": 179,
-}  # fmt: skip
+# Languages of ELMoForManyLangs, by their numbers from 136 on. The table in its README confuses
+# Dutch and Bokmål; this order is right.
+_MANYLANGS_LANGUAGES = (
+    "ar bg ca cs cu da de el en es et eu fa fi fr ga gl grc he hi hr hu id it ja ko la lv nl nb nn "
+    "pl pt ro ru sk sl sv tr ug uk ur vi zh"
+)
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,10 @@ NAMED = {
         _allennlp("original", "2x4096_512_2048cnn_2xhighway", 93_600_864, 336, 374_434_792),
         _allennlp("original-5.5B", "2x4096_512_2048cnn_2xhighway_5.5B", 93_600_864),
         NamedModel("german", "allennlp", "de", "BSD-2-Clause", _GERMAN_FILES),
-        *(_manylangs(lang, number) for lang, number in _MANYLANGS_NUMBERS.items()),
+        *(
+            _manylangs(lang, number)
+            for number, lang in enumerate(_MANYLANGS_LANGUAGES.split(), 136)
+        ),
     )
 }
 
@@ -258,9 +258,9 @@ def _at_url(url: str) -> NamedModel:
     weights = PurePosixPath(parts.path)
     files = [PublishedFile(url)]
     if weights.suffix in (".hdf5", ".h5"):
-        from .allennlp_files import OPTIONS_FILE, readable_names
+        from .allennlp_files import OPTIONS_FILE, names_beside
 
-        names = readable_names(weights.name, OPTIONS_FILE)
+        names = names_beside(weights.name, OPTIONS_FILE)
         beside = [parts._replace(path=str(weights.with_name(name))).geturl() for name in names]
         files.insert(0, PublishedFile(beside[0], other_urls=tuple(beside[1:])))
     elif weights.suffix not in (".safetensors", ".zip"):

@@ -1,5 +1,6 @@
 """Format of a spaCy pipeline: the pipe `elmo`, with the softmax and its words beside it."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
@@ -8,7 +9,7 @@ from ..files import atomic_folder, atomic_write
 from ..files.errors import named_errors
 from ..frozen.config import listed, shortened
 from .archives import File, read_bytes, read_object
-from .attribution import LICENSES_FILE, license_of
+from .attribution import LICENSES_FILE, META_FILE, license_of
 from .bundle import ModelBundle
 from .limits import LARGEST_CONFIG, MAX_SECTIONS
 from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
@@ -36,7 +37,7 @@ class PipelineFolder(SafetensorsFile):
     suffixes = ()
     marker = CONFIG_FILE
     written = frozenset(
-        {CONFIG_FILE, "meta.json", "tokenizer", "vocab", PIPE, SOFTMAX_FILE, VOCABULARY_FILE}
+        {CONFIG_FILE, META_FILE, "tokenizer", "vocab", PIPE, SOFTMAX_FILE, VOCABULARY_FILE}
         | {LICENSES_FILE}
     )
     contents = "pipeline with a single pipe, elmo"
@@ -56,9 +57,9 @@ class PipelineFolder(SafetensorsFile):
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read weights, softmax and language, and list everything else as extras."""
-        bundle = super().read(weights_only=True)
+        bundle, pipe = super().read(weights_only=True), self.file.parent.name
+        bundle.lang, names, settings = _read_config(self.folder / CONFIG_FILE, pipe)
         if weights_only:
-            bundle.lang, *_ = _read_config(self.folder / CONFIG_FILE, self.file.parent.name)
             return bundle
         absent = [file.name for file in self.others if not file.is_file()]
         if softmax and absent:
@@ -66,9 +67,11 @@ class PipelineFolder(SafetensorsFile):
         elif softmax:
             file, vocabulary = self.others
             bundle.prediction = read_softmax(file, bundle.bilm.config.projection_dim, vocabulary)
+        others = [name for name in names if name != pipe]
+        if others:
+            bundle.extras.append(f"the other components ({listed(others)})")
         license = license_of(bundle.provenance)
-        bundle.lang, extras = _read_lang_and_extras(self.folder, self.file.parent.name, license)
-        bundle.extras.extend(extras)
+        bundle.extras.extend(_changed_entries(pipe, settings, self.folder / META_FILE, license))
         return bundle
 
     def files(self) -> list[Path]:
@@ -120,43 +123,46 @@ def _pipeline(bundle: ModelBundle) -> "Language":
         nlp = spacy.blank(bundle.lang)
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bundle.bilm.config.to_dict()}
     pipe = nlp.add_pipe("elmo", name=PIPE, config={"model": sizes, "weights": None})
-    bilm = bundle.bilm.replace(provenance=bundle.provenance)
-    pipe.set_bilm(bilm)  # type: ignore[attr-defined]
+    pipe.set_bilm(bundle.bilm)  # type: ignore[attr-defined]
     nlp.meta["description"] = DESCRIPTION
     nlp.meta["performance"] = bundle.provenance.get("perplexity", {})
     return nlp
 
 
-def _read_lang_and_extras(path: Path, pipe: str, license: str) -> tuple[Optional[str], list[str]]:
-    """Read a pipeline's language, and list everything beside the weights.
+def _changed_entries(
+    pipe: str, settings: dict[str, Any], meta_file: Path, license: str
+) -> Iterator[str]:
+    """Describe what differs from a new pipeline.
 
-    path (Path): Its folder.
     pipe (str): Name of the pipe `elmo`.
+    settings (Dict[str, Any]): Its settings.
+    meta_file (Path): The pipeline's meta.json.
     license (str): License of the weights.
-    RETURNS (Tuple[Optional[str], List[str]]): The language, and descriptions of the extras.
-    RAISES (ValueError): A file cannot be read.
+    YIELDS (str): Descriptions of settings, entries of meta.json and static vectors.
+    RAISES (ValueError): meta.json cannot be read.
     """
-    extras: list[str] = []
-    lang, names, settings = _read_config(path / CONFIG_FILE, pipe)
-    others = [name for name in names if name != pipe]
-    if others:
-        extras.append(f"the other components ({listed(others)})")
-    defaults, unnamed = _defaults()
-    changed = [name for name in defaults if settings.get(name, defaults[name]) != defaults[name]]
+    import spacy
+
+    new = spacy.blank("xx")
+    new.add_pipe("elmo", config={"weights": None})
+    defaults = new.config["components"]["elmo"]
+    changed = [
+        name
+        for name, default in defaults.items()
+        if name not in ("model", "weights") and settings.get(name, default) != default
+    ]
     if changed:
-        extras.append(f"settings of the pipe '{pipe}' ({', '.join(changed)})")
-    meta_file = path / "meta.json"
+        yield f"settings of the pipe '{pipe}' ({', '.join(changed)})"
     meta = read_object(meta_file) if meta_file.is_file() else {}
     vectors = meta.get("vectors", {})
     if not isinstance(vectors, dict):
         raise ValueError(f"{meta_file} is no meta.json of a pipeline: 'vectors' is not an object")
-    known = {**unnamed, **({"license": license} if meta.get("license") else {})}
+    known = {**new.meta, **({"license": license} if meta.get("license") else {})}
     names = [name for name in _NAMES if meta.get(name, known[name]) != known[name]]
     if names:
-        extras.append(f"entries of meta.json ({', '.join(names)})")
+        yield f"entries of meta.json ({', '.join(names)})"
     if vectors.get("vectors"):
-        extras.append("static vectors")
-    return lang, extras
+        yield "static vectors"
 
 
 def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[str, Any]]:
@@ -183,13 +189,3 @@ def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[
 
 def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _defaults() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of a new pipe, as spaCy writes them, and the meta of a new pipeline."""
-    import spacy
-
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("elmo", config={"weights": None})
-    settings = nlp.config["components"]["elmo"].items()
-    return {name: one for name, one in settings if name not in ("model", "weights")}, nlp.meta

@@ -58,7 +58,7 @@ class SafetensorsFile(Format):
         """Read weights, attribution and softmax."""
         bilm = read(self.file)
         take_attribution(bilm.provenance, self.file)
-        bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"), provenance=bilm.provenance)
+        bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"))
         file = softmax_of(self.file)
         if softmax and file.is_file() and not weights_only:
             bundle.prediction = read_softmax(file, bilm.config.projection_dim)
@@ -77,7 +77,7 @@ class SafetensorsFile(Format):
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         """Write weights and softmax; delete the softmax of an overwritten model."""
-        content, softmax = to_bytes(bundle.bilm, dtype, bundle.provenance), softmax_of(target)
+        content, softmax = to_bytes(bundle.bilm, dtype), softmax_of(target)
         with ExitStack() as later:
             if bundle.prediction is not None:
                 file = later.enter_context(atomic_stream(softmax))
@@ -145,17 +145,12 @@ def write(bilm: FrozenBiLM, path: Path, dtype: str = "float32") -> None:
     atomic_write(path, to_bytes(bilm, dtype))
 
 
-def to_bytes(
-    bilm: FrozenBiLM, dtype: str = "float32", provenance: Optional[dict[str, Any]] = None
-) -> bytes:
-    """Return the content of a file; the arguments are those of `write`.
-
-    provenance (Optional[dict]): Replaces the provenance of the model.
-    """
+def to_bytes(bilm: FrozenBiLM, dtype: str = "float32") -> bytes:
+    """Return the content of a file; the arguments are those of `write`."""
     metadata = {
         "format": FORMAT,
         "config": srsly.json_dumps(bilm.config.to_dict()),
-        "provenance": srsly.json_dumps(bilm.provenance if provenance is None else provenance),
+        "provenance": srsly.json_dumps(bilm.provenance),
     }
     tensors = bilm.arrays()
     for name, vocabulary in bilm.vocabularies._asdict().items():

@@ -18,21 +18,7 @@ from .limits import LARGEST_JSON
 N_SIZE = 8  # Bytes of the header's length.
 DTYPES = ("float32", "float16", "bfloat16")
 # Numpy's types by their names in a file; bfloat16 is widened.
-_READ = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "C64": "<c8",
-    "BOOL": "?",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "u1",
-}
+_READ = {f"{kind.upper()}{8 * size}": f"<{kind}{size}" for kind in "fiu" for size in (1, 2, 4, 8)}
 
 
 class StoredTensors(dict[str, np.ndarray]):
@@ -101,12 +87,12 @@ def load(data: bytes) -> dict[str, np.ndarray]:
         kind, content = tensor["dtype"], tensor["data"]
         if kind == "BF16":
             bits = np.frombuffer(content, dtype="<u2").astype("uint32") << 16
-            values = bits.view("float32")
+            tensors[name] = bits.view("float32").reshape(tensor["shape"])
+        elif kind in _READ:
+            tensors[name] = np.frombuffer(content, dtype=_READ[kind]).reshape(tensor["shape"])
         else:
-            # An unknown type becomes V1, neither floats nor bytes, so every reader refuses it.
-            values = np.frombuffer(content, dtype=_READ.get(kind, "V1"))
-        is_known = kind == "BF16" or kind in _READ
-        tensors[name] = values.reshape(tensor["shape"]) if is_known else values
+            # V1 means neither floats nor bytes, so every reader refuses it.
+            tensors[name] = np.frombuffer(content, dtype="V1")
     return tensors
 
 
@@ -122,13 +108,8 @@ def save(
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
     floats = {name for name, values in tensors.items() if values.dtype.kind == "f"}
-    content: bytes = write_tensors(
-        {
-            name: _cast(name, values, dtype) if name in floats else values
-            for name, values in tensors.items()
-        },
-        metadata=metadata,
-    )
+    stored = {**tensors, **{name: _cast(name, tensors[name], dtype) for name in floats}}
+    content: bytes = write_tensors(stored, metadata=metadata)
     return _named_bfloat16(content, floats) if dtype == "bfloat16" else content
 
 

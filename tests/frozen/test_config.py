@@ -4,8 +4,6 @@ import pytest
 
 from spacy_elmo.frozen.config import BiLMConfig
 
-from helpers.models import tiny_options
-
 CHANGED = {
     "lstm_dim": 7,
     "projection_dim": 6,
@@ -35,39 +33,9 @@ MANYLANGS = {
 }
 
 
-def test_options_are_read_field_by_field():
-    options = {
-        "lstm": {"dim": 7, "projection_dim": 6, "n_layers": 3, "cell_clip": 2.5, "x": 1},
-        "char_cnn": {
-            "embedding": {"dim": 9},
-            "filters": [[2, 5], [4, 3]],
-            "activation": "tanh",
-            "max_characters_per_token": 11,
-            "n_characters": 261,
-        },
-        "unknown": {"dim": 5},
-    }
-    assert BiLMConfig.from_options(options) == BiLMConfig(**CHANGED)
-
-
-def test_options_that_may_be_absent():
-    options = tiny_options()
-    for key in ("n_layers", "cell_clip", "proj_clip", "use_skip_connections"):
-        del options["lstm"][key]
-    del options["char_cnn"]["n_highway"]
-    config = BiLMConfig.from_options(options)
-    assert (config.n_layers, config.cell_clip, config.proj_clip) == (1, None, None)
-    assert (config.use_skip_connections, config.n_highway) == (False, 0)
-
-
 def test_round_trips_through_json():
     config = BiLMConfig(**CHANGED)
     assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-    options = json.loads(json.dumps(config.to_options()))
-    assert BiLMConfig.from_options(options) == config
-    assert options["char_cnn"]["n_characters"] == 262
-    assert options["lstm"]["dim"] == 7
-    assert options["char_cnn"]["embedding"]["dim"] == 9
 
 
 @pytest.mark.parametrize(
@@ -86,15 +54,6 @@ def test_every_kind_of_token_encoder_survives_json(sizes):
     for name, value in sizes.items():
         assert getattr(config, name) == value
     assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-    if config.n_words and config.n_characters and config.token_encoder == "bilm-tf":
-        with pytest.raises(ValueError, match="no place for ready-made vectors beside characters"):
-            config.to_options()
-    elif config.token_encoder == "bilm-tf":
-        options = json.loads(json.dumps(config.to_options()))
-        again = BiLMConfig.from_options(
-            options, n_words=config.n_words, bidirectional=config.bidirectional
-        )
-        assert again == config
 
 
 def test_what_the_first_files_had_is_all_that_they_have():
@@ -115,29 +74,6 @@ def test_width_of_what_is_projected():
 def test_derived_sizes():
     config = BiLMConfig(**CHANGED)
     assert (config.width, config.n_filters, config.widest_filter) == (12, 8, 4)
-
-
-@pytest.mark.parametrize(
-    "path", ["lstm.dim", "lstm.projection_dim", "char_cnn.filters", "char_cnn.embedding.dim"]
-)
-def test_missing_option_is_named(path):
-    options = tiny_options()
-    *parents, key = path.split(".")
-    section = options
-    for parent in parents:
-        section = section[parent]
-    del section[key]
-    with pytest.raises(ValueError, match=path):
-        BiLMConfig.from_options(options)
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [({}, "lstm"), ([], "lstm"), ({"lstm": {"dim": 3, "projection_dim": 3}}, "char_cnn")],
-)
-def test_options_of_something_else(options, named):
-    with pytest.raises(ValueError, match=named):
-        BiLMConfig.from_options(options)
 
 
 @pytest.mark.parametrize(

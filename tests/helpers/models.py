@@ -97,7 +97,7 @@ def renamed(data: dict[str, np.ndarray], names: list[tuple[str, str]]) -> dict[s
 def write_allennlp(bilm: FrozenBiLM, folder: Path) -> Path:
     """RETURNS (Path): The file of weights."""
     folder.mkdir(parents=True, exist_ok=True)
-    AllenNLP.write(ModelBundle(bilm, provenance=bilm.provenance), folder / "weights.hdf5")
+    AllenNLP.write(ModelBundle(bilm), folder / "weights.hdf5")
     return folder / "weights.hdf5"
 
 

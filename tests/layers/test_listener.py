@@ -10,8 +10,8 @@ from spacy.tokens import DocBin
 from thinc.api import Adam
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.layers.scalar_mix import mix_weights
+from spacy_elmo.weights.sizes import from_options
 
 from helpers.components import concat_both, examples, listener, ner, tagger, textcat
 from helpers.models import OPTIONS, scaled
@@ -93,7 +93,7 @@ FOLLOWING = {"@architectures": "spacy-elmo.ElmoListener.v1"}  # without width, m
 @pytest.mark.parametrize("n_lstms", [1, 2])
 def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
     """At initialisation, and on loading."""
-    config = BiLMConfig.from_options(OPTIONS)
+    config = from_options(OPTIONS)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": None})
     nlp.get_pipe("elmo").set_bilm(BiLM(replace(config, n_layers=n_lstms)))

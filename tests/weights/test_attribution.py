@@ -50,13 +50,12 @@ def test_the_bundled_model(tmp_path):
         ({"attribution": TEXT, "licence": "CC-BY-4.0"}, TEXT, "CC-BY-4.0"),
         ({"attribution": TEXT}, TEXT, "see LICENSES_SOURCES"),
         ({"license": "MIT"}, None, "MIT"),
-        ({"licence": "see en_small-ATTRIBUTION.md"}, BUNDLED, "see LICENSES_SOURCES"),
+        ({"licence": "see a-ATTRIBUTION.md", "attribution": TEXT}, TEXT, "see LICENSES_SOURCES"),
         ({"licence": "see unknown-ATTRIBUTION.md"}, None, "see unknown-ATTRIBUTION.md"),
         ({"licence": 3, "attribution": ["x"]}, None, ""),
     ],
 )
 def test_what_is_known(tmp_path, provenance, text, license):
-    """The one that names a file is what the first versions wrote."""
     pipeline(**provenance).to_disk(tmp_path)
     assert said_in(tmp_path) == (text, license)
 

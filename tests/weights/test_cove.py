@@ -124,7 +124,8 @@ def test_names_with_a_prefix(lstm, vectors, tmp_path):
     [
         (lambda state: state.pop("bias_hh_l1_reverse"), "bias_hh_l1_reverse' is missing"),
         (lambda state: state.update(extra=torch.zeros(2)), "has no place"),
-        (lambda state: state.pop("weight_hh_l0"), "not an encoder of CoVe"),
+        (lambda state: state.pop("weight_hh_l0"), "weight_hh_l0' is missing"),
+        (lambda state: state.pop("weight_ih_l0"), "not an encoder of CoVe"),
         (lambda state: state["weight_hh_l1"].fill_(np.nan), "not finite"),
     ],
 )
@@ -138,7 +139,7 @@ def test_broken_files(lstm, vectors, tmp_path, change, message):
 
 
 def test_vectors_of_another_width(file):
-    with pytest.raises(ValueError, match="width 6, those given have width 5"):
+    with pytest.raises(ValueError, match=r"over vectors of width 5: .* \(24, 6\)"):
         read_cove(file, WordVectors(["a"], np.zeros((1, 5))))
 
 

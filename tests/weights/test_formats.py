@@ -39,8 +39,9 @@ class NumpyFile(Format):
         with np.load(self.file) as stored:
             arrays = dict(stored)
         about = srsly.json_loads(arrays.pop("about").item())
-        bilm = FrozenBiLM(BiLMConfig.from_dict(about["config"]), Vocabularies(), Weights(arrays))
-        return ModelBundle(bilm, lang=about["lang"], provenance=about["provenance"])
+        config, provenance = BiLMConfig.from_dict(about["config"]), about["provenance"]
+        bilm = FrozenBiLM(config, Vocabularies(), Weights(arrays), provenance=provenance)
+        return ModelBundle(bilm, lang=about["lang"])
 
     def files(self):
         return [self.file]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from spacy_elmo.weights import manylangs, read_weights
+from spacy_elmo.weights.sizes import read_sizes
 
 from helpers import reference_manylangs as reference
 from helpers.golden import MANYLANGS, read_manylangs
@@ -167,7 +168,8 @@ def test_published_sizes_take_the_place_of_a_missing_file(folder, monkeypatch):
     (folder / "sizes.json").unlink()
     message = fails(folder, "published sizes", "/home/somebody/models/sizes.json", "is not in")
     assert "(2048, 4096)" in message or "token_embedder.pkl" in message
-    monkeypatch.setattr(manylangs, "PUBLIC_SIZES", reference.sizes_of())
+    sizes = read_sizes(reference.sizes_of(), manylangs.PLACES)
+    monkeypatch.setattr(manylangs, "PUBLIC_SIZES", sizes)
     assert read_weights(folder).config.lstm_dim == 20
 
 
@@ -175,8 +177,7 @@ def test_published_sizes():
     """FORMATS.md, section 2."""
     sizes = manylangs.PUBLIC_SIZES
     filters = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
-    assert sizes["token_embedder"]["filters"] == filters
-    assert (sizes["encoder"]["dim"], sizes["encoder"]["projection_dim"]) == (4096, 512)
+    assert (sizes["lstm_dim"], sizes["projection_dim"], sizes["filters"]) == (4096, 512, filters)
 
 
 @pytest.mark.parametrize("inside", ["", "144/"])

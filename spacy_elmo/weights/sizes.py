@@ -1,0 +1,131 @@
+"""Sizes of a biLM in the JSON files of other programs.
+
+A format lists the place of each size once. `read_sizes` and `write_sizes` use the same list, so
+reading and writing cannot disagree.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
+from typing import Any
+
+from ..frozen.config import NO_CHARACTERS, BiLMConfig
+
+Places = dict[str, tuple[str, ...]]
+
+
+def under(section: str, *names: str) -> Places:
+    """Return the places of sizes that have the same name in the file."""
+    return {name: (section, name) for name in names}
+
+
+# Places in the options.json of bilm-tf and AllenNLP.
+_LSTM = {
+    "lstm_dim": ("lstm", "dim"),
+    **under("lstm", "projection_dim", "n_layers", "cell_clip", "proj_clip", "use_skip_connections"),
+}
+_CHARACTERS = {
+    "char_embed_dim": ("char_cnn", "embedding", "dim"),
+    **under("char_cnn", "filters", "n_highway", "activation", "max_characters_per_token"),
+}
+
+
+def read_sizes(content: Any, places: Places, **defaults: Any) -> dict[str, Any]:
+    """Read sizes from the content of a JSON file.
+
+    content (Any): The content.
+    places (Dict[str, Tuple[str, ...]]): The path of keys of each size.
+    defaults (Any): Values of sizes that may be missing.
+    RETURNS (Dict[str, Any]): The sizes by their names in `BiLMConfig`, not checked.
+    RAISES (ValueError): A key is missing.
+    """
+    sizes = defaults
+    for name, path in places.items():
+        try:
+            sizes[name] = reduce(getitem, path, content)
+        except (KeyError, TypeError):
+            if name not in defaults:
+                raise ValueError(
+                    f"'{'.'.join(path)}' is missing. Use the file that belongs to these weights."
+                ) from None
+    return sizes
+
+
+def write_sizes(content: dict[str, Any], config: BiLMConfig, places: Places) -> None:
+    """Add the sizes of a model to the content of a JSON file."""
+    sizes = config.all_sizes()
+    for name, (*parents, key) in places.items():
+        section = content
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        section[key] = sizes[name]
+
+
+def check_room(file: str, lacks: dict[str, bool]) -> None:
+    """Check that a file has a place for everything in a model.
+
+    file (str): The file.
+    lacks (Dict[str, bool]): What the file has no place for, and whether the model has it.
+    RAISES (ValueError): The model has some of it.
+    """
+    lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
+    if lacking:
+        raise ValueError(
+            f"{file} has no place for {lacking}. Convert to NAME.safetensors or a pipeline."
+        )
+
+
+def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) -> BiLMConfig:
+    """Make a config from the `options.json` of bilm-tf or AllenNLP; ignore unknown keys.
+
+    options (Any): The parsed file.
+    n_words (int): Number of words with a ready-made vector, which the options do not contain.
+        A model without characters needs it.
+    bidirectional (bool): Whether there are two directions.
+    RETURNS (BiLMConfig): The config.
+    RAISES (ValueError): A key is missing or its value impossible.
+    """
+    if not isinstance(options, Mapping) or "lstm" not in options:
+        raise ValueError("'lstm' is missing. Use the options.json of an ELMo model.")
+    has_characters = "char_cnn" in options
+    if not has_characters and not n_words:
+        raise ValueError(
+            "'char_cnn' is missing, so the model reads word ids. Give its vocabulary and the "
+            "file with its 'embedding'."
+        )
+    # Every other key is required.
+    clips = {"cell_clip": None, "proj_clip": None}
+    sizes = read_sizes(options, _LSTM, n_layers=1, use_skip_connections=False, **clips)
+    if has_characters:
+        sizes.update(read_sizes(options, _CHARACTERS, n_highway=0, activation="relu"))
+    else:
+        sizes.update(NO_CHARACTERS)
+    if n_words:
+        sizes.update(n_words=n_words, word_embed_dim=sizes["projection_dim"])
+    return BiLMConfig(**sizes, bidirectional=bidirectional)
+
+
+def to_options(config: BiLMConfig) -> dict[str, Any]:
+    """Return the content of an `options.json` for AllenNLP, which expects 262 characters.
+
+    config (BiLMConfig): The sizes.
+    RETURNS (Dict[str, Any]): The content.
+    RAISES (ValueError): The format cannot express the model: ELMoForManyLangs' token encoder,
+        highways between LSTMs, joined directions, or words beside characters.
+    """
+    lacks = {
+        f"the token encoder '{config.token_encoder}'": config.token_encoder != "bilm-tf",
+        "connections = 'highway'": config.connections == "highway",
+        "joined_directions = true": config.joined_directions,
+        "square_projection = true": config.square_projection,
+        "sentence_marks = false": not config.sentence_marks,
+        "ready-made vectors beside characters": config.n_words > 0 and config.n_characters > 0,
+    }
+    check_room("an options.json", lacks)
+    options: dict[str, Any] = {"lstm": {}}
+    if config.n_characters:
+        options["char_cnn"] = {"n_characters": config.n_characters}
+    if not config.bidirectional:
+        options["bidirectional"] = False
+    write_sizes(options, config, {**_LSTM, **(_CHARACTERS if config.n_characters else {})})
+    return options
