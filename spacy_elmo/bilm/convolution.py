@@ -30,7 +30,7 @@ class ConvolutionMaximum(torch.autograd.Function):
         ctx: Any, characters: Tensor, index: Tensor, weight: Tensor, bias: Tensor
     ) -> Tensor:
         """Compute the maxima."""
-        taps = _taps(weight)
+        taps = weight.permute(2, 1, 0).contiguous()  # *Shape:* `(width, E, F)`
         values = _values(torch.matmul(characters, taps), index)
         best = values[:, 0].clone()
         # Positions are floating point numbers, which are several times as fast as integers here.
@@ -73,8 +73,3 @@ def _values(table: Tensor, index: Tensor) -> Tensor:
     windows = index.unfold(1, width, 1) + torch.arange(width, device=index.device) * n_characters
     sums = F.embedding_bag(windows.flatten(0, 1), table.flatten(0, 1), mode="sum")
     return sums.view(*windows.shape[:2], n_filters)
-
-
-def _taps(weight: Tensor) -> Tensor:
-    """Return the weight with one matrix for each tap. *Shape:* `(width, E, F)`."""
-    return weight.permute(2, 1, 0).contiguous()

@@ -55,21 +55,27 @@ class ProjectedLSTM(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run over packed sequences.
 
-        A step runs the rows that have not ended, which are the first `batch_sizes[step]`.
+        A step runs the rows that have not ended, which are the first `batch_sizes[step]`. Rows
+        without any step keep their state.
 
         inputs (Tensor): *Shape:* `(sum(batch_sizes), input_dim)`
         batch_sizes (List[int]): Number of rows that run at each step, never rising.
-        hidden (Tensor): State to start from. *Shape:* `(batch_sizes[0], P)`
-        cell (Tensor): State to start from. *Shape:* `(batch_sizes[0], D)`
+        hidden (Tensor): State to start from. *Shape:* `(batch_sizes[0] or more, P)`
+        cell (Tensor): State to start from. *Shape:* `(batch_sizes[0] or more, D)`
         product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
         RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the inputs, and the hidden
             and cell state of each row after its last step.
         """
+        n_rows = batch_sizes[0]
+        started = hidden[:n_rows], cell[:n_rows]
         if self.cell_clip is None and self.proj_clip is None and inputs.is_cuda:
-            return fused_lstm(self, inputs, batch_sizes, hidden, cell, product_dtype)
-        options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
-        weights = (self.input_weight, self.state_weight, self.full_bias(), self.projection)
-        outputs, hidden, cell = ProjectedLSTMSequence.apply(inputs, hidden, cell, *weights, options)
+            outputs, *ended = fused_lstm(self, inputs, batch_sizes, *started, product_dtype)
+        else:
+            options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
+            weights = (self.input_weight, self.state_weight, self.full_bias(), self.projection)
+            outputs, *ended = ProjectedLSTMSequence.apply(inputs, *started, *weights, options)
+        rest = hidden[n_rows:], cell[n_rows:]
+        hidden, cell = (torch.cat(pair) for pair in zip(ended, rest))
         return outputs, hidden, cell
 
     def full_bias(self) -> Tensor:

@@ -99,31 +99,26 @@ class BiLM(nn.Module):
         # Windows carry the state, so they are exact, and they bound the working memory. Autograd
         # keeps every step anyway, so with a gradient they would only cost time.
         max_items = rows.shape[1] if self.wants_gradient() else WINDOW_ITEMS
-        outputs, hiddens, cells = [], [], []
-        for direction, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
-            hidden, cell = list(state.hidden[direction]), list(state.cell[direction])
+        outputs = []
+        hidden, cell = [list(each) for each in state.hidden], [list(each) for each in state.cell]
+        for d, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
             parts: list[list[Tensor]] = [[] for _ in stack]
             for steps, items in windows(batch_sizes, max_items):
-                inputs = vectors.index_select(0, rows[direction, items])
-                sizes = batch_sizes[steps]
+                inputs = vectors.index_select(0, rows[d, items])
                 for i, lstm in enumerate(stack):
                     inputs = F.dropout(inputs, dropout, self.training)
-                    started = hidden[i][: sizes[0]], cell[i][: sizes[0]]
-                    output, *ended = lstm(inputs, sizes, *started, product_dtype)
-                    # Sequences that ended in an earlier window keep their state.
-                    hidden[i] = torch.cat([ended[0], hidden[i][sizes[0] :]])
-                    cell[i] = torch.cat([ended[1], cell[i][sizes[0] :]])
+                    output, hidden[d][i], cell[d][i] = lstm(
+                        inputs, batch_sizes[steps], hidden[d][i], cell[d][i], product_dtype
+                    )
                     if i and self.highways:
-                        highways = cast(nn.ModuleList, self.highways[direction])
+                        highways = cast(nn.ModuleList, self.highways[d])
                         inputs = highways[i - 1](output, inputs, product_dtype)
                     else:
                         skip = self.config.use_skip_connections and i > 0
                         inputs = output + inputs if skip else output
                     parts[i].append(inputs)
             outputs.append([torch.cat(part) for part in parts])
-            hiddens.append(torch.stack(hidden))
-            cells.append(torch.stack(cell))
-        return outputs, BiLMState(torch.stack(hiddens), torch.stack(cells))
+        return outputs, _stacked(hidden, cell)
 
     def _run_joined(
         self,
@@ -138,25 +133,20 @@ class BiLM(nn.Module):
         mirror = self._to_device(mirrored(batch_sizes))
         inputs = [vectors.index_select(0, each) for each in rows]
         outputs: list[list[Tensor]] = [[], []]
-        ended: list[list[tuple[Tensor, Tensor]]] = [[], []]
+        hidden, cell = [list(each) for each in state.hidden], [list(each) for each in state.cell]
         for i in range(self.config.n_layers):
             for d, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
                 dropped = F.dropout(inputs[d], dropout, self.training)
-                before = state.hidden[d, i], state.cell[d, i]
-                started = [part[: batch_sizes[0]] for part in before]
-                output, *after = stack[i](dropped, batch_sizes, *started, product_dtype)
-                rest = [part[batch_sizes[0] :] for part in before]  # These sequences have no token.
-                hidden, cell = (torch.cat(pair) for pair in zip(after, rest))
-                ended[d].append((hidden, cell))
+                output, hidden[d][i], cell[d][i] = stack[i](
+                    dropped, batch_sizes, hidden[d][i], cell[d][i], product_dtype
+                )
                 outputs[d].append(output)
             forward, backward = (layers[-1] for layers in outputs)
             inputs = [
                 torch.cat([forward, backward.index_select(0, mirror)], dim=1),
                 torch.cat([forward.index_select(0, mirror), backward], dim=1),
             ]
-        states = (torch.stack([torch.stack(each) for each in zip(*pairs)]) for pairs in ended)
-        hidden, cell = torch.stack(list(states)).unbind(1)
-        return outputs, BiLMState(hidden, cell)
+        return outputs, _stacked(hidden, cell)
 
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
@@ -287,6 +277,12 @@ class BiLM(nn.Module):
         if self.device.type != "cuda":
             return tensor.to(self.device)
         return tensor.pin_memory().to(self.device, non_blocking=True)
+
+
+def _stacked(hidden: list[list[Tensor]], cell: list[list[Tensor]]) -> BiLMState:
+    """Join the states of the layers of each direction."""
+    both = (torch.stack([torch.stack(layers) for layers in each]) for each in (hidden, cell))
+    return BiLMState(*both)
 
 
 def thaw(frozen: FrozenBiLM) -> BiLM:

@@ -34,11 +34,13 @@ class SoftmaxRows(NamedTuple):
     words (Tensor): Word ids, rising. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
     bias (Tensor): *Shape:* `(r,)`
+    candidates (Candidates): The candidates among them.
     """
 
     words: Tensor
     weight: Tensor
     bias: Tensor
+    candidates: Candidates
 
 
 class LanguageModelSoftmax(nn.Module):
@@ -103,13 +105,12 @@ class LanguageModelSoftmax(nn.Module):
         if candidates.n_draws:
             index = torch.unique(torch.cat([targets, index]))
         weight, bias = self.weight.index_select(0, index), self.bias.index_select(0, index)
-        return SoftmaxRows(index, weight.requires_grad_(), bias.requires_grad_())
+        return SoftmaxRows(index, weight.requires_grad_(), bias.requires_grad_(), candidates)
 
     def loss(
         self,
         contexts: Tensor,
         targets: Tensor,
-        candidates: Candidates,
         rows: SoftmaxRows,
         product_dtype: Optional[torch.dtype] = None,
     ) -> Tensor:
@@ -122,12 +123,13 @@ class LanguageModelSoftmax(nn.Module):
 
         contexts (Tensor): *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        candidates (Candidates): Candidates for all contexts.
-        rows (SoftmaxRows): Result of `rows` for these targets and candidates.
+        rows (SoftmaxRows): Result of `rows` for these targets, with the candidates for all
+            contexts.
         product_dtype (Optional[torch.dtype]): Type of the gradients' products; None for the
             contexts'.
         RETURNS (Tensor): A scalar, in nats.
         """
+        candidates = rows.candidates
         both = (targets, candidates.words)
         at = torch.searchsorted(rows.words, torch.cat(both)).split([len(words) for words in both])
         offsets = [contexts.new_zeros(len(words)) for words in both]

@@ -75,11 +75,6 @@ class LanguageModel(torch.nn.Module):
         self.softmax = softmax
         self.vocabulary = vocabulary
 
-    @property
-    def device(self) -> torch.device:
-        """Device of the weights."""
-        return self.bilm.device
-
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Switch to evaluation mode without gradients inside the context."""
@@ -100,7 +95,7 @@ class LanguageModel(torch.nn.Module):
 
     def negative_log_likelihood(self, contexts: Tensor, targets: np.ndarray) -> float:
         """Compute the loss, as `FrozenLanguageModel.negative_log_likelihood`."""
-        wanted = torch.from_numpy(targets).to(self.device)
+        wanted = torch.from_numpy(targets).to(self.bilm.device)
         return self.softmax.negative_log_likelihood(contexts, wanted)
 
 

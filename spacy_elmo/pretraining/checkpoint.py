@@ -54,12 +54,15 @@ def save_checkpoint(
     if not trainer.processes.is_first:
         return None
     sweep(folder)
+    vocabularies = trainer.model.bilm.indexer.vocabularies._asdict()
     content = {
         "version": VERSION,
         "config": comparable(trainer.config),
         "sizes": trainer.model.bilm.config.to_dict(),
         "words": trainer.model.vocabulary.words,
-        "vocabularies": _read_strings(trainer.model),
+        "vocabularies": {
+            name: list(v.strings) for name, v in vocabularies.items() if v is not None
+        },
         "corpus": corpus,
         "init": init,
         "provenance": inherited(trainer.model.bilm.provenance),
@@ -75,12 +78,6 @@ def save_checkpoint(
     for old in checkpoints(folder)[:-keep]:
         old.unlink()
     return path
-
-
-def _read_strings(model: LanguageModel) -> dict[str, list[Optional[str]]]:
-    """Return the vocabularies of the token encoder, by name."""
-    vocabularies = model.bilm.encoder.indexer.vocabularies._asdict()
-    return {name: list(found.strings) for name, found in vocabularies.items() if found is not None}
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -167,10 +164,12 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     if config.lang == "xx":
         # Earlier versions wrote "en" if the config had no language; the text is compared below.
         then["lang"] = "xx"
+    may_be_lower = [f"training.{name}" for name in LOWERED]
     differing = [
         f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(set(then) | set(now))
-        if then.get(name) != now.get(name) and not _is_lowered(name, then, now)
+        if then.get(name) != now.get(name)
+        and not (name in may_be_lower and name in then and now[name] < then[name])
     ]
     if content["corpus"] != corpus:
         differing.append("the training text is another one")
@@ -179,12 +178,6 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
             f"the run cannot be resumed: {'; '.join(differing)}. Resume with what it was "
             f"started with, or start again with `overwrite=True` or another `output`."
         )
-
-
-def _is_lowered(name: str, then: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Check whether a setting of `LOWERED` is lower than before."""
-    is_known = name.removeprefix("training.") in LOWERED and name in then
-    return is_known and bool(now[name] < then[name])
 
 
 def restored_model(content: dict[str, Any]) -> LanguageModel:

@@ -22,14 +22,14 @@ EXAMPLE = '@loggers = "spacy.ConsoleLogger.v3"'
 
 def make_logger(
     settings: Optional[dict[str, Any]],
-    nlp: Language,
+    config: "PretrainingConfig",
     stdout: IO = sys.stdout,
     stderr: IO = sys.stderr,
 ) -> tuple[LogStep, Finalize]:
     """Make a logger of spaCy's registry `loggers`.
 
     settings (Optional[dict]): The block `[training.logger]`, unresolved; None for no logger.
-    nlp (Language): The pipeline of `logged_pipeline`.
+    config (PretrainingConfig): The settings of the run, for `logged_pipeline`.
     stdout (IO): Stream for its text.
     stderr (IO): Stream for its progress bars.
     RETURNS (Tuple[Callable[[Optional[dict]], None], Callable[[], None]]): A function to call
@@ -47,7 +47,7 @@ def make_logger(
         )
     try:
         set_up: SetUp = registry.resolve({"logger": settings})["logger"]
-        return set_up(nlp, stdout, stderr)
+        return set_up(logged_pipeline(config), stdout, stderr)
     except (ValueError, catalogue.RegistryError) as error:
         raise ValueError(f"[training.logger] {name}: {error}") from error
 
@@ -66,13 +66,10 @@ def logged_pipeline(config: "PretrainingConfig") -> Language:
     nlp = spacy.blank(config.lang)
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **config.bilm.to_dict()}
     nlp.add_pipe("elmo", config={"model": sizes, "weights": None, "frozen": False})
-    sections = {
-        name: getattr(config, name).model_dump() for name in ("pretraining", "corpus", "vocabulary")
-    }
-    training = config.training.model_dump()
-    shown = nlp.config
-    shown["training"] = {**training, "seed": config.seed, "score_weights": {"speed": 0.0}}
-    shown["elmo"] = sections
+    shown, sections = nlp.config, config.model_dump(exclude={"bilm"})
+    weights = {"speed": 0.0}
+    shown["training"] = {**sections["training"], "seed": config.seed, "score_weights": weights}
+    shown["elmo"] = {name: sections[name] for name in ("pretraining", "corpus", "vocabulary")}
     nlp.config = shown
     return nlp
 

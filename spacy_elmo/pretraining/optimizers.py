@@ -70,8 +70,6 @@ class Optimizers:
         Afterwards the gradient of a shared table is complete in the biLM.
 
         RETURNS (Tensor): The norm before clipping, a scalar.
-
-        RETURNS (Tensor): What the norm was, a scalar.
         """
         if self.is_shared and rows is not None:
             self._join(rows)
@@ -95,7 +93,11 @@ class Optimizers:
                 del parts["weight"]
             for name, part in parts.items():
                 weight = getattr(self.softmax, name)
-                weight.grad = _as_rows_of(weight, rows.words, part.grad)
+                assert part.grad is not None
+                index = rows.words.unsqueeze(0)
+                weight.grad = torch.sparse_coo_tensor(
+                    index, part.grad, weight.shape, is_coalesced=True, check_invariants=False
+                )
         muon_learn_rate = learn_rate / self.settings.learn_rate * self.settings.muon_learn_rate
         for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
@@ -166,10 +168,3 @@ def _make(
         decay = settings.weight_decay
         return torch.optim.AdamW(weights, lr=settings.learn_rate, weight_decay=decay, fused=True)
     return torch.optim.Adam(weights, lr=settings.learn_rate, fused=True)
-
-
-def _as_rows_of(weight: Tensor, index: Tensor, gradient: Optional[Tensor]) -> Tensor:
-    assert gradient is not None
-    return torch.sparse_coo_tensor(
-        index.unsqueeze(0), gradient, weight.shape, is_coalesced=True, check_invariants=False
-    )

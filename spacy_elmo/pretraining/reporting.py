@@ -18,7 +18,7 @@ from ..language_model.perplexity import Perplexity
 from ..weights.attribution import inherited
 from .checkpoint import save_checkpoint, set_aside
 from .config import Inputs, TrainingSettings
-from .loggers import Finalize, LogStep, logged_pipeline, make_logger, step_info
+from .loggers import make_logger, step_info
 from .trainer import Trainer
 
 METRICS = "metrics.jsonl"
@@ -58,11 +58,8 @@ class Reporter:
         if first:
             self._keep_metrics_up_to(trainer.progress.step if is_resumed else -1)
         self.info: dict[str, Any] = {}
-        self.log_step: LogStep = lambda info: None
-        self.finalize: Finalize = lambda: None
-        if first and trainer.settings.logger is not None:
-            nlp = logged_pipeline(trainer.config)
-            self.log_step, self.finalize = make_logger(trainer.settings.logger, nlp)
+        logger = trainer.settings.logger if first else None
+        self.log_step, self.finalize = make_logger(logger, trainer.config)
         self._say_sizes()
         if trainer.softmax_warmup > trainer.progress.step:
             self.msg.info(

@@ -22,7 +22,7 @@ from ..text.reading import Inputs, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
-from .config import CorpusSettings, PretrainingConfig
+from .config import PretrainingConfig
 from .initial_model import checksum_of
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
@@ -168,7 +168,17 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
     if folder is None:
         folder = output / "corpus"
         if processes.is_first:
-            _prepare(config, settings, output)
+            size = sum(file.stat().st_size for file in find_files(settings.train))
+            prepare(
+                settings.train,
+                folder,
+                format=settings.format,
+                lang=config.lang,
+                **config.vocabulary.model_dump(),
+                n_process=1 if size < SMALL else -1,
+                on_error=settings.on_error,
+                ignore=output,
+            )
     elif processes.is_first:
         _compare_vocabulary(config, folder)
     dev = _prepared(settings.dev)
@@ -189,20 +199,6 @@ def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
     if is_url(inputs):
         return str(inputs)
     return user_path(inputs) if is_prepared(inputs) else None
-
-
-def _prepare(config: PretrainingConfig, settings: CorpusSettings, output: Path) -> None:
-    size = sum(file.stat().st_size for file in find_files(settings.train))
-    prepare(
-        settings.train,
-        output / "corpus",
-        format=settings.format,
-        lang=config.lang,
-        **config.vocabulary.model_dump(),
-        n_process=1 if size < SMALL else -1,
-        on_error=settings.on_error,
-        ignore=output,
-    )
 
 
 def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> None:

@@ -8,7 +8,7 @@ processes each one trains its streams, and gradients are averaged.
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Optional
 
@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from ..bilm.softmax import AdaptiveSoftmax, Candidates, SoftmaxRows
+from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..bilm.state import BiLMState
 from ..language_model.model import Contexts, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
@@ -100,7 +100,7 @@ class Trainer:
         if self.settings.share_embedding_softmax:
             share_table(model)
         self.model = model.to(self.processes.device)
-        self.contexts: torch.nn.Module = Contexts(self.model.bilm)
+        self.contexts: Any = Contexts(self.model.bilm)
         if self.processes.size > 1:
             self.contexts = DistributedDataParallel(self.contexts)
         self.product_dtype = product_dtype(self.settings.precision, self.processes.device)
@@ -194,7 +194,7 @@ class Trainer:
         alone = step < self.softmax_warmup
         window, types = self._window(step)
         torch.manual_seed(self._seed(step, 1 + self.processes.rank))
-        candidates, rows = self._candidates(window, step)
+        rows = self._softmax_rows(window, step)
         n_parts, state = settings.accumulate_gradient, self._reset(step)
         losses, states = [], []
         for part in range(n_parts):
@@ -202,8 +202,10 @@ class Trainer:
             mine = window.part(at, self.processes.size * n_parts)
             size = mine.batch_sizes[0]
             before = state.rows(range(part * size, (part + 1) * size))
-            with self._without_exchange(alone or part + 1 < n_parts):
-                loss, after = self._loss(mine, types, before, candidates, rows, alone)
+            # The last part exchanges the gradients of all parts.
+            is_local = self.processes.size > 1 and (alone or part + 1 < n_parts)
+            with self.contexts.no_sync() if is_local else nullcontext():
+                loss, after = self._loss(mine, types, before, rows, alone)
                 (loss / n_parts).backward()
             losses.append(loss.detach())
             states.append(after.detach())
@@ -328,7 +330,6 @@ class Trainer:
         window: Window,
         types: Sequence[str],
         state: BiLMState,
-        candidates: Optional[Candidates],
         rows: Optional[SoftmaxRows],
         alone: bool,
     ) -> tuple[Tensor, BiLMState]:
@@ -340,22 +341,20 @@ class Trainer:
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return softmax.loss(contexts, targets), after
-        assert candidates is not None and rows is not None
-        return softmax.loss(contexts, targets, candidates, rows, self.product_dtype), after
+        assert rows is not None
+        return softmax.loss(contexts, targets, rows, self.product_dtype), after
 
-    def _candidates(
-        self, window: Window, step: int
-    ) -> tuple[Optional[Candidates], Optional[SoftmaxRows]]:
-        """Return candidates and rows for the whole batch, equal in all processes."""
+    def _softmax_rows(self, window: Window, step: int) -> Optional[SoftmaxRows]:
+        """Return the softmax's rows for the whole batch, equal in all processes."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
-            return None, None
+            return None
         candidates = softmax.all_words()
         if self.settings.softmax == "sampled":
             generator = torch.Generator().manual_seed(self._seed(step, 0))
             candidates = softmax.draw_negatives(self.settings.n_negatives, generator)
         targets = self._to_device(self.words[np.unique(self._targets(window))])
-        return candidates, softmax.rows(targets, candidates)
+        return softmax.rows(targets, candidates)
 
     def _targets(self, window: Window) -> np.ndarray:
         """Return the targets of the model's directions."""
@@ -373,11 +372,6 @@ class Trainer:
         """Rows of the whole state that belong to this process."""
         rows = len(self.state)
         return slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
-
-    def _without_exchange(self, enabled: bool) -> AbstractContextManager[Any]:
-        if enabled and isinstance(self.contexts, DistributedDataParallel):
-            return self.contexts.no_sync()
-        return nullcontext()
 
     @property
     def _is_before_due(self) -> bool:

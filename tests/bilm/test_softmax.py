@@ -10,7 +10,6 @@ from spacy_elmo.bilm.softmax import (
     AdaptiveSoftmax,
     Candidates,
     LanguageModelSoftmax,
-    SoftmaxRows,
     make_softmax,
 )
 
@@ -74,7 +73,7 @@ def test_training_finds_the_distribution_of_the_text():
         targets = torch.multinomial(shares, 1024, replacement=True)
         candidates = softmax.draw_negatives(60)
         rows = softmax.rows(targets, candidates)
-        softmax.loss(torch.zeros(1024, 1), targets, candidates, rows).backward()
+        softmax.loss(torch.zeros(1024, 1), targets, rows).backward()
         softmax.bias.data[rows.words] -= 20 * (1 - step / 1500) * rows.bias.grad
     learned = torch.softmax(softmax.bias.detach(), 0)
     torch.testing.assert_close(learned[:2], shares[:2], rtol=0.05, atol=0)
@@ -84,8 +83,8 @@ def test_training_finds_the_distribution_of_the_text():
 def loss_of(softmax, contexts, targets, candidates):
     """With the softmax's own weights in the rows, so that gradients reach them."""
     rows = softmax.rows(targets, candidates)
-    weights = (softmax.weight[rows.words], softmax.bias[rows.words])
-    return softmax.loss(contexts, targets, candidates, SoftmaxRows(rows.words, *weights))
+    weight, bias = softmax.weight[rows.words], softmax.bias[rows.words]
+    return softmax.loss(contexts, targets, rows._replace(weight=weight, bias=bias))
 
 
 @pytest.mark.parametrize("drawn", [[0, 3, 5], [2], [7], list(range(N_WORDS))])

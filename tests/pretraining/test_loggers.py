@@ -46,14 +46,14 @@ def needs_a_package():
 
 
 @pytest.fixture
-def nlp():
-    return logged_pipeline(check_config(Config(pretraining_config(eval_frequency=7))))
+def config():
+    return check_config(Config(pretraining_config(eval_frequency=7)))
 
 
-def log(settings, nlp, *reports):
+def log(settings, config, *reports):
     """What a logger prints, told of some reports with two steps before each."""
     stdout, stderr = io.StringIO(), io.StringIO()
-    log_step, finalize = make_logger(settings, nlp, stdout, stderr)
+    log_step, finalize = make_logger(settings, config, stdout, stderr)
     checkpoints = ()
     for report in reports:
         log_step(None)
@@ -107,9 +107,9 @@ def test_score_is_the_better_the_higher():
     assert first["losses"] == {"elmo": 4.5}
 
 
-def test_recording_logger(nlp):
+def test_recording_logger(config):
     SEEN.clear()
-    assert log({"@loggers": "test.Recorder.v1", "name": "a"}, nlp, REPORT) == ""
+    assert log({"@loggers": "test.Recorder.v1", "name": "a"}, config, REPORT) == ""
     (name, pipes, training), *steps, end = SEEN
     assert (name, pipes, end) == ("a", ["elmo"], "end")
     assert steps == [None, None, step_info(REPORT)]
@@ -117,18 +117,18 @@ def test_recording_logger(nlp):
     assert dict(training["score_weights"]) == {"speed": 0.0}
 
 
-def test_chain_of_spacy_loggers(nlp):
+def test_chain_of_spacy_loggers(config):
     SEEN.clear()
     first, second = ({"@loggers": "test.Recorder.v1", "name": name} for name in "ab")
     settings = {"@loggers": "spacy.ChainLogger.v1", "logger1": first, "logger2": second}
-    log(settings, nlp, REPORT)
+    log(settings, config, REPORT)
     assert [entry[0] for entry in SEEN if isinstance(entry, tuple)] == ["a", "b"]
     assert SEEN.count(step_info(REPORT)) == 2
 
 
 @pytest.mark.parametrize("version", ["v1", "v2", "v3"])
-def test_console(nlp, version):
-    shown = log({"@loggers": f"spacy.ConsoleLogger.{version}"}, nlp, REPORT)
+def test_console(config, version):
+    shown = log({"@loggers": f"spacy.ConsoleLogger.{version}"}, config, REPORT)
     header, _, row = (line.split() for line in shown.splitlines())
     assert header == ["E", "#", "LOSS", "ELMO", "SPEED", "SCORE"]
     # Nothing times 100 that is no share.
@@ -142,28 +142,28 @@ def test_console(nlp, version):
         {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": "train"},
     ],
 )
-def test_console_with_progress_bar(nlp, settings):
-    assert len(log(settings, nlp, REPORT, {**REPORT, "step": 800}).splitlines()) == 4
+def test_console_with_progress_bar(config, settings):
+    assert len(log(settings, config, REPORT, {**REPORT, "step": 800}).splitlines()) == 4
 
 
-def test_console_writes_a_file(nlp, tmp_path):
+def test_console_writes_a_file(config, tmp_path):
     path = tmp_path / "deep" / "log.jsonl"
     settings = {"@loggers": "spacy.ConsoleLogger.v3", "output_file": str(path)}
-    log(settings, nlp, REPORT)
+    log(settings, config, REPORT)
     row = json.loads(path.read_text("utf8"))
     assert (row["step"], row["score"], row["losses"]) == (400, -212.5, {"elmo": 4.5})
 
 
-def test_config_is_what_loggers_upload(nlp):
-    flat = spacy.util.dict_to_dot(nlp.config.interpolate())
+def test_config_is_what_loggers_upload(config):
+    flat = spacy.util.dict_to_dot(logged_pipeline(config).config.interpolate())
     assert flat["training.learn_rate"] == 0.01
     assert flat["components.elmo.model.lstm_dim"] == 16
     assert flat["elmo.corpus.train"] == "train.txt"
     assert flat["elmo.vocabulary.min_count"] == 1
 
 
-def test_none(nlp):
-    assert log(None, nlp, REPORT) == ""
+def test_none(config):
+    assert log(None, config, REPORT) == ""
 
 
 @pytest.mark.parametrize(
@@ -176,14 +176,14 @@ def test_none(nlp):
         ({}, "@loggers"),
     ],
 )
-def test_wrong_settings_are_named(nlp, settings, message):
+def test_wrong_settings_are_named(config, settings, message):
     with pytest.raises(ValueError, match=rf"(?s)\[training\.logger\].*{message}"):
-        log(settings, nlp, REPORT)
+        log(settings, config, REPORT)
 
 
-def test_missing_package_is_named(nlp):
+def test_missing_package_is_named(config):
     with pytest.raises(ImportError, match="pip install it"):
-        log({"@loggers": "test.NeedsAPackage.v1"}, nlp, REPORT)
+        log({"@loggers": "test.NeedsAPackage.v1"}, config, REPORT)
 
 
 def test_scores_that_are_tables_are_left_out():
@@ -213,28 +213,28 @@ class Writer:
     close = flush
 
 
-def test_tensorboard_gets_scalars(nlp, monkeypatch):
+def test_tensorboard_gets_scalars(config, monkeypatch):
     module = ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Writer
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    log({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}, nlp, REPORT)
+    log({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}, config, REPORT)
     assert ("scores/perplexity", 212.5, 400) in Writer.written
     assert ("score", -212.5, 400) in Writer.written
     assert {step for _, _, step in Writer.written} == {400}
 
 
-def test_tensorboard_missing(nlp, monkeypatch):
+def test_tensorboard_missing(config, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match=r"spacy-elmo\[tensorboard\]"):
-        make_logger({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}, nlp)
+        make_logger({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}, config)
 
 
-def test_tensorboard(nlp, tmp_path):
+def test_tensorboard(config, tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     better = {**REPORT, "step": 800, "perplexity": {**REPORT["perplexity"], "mean": 150.0}}
-    log({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": str(tmp_path)}, nlp, REPORT, better)
+    log({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": str(tmp_path)}, config, REPORT, better)
     events = EventAccumulator(str(tmp_path)).Reload()
     found = [(event.step, event.value) for event in events.Scalars("scores/perplexity")]
     assert found == [(400, 212.5), (800, 150.0)]
