@@ -1,7 +1,7 @@
 """Reader of Docs: it runs the pipeline on text, and makes entries of Docs."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Optional
 
@@ -11,10 +11,11 @@ from spacy.tokens import Doc, DocBin
 
 from ..embedding.segmenters import Segmenter
 from ..files.docbin import BROKEN
+from ..files.errors import named_errors
 from ..pipeline.elmo import Elmo
 from .entries import TextEntry
 from .places import InputPiece
-from .selection import SelectedSpan, SpanSelector, labels_of, whole
+from .selection import WORDS, SelectedSpan, SpanSelector, labels_of
 
 
 class DocReader:
@@ -50,8 +51,14 @@ class DocReader:
 
         RAISES (ValueError): It cannot set one of them.
         """
-        if self.selector is not None and self._labels:
-            self.selector.check_labels(self._labels)
+        choices = [*WORDS, *sorted(self._labels or ())]
+        only = self.selector.only if self.selector is not None and self._labels else None
+        for name in only.split(",") if only else ():
+            if name not in choices:
+                raise ValueError(
+                    f"`only={name}`: no component of the pipeline sets this label. Give one of "
+                    f"{', '.join(choices)}."
+                )
 
     def pipe(self, texts: Iterable[tuple[str, Any]], as_tuples: bool) -> Iterator[tuple[Doc, Any]]:
         """Run `Language.pipe`, and cut Docs without sentences into sentences."""
@@ -86,7 +93,9 @@ class DocReader:
         if self.selector is None or entry.selected is not None:
             return entry
         if self.selector.only is None:  # The entry is one sentence.
-            return replace(entry, selected=whole(entry.words, entry.text))
+            n = len(entry)
+            whole = SelectedSpan(0, n, "", entry.text, range(n))
+            return replace(entry, selected=[whole] if n else [])
         with self.nlp.memory_zone():
             doc = self.nlp(Doc(self.nlp.vocab, words=entry.words))
             return replace(entry, selected=self._select(doc, annotate=True))
@@ -102,32 +111,19 @@ class DocReader:
             )
         return self.selector(doc)
 
-    def read_docbin(
-        self, file: InputPiece, progress: Callable[[int], object]
-    ) -> Iterator[TextEntry]:
+    def read_docbin(self, file: InputPiece) -> Iterator[TextEntry]:
         """Read the Docs of a `.spacy` file. The whole file is in memory meanwhile.
 
         file (InputPiece): The file.
-        progress (Callable[[int], object]): Called with the number of bytes that were read.
         YIELDS (TextEntry): A Doc, in the sequences that the pipe cuts it into.
         RAISES (ValueError): It is not such a file, or it is broken.
         """
-        try:
-            data = file.read_bytes()
-            docs = DocBin().from_bytes(data)
-        except BROKEN as error:
-            raise ValueError(
-                f"{file} is not a .spacy file, or it is broken: {error}. Write it again."
-            ) from error
-        reached, size = 0, len(data)
+        with named_errors(f"{file} is not a .spacy file, or it is broken. Write it again", BROKEN):
+            docs = DocBin().from_bytes(file.read_bytes())
         stream = docs.get_docs(self.nlp.vocab)
         # One memory zone for all Docs: the first Doc adds the strings of all.
         with self.nlp.memory_zone():
             for number in range(1, len(docs) + 1):
-                try:
+                with named_errors(f"{file}: Doc {number} cannot be read", BROKEN):
                     entry = self.entry(next(stream))
-                except BROKEN as error:
-                    raise ValueError(f"{file}: Doc {number} cannot be read: {error}") from error
                 yield entry
-                before, reached = reached, size * number // len(docs)
-                progress(reached - before)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import spacy
-from spacy.language import Language
 
 from .. import __version__
 from ..embedding.embed import by_tokens, embed_words, insert_marks
@@ -40,8 +39,7 @@ CHUNK_BATCHES = 4  # batches of a group, in which sequences are sorted by length
 class GroupEmbedder:
     """Embedder of groups of entries, whose vectors depend only on the groups so far.
 
-    They are equal bit for bit, whether earlier groups were embedded or left out. For this, the new
-    tokens of every group are encoded together and in order, also of groups that are left out.
+    For this, the new tokens of every group are encoded together and in order.
 
     pipe (Elmo): The language model and its settings.
     choose (Callable): Makes the wanted vectors of layers.
@@ -63,19 +61,29 @@ class GroupEmbedder:
         self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
         self._known = getattr(self.bilm, "cache", None)
 
-    def embed_all(self, entries: Iterable[TextEntry], max_tokens: int) -> Iterator[Embedded]:
+    def embed(self, entries: Iterable[TextEntry]) -> Iterator[Embedded]:
         """Embed entries, group by group.
 
         entries (Iterable[TextEntry]): The entries.
-        max_tokens (int): Most tokens of a group.
         YIELDS (Embedded): An entry.
+        RAISES (ValueError): A number is too large for the type.
         """
+        max_tokens = CHUNK_BATCHES * self.settings.max_batch_tokens
         for group in by_tokens(entries, max_tokens, max_tokens):
             self.encode(group)
-            yield from self.embed(group)
+            layers = embed_words(
+                self.bilm,
+                [entry.words for entry in group],
+                [entry.segments for entry in group],
+                self.settings,
+                keep_marks=self.sentence_marks,
+            )
+            marks = self.bilm.indexer.marks if self.sentence_marks else None
+            for entry, values in zip(group, layers):
+                yield make_embedded(entry, self.choose(np.asarray(values)), self.dtype, marks)
 
     def encode(self, group: Sequence[TextEntry]) -> None:
-        """Encode the new tokens of the next group. Call `embed` on it, or leave it out.
+        """Encode the new tokens of the next group.
 
         group (Sequence[TextEntry]): The group.
         """
@@ -88,25 +96,6 @@ class GroupEmbedder:
         # Embedding the group must not change the content of the main cache.
         self.bilm.cache = TokenVectorCache(len(tokens))
         self.bilm.cache.lookup(tokens, lambda _: vectors)
-
-    def embed(self, group: Sequence[TextEntry]) -> Iterator[Embedded]:
-        """Embed a group.
-
-        group (Sequence[TextEntry]): The group.
-        YIELDS (Embedded): An entry.
-        RAISES (ValueError): A number is too large for the type.
-        """
-        layers = embed_words(
-            self.bilm,
-            [entry.words for entry in group],
-            [entry.segments for entry in group],
-            self.settings,
-            keep_marks=self.sentence_marks,
-        )
-        marks = self.bilm.indexer.marks if self.sentence_marks else None
-        for entry, values in zip(group, layers):
-            vectors = self.choose(np.asarray(values))
-            yield make_embedded(entry, vectors, self.dtype, marks)
 
 
 def make_embedded(
@@ -155,7 +144,6 @@ def _cast(vectors: np.ndarray, dtype: str) -> np.ndarray:
 
 
 class _Loaded(NamedTuple):
-    nlp: Language
     pipe: Elmo
     choose: Choose
     chosen: dict[str, Any]
@@ -224,7 +212,7 @@ class CorpusEmbedder:
         reader = self.reader()
         reader.check_labels()
         entries = map(reader.select, table_entries(table, reader))
-        rows = list(self._for_tables.embed_all(entries, self.group_tokens))
+        rows = list(self._for_tables.embed(entries))
         return add_columns(table, rows or [self.empty])
 
     def embed(self, entries: Iterable[TextEntry]) -> Iterator[Embedded]:
@@ -236,9 +224,9 @@ class CorpusEmbedder:
         YIELDS (Embedded): An entry with its vectors.
         RAISES (ValueError): A number is too large for the type.
         """
-        return self.group_embedder().embed_all(entries, self.group_tokens)
+        return self._group_embedder().embed(entries)
 
-    def group_embedder(self) -> GroupEmbedder:
+    def _group_embedder(self) -> GroupEmbedder:
         """Return a new embedder with an empty cache."""
         loaded = self._loaded
         return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
@@ -250,11 +238,6 @@ class CorpusEmbedder:
         """
         self._loaded.reader.keep_docs = keep_docs
         return self._loaded.reader
-
-    @property
-    def group_tokens(self) -> int:
-        """Most tokens of a group of `GroupEmbedder`."""
-        return CHUNK_BATCHES * self._loaded.pipe.settings.max_batch_tokens
 
     @property
     def empty(self) -> Embedded:
@@ -279,7 +262,7 @@ class CorpusEmbedder:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        nlp, pipe, _, chosen, _ = self._loaded
+        pipe, _, chosen, reader = self._loaded
         settings = {
             "spacy_elmo": __version__,
             "model": pipe.bilm.checksum(),
@@ -287,7 +270,7 @@ class CorpusEmbedder:
             "initial_state": pipe.settings.initial_state,
             "batch_tokens": pipe.settings.max_batch_tokens,
             "segmenter": segmenter_config(pipe.settings.segmenter),
-            "lang": nlp.lang,
+            "lang": reader.nlp.lang,
             "dtype": self.dtype,
             **chosen,
             # Earlier versions did not write these.
@@ -321,7 +304,7 @@ class CorpusEmbedder:
             pipe.move_to(self.device)
         chosen = choose_layers(self.layers, nlp)
         reader = DocReader(nlp, pipe, self._selector if self._is_selective else None)
-        return _Loaded(nlp, pipe, *chosen, reader)
+        return _Loaded(pipe, *chosen, reader)
 
     def _lang_of_weights(self) -> str:
         lang = None if is_pipeline(self.model) else language_of_weights(self.model)
@@ -339,7 +322,7 @@ class CorpusEmbedder:
     @cached_property
     def _for_tables(self) -> GroupEmbedder:
         """Embedder shared by all calls on tables, so that repeated words are encoded once."""
-        return self.group_embedder()
+        return self._group_embedder()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -52,6 +52,24 @@ class Embedded:
     beside: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class WriteOptions:
+    """Options of an output format.
+
+    index (bool): Whether to write the texts, or `sentence_to_index`.
+    sentence_keys (bool): Whether sentences, not numbers, name the datasets of HDF5, as with
+        AllenNLP's `sentence_keys`. There is then no index, and repeated and empty sentences are
+        left out.
+    empty (Embedded): An entry without a token, which gives the columns of a table without rows.
+    first (int): Number of the first entry.
+    """
+
+    index: bool
+    sentence_keys: bool
+    empty: Embedded
+    first: int = 0
+
+
 @dataclass
 class EntryCounts:
     """Numbers of entries, tokens and vectors.

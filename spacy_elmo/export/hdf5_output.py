@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from ..files.hdf5 import guarded_hdf5
-from .entries import INDEX, Embedded, index_json, read_json
+from .entries import INDEX, Embedded, WriteOptions, index_json, read_json
 
 SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
@@ -20,13 +20,7 @@ OLDEST = h5py.h5f.LIBVER_V18  # groups of any number of datasets in bounded memo
 
 
 def write(
-    path: Path,
-    entries: Iterable[Embedded],
-    settings: dict[str, Any],
-    *,
-    index: bool,
-    sentence_keys: bool = False,
-    first: int = 0,
+    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
     """Write a file with a dataset for each entry, named by its number, and `sentence_to_index`.
 
@@ -35,19 +29,16 @@ def write(
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
     settings (dict): Settings of the run; an attribute of the file.
-    index (bool): Whether to write `sentence_to_index`.
-    sentence_keys (bool): Whether a dataset's name is its sentence, as with AllenNLP's
-        `sentence_keys`. There is then no index, and repeated and empty sentences are left out.
-    first (int): Number of the first entry.
+    options (WriteOptions): How to write them.
     RAISES (ValueError): A sentence cannot be a name.
     """
-    index = index and not sentence_keys
+    index = options.index and not options.sentence_keys
     last: dict[str, int] = {}
     # Without the guard, HDF5 ends the process when the disk is full.
     with guarded_hdf5(path, oldest=OLDEST) as (file, check):
         file.attrs[SETTINGS] = json.dumps(settings)
-        for i, entry in enumerate(entries, first):
-            if sentence_keys:
+        for i, entry in enumerate(entries, options.first):
+            if options.sentence_keys:
                 _write_by_sentence(file, entry, i)
             else:
                 _write_array(file, str(i), entry.vectors)

@@ -1,6 +1,6 @@
 """Input files of all formats, read as a stream of entries."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from glob import has_magic
 from pathlib import Path, PurePosixPath
 from typing import Optional, Union
@@ -96,7 +96,6 @@ def read_entries(
     tokenize: bool,
     column: Optional[str],
     max_tokens: int,
-    progress: Callable[[int], object],
 ) -> Iterator[TextEntry]:
     """Read the entries of files.
 
@@ -109,7 +108,6 @@ def read_entries(
         with its tokens separated by spaces.
     column (Optional[str]): Column of `.tsv` and `.conll` files: its name, or number from 1.
     max_tokens (int): Most tokens of an entry.
-    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): A file cannot be read, an entry is too long, or the number of entries
         of a part differs from the plan.
@@ -117,19 +115,19 @@ def read_entries(
     for file in files:
         n_read = 0
         if file.name.endswith(DOCBIN):
-            entries = reader.read_docbin(file, progress)
+            entries = reader.read_docbin(file)
         elif file.name.endswith(PARQUET):
-            entries = read_parquet(file, reader, progress)
+            entries = read_parquet(file, reader)
         elif file.name.endswith(CONLLU):
-            entries = read_conllu(file, progress)
+            entries = read_conllu(file)
         elif file.name.endswith(CONLL):
-            entries = read_conll(file, column, progress)
+            entries = read_conll(file, column)
         elif file.name.endswith(TSV) and column is not None:
-            entries = read_tsv(file, file.column or column, reader, progress, tokenize=tokenize)
+            entries = read_tsv(file, file.column or column, reader, tokenize=tokenize)
         elif file.name.endswith(JSONL):
-            entries = read_records(file, reader, progress)
+            entries = read_records(file, reader)
         else:
-            entries = read_text(file, reader if tokenize else None, progress)
+            entries = read_text(file, reader if tokenize else None)
         for number, entry in enumerate(entries):
             n_read += 1
             if len(entry) > max_tokens:

@@ -57,23 +57,13 @@ def _mixed(mix: Model, layers: np.ndarray) -> np.ndarray:
 
 def _find_mix(given: str, nlp: Language) -> Model:
     """Find the mix that `PIPE` or `PIPE:NUMBER` names."""
-    component, number = given, ""
-    if ":" in given and given not in nlp.component_names:
-        component, _, number = given.rpartition(":")
-    mixes = {
-        name: found
-        for name, pipe in nlp.components
-        if (found := mixes_of(getattr(pipe, "model", None)))
-    }
-    if component not in mixes:
-        have = f"Components with one: {', '.join(mixes)}" if mixes else "No component has one"
-        raise ValueError(f"no component '{component}' with a mix of ELMo layers. {have}.")
-    found = mixes[component]
-    if not number and len(found) > 1:
-        raise ValueError(
-            f"'{component}' has {len(found)} mixes. Give one of {MIX}{component}:0 to "
-            f"{MIX}{component}:{len(found) - 1}."
-        )
-    if number and not (number.isdecimal() and int(number) < len(found)):
-        raise ValueError(f"'{component}' has no mix {number}; it has {len(found)}, from 0")
-    return found[int(number or 0)]
+    choices: dict[str, Model] = {}
+    for name, pipe in nlp.components:
+        found = mixes_of(getattr(pipe, "model", None))
+        if len(found) == 1:
+            choices[name] = found[0]
+        choices |= {f"{name}:{number}": mix for number, mix in enumerate(found)}
+    if given not in choices:
+        advice = f"Give one of {', '.join(choices)}" if choices else "No component has one"
+        raise ValueError(f"no mix of ELMo layers is named '{given}'. {advice}.")
+    return choices[given]

@@ -8,19 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .entries import INDEX, Embedded, index_json, read_json
+from .entries import INDEX, Embedded, WriteOptions, index_json, read_json
 
 SUFFIXES = (".npz",)
 IS_FOLDER = False
 
 
 def write(
-    path: Path,
-    entries: Iterable[Embedded],
-    settings: dict[str, Any],
-    *,
-    index: bool,
-    first: int = 0,
+    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
     """Write a file with an array for each entry, named by its number, and `sentence_to_index`.
 
@@ -29,18 +24,17 @@ def write(
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
     settings (dict): Settings of the run; the comment of the zip archive, if they fit.
-    index (bool): Whether to write `sentence_to_index`.
-    first (int): Number of the first entry.
+    options (WriteOptions): How to write them.
     """
     last: dict[str, int] = {}
     with zipfile.ZipFile(path, "w") as archive:
         comment = json.dumps(settings).encode("ascii")
         archive.comment = comment if len(comment) <= zipfile.ZIP_MAX_COMMENT else b""
-        for i, entry in enumerate(entries, first):
+        for i, entry in enumerate(entries, options.first):
             _write_array(archive, str(i), entry.vectors)
-            if index:
+            if options.index:
                 last[json.dumps(entry.text)] = i
-        if index:
+        if options.index:
             _write_array(archive, INDEX, np.array([index_json(last)]))
 
 

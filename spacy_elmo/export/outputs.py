@@ -16,18 +16,21 @@ OUTPUTS: dict[str, ModuleType] = {
 }
 
 
-def check_format(output: Path, format: Optional[str]) -> str:
+def check_format(output: Path, format: Optional[str], *, is_sharded: bool) -> str:
     """Find the format to write.
 
     output (Path): The output.
     format (Optional[str]): The format, if the user set one.
-    RETURNS (str): One of `OUTPUTS`; by default the format of the name's ending.
+    is_sharded (bool): Whether the output is a folder of shards.
+    RETURNS (str): One of `OUTPUTS`; by default the format of the name's ending, or "parquet" for
+        shards without one.
     RAISES (ValueError): There is no such format, or the ending has none.
     RAISES (ImportError): The format needs a library that is not installed.
     """
     by_suffix = {suffix: name for name, kind in OUTPUTS.items() for suffix in kind.SUFFIXES}
     if format is None:
-        format = by_suffix.get(output.suffix.lower())
+        unnamed, other = (".parquet", "parquet") if is_sharded else ("", None)
+        format = by_suffix.get(output.suffix.lower() or unnamed, other)
         if format is None:
             raise ValueError(
                 f"{output}: no format ends in '{output.suffix}'. Use "
@@ -60,12 +63,6 @@ def check_room(output: Path, format: str, force: bool) -> None:
         )
     if not force:
         raise ValueError(f"{output} exists already. Give another name, or `force=True`.")
-
-
-def format_of(output: Path) -> str:
-    """Return the format that a folder's name ends in, or "parquet"."""
-    suffix = output.suffix.lower() or ".parquet"
-    return next((name for name, kind in OUTPUTS.items() if suffix in kind.SUFFIXES), "parquet")
 
 
 def check_wanted(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from ..embedding.embed import by_tokens
 from ..frozen.config import listed
 from ..text.reading import refuse
 from .doc_reader import DocReader
-from .entries import Embedded, TextEntry, read_json, sentence
+from .entries import Embedded, TextEntry, WriteOptions, read_json, sentence
 from .places import InputPiece
-from .text_input import Progress
 
 SUFFIXES = (".parquet",)
 IS_FOLDER = False
@@ -79,7 +78,7 @@ def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[Tex
             )
 
 
-def read_parquet(file: InputPiece, reader: DocReader, progress: Progress) -> Iterator[TextEntry]:
+def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
     """Read the rows of a Parquet file.
 
     A row of its column `tokens` (lists of strings) is a sentence. Without that column, a row of
@@ -87,7 +86,6 @@ def read_parquet(file: InputPiece, reader: DocReader, progress: Progress) -> Ite
 
     file (InputPiece): The file, or some row groups of it.
     reader (DocReader): Makes the Docs.
-    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): A row.
     RAISES (ValueError): It is not such a file, or has no such column.
     """
@@ -110,8 +108,6 @@ def read_parquet(file: InputPiece, reader: DocReader, progress: Progress) -> Ite
                         entries = list(table_entries(batch, reader, first))
                     yield from entries
                     first += batch.num_rows
-                start, stop = group_bytes(metadata.row_group(group))
-                progress(stop - start)
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         refuse(file, None, f"not a Parquet file of text: {error}")
 
@@ -149,17 +145,12 @@ def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
         flat = pa.array(np.concatenate(parts).reshape(-1))
         vectors = pa.FixedSizeListArray.from_arrays(flat, parts[0].shape[-1])
         columns[name] = pa.ListArray.from_arrays(offsets, vectors)
+    types = {"starts": pa.int32(), "ends": pa.int32(), "labels": pa.string()}
     for name in rows[0].beside:
-        values = pa.array([value for row in rows for value in row.beside[name]], beside_type(name))
+        beside = [value for row in rows for value in row.beside[name]]
+        values = pa.array(beside, types.get(name, pa.float32()))
         columns[name] = pa.ListArray.from_arrays(offsets, values)
     return columns
-
-
-def beside_type(name: str) -> Any:
-    """Return the Arrow type of one value in a column beside the vectors."""
-    import pyarrow as pa
-
-    return {"starts": pa.int32(), "ends": pa.int32(), "labels": pa.string()}.get(name, pa.float32())
 
 
 def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
@@ -181,13 +172,7 @@ def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
 
 
 def write(
-    path: Path,
-    entries: Iterable[Embedded],
-    settings: dict[str, Any],
-    *,
-    index: bool,
-    first: int = 0,
-    empty: Optional[Embedded] = None,
+    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
     """Write a file with a row for each entry.
 
@@ -198,25 +183,22 @@ def write(
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
     settings (dict): Settings of the run; metadata of the file.
-    index (bool): Whether to write the texts.
-    first (int): Number of the first entry.
-    empty (Optional[Embedded]): An empty entry, which gives the columns if there is no entry.
+    options (WriteOptions): How to write them.
     """
     import pyarrow.parquet
 
     size = attrgetter("vectors.nbytes")
     groups = by_tokens(entries, ROW_GROUP_BYTES, ROW_GROUP_ROWS, size)
-    first_rows = next(groups, [])
-    like = first_rows[0] if first_rows else empty
-    if like is None:
-        return
-    schema = _schema(like, index, settings)
+    first_rows, first = next(groups, []), options.first
+    like = first_rows[0] if first_rows else options.empty
+    schema = _batch([like], first, options).schema
+    schema = schema.with_metadata({SETTINGS: json.dumps(settings)})
     # Parquet has no type of one byte, but indices of a dictionary take one.
     names = layer_names(like.vectors) if like.vectors.dtype == "int8" else []
     dictionaries = [f"{name}.list.element.list.element" for name in names]
     with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=dictionaries) as writer:
         for rows in chain([first_rows] if first_rows else [], groups):
-            writer.write_batch(_batch(rows, first, schema))
+            writer.write_batch(_batch(rows, first, options))
             first += len(rows)
 
 
@@ -232,25 +214,9 @@ def read_settings(path: Path) -> dict[str, Any]:
     return read_json(metadata.get(SETTINGS))
 
 
-def _schema(like: Embedded, index: bool, settings: dict[str, Any]) -> Any:
+def _batch(rows: Sequence[Embedded], first: int, options: WriteOptions) -> Any:
     import pyarrow as pa
 
-    vectors = like.vectors
-    vector = pa.list_(pa.from_numpy_dtype(vectors.dtype), vectors.shape[-1])
-    texts = [("text", pa.string())] if index else []
-    tokens = ("tokens", pa.list_(pa.string()))
-    columns = [(name, pa.list_(vector)) for name in layer_names(vectors)]
-    columns += [(name, pa.list_(beside_type(name))) for name in like.beside]
-    schema = pa.schema([("index", pa.int64()), *texts, tokens, *columns])
-    return schema.with_metadata({SETTINGS: json.dumps(settings)})
-
-
-def _batch(rows: list[Embedded], first: int, schema: Any) -> Any:
-    import pyarrow as pa
-
-    columns = {
-        "index": pa.array(range(first, first + len(rows)), pa.int64()),
-        "text": pa.array([row.text for row in rows], pa.string()),
-        **columns_of(rows),
-    }
-    return pa.record_batch([columns[name] for name in schema.names], schema=schema)
+    texts = {"text": pa.array([row.text for row in rows], pa.string())} if options.index else {}
+    numbers = pa.array(range(first, first + len(rows)), pa.int64())
+    return pa.RecordBatch.from_pydict({"index": numbers, **texts, **columns_of(rows)})

@@ -10,7 +10,7 @@ Shards in the format of the output would not do: HDF5 and npz hold no tokens and
 import errno
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,15 +79,6 @@ class PartialOutput:
                 if path.name not in (MARKER, JOINING):
                     delete(path)
             yield
-
-    def join(self, names: Sequence[str]) -> Iterator[Embedded]:
-        """Read the entries of all shards.
-
-        names (Sequence[str]): The names of the shards, in order.
-        YIELDS (Embedded): An entry.
-        """
-        for name in names:
-            yield from read_embedded(self.shards.path / name)
 
     def clear_whole(self) -> Path:
         """Make room for the output.

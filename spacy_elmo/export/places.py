@@ -12,10 +12,11 @@ from typing import Any, BinaryIO, Optional, Union
 
 from ..files import WHOLE, atomic_write, checksum, publish, put_on_disk, temporary_folder
 from ..files.checksum import BLOCK
-from ..files.remote import RemoteFile, is_url, reading
+from ..files.remote import RemoteFile, is_url, named_access, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
 # Stores in which an object appears when it is complete, and cannot be renamed.
+IS_FILE = "is a file, but shards need a folder. Give another output."
 OBJECT_STORES = {"abfs", "abfss", "adl", "az", "gcs", "gs", "oci", "oss", "s3", "s3a"}
 
 
@@ -29,6 +30,7 @@ class InputPiece:
     """An input file, or a part of one that was planned.
 
     source (str): Path or URL of the file.
+    input (int): Number of the file in the plan.
     start (int): First byte of the part.
     stop (Optional[int]): End of the part; None for the whole file as it is now.
     sha256 (Optional[str]): Checksum of the part.
@@ -40,6 +42,7 @@ class InputPiece:
     """
 
     source: str
+    input: int = 0
     start: int = 0
     stop: Optional[int] = None
     sha256: Optional[str] = None
@@ -165,9 +168,11 @@ class LocalFolder:
 
         RAISES (ValueError): It is a file.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self} is a file, but shards need a folder. Give another output.")
-        return set(os.listdir(self.path)) if self.path.exists() else set()
+        if self.path.is_dir():
+            return set(os.listdir(self.path))
+        if self.path.exists():
+            raise ValueError(f"{self} {IS_FILE}")
+        return set()
 
     def read(self, name: str) -> bytes:
         """Return the content of a file."""
@@ -243,7 +248,7 @@ class RemoteFolder:
             is_file = system.isfile(path)
             found = system.ls(path, detail=False) if not is_file and system.exists(path) else []
         if is_file:
-            raise ValueError(f"{self} is a file, but shards need a folder. Give another output.")
+            raise ValueError(f"{self} {IS_FILE}")
         return {PurePosixPath(name).name for name in found}
 
     def read(self, name: str) -> bytes:
@@ -271,7 +276,7 @@ class RemoteFolder:
         """
         with tempfile.TemporaryDirectory() as place:
             yield Path(place, name)
-            with self._writing(name):
+            with named_access(f"{self.url.rstrip('/')}/{name}", "written"):
                 self._put(Path(place, name), name)
 
     def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
@@ -290,8 +295,9 @@ class RemoteFolder:
 
     def delete(self, name: str) -> None:
         """Delete a shard, a record, or leftovers of a killed writer, if they exist."""
-        with self._writing(name), suppress(FileNotFoundError):
-            system, path = self._system()
+        system, path = self._system()
+        url = f"{self.url.rstrip('/')}/{name}"
+        with named_access(url, "deleted"), suppress(FileNotFoundError):
             system.rm_file(f"{path}/{name}")
 
     def _put(self, file: Path, name: str) -> None:
@@ -316,19 +322,6 @@ class RemoteFolder:
 
         system, path = url_to_fs(self.url)
         return system, path.rstrip("/")
-
-    @contextmanager
-    def _writing(self, name: str) -> Iterator[None]:
-        """Turn any error of a file system library into one that names the file."""
-        try:
-            yield
-        except (MemoryError, ImportError):
-            raise
-        except Exception as error:
-            reason = str(error) or type(error).__name__
-            raise ValueError(
-                f"{self.url.rstrip('/')}/{name} cannot be written: {reason}"
-            ) from error
 
 
 Folder = Union[LocalFolder, RemoteFolder]

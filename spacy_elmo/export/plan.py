@@ -14,10 +14,11 @@ from ..text.reading import refuse
 from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV
 from .parquet import check_pyarrow, group_bytes
 from .places import InputPiece
-from .text_input import CHUNK_SIZE, Progress, column_number, lines_of
+from .text_input import CHUNK_SIZE, column_number, lines_of
 
-Plan = list[list[tuple[int, InputPiece]]]
+Plan = list[list[InputPiece]]
 ShardAt = Callable[[int], int]
+Progress = Callable[[int], object]
 
 CHUNKS = 8  # chunks of a shard; it may be larger or smaller than others by one chunk
 # Bytes of a shard of one output file: half a minute with en_small, a quarter of an hour with the
@@ -46,8 +47,7 @@ def make_plan(
         `SHARD_SIZE` bytes.
     tokenize (bool): Whether text files contain running text.
     column (Optional[str]): Column of `.tsv` files.
-    RETURNS (List[List[Tuple[int, InputPiece]]]): For each shard its parts of files, with the
-        numbers of the files.
+    RETURNS (List[List[InputPiece]]): For each shard its parts of files.
     RAISES (ValueError): A file cannot be read, or is empty.
     """
     sizes = [source.size() for source in sources]
@@ -58,13 +58,14 @@ def make_plan(
     else:
         n_cuts, per = n_shards, total
         chunk_size = min(max(total // (CHUNKS * n_shards), 1), BLOCK)
-    shards: dict[int, list[tuple[int, InputPiece]]] = {}
+    shards: dict[int, list[InputPiece]] = {}
     with progress_bar(total, "Planning", "B") as bar:
         for number, (source, size) in enumerate(zip(sources, sizes)):
 
             def shard_at(position: int, offset: int = offset) -> int:
                 return (offset + position) * n_cuts // per
 
+            source = replace(source, input=number)
             if source.name.endswith(PARQUET):
                 pieces = _cut_parquet(source, shard_at, bar.update)
             elif source.name.endswith(DOCBIN):
@@ -78,7 +79,7 @@ def make_plan(
             for piece in pieces:
                 end = max(end, piece.stop or 0)  # unpacked text is longer than its file
                 if piece.entries != 0:
-                    shards.setdefault(shard_at(piece.start), []).append((number, piece))
+                    shards.setdefault(shard_at(piece.start), []).append(piece)
             offset += end
     return [shards[shard] for shard in sorted(shards)]
 

@@ -30,7 +30,13 @@ def map_with_ray(
     RAISES (OSError): The cluster cannot be reached, an actor was killed several times, or the
         function raised one.
     """
-    ray = _import_ray()
+    try:
+        import ray.data
+    except ImportError as error:
+        raise ImportError(
+            f"`workers=ray` needs Ray, which cannot be imported ({error}). Run "
+            f'pip install "spacy-elmo[ray]".'
+        ) from error
     is_ours = not ray.is_initialized()
     if is_ours:
         try:
@@ -47,17 +53,6 @@ def map_with_ray(
     finally:
         if is_ours:
             ray.shutdown()
-
-
-def _import_ray() -> Any:
-    try:
-        import ray.data
-    except ImportError as error:
-        raise ImportError(
-            f"`workers=ray` needs Ray, which cannot be imported ({error}). Run "
-            f'pip install "spacy-elmo[ray]".'
-        ) from error
-    return ray
 
 
 def _map(

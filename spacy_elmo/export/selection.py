@@ -57,20 +57,6 @@ class SpanSelector(NamedTuple):
         if self.only is not None and not all(self.only.split(",")):
             raise ValueError(f"`only` is ents, nouns or LABEL,LABEL..., got '{self.only}'")
 
-    def check_labels(self, known: set[str]) -> None:
-        """Check that the pipeline can set the labels of `only`.
-
-        known (Set[str]): The labels of `labels_of`.
-        RAISES (ValueError): It cannot set one of them.
-        """
-        choices = [*WORDS, *sorted(known)]
-        for name in self.only.split(",") if self.only else ():
-            if name not in choices:
-                raise ValueError(
-                    f"`only={name}`: no component of the pipeline sets this label. Give one of "
-                    f"{', '.join(choices)}."
-                )
-
     def __call__(self, doc: Doc) -> list[SelectedSpan]:
         """Select the tokens and spans that get a vector.
 
@@ -128,16 +114,6 @@ def labels_of(nlp: Language) -> Optional[set[str]]:
         elif PLACES & places or not (places or module.startswith("spacy.")):
             return None
     return labels
-
-
-def whole(words: Sequence[str], text: str) -> list[SelectedSpan]:
-    """Select a whole sentence.
-
-    words (Sequence[str]): Its tokens.
-    text (str): Its text.
-    RETURNS (List[SelectedSpan]): One span, or none if the sentence is empty.
-    """
-    return [SelectedSpan(0, len(words), "", text, range(len(words)))] if words else []
 
 
 def _sentences(doc: Doc) -> Iterator[Doc]:

@@ -78,7 +78,7 @@ class ShardFolder:
 
     folder (Folder): The folder.
     suffix (str): Ending of the shards' names.
-    plan (List[List[Tuple[int, InputPiece]]]): The plan of `make_plan`.
+    plan (List[List[InputPiece]]): The plan of `make_plan`.
     checksum (str): Checksum of the manifest.
     """
 
@@ -93,7 +93,7 @@ class ShardFolder:
 
     def firsts(self) -> Optional[list[int]]:
         """Return the number of each shard's first entry; None if the plan does not know it."""
-        counts = [[piece.entries for _, piece in shard] for shard in self.plan]
+        counts = [[piece.entries for piece in shard] for shard in self.plan]
         if any(None in shard for shard in counts):
             return None
         return list(accumulate((sum(map(int, shard)) for shard in counts), initial=0))  # type: ignore[arg-type]
@@ -174,7 +174,13 @@ def open_shards(
                 f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
             )
         if not _is_begun(folder):  # another process may have made the same plan
-            _write_manifest(folder, settings, sources, plan)
+            content: dict[str, Any] = {
+                "format_version": FORMAT_VERSION,
+                "settings": settings,
+                "inputs": [{"name": source.name, "size": source.size()} for source in sources],
+                "shards": [list(map(_to_json, shard)) for shard in plan],
+            }
+            folder.write(MANIFEST, json.dumps(seal(content), indent=1) + "\n")
     try:
         content = PLAN.read_sealed(folder.read(MANIFEST), FORMAT_VERSION)
     except ValueError as error:
@@ -238,25 +244,12 @@ def _is_begun(folder: Folder) -> bool:
     return bool(names)
 
 
-def _write_manifest(
-    folder: Folder, settings: dict[str, Any], sources: Sequence[InputPiece], plan: Plan
-) -> None:
-    content = {
-        "format_version": FORMAT_VERSION,
-        "settings": settings,
-        "inputs": [{"name": source.name, "size": source.size()} for source in sources],
-        "shards": [[{"input": i, **_to_json(piece)} for i, piece in shard] for shard in plan],
-    }
-    folder.write(MANIFEST, json.dumps(seal(content), indent=1) + "\n")
-
-
 def _to_json(piece: InputPiece) -> dict[str, Any]:
     return {name: v for name, v in asdict(piece).items() if name != "source" and v is not None}
 
 
-def _from_json(about: dict[str, Any], sources: Sequence[InputPiece]) -> tuple[int, InputPiece]:
+def _from_json(about: dict[str, Any], sources: Sequence[InputPiece]) -> InputPiece:
     """Make a piece of an input file, which may have moved."""
-    values = {name: value for name, value in about.items() if name != "input"}
-    if "row_groups" in values:
-        values["row_groups"] = tuple(values["row_groups"])
-    return about["input"], InputPiece(source=sources[about["input"]].source, **values)
+    if "row_groups" in about:
+        about = {**about, "row_groups": tuple(about["row_groups"])}
+    return InputPiece(source=sources[about["input"]].source, **about)

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -18,10 +19,10 @@ from ..frozen.threads import limit_threads
 from ..text.reading import Inputs
 from ..text.workers import map_in_order, parse_worker
 from .embedder import CorpusEmbedder
-from .entries import EntryCounts
+from .entries import EntryCounts, WriteOptions
 from .inputs import DOCBIN, find_inputs, read_entries
-from .outputs import OUTPUTS, check_format, check_room, check_wanted, format_of
-from .partial_output import SUFFIX, PartialOutput, write_embedded
+from .outputs import OUTPUTS, check_format, check_room, check_wanted
+from .partial_output import SUFFIX, PartialOutput, read_embedded, write_embedded
 from .places import Folder, InputPiece, RemoteFolder, open_folder
 from .plan import make_plan
 from .ray_workers import map_with_ray
@@ -30,6 +31,8 @@ from .shard_folder import ShardFolder, check_settings, clear, open_shards, write
 MAX_TOKENS = 10_000
 ADVICE = "run the same with `resume=True`: it resumes"
 SHOWN = 20  # failed shards named in an error
+
+Made = Union[EntryCounts, str]  # counts of a shard, or an error message
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,10 @@ class _Job:
     tokenize: bool
     column: Optional[str]
     max_tokens: int
-    sentence_index: bool
-    sentence_keys: bool
+    options: WriteOptions
     n_threads: Optional[int]
     device: Optional[str]
     is_joined: bool
-
-    @property
-    def more(self) -> dict[str, bool]:
-        """Arguments that only HDF5 has."""
-        return {"sentence_keys": True} if self.sentence_keys else {}
 
 
 def embed_corpus(
@@ -115,8 +112,7 @@ def embed_corpus(
     if workers == "ray":  # actors run in folders of their own
         output = output if is_url(output) else Path(output).absolute()
         model = str(user_path(model).absolute()) if user_path(model).exists() else model
-    named = format or (None if shards is None else format_of(Path(output)))
-    format = check_format(Path(output), named)
+    format = check_format(Path(output), format, is_sharded=shards is not None)
     call = _caller(workers, address, gpus_per_worker)
     _check_shards(shards, worker, output, format, force=force)
     embedder = CorpusEmbedder(model, **options)
@@ -133,127 +129,145 @@ def embed_corpus(
         tokenize=tokenize,
         column=column,
         max_tokens=max_tokens,
-        sentence_index=sentence_index,
-        sentence_keys=sentence_keys,
+        options=WriteOptions(sentence_index, sentence_keys, embedder.empty),
         n_threads=None if workers == 1 else 1,
         device="cuda" if gpus_per_worker else None,
         is_joined=shards is None,
     )
+    run = _Run(job, call)
     if shards is None:
-        counts = _write_file(job, sources, Path(output), call, resume=resume, force=force)
-        is_all = True
+        counts, is_all = run.write_file(sources, Path(output), resume=resume, force=force), True
     else:
         folder = open_folder(output)
         if force and not resume:
             clear(folder)
-        counts, is_all = _write_shards(job, sources, folder, shards, worker, call)
+        counts, is_all = run.write_shards(sources, folder, shards, worker)
     if is_all and counts.entries and not counts.vectors and embedder.only is not None:
         warnings.warn(f"`only={embedder.only}`: no row has a token", stacklevel=2)
     return counts
 
 
-def _write_shards(
-    job: _Job,
-    sources: Sequence[InputPiece],
-    folder: Folder,
-    n_shards: int,
-    worker: Optional[str],
-    call: Callable[..., Iterator],
-) -> tuple[EntryCounts, bool]:
-    """Make this call's shards. Return what was embedded, and whether that is all."""
-    settings = {
-        **job.embedder.describe(),
-        "format": job.format,
-        "tokenize": job.tokenize,
-        "column": job.column,
-        "shards": n_shards,
-        "sentence_index": job.sentence_index,
-        "sentence_keys": job.sentence_keys,
-    }
-    plan = partial(make_plan, sources, n_shards, tokenize=job.tokenize, column=job.column)
-    suffix = OUTPUTS[job.format].SUFFIXES[0]
-    shards = open_shards(folder, suffix, settings, sources, plan)
-    first, step = parse_worker(worker)
-    mine = range(first, len(shards.plan), step)
-    with full_disk(str(folder), ADVICE):
-        damaged = _find_damaged(shards, mine)
-        failed = [
-            f"{name}: {problem}. Delete this shard, and run the same again"
-            for name, problem in damaged.items()
-        ]
-        counts, n_made = EntryCounts(), 0
-        for name, result in _make_shards(job, shards, settings, mine, call):
-            if isinstance(result, str):
-                failed.append(f"{name}: {result}")
-            else:
-                counts += result
-                n_made += 1
-    shards.sweep()
-    if failed:
-        more = f"\nand {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
-        raise ValueError(
-            f"{len(failed):,} of {len(mine):,} shards could not be made or are damaged. The "
-            f"others are complete.\n" + "\n".join(sorted(failed)[:SHOWN]) + more
-        )
-    return counts, n_made == len(shards.plan)
+@dataclass(frozen=True)
+class _Run:
+    """Call of `embed_corpus`.
 
+    call (Callable): Calls a function on all tasks.
+    """
 
-def _write_file(
-    job: _Job,
-    sources: Sequence[InputPiece],
-    output: Path,
-    call: Callable[..., Iterator],
-    *,
-    resume: bool,
-    force: bool,
-) -> EntryCounts:
-    """Make all shards in `OUTPUT.part`, and join them."""
-    part, kind = PartialOutput(output), OUTPUTS[job.format]
-    if not resume:
-        check_room(output, job.format, force)
-    sources = [replace(source, sha256=source.digest(0, source.size())) for source in sources]
-    settings = _settings_of_file(job, sources)
-    if resume and output.exists():
-        found = kind.read_settings(output)
-        written = [found.pop(name, None) for name in ("entries", "tokens")]
-        if found == settings and all(type(number) is int for number in written):
-            part.delete()
-            return EntryCounts(written[0], written[1], written[1])
-        check_room(output, job.format, force)
-    has_shards, begin_again = False, force and not resume
-    if not begin_again:
-        part.check()
-    try:
-        with full_disk(output, ADVICE), part.held(begin_again=begin_again):
-            has_shards = any(name.startswith("part-") for name in part.shards.names())
-            plan = partial(make_plan, sources, None, tokenize=job.tokenize, column=job.column)
-            shards = open_shards(part.shards, SUFFIX, settings, sources, plan)
-            numbers = range(len(shards.plan))
-            for name, problem in _find_damaged(shards, numbers).items():
-                warnings.warn(f"{part.shards}/{name} is made again: {problem}", stacklevel=3)
-                part.shards.delete(name)
-            for _, result in _make_shards(job, shards, settings, numbers, call):
+    job: _Job
+    call: Callable[..., Iterator[tuple[str, Made]]]
+
+    def write_shards(
+        self,
+        sources: Sequence[InputPiece],
+        folder: Folder,
+        n_shards: int,
+        worker: Optional[str],
+    ) -> tuple[EntryCounts, bool]:
+        """Make this call's shards. Return what was embedded, and whether that is all."""
+        job = self.job
+        settings = {
+            **job.embedder.describe(),
+            "format": job.format,
+            "tokenize": job.tokenize,
+            "column": job.column,
+            "shards": n_shards,
+            "sentence_index": job.options.index,
+            "sentence_keys": job.options.sentence_keys,
+        }
+        plan = partial(make_plan, sources, n_shards, tokenize=job.tokenize, column=job.column)
+        suffix = OUTPUTS[job.format].SUFFIXES[0]
+        shards = open_shards(folder, suffix, settings, sources, plan)
+        first, step = parse_worker(worker)
+        mine = range(first, len(shards.plan), step)
+        with full_disk(str(folder), ADVICE):
+            damaged = _find_damaged(shards, mine)
+            failed = [
+                f"{name}: {problem}. Delete this shard, and run the same again"
+                for name, problem in damaged.items()
+            ]
+            counts, n_made = EntryCounts(), 0
+            for name, result in self._make_shards(shards, settings, mine):
                 if isinstance(result, str):
-                    raise ValueError(result)
-                has_shards = True
-            counts = shards.counts()
-            has_shards = bool(counts.entries)
+                    failed.append(f"{name}: {result}")
+                else:
+                    counts += result
+                    n_made += 1
+        shards.sweep()
+        if failed:
+            more = f"\nand {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
+            raise ValueError(
+                f"{len(failed):,} of {len(mine):,} shards could not be made or are damaged. The "
+                f"others are complete.\n" + "\n".join(sorted(failed)[:SHOWN]) + more
+            )
+        return counts, n_made == len(shards.plan)
+
+    def write_file(
+        self, sources: Sequence[InputPiece], output: Path, *, resume: bool, force: bool
+    ) -> EntryCounts:
+        """Make all shards in `OUTPUT.part`, and join them."""
+        job, part = self.job, PartialOutput(output)
+        if not resume:
+            check_room(output, job.format, force)
+        sources = [replace(source, sha256=source.digest(0, source.size())) for source in sources]
+        settings = _settings_of_file(job, sources)
+        if resume and output.exists():
+            found = OUTPUTS[job.format].read_settings(output)
+            written = [found.pop(name, None) for name in ("entries", "tokens")]
+            if found == settings and all(type(number) is int for number in written):
+                part.delete()
+                return EntryCounts(written[0], written[1], written[1])
+            check_room(output, job.format, force)
+        has_shards, begin_again = False, force and not resume
+        if not begin_again:
+            part.check()
+        try:
+            with full_disk(output, ADVICE), part.held(begin_again=begin_again):
+                has_shards = any(name.startswith("part-") for name in part.shards.names())
+                plan = partial(make_plan, sources, None, tokenize=job.tokenize, column=job.column)
+                shards = open_shards(part.shards, SUFFIX, settings, sources, plan)
+                numbers = range(len(shards.plan))
+                for name, problem in _find_damaged(shards, numbers).items():
+                    warnings.warn(f"{part.shards}/{name} is made again: {problem}", stacklevel=3)
+                    part.shards.delete(name)
+                for _, result in self._make_shards(shards, settings, numbers):
+                    if isinstance(result, str):
+                        raise ValueError(result)
+                    has_shards = True
+                counts = shards.counts()
+                has_shards = bool(counts.entries)
+                if not has_shards:
+                    raise ValueError(
+                        f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
+                    )
+                settings |= {"entries": counts.entries, "tokens": counts.tokens}
+                _join(job, part, shards, settings)
+                check_room(output, job.format, force)  # it may have appeared in the meantime
+                part.publish()
+        except BlockingIOError:  # another process uses the folder
+            raise
+        except BaseException:
             if not has_shards:
-                raise ValueError(
-                    f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
-                )
-            settings |= {"entries": counts.entries, "tokens": counts.tokens}
-            _join(job, part, shards, settings)
-            check_room(output, job.format, force)  # it may have appeared in the meantime
-            part.publish()
-    except BlockingIOError:  # another process uses the folder
-        raise
-    except BaseException:
-        if not has_shards:
-            part.delete()
-        raise
-    part.delete()
-    return counts
+                part.delete()
+            raise
+        part.delete()
+        return counts
+
+    def _make_shards(
+        self, shards: ShardFolder, settings: dict[str, Any], numbers: range
+    ) -> Iterator[tuple[str, Made]]:
+        """Make the missing shards. Yield names, and the counts or an error message."""
+        done, firsts, tasks = shards.folder.names(), shards.firsts(), []
+        shared = self.job, shards.folder, shards.checksum, settings
+        for number in numbers:
+            name, first = shards.name(number), firsts[number] if firsts else None
+            if name not in done:
+                tasks.append((name, (*shared, name, shards.plan[number], first)))
+        n_done = len(numbers) - len(tasks)
+        with progress_bar(len(numbers), "Shards", "shard", initial=n_done) as bar:
+            for name, result in self.call(_make_shard, tasks):
+                yield name, result
+                bar.update()
 
 
 def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
@@ -273,13 +287,13 @@ def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any
 
 def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[str, Any]) -> None:
     """Join the shards into the output."""
-    names = [shards.name(number) for number in range(len(shards.plan))]
-    whole = part.clear_whole()
-    for name, problem in _find_damaged(shards, range(len(names))).items():
+    numbers, whole = range(len(shards.plan)), part.clear_whole()
+    for name, problem in _find_damaged(shards, numbers).items():
         raise ValueError(f"{part.shards}/{name}: {problem}. `resume=True` makes it again.")
-    entries = part.join(names)
+    paths = (part.shards.path / shards.name(number) for number in numbers)
+    entries = chain.from_iterable(map(read_embedded, paths))
     with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
-        OUTPUTS[job.format].write(whole, bar, settings, index=job.sentence_index, **job.more)
+        OUTPUTS[job.format].write(whole, bar, settings, job.options)
 
 
 def _find_damaged(shards: ShardFolder, numbers: range) -> dict[str, str]:
@@ -287,29 +301,6 @@ def _find_damaged(shards: ShardFolder, numbers: range) -> dict[str, str]:
     done = shards.folder.names() & {shards.name(number) for number in numbers}
     problems = {name: shards.find_problem(name) for name in sorted(done)}
     return {name: problem for name, problem in problems.items() if problem}
-
-
-def _make_shards(
-    job: _Job,
-    shards: ShardFolder,
-    settings: dict[str, Any],
-    numbers: range,
-    call: Callable[..., Iterator[tuple[str, Union[EntryCounts, str]]]],
-) -> Iterator[tuple[str, Union[EntryCounts, str]]]:
-    """Make the missing shards. Yield names, and the counts or an error message."""
-    done, firsts, tasks = shards.folder.names(), shards.firsts(), []
-    for number in numbers:
-        name, pieces = shards.name(number), [piece for _, piece in shards.plan[number]]
-        if name not in done:
-            first = firsts[number] if firsts else None
-            tasks.append(
-                (name, (job, shards.folder, shards.checksum, settings, name, pieces, first))
-            )
-    n_done = len(numbers) - len(tasks)
-    with progress_bar(len(numbers), "Shards", "shard", initial=n_done) as bar:
-        for name, result in call(_make_shard, tasks):
-            yield name, result
-            bar.update()
 
 
 def _make_shard(
@@ -320,7 +311,7 @@ def _make_shard(
     name: str,
     pieces: Sequence[InputPiece],
     first: Optional[int],
-) -> Union[EntryCounts, str]:
+) -> Made:
     """Make a shard, in any process. Return its counts or an error message."""
     embedder, counts = job.embedder, EntryCounts()
     if job.n_threads is not None:
@@ -336,17 +327,15 @@ def _make_shard(
             tokenize=job.tokenize,
             column=job.column,
             max_tokens=job.max_tokens,
-            progress=lambda _: None,
         )
         embedded = embedder.embed(counts.count(entries))
         with folder.writing(name) as whole:
             if job.is_joined:
                 write_embedded(whole, embedded)
             else:
-                more = {"empty": embedder.empty} if job.format == "parquet" else job.more
                 about = {**settings, "shard": name, "first": first}
-                index, number = job.sentence_index, first or 0
-                OUTPUTS[job.format].write(whole, embedded, about, index=index, first=number, **more)
+                options = replace(job.options, first=first or 0)
+                OUTPUTS[job.format].write(whole, embedded, about, options)
             write_record(folder, name, plan, whole, counts)
     except ValueError as error:
         return str(error)
@@ -361,7 +350,7 @@ def _loaded_once(embedder: CorpusEmbedder) -> CorpusEmbedder:
 
 def _caller(
     workers: Union[int, str], address: Optional[str], gpus_per_worker: float
-) -> Callable[..., Iterator[tuple[str, Union[EntryCounts, str]]]]:
+) -> Callable[..., Iterator[tuple[str, Made]]]:
     """Return the function that calls a function on all tasks."""
     if workers == "ray":
         return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)

@@ -18,7 +18,7 @@ from ..embedding.embed import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from ..files import user_path
 from ..files.docbin import read_docbin
-from .entries import Embedded, read_json
+from .entries import Embedded, WriteOptions, read_json
 
 SUFFIXES = (".spacy", "")
 IS_FOLDER = True
@@ -30,20 +30,14 @@ TOKEN_BYTES = 128  # estimate for a token without its vector
 
 
 def write(
-    path: Path,
-    entries: Iterable[Embedded],
-    settings: dict[str, Any],
-    *,
-    index: bool,
-    first: int = 0,
+    path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
     """Write a folder of `.spacy` files, `00000000.spacy` and so on, and `meta.json`.
 
     path (Path): The folder.
     entries (Iterable[Embedded]): The entries.
     settings (dict): Settings of the run, for `meta.json`.
-    index (bool): Not used: Docs always contain their texts.
-    first (int): Not used: Docs have no numbers.
+    options (WriteOptions): Not used: Docs have texts and no numbers.
     """
     path.mkdir()
     for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):

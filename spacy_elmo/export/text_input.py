@@ -20,14 +20,11 @@ SPACES = re.compile(" +")
 # Comments of CoNLL-2012, CoNLL-U and MultiCoNER. Other lines that begin with "#" are words.
 COMMENT = re.compile(r"#(begin|end) document|# (newdoc|newpar|id|\S+ =)(\s|$)")
 
-Progress = Callable[[int], object]
 
-
-def chunks_of(file: InputPiece, progress: Progress, *, by_paragraph: bool) -> Iterator[Chunk]:
+def chunks_of(file: InputPiece, *, by_paragraph: bool) -> Iterator[Chunk]:
     """Read a file, gzipped or not, in pieces that end with a line.
 
     file (InputPiece): The file, or a part of it.
-    progress (Callable[[int], object]): Called with the number of bytes that were read.
     by_paragraph (bool): Whether to cut at empty lines, if there are some.
     YIELDS (Chunk): Some lines.
     RAISES (ValueError): It is empty, or cannot be read to its end.
@@ -35,7 +32,6 @@ def chunks_of(file: InputPiece, progress: Progress, *, by_paragraph: bool) -> It
     first_line = None if file.stop is None else file.first_line
     for chunk in ChunkReader([file], CHUNK_SIZE, [by_paragraph], first_line):
         yield chunk
-        progress(chunk.n_read)
         if chunk.problem is not None:
             refuse(file, *chunk.problem)
 
@@ -57,9 +53,7 @@ def decode(file: InputPiece, number: int, line: bytes) -> str:
         refuse(file, number, NOT_UTF8)
 
 
-def read_text(
-    file: InputPiece, reader: Optional[DocReader], progress: Progress
-) -> Iterator[TextEntry]:
+def read_text(file: InputPiece, reader: Optional[DocReader]) -> Iterator[TextEntry]:
     """Read a text file.
 
     A line is an entry with tokens separated by spaces. Empty lines count, so that the number of an
@@ -67,11 +61,10 @@ def read_text(
 
     file (InputPiece): The file, or a part of it.
     reader (Optional[DocReader]): Splits running text; None if there is none.
-    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
-    for chunk in chunks_of(file, progress, by_paragraph=reader is not None):
+    for chunk in chunks_of(file, by_paragraph=reader is not None):
         lines, callback = lines_of(chunk), partial(refuse, file)
         with nullcontext() if reader is None else reader.nlp.memory_zone():
             numbered = sentences_of_lines(
@@ -81,18 +74,17 @@ def read_text(
         yield from entries
 
 
-def read_records(file: InputPiece, reader: DocReader, progress: Progress) -> Iterator[TextEntry]:
+def read_records(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
     """Read a `.jsonl` file. A line is an entry.
 
     Its `tokens` are one sentence; its `text` is a Doc of the pipeline.
 
     file (InputPiece): The file, or a part of it.
     reader (DocReader): Makes the Docs.
-    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
-    for chunk in chunks_of(file, progress, by_paragraph=False):
+    for chunk in chunks_of(file, by_paragraph=False):
         with reader.nlp.memory_zone():
             entries = [
                 _record(file, number, line, reader)
@@ -115,7 +107,7 @@ def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> Te
 
 
 def read_tsv(
-    file: InputPiece, column: str, reader: DocReader, progress: Progress, *, tokenize: bool
+    file: InputPiece, column: str, reader: DocReader, *, tokenize: bool
 ) -> Iterator[TextEntry]:
     """Read a column of a tab-separated file. Quotes have no meaning.
 
@@ -126,13 +118,12 @@ def read_tsv(
     column (str): The column's name, which is in the first line; or its number, from 1. With a
         number the first line is an entry, too.
     reader (DocReader): Makes the Docs.
-    progress (Callable[[int], object]): Called with the number of bytes that were read.
     tokenize (bool): Whether it contains running text.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): There is no such column, or the file cannot be read.
     """
     place = _place(column)
-    for chunk in chunks_of(file, progress, by_paragraph=False):
+    for chunk in chunks_of(file, by_paragraph=False):
         with reader.nlp.memory_zone():
             entries = []
             for number, line in lines_of(chunk):
@@ -145,14 +136,13 @@ def read_tsv(
         yield from entries
 
 
-def read_conll(file: InputPiece, column: Optional[str], progress: Progress) -> Iterator[TextEntry]:
+def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[TextEntry]:
     """Read a file with a word a line, as in CoNLL's shared tasks.
 
     Columns are separated by tabs or else by spaces, sentences by empty lines.
 
     file (InputPiece): The file, or a part of it.
     column (Optional[str]): Number of the column of words, from 1; None for the first.
-    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): A sentence.
     RAISES (ValueError): A line has no such column, or the file cannot be read.
     """
@@ -170,16 +160,15 @@ def read_conll(file: InputPiece, column: Optional[str], progress: Progress) -> I
         cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
         return [_cell(file, number, cells, place).strip(" ")]
 
-    return _sentences(file, words_of, progress)
+    return _sentences(file, words_of)
 
 
-def read_conllu(file: InputPiece, progress: Progress) -> Iterator[TextEntry]:
+def read_conllu(file: InputPiece) -> Iterator[TextEntry]:
     """Read a CoNLL-U file (universaldependencies.org/format.html).
 
     Tokens are its words, whose ids are numbers. Multiword tokens and empty nodes are left out.
 
     file (InputPiece): The file, or a part of it.
-    progress (Callable[[int], object]): Called with the number of bytes that were read.
     YIELDS (TextEntry): A sentence.
     RAISES (ValueError): It is not such a file.
     """
@@ -193,15 +182,13 @@ def read_conllu(file: InputPiece, progress: Progress) -> Iterator[TextEntry]:
             refuse(file, number, f"not CoNLL-U, which has {CELLS} columns, the first one an id")
         return [cells[1]] if is_word else []
 
-    return _sentences(file, words_of, progress)
+    return _sentences(file, words_of)
 
 
-def _sentences(
-    file: InputPiece, words_of: Callable[[int, str], list[str]], progress: Progress
-) -> Iterator[TextEntry]:
+def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> Iterator[TextEntry]:
     """Collect the words of lines into sentences, which are separated by empty lines."""
     words: list[str] = []
-    for chunk in chunks_of(file, progress, by_paragraph=True):
+    for chunk in chunks_of(file, by_paragraph=True):
         for number, line in lines_of(chunk):
             text = decode(file, number, line)
             if text.strip():

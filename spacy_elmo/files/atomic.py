@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Union
 
@@ -125,18 +125,18 @@ def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(FileLock(path, timeout=-1 if wait else 0))
-        except Timeout as error:
-            raise BlockingIOError(
-                f"another process is writing to {path.parent.parent}. Wait for it, or give "
-                f"another folder."
-            ) from error
-        except (OSError, NotImplementedError) as error:
-            if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
-                raise
-            raise OSError(
-                f"{path}: this file system has no locks. Write to another disk, and copy the result"
-            ) from error
+    try:
+        held = FileLock(path).acquire(-1 if wait else 0)
+    except Timeout as error:
+        raise BlockingIOError(
+            f"another process is writing to {path.parent.parent}. Wait for it, or give another "
+            f"folder."
+        ) from error
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+            raise
+        raise OSError(
+            f"{path}: this file system has no locks. Write to another disk, and copy the result"
+        ) from error
+    with held:
         yield

@@ -28,20 +28,16 @@ def guarded_hdf5(
     RAISES (OSError): A write failed.
     """
     with GuardedFile(path, "wb+") as guarded:
-        with _create(guarded, oldest) as file:
+        properties = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+        properties.set_obj_track_times(False)
+        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+        access.set_libver_bounds(oldest, h5py.h5f.LIBVER_V18)
+        access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+        access.set_fileobj_driver(h5py.h5fd.fileobj_driver, guarded)
+        name = repr(guarded).encode("ascii", "replace")  # any unique name
+        with h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access)) as file:
             yield file, guarded.check
         guarded.check()
-
-
-def _create(guarded: "GuardedFile", oldest: int) -> h5py.File:
-    properties = h5py.h5p.create(h5py.h5p.FILE_CREATE)
-    properties.set_obj_track_times(False)
-    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-    access.set_libver_bounds(oldest, h5py.h5f.LIBVER_V18)
-    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
-    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, guarded)
-    name = repr(guarded).encode("ascii", "replace")  # any unique name
-    return h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access))
 
 
 class GuardedFile(io.FileIO):

@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,11 +92,6 @@ def check_regular(path: Path) -> None:
     """
     if is_stream(path) and not _is_opened(followed(path)):
         raise ValueError(f"{path}: cannot be read: not a regular file. Copy it to a file.")
-
-
-def place_for_streams() -> Path:
-    """Return the folder for temporary files of an output that is a stream."""
-    return Path(tempfile.gettempdir())
 
 
 def _is_opened(path: Path) -> bool:

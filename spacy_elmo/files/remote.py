@@ -1,7 +1,7 @@
 """Files at URLs, by `fsspec`."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO, cast
 
 
@@ -10,12 +10,22 @@ def is_url(given: object) -> bool:
     return "://" in str(given)
 
 
-@contextmanager
-def reading(source: str) -> Iterator[None]:
+def reading(source: str) -> AbstractContextManager[None]:
     """Turn any error in reading into one that names the source.
 
     source (str): Path or URL.
     RAISES (ValueError): It cannot be read.
+    """
+    return named_access(source, "read")
+
+
+@contextmanager
+def named_access(source: str, done: str) -> Iterator[None]:
+    """Turn any error of a file system into one that names the source.
+
+    source (str): Path or URL.
+    done (str): What is done with it: "read", "written" or "deleted".
+    RAISES (ValueError): That fails.
     """
     try:
         yield
@@ -23,7 +33,7 @@ def reading(source: str) -> Iterator[None]:
         raise
     except Exception as error:  # Each file system has its own kinds of errors.
         raise ValueError(
-            f"{source} cannot be read: {str(error) or type(error).__name__}"
+            f"{source} cannot be {done}: {str(error) or type(error).__name__}"
         ) from error
 
 

@@ -58,20 +58,16 @@ class Schema:
             found = content.get("format_version", 1) if isinstance(content, dict) else version
             if type(found) is int and found != version:
                 raise ValueError(f"it has version {found}, and this package reads {version}")
-            self._check(content)
+            self.adapter.validate_python(content)
             if content.get(CHECKSUM) not in (None, _digest(content)):
                 raise ValueError("its checksum is wrong: it was changed or damaged")
         except json.JSONDecodeError as error:
             raise ValueError(f"this is no JSON ({error})") from None
+        except ValidationError as error:
+            raise ValueError(_describe(error.errors(include_url=False)[0])) from None
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         return dict(content)
-
-    def _check(self, value: object) -> None:
-        try:
-            self.adapter.validate_python(value)
-        except ValidationError as error:
-            raise ValueError(_describe(error.errors(include_url=False)[0])) from None
 
 
 def record(fields: Mapping[str, Any]) -> Any:

@@ -15,12 +15,13 @@ import secrets
 import shutil
 import socket
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import FULL, by_its_name
-from .paths import followed, is_stream, place_for_streams
+from .paths import followed, is_stream
 
 try:
     import fcntl
@@ -42,7 +43,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     YIELDS (Path): The folder, with only the marker in it.
     """
     path = followed(path)
-    parent = place_for_streams() if is_stream(path) else path.parent
+    parent = Path(tempfile.gettempdir()) if is_stream(path) else path.parent
     if not (is_ours(parent) or is_ours(parent.parent)):  # these are deleted as a whole
         sweep(parent, path.name)
     with by_its_name(path):

@@ -97,13 +97,12 @@ class _Cutter:
     """Cutter of one file. The cuts depend only on the content."""
 
     def __init__(self, reader: ChunkReader, number: int, raw: _Counted):
+        self.reader = reader
         self.number = number
-        self.chunk_size = reader.chunk_size
         self.max_line = max(MAX_LINE, reader.chunk_size)
         self.by_paragraph = reader.by_paragraph[number]
         self.raw = raw
         self.line = reader.first_line or 1
-        self.may_be_blank = reader.first_line is not None
         self.n_given = 0
 
     def chunks(self, stream: Any) -> Iterator[Chunk]:
@@ -123,15 +122,15 @@ class _Cutter:
             is_disk = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
             what = "cannot be read" if is_disk else "not a whole gzip file"
             problem = f"{what}, from after line {line}: {error}"
-        if problem is None and is_blank and not self.may_be_blank:
+        if problem is None and is_blank and self.reader.first_line is None:
             problem = "holds no text"
         if len(buffer) > self.max_line and buffer.find(b"\n", 0, self.max_line) < 0:
-            yield self._too_long_line(buffer)
+            yield self._too_long_line()
             buffer.clear()
         yield self._chunk(buffer, len(buffer), None if problem is None else (None, problem))
 
     def _whole_chunks(self, buffer: bytearray) -> Iterator[Chunk]:
-        while len(buffer) >= self.chunk_size:
+        while len(buffer) >= self.reader.chunk_size:
             end = self._end(buffer)
             first_end = buffer.find(b"\n", 0, self.max_line)
             if first_end < 0 and len(buffer) > self.max_line:
@@ -139,7 +138,7 @@ class _Cutter:
                     # The line is too long, wherever it ends: the rest is not needed.
                     del buffer[self.max_line + 1 :]
                     return
-                yield self._too_long_line(buffer[:end])
+                yield self._too_long_line()
                 del buffer[:end]
             elif end == 0:
                 return
@@ -149,11 +148,11 @@ class _Cutter:
     def _end(self, buffer: bytearray) -> int:
         """Return the end of the last line that fits into a chunk, or of the first line."""
         for mark in (b"\n\n", b"\n\r\n") if self.by_paragraph else ():
-            end = buffer.rfind(mark, 0, self.chunk_size) + len(mark)
+            end = buffer.rfind(mark, 0, self.reader.chunk_size) + len(mark)
             if end >= len(mark):
                 return end
-        end = buffer.rfind(b"\n", 0, self.chunk_size) + 1
-        return end or buffer.find(b"\n", self.chunk_size) + 1
+        end = buffer.rfind(b"\n", 0, self.reader.chunk_size) + 1
+        return end or buffer.find(b"\n", self.reader.chunk_size) + 1
 
     def _chunk(
         self, buffer: bytearray, end: int, problem: Optional[tuple[Optional[int], str]] = None
@@ -167,7 +166,7 @@ class _Cutter:
             data = data.removeprefix(codecs.BOM_UTF8)
         return Chunk(self.number, first_line, data, self.n_given - n_given, problem)
 
-    def _too_long_line(self, line: bytearray) -> Chunk:
+    def _too_long_line(self) -> Chunk:
         problem = (self.line, f"a line of more than {self.max_line:,} bytes")
         self.line += 1
         return Chunk(self.number, self.line, b"", 0, problem)

@@ -2,6 +2,7 @@
 
 import hashlib
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,24 +68,40 @@ def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> C
     RETURNS (Corpus): The ids.
     RAISES (ValueError): There is no sentence.
     """
-    types = {SENTENCE_START: START_ID, SENTENCE_END: END_ID}
-    tokens, starts, ends = array("i"), array("q"), array("q")
+    types, tokens, sizes, ends = number_tokens(sentences)
+    if not len(sizes):
+        raise ValueError(f"{source} has no sentence. Give files with text.")
+    documents = np.unique([0, *ends.tolist()]).astype("int64")
+    return Corpus(
+        types=types,
+        tokens=tokens,
+        starts=np.cumsum(sizes, dtype="int64") - sizes,
+        documents=documents[documents < len(sizes)],
+    )
+
+
+def number_tokens(
+    sentences: Iterable[list[str]],
+) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+    """Convert the tokens of sentences to ids.
+
+    sentences (Iterable[List[str]]): The sentences; an empty one ends a document.
+    RETURNS (Tuple[List[str], numpy.ndarray, numpy.ndarray, numpy.ndarray]): The types, every
+        sentence as `<S> w1 .. wn`, the sizes of the sentences with `<S>`, and the number of
+        sentences before each end of a document. Arrays are int32.
+    """
+    types: defaultdict[str, int] = defaultdict()
+    types.update({SENTENCE_START: START_ID, SENTENCE_END: END_ID})
+    types.default_factory = types.__len__
+    tokens, sizes, ends = array("i"), array("i"), array("i")
     for sentence in sentences:
         if not sentence:
-            ends.append(len(starts))
+            ends.append(len(sizes))
             continue
-        starts.append(len(tokens))
+        sizes.append(len(sentence) + 1)
         tokens.append(START_ID)
-        tokens.extend([types.setdefault(token, len(types)) for token in sentence])
-    if not starts:
-        raise ValueError(f"{source} has no sentence. Give files with text.")
-    documents = np.unique(np.array([0, *ends], "int64"))
-    return Corpus(
-        types=list(types),
-        tokens=np.array(tokens, "int32"),
-        starts=np.array(starts, "int64"),
-        documents=documents[documents < len(starts)],
-    )
+        tokens.extend(map(types.__getitem__, sentence))
+    return list(types), np.array(tokens, "i4"), np.array(sizes, "i4"), np.array(ends, "i4")
 
 
 def load_text(inputs: Inputs, *, format: str = "sentences", lang: Optional[str] = None) -> Corpus:

@@ -78,12 +78,9 @@ def stamp(file: Path) -> dict[str, Any]:
     return {"path": str(file), "size": stat.st_size, "modified": stat.st_mtime_ns}
 
 
-def describe_corpus_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the size and the checksum of each file of a corpus, by name."""
-    return {
-        name: {"size": (folder / name).stat().st_size, "sha256": checksum(folder / name)}
-        for name in sorted(names)
-    }
+def describe_file(file: Path) -> dict[str, Any]:
+    """Return the size and the checksum of a file."""
+    return {"size": file.stat().st_size, "sha256": checksum(file)}
 
 
 def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
@@ -105,9 +102,8 @@ def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
     advice = f"run the same again, or set {CACHE_VARIABLE} to another folder"
     # The processes of one machine share the copy: the first one fetches, the others wait.
     with full_disk(folder, advice), lock(folder / "lock", wait=True):
-        missing = {
-            name: about for name, about in files.items() if not _is_there(folder, name, about)
-        }
+        found = {path.name: path.stat().st_size for path in folder.iterdir()}
+        missing = {name: about for name, about in files.items() if found.get(name) != about["size"]}
         if missing:
             total = sum(about["size"] for about in missing.values())
             with progress_bar(total, "Fetching", "B") as bar:
@@ -115,10 +111,6 @@ def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
                     _fetch(RemoteFile.join(url, name), folder / name, about)
                     bar.update(about["size"])
     return folder
-
-
-def _is_there(folder: Path, name: str, about: dict[str, Any]) -> bool:
-    return (folder / name).is_file() and (folder / name).stat().st_size == about["size"]
 
 
 def _fetch(file: RemoteFile, copy: Path, about: dict[str, Any]) -> None:

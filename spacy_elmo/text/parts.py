@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from array import array
-from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Optional
@@ -14,8 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..files import atomic_stream
-from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
-from .corpus import END_ID, START_ID
+from .corpus import number_tokens
 from .reading import sentences_of_lines, splitter_of
 from .shards import TypeTable, spell
 
@@ -76,13 +74,20 @@ class Part:
     ids (numpy.ndarray): Every sentence as `<S> w1 .. wn`, in types of this part.
     sizes (numpy.ndarray): Sizes of the sentences, with `<S>`.
     document_ends (numpy.ndarray): Number of sentences before each end of a document.
-    types (TypeTable): The types; `<S>` is 0 and `</S>` is 1.
+    characters (numpy.ndarray): The types, as in `TypeTable`.
+    offsets (numpy.ndarray): Their offsets there.
     """
 
     ids: np.ndarray
     sizes: np.ndarray
     document_ends: np.ndarray
-    types: TypeTable
+    characters: np.ndarray
+    offsets: np.ndarray
+
+    @property
+    def types(self) -> TypeTable:
+        """The types; `<S>` is 0 and `</S>` is 1."""
+        return TypeTable(self.characters, self.offsets)
 
 
 def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
@@ -104,7 +109,9 @@ def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
             return summary
     part, skipped = _read(data, reading)
     summary = Summary(path.name, len(part.ids), len(part.sizes), len(skipped), skipped[:MAX_NAMED])
-    _write(path, part, summary)
+    encoded = np.frombuffer(json.dumps(asdict(summary)).encode(), "uint8")
+    with atomic_stream(path) as file:
+        np.savez(file, **vars(part), summary=encoded)
     return summary
 
 
@@ -119,8 +126,7 @@ def read_part(folder: Path, summary: Summary) -> Part:
     path = folder / summary.name
     try:
         with np.load(path) as file:
-            types = TypeTable(file["characters"], file["offsets"])
-            return Part(file["ids"], file["sizes"], file["document_ends"], types)
+            return Part(*(file[field.name] for field in fields(Part)))
     except (BadZipFile, EOFError, ValueError) as error:
         path.unlink()  # the next run makes it again
         raise OSError(f"{path} was damaged ({error}). Run the same again.") from error
@@ -128,10 +134,6 @@ def read_part(folder: Path, summary: Summary) -> Part:
 
 def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:
     skipped: list[tuple[int, str]] = []
-    types: defaultdict[str, int] = defaultdict()
-    types.update({SENTENCE_START: START_ID, SENTENCE_END: END_ID})
-    types.default_factory = types.__len__
-    ids, sizes, document_ends = array("i"), array("i"), array("i")
     sentences = sentences_of_lines(
         enumerate(data.removesuffix(b"\n").split(b"\n")),
         reading.jsonl,
@@ -139,33 +141,14 @@ def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:
         splitter_of(reading.lang),
         lambda line, reason: skipped.append((line, reason)),
     )
-    for line, sentence in sentences:
-        if not sentence:
-            document_ends.append(len(sizes))
-        elif len(sentence) > reading.max_sentence:
-            reason = f"a sentence of {len(sentence):,} tokens, more than {reading.max_sentence:,}"
-            skipped.append((line, reason))
-        else:
-            sizes.append(len(sentence) + 1)
-            ids.append(START_ID)
-            ids.extend(map(types.__getitem__, sentence))
-    part = Part(
-        np.array(ids, "int32"),
-        np.array(sizes, "int32"),
-        np.array(document_ends, "int32"),
-        TypeTable(*spell(list(types))),
-    )
-    return part, skipped
 
+    def short_ones() -> Iterator[list[str]]:
+        for line, sentence in sentences:
+            if (n := len(sentence)) <= reading.max_sentence:
+                yield sentence
+            else:
+                reason = f"a sentence of {n:,} tokens, more than {reading.max_sentence:,}"
+                skipped.append((line, reason))
 
-def _write(path: Path, part: Part, summary: Summary) -> None:
-    with atomic_stream(path) as file:
-        np.savez(
-            file,
-            ids=part.ids,
-            sizes=part.sizes,
-            document_ends=part.document_ends,
-            characters=part.types.characters,
-            offsets=part.types.offsets,
-            summary=np.frombuffer(json.dumps(asdict(summary)).encode(), "uint8"),
-        )
+    types, ids, sizes, document_ends = number_tokens(short_ones())
+    return Part(ids, sizes, document_ends, *spell(types)), skipped

@@ -25,7 +25,7 @@ from ..files import (
     sweep,
     user_path,
 )
-from ..files.remote import RemoteFile, is_url
+from ..files.remote import is_url
 from ..files.unfinished import is_temporary
 from ..frozen.vocabulary import Vocabulary
 from .chunks import ChunkReader
@@ -34,7 +34,7 @@ from .manifest import (
     MANIFEST,
     TOKENS,
     check_files,
-    describe_corpus_files,
+    describe_file,
     differences,
     fetch_files,
     read_manifest,
@@ -113,10 +113,15 @@ def prepare(
     if not _is_there(output, files, settings):
         with full_disk(output):
             _make_room(output)
+            run = _Run(files, output, settings, chunk_size)
             if worker is not None:
-                _Run(files, output, settings, chunk_size).write_parts(n_process, share)
+                run.write_parts(n_process, share)
             else:
-                _write(files, output, settings, n_process, chunk_size, shard_size)
+                with lock(output / UNFINISHED / "lock"):
+                    # Another process may have finished the corpus in the meantime.
+                    if not _is_there(output, files, settings):
+                        run.write_parts(n_process)
+                        run.merge(shard_size)
     if worker is not None and not _is_there(output, files, settings):
         return None
     delete_ours(output / UNFINISHED)
@@ -124,30 +129,12 @@ def prepare(
     return open_corpus(output)
 
 
-def _write(
-    files: Sequence[Path],
-    output: Path,
-    settings: dict[str, Any],
-    n_process: int,
-    chunk_size: int,
-    shard_size: int,
-) -> None:
-    with lock(output / UNFINISHED / "lock"):
-        # Another process may have finished the corpus in the meantime.
-        if not _is_there(output, files, settings):
-            run = _Run(files, output, settings, chunk_size)
-            run.write_parts(n_process)
-            run.merge(shard_size)
-
-
 def is_prepared(folder: Union[str, Path]) -> bool:
     """Check whether a folder or a URL is a complete prepared corpus.
 
-    RAISES (ValueError): The URL cannot be read.
+    RAISES (ValueError): Its manifest or the URL cannot be read.
     """
-    if is_url(folder):
-        return RemoteFile.join(folder, MANIFEST).exists()
-    return (user_path(folder) / MANIFEST).is_file()
+    return read_manifest(folder) is not None
 
 
 def is_foreign_corpus(folder: Path) -> bool:
@@ -155,10 +142,9 @@ def is_foreign_corpus(folder: Path) -> bool:
     if not folder.is_dir():
         return True
     known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}
-    for path in folder.iterdir():
-        if not (path.name in known or path.match(TOKENS) or is_ours(path)):
-            return True
-    return False
+    return not all(
+        path.name in known or path.match(TOKENS) or is_ours(path) for path in folder.iterdir()
+    )
 
 
 def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
@@ -185,15 +171,11 @@ def manifest_of(folder: Union[str, Path]) -> dict[str, Any]:
     RAISES (ValueError): There is none.
     """
     manifest = read_manifest(folder)
-    if manifest is None and is_url(folder):
-        raise ValueError(
-            f"{folder} has no {MANIFEST}, so it is not a prepared corpus. Run `python -m spacy "
-            f"elmo corpus INPUT FOLDER` on a disk, and copy the folder there."
-        )
     if manifest is None:
         raise ValueError(
-            f"{folder} has no {MANIFEST}: there is no corpus, or its preparation was "
-            f"interrupted. `python -m spacy elmo corpus INPUT {folder}` resumes it."
+            f"{folder} has no {MANIFEST}: there is no prepared corpus, or its preparation was "
+            f"interrupted. `python -m spacy elmo corpus INPUT FOLDER` makes it or resumes it. For "
+            f"a URL, copy the folder there afterwards."
         )
     return manifest
 
@@ -296,7 +278,7 @@ class _Run:
         sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
         vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
         vocabulary.to_disk(self.output / VOCABULARY_FILE)
-        names = [path.name for path in self.output.glob("*.npy")]
+        names = [VOCABULARY_FILE, *(path.name for path in self.output.glob("*.npy"))]
         checksums = self.reader.checksums
         manifest = {
             "settings": self.settings,
@@ -308,7 +290,7 @@ class _Run:
                 "types": len(corpus.types),
             },
             "skipped": self.skipped.describe(),
-            "files": describe_corpus_files(self.output, [*names, VOCABULARY_FILE]),
+            "files": {name: describe_file(self.output / name) for name in sorted(names)},
         }
         write_manifest(self.output, manifest)
 

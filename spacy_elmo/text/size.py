@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
-import srsly
-
 from ..frozen.config import BiLMConfig
 from .manifest import read_manifest
-from .reading import Inputs, ending, find_files, is_jsonl, read_sentences
+from .reading import Inputs, ending, find_files, is_jsonl, read_record, read_sentences
 
 SAMPLE = 1 << 19  # bytes read of each file
 LARGEST_RATIO = 20  # most unpacked bytes, as a multiple of SAMPLE
@@ -32,13 +30,12 @@ def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
     RAISES (ValueError): A path is missing, or a file cannot be read.
     """
     inputs = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
-    prepared = [manifest for path in inputs if (manifest := read_manifest(path))]
-    others = [path for path in inputs if not read_manifest(path)]
-    total = float(sum(manifest["counts"]["tokens"] for manifest in prepared))
-    files = [file for file in find_files(others) if file.stat().st_size]
+    manifests = [read_manifest(path) for path in inputs]
+    total = sum(manifest["counts"]["tokens"] for manifest in manifests if manifest)
     kinds: dict[str, list[Path]] = defaultdict(list)
-    for file in files:
-        kinds[ending(file)].append(file)
+    for file in find_files(path for path, manifest in zip(inputs, manifests) if not manifest):
+        if file.stat().st_size:
+            kinds[ending(file)].append(file)
     return int(total + sum(_estimate(some, format == "text") for some in kinds.values()))
 
 
@@ -123,9 +120,7 @@ def _unzipped(block: bytes) -> bytes:
 def _tokens_of_json(line: bytes) -> float:
     """Count the tokens of a line; 0 if it is cut off, or no record."""
     try:
-        record = srsly.json_loads(line.decode("utf8"))
-        if isinstance(record.get("tokens"), list):
-            return len(record["tokens"])
-        return len(record["text"].split()) * TOKENS_A_WORD
-    except (ValueError, AttributeError, KeyError):
+        content = read_record(line.decode("utf8"))
+    except ValueError:
         return 0.0
+    return len(content.split()) * TOKENS_A_WORD if isinstance(content, str) else len(content)

@@ -217,7 +217,7 @@ def test_refused(folder, tiny_weights, name, content, message):
         ),
         (
             {"layers": "mix:ner"},
-            "no component 'ner' with a mix of ELMo layers. No component has one",
+            "no mix of ELMo layers is named 'ner'. No component has one",
         ),
         ({"initial_state": "cold"}, "initial_state must be 'zeros'"),
         ({"batch_tokens": 0}, "max_batch_tokens must be at least 1"),

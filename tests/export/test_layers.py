@@ -50,15 +50,9 @@ def test_learned_mix(folder, nlp, name, component, number):
     np.testing.assert_allclose(read("npz", folder / "out.npz")[0], expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("two", "'two' has 2 mixes. Give one of mix:two:0 to mix:two:1"),
-        ("two:2", "'two' has no mix 2; it has 2"),
-        ("elmo", "no component 'elmo' with a mix of ELMo layers. Components with one: tagger, two"),
-    ],
-)
-def test_no_such_mix(folder, nlp, name, message):
+@pytest.mark.parametrize("name", ["two", "two:2", "elmo"])
+def test_no_such_mix(folder, nlp, name):
+    message = f"'{name}'. Give one of tagger, tagger:0, two:0, two:1"
     with pytest.raises(ValueError, match=message):
         embed_corpus("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
 

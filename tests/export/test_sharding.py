@@ -338,8 +338,8 @@ def test_line_that_cannot_be_read(shard, folder):
 def test_input_that_goes(folder):
     """After it was planned."""
     (folder / "x.txt").write_text("The end\n")
-    [[(number, piece)]] = make_plan([InputPiece("x.txt")], 3, tokenize=False, column=None)
-    assert (number, piece.stop, piece.entries, piece.read_bytes()) == (0, 8, 1, b"The end\n")
+    [[piece]] = make_plan([InputPiece("x.txt")], 3, tokenize=False, column=None)
+    assert (piece.input, piece.stop, piece.entries, piece.read_bytes()) == (0, 8, 1, b"The end\n")
     (folder / "x.txt").unlink()
     with pytest.raises(ValueError, match=r"x\.txt cannot be read: .*No such file"):
         piece.open()
