@@ -19,6 +19,18 @@ def show_span(start: int, end: int, label: str) -> str:
     return f"the span {label} ({start}, {end})"
 
 
+def span_error(span: Span, key: str, fault: str) -> ValueError:
+    """Return the error that a span of a span group is wrong.
+
+    span (Span): The span.
+    key (str): The key of the group.
+    fault (str): What is wrong, and what to do.
+    RETURNS (ValueError): The error.
+    """
+    shown = show_span(span.start, span.end, span.label_ or repr(span.text))
+    return ValueError(f"{shown} of doc.spans[{key!r}] in the Doc {name_of(span.doc)} {fault}")
+
+
 def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]:
     """Read a span group with annotations.
 
@@ -31,10 +43,7 @@ def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]
     for span in doc.spans.get(key, ()):
         missing = "tokens" if span.start >= span.end else "label"
         if missing == "tokens" or (labeled and not span.label_.strip()):
-            raise ValueError(
-                f"{show_span(span.start, span.end, span.label_)} of doc.spans[{key!r}] in the "
-                f"Doc {name_of(doc)} has no {missing}. Correct it, or leave it out"
-            )
+            raise span_error(span, key, f"has no {missing}. Correct it, or leave it out")
         yield span
 
 
@@ -78,8 +87,6 @@ class Aligner:
         tokens = self.tokens(start, end)
         if not tokens:
             return None
-        if self.alignment is None:
-            return start, end
         first, last = tokens[0], tokens[-1] + 1
         texts = [doc[i:j].text for doc, i, j in ((self.doc, start, end), (self.other, first, last))]
         one, other = ("".join(text.split()).lower() for text in texts)

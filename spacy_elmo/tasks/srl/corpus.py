@@ -11,7 +11,7 @@ from ...files.schema import Integer, Schema, String, records
 from ...registry import registry
 from ..shared.bio import parse_bio
 from ..shared.task_files import Reader, Words, copy_tokens, gold_reader, make_sentence
-from .frames import PREDICATE, Frames, read_frames, with_predicate, write_frames
+from .frames import Frames, read_frames, with_predicate, write_frames
 
 SRL_SCHEMA = Schema(
     {"words": Words, "frames": records({"pred": Integer, "tags": list[String]})},
@@ -59,21 +59,15 @@ def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]
             )
         if len(tags) != len(words):
             raise ValueError(f"{len(words)} words, but {len(tags)} tags of token {predicate}")
-        roles = parse_bio(tags)
-        _check_predicate(predicate, tags)
-        roles = with_predicate(predicate, roles)
+        roles = with_predicate(predicate, parse_bio(tags))
+        for token, tag in enumerate(tags):
+            right = tag in ("B-V", "O") if token == predicate else tag != "B-V"
+            if not right:
+                raise ValueError(
+                    f'token {token} has the tag {tag}, but "pred" is {predicate}, where V must '
+                    f"begin. Use C-V for other parts of the predicate"
+                )
         if found.setdefault(predicate, roles) != roles:
             raise ValueError(f"token {predicate} has two different frames")
     write_frames(doc, found)
     return doc
-
-
-def _check_predicate(predicate: int, tags: Sequence[str]) -> None:
-    for token, tag in enumerate(tags):
-        if tag == f"B-{PREDICATE}" and token != predicate:
-            raise ValueError(
-                f'token {token} has the tag B-V, but "pred" is {predicate}. V must begin at '
-                f'"pred"; use C-V for other parts of the predicate'
-            )
-    if tags[predicate] not in (f"B-{PREDICATE}", "O"):
-        raise ValueError(f'token {predicate} is "pred" and must be B-V, got {tags[predicate]!r}')

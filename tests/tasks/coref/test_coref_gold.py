@@ -27,8 +27,14 @@ TWICE = "doc.spans['coref_clusters_2'] in the Doc 'Tom and Maria ran . They left
 @pytest.mark.parametrize(
     ("clusters", "named"),
     [
-        ([[(0, 1), (5, 6)], [(0, 3), (0, 1)]], f"the span 'Tom' (0, 1) of {TWICE} is also in doc."),
-        ([[], [(0, 3), (5, 6), (0, 3)]], f"'Tom and Maria' (0, 3) of {TWICE} occurs twice in it"),
+        (
+            [[(0, 1), (5, 6)], [(0, 3), (0, 1)]],
+            f"the span 'Tom' (0, 1) of {TWICE} occurs twice, first in doc.",
+        ),
+        (
+            [[], [(0, 3), (5, 6), (0, 3)]],
+            f"'Tom and Maria' (0, 3) of {TWICE} occurs twice, first in doc.",
+        ),
         ([[(5, 6)], [(2, 2)]], f"the span '' (2, 2) of {TWICE} has no tokens"),
     ],
 )
