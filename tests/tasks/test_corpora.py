@@ -350,7 +350,7 @@ def test_wrong_lines_are_named(tmp_path, reader, good, line, named):
         (
             "x.jsonl",
             json.dumps(TAGS, ensure_ascii=False).replace("In", "Än").encode("latin1"),
-            "UTF-8",
+            "utf-8",
         ),
         ("x.jsonl.gz", json.dumps(TAGS).encode(), "not a whole gzip file"),
         ("x.jsonl.gz", gzip.compress(json.dumps(TAGS).encode())[:-9], "not a whole gzip file"),

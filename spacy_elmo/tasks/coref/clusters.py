@@ -35,9 +35,8 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
         for span in checked_spans(doc, key, labeled=False):
             mention = (span.start, span.end)
             if mention in place:
-                raise span_error(
-                    span, key, f"occurs twice, first in doc.spans[{place[mention]!r}]. Remove one"
-                )
+                fault = f"occurs twice, first in doc.spans[{place[mention]!r}]. Remove one"
+                raise span_error(span, key, fault)
             place[mention] = key
             clusters[-1].append(mention)
     return [sorted(cluster) for cluster in clusters if cluster] if keys else None

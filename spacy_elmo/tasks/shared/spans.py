@@ -14,21 +14,23 @@ def name_of(doc: Doc) -> str:
     return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
 
 
-def show_span(start: int, end: int, label: str) -> str:
-    """Return the description of a labeled span, for error messages."""
-    return f"the span {label} ({start}, {end})"
-
-
-def span_error(span: Span, key: str, fault: str) -> ValueError:
-    """Return the error that a span of a span group is wrong.
+def span_error(span: Span, key: Optional[str], fault: str) -> ValueError:
+    """Return the error that an annotated span is wrong.
 
     span (Span): The span.
-    key (str): The key of the group.
+    key (Optional[str]): The key of its span group; None for an entity.
     fault (str): What is wrong, and what to do.
     RETURNS (ValueError): The error.
     """
-    shown = show_span(span.start, span.end, span.label_ or repr(span.text))
-    return ValueError(f"{shown} of doc.spans[{key!r}] in the Doc {name_of(span.doc)} {fault}")
+    return ValueError(
+        f"the span {span.label_ or repr(span.text)} ({span.start}, {span.end}) of {place_of(key)} "
+        f"in the Doc {name_of(span.doc)} {fault}"
+    )
+
+
+def place_of(key: Optional[str]) -> str:
+    """Return the name of a span group, or of the entities, for error messages."""
+    return "doc.ents" if key is None else f"doc.spans[{key!r}]"
 
 
 def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]:

@@ -12,15 +12,7 @@ from spacy.training import Example
 from ...embedding.segmenters import Segmenter, segment_of
 from ...registry import registry
 from ..shared.bio import BIOTags, LabeledSpan
-from ..shared.spans import (
-    Aligner,
-    checked_spans,
-    name_of,
-    show_span,
-    span_error,
-    to_predicted,
-    to_reference,
-)
+from ..shared.spans import Aligner, checked_spans, span_error, to_predicted, to_reference
 
 KEY = "srl"
 PREDICATE = "V"  # Label of the predicate itself.
@@ -152,11 +144,11 @@ def checked_frames(
     checked = {predicate: with_predicate(predicate, roles) for predicate, roles in frames.items()}
     for predicate, roles in checked.items():
         first, stop, *_ = segment_of(segments, predicate)
-        for role, following in zip(roles, [*roles[1:], (len(doc), len(doc), "")]):
-            start, end, label = role
+        for (start, end, label), following in zip(roles, [*roles[1:], (len(doc), len(doc), "")]):
             fault = ""
             if following[0] < end:
-                fault = f"overlaps {show_span(*following)}, but a token has one role"
+                other = f"{following[2]} ({following[0]}, {following[1]})"
+                fault = f"overlaps {other}, but a token has one role of a predicate"
             elif start < first or end > stop:
                 fault = (
                     f"is not within the sentence ({first}, {stop}). Correct one of them. (A Doc "
@@ -165,10 +157,8 @@ def checked_frames(
             elif label not in labels:
                 fault = "has a label that the pipe was not initialized with"
             if fault:
-                raise ValueError(
-                    f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc "
-                    f"{name_of(doc)}: {show_span(*role)} {fault}"
-                )
+                role = f"is a role of {doc[predicate].text!r} (token {predicate}) and"
+                raise span_error(Span(doc, start, end, label=label), KEY, f"{role} {fault}")
     return checked
 
 

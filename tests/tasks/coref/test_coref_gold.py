@@ -70,7 +70,7 @@ def test_docs_without_annotation_teach_nothing(initialized):
     plain = Example(initialized.make_doc("Tom ran ."), initialized.make_doc("Tom ran ."))
     empty = Example(initialized.make_doc(""), make_doc(initialized.vocab, [], []))
     assert initialized.update([empty, *cluster_examples(initialized)])["elmo_coref"] > 0.0
-    with pytest.raises(ValueError, match="finds no doc.spans"):
+    with pytest.raises(ValueError, match="finds no clusters in doc.spans"):
         initialized.get_pipe("elmo_coref").initialize(lambda: [plain])
 
 
