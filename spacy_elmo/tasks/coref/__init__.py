@@ -75,6 +75,8 @@ class CoreferenceResolver(TaskPipe):
         super().__init__(vocab, model, name, scorer)
         self.span_cluster_prefix = span_cluster_prefix
         self.singletons = singletons
+        several = "" if singletons else " of several mentions, as singletons = false needs,"
+        self._wanted = f"clusters{several} in doc.spans['{span_cluster_prefix}_1'] and so on"
         self.mention_loss = mention_loss
         self.max_training_sentences = max_training_sentences
         self.segmenter = segmenter
@@ -101,11 +103,8 @@ class CoreferenceResolver(TaskPipe):
         no_antecedent = self.model.ops.alloc2f(len(scores), 1)
         links = self.model.ops.xp.concatenate([no_antecedent, scores], axis=1).argmax(axis=1)
         is_mention = self.model.ops.to_numpy(ranking.mention_scores)[ranking.kept] > 0
-        return make_clusters(
-            ranking.candidates[ranking.kept].mentions,
-            self.model.ops.to_numpy(links),
-            is_mention if self.singletons else None,
-        )
+        mentions = ranking.candidates[ranking.kept].mentions
+        return make_clusters(mentions, self.model.ops.to_numpy(links), is_mention & self.singletons)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[Cluster]]) -> None:
         """Replace `doc.spans["coref_clusters_1"]` and so on.
@@ -118,33 +117,16 @@ class CoreferenceResolver(TaskPipe):
 
     # Training
 
-    @property
-    def _wanted(self) -> str:
-        return f"doc.spans['{self.span_cluster_prefix}_1'] and so on"
-
     def _found_in(self, doc: Doc) -> Iterable[int]:
-        """Return the sizes of the clusters."""
-        return map(len, read_clusters(doc, self.span_cluster_prefix) or ())
+        """Return the sizes of the clusters that count."""
+        clusters = read_clusters(doc, self.span_cluster_prefix) or ()
+        return (len(cluster) for cluster in clusters if len(cluster) > 1 or self.singletons)
 
-    def _samples(
-        self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
-    ) -> tuple[list[Doc], set]:
-        docs, found = super()._samples(get_examples, has_labels)
-        if max(found) < 2 and not self.singletons:
-            raise ValueError(
-                f"'{self.name}' has singletons = false, but all clusters of the training examples "
-                f"have one mention. Set it to true"
-            )
-        return docs, found
-
-    def _learn(self, examples: list[Example]) -> Optional[float]:
-        gold = [self._gold(example) for example in examples]
-        if all(clusters is None for clusters in gold):
-            return None
+    def _learn(self, docs: list[Doc], gold: list[Optional[list[Cluster]]]) -> float:
         total = 0.0
-        rank, backprop = self.model.begin_update([example.predicted for example in examples])
-        for number, (example, clusters) in enumerate(zip(examples, gold)):
-            segments = self._training_segments(example.predicted)
+        rank, backprop = self.model.begin_update(docs)
+        for number, (doc, clusters) in enumerate(zip(docs, gold)):
+            segments = self._training_segments(doc)
             if clusters is None or not segments:
                 continue
             ranking, backprop_ranking = rank(number, segments)

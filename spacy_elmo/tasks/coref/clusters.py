@@ -7,7 +7,7 @@ from typing import Optional
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..shared.spans import Aligner, name_of, to_predicted, to_reference
+from ..shared.spans import Aligner, checked_spans, span_error, to_predicted, to_reference
 from .spans import Cluster, Mention
 
 PREFIX = "coref_clusters"
@@ -28,27 +28,18 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
     RAISES (ValueError): A span has no tokens, or occurs twice.
     """
     keys = cluster_keys(doc, prefix)
-    found: dict[Mention, str] = {}
     clusters: list[Cluster] = []
+    place: dict[Mention, str] = {}
     for key in keys:
-        cluster = [(span.start, span.end) for span in doc.spans[key]]
-        for mention in cluster:
-            start, end = mention
-            if start == end:
-                fault = "has no tokens"
-            elif mention not in found:
-                found[mention] = key
-                continue
-            elif found[mention] == key:
-                fault = "occurs twice in it"
-            else:
-                fault = f"is also in doc.spans[{found[mention]!r}], but a mention has one cluster"
-            raise ValueError(
-                f"the span {doc[start:end].text!r} ({start}, {end}) of doc.spans[{key!r}] in the "
-                f"Doc {name_of(doc)} {fault}"
-            )
-        clusters += [sorted(cluster)] if cluster else []
-    return clusters if keys else None
+        clusters.append([])
+        for span in checked_spans(doc, key, labeled=False):
+            mention = (span.start, span.end)
+            if mention in place:
+                fault = f"occurs twice, first in doc.spans[{place[mention]!r}]. Remove one"
+                raise span_error(span, key, fault)
+            place[mention] = key
+            clusters[-1].append(mention)
+    return [sorted(cluster) for cluster in clusters if cluster] if keys else None
 
 
 def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) -> None:
@@ -83,12 +74,11 @@ def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
     whitespace, the first is kept.
     """
     aligned: list[Cluster] = []
-    seen: set[Mention] = set()
+    seen: set[Optional[Mention]] = set()
     for cluster in clusters:
-        aligned.append([])
-        for mention in cluster:
-            found = aligner.span(*mention)
-            if found is not None and found not in seen:
-                aligned[-1].append(found)
-                seen.add(found)
+        found = dict.fromkeys(aligner.span(*mention) for mention in cluster)
+        aligned.append(
+            [mention for mention in found if mention is not None and mention not in seen]
+        )
+        seen.update(found)
     return [cluster for cluster in aligned if cluster]

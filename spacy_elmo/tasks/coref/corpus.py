@@ -12,7 +12,7 @@ from typing_extensions import NotRequired
 
 from ...files.schema import Integer, Schema
 from ...registry import registry
-from ..shared.task_files import Reader, Words, copy_tokens, gold_reader
+from ..shared.task_files import Reader, Words, gold_reader
 from .clusters import PREFIX, read_clusters, write_clusters
 from .spans import Cluster
 
@@ -43,11 +43,10 @@ def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX)
 
     def make(nlp: Language, entry: dict[str, Any]) -> Doc:
         starts = entry.get("sentence_starts")
-        clusters = entry["clusters"]
-        return make_doc(nlp.vocab, entry["words"], clusters, starts, span_cluster_prefix)
+        return make_doc(nlp.vocab, entry["words"], entry["clusters"], starts, span_cluster_prefix)
 
     check = partial(read_clusters, prefix=span_cluster_prefix)
-    return gold_reader(path, COREF_SCHEMA, make, check, copy_tokens)
+    return gold_reader(path, COREF_SCHEMA, make, check)
 
 
 def make_doc(
@@ -79,9 +78,7 @@ def make_doc(
         if not 0 <= start < end <= n:
             raise ValueError(f"[{start}, {end}] is not a mention: expected 0 <= start < end <= {n}")
     starts = None if sentence_starts is None else {0, *sentence_starts}
-    doc = Doc(
-        vocab, words=list(words), sent_starts=starts and [i in starts for i in range(len(words))]
-    )
+    doc = Doc(vocab, words=list(words), sent_starts=starts and [i in starts for i in range(n)])
     write_clusters(doc, clusters or [[]], prefix)
     read_clusters(doc, prefix)
     return doc

@@ -12,7 +12,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ...embedding.segmenters import Segment
 from ...registry import registry
-from ..shared import DocHead, Tok2Vec, check_even, forward_head
+from ..shared import DocHead, Tok2Vec, check_even, check_sizes, forward_head
 from ..shared.torch_module import ModuleShim, get_module_shim, make_module, run_module
 from .spans import CandidateSpans, find_candidate_spans
 
@@ -99,20 +99,10 @@ def build_coref(
     RETURNS (Model[List[Doc], DocRanker]): Returns a callable that ranks the spans of a Doc.
     RAISES (ValueError): A size is out of range.
     """
-    sizes = {
-        "encoder_width": encoder_width,
-        "hidden_width": hidden_width,
-        "hidden_depth": hidden_depth,
-        "feature_width": feature_width,
-        "max_span_width": max_span_width,
-        "spans_per_word": spans_per_word,
-        "max_antecedents": max_antecedents,
-    }
-    for name, size in sizes.items():
-        if not size > 0:
-            raise ValueError(f"{name} must be above 0, got {size}")
+    settings = {name: value for name, value in locals().items() if name != "tok2vec"}
+    check_sizes("Coref", **{key: settings[key] for key in settings if "dropout" not in key})
     check_even("encoder_width", encoder_width)
-    build = partial(make_module, RANKER, **sizes, dropout=dropout, input_dropout=input_dropout)
+    build = partial(make_module, RANKER, **settings)
     attrs = {"max_span_width": max_span_width}
     head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(build)], attrs=attrs)
     return Model(

@@ -133,15 +133,9 @@ class SpanRanker(nn.Module):
         weights = masked_softmax(window_scores.expand(-1, self.max_span_width, -1), within.tril())
         words = (weights @ windows).flatten(0, 1)
         places = (spans.rows - first) * self.max_span_width + spans.widths - 1
-        return torch.cat(
-            [
-                encoded.index_select(0, _index(spans.rows, tokens)),
-                encoded.index_select(0, _index(spans.rows + spans.widths - 1, tokens)),
-                words.index_select(0, _index(places, tokens)),
-                self.widths(_index(spans.widths - 1, tokens)),
-            ],
-            dim=1,
-        )
+        rows = [(encoded, spans.rows), (encoded, spans.rows + spans.widths - 1), (words, places)]
+        parts = [values.index_select(0, _index(chosen, tokens)) for values, chosen in rows]
+        return torch.cat([*parts, self.widths(_index(spans.widths - 1, tokens))], dim=1)
 
     def rank(self, spans: Tensor, mention_scores: Tensor) -> Tensor:
         """Score antecedents: the sum of both spans' scores as mentions and the pair's score.

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional
 
 import numpy as np
 from thinc.api import get_array_module
@@ -28,14 +27,6 @@ class CandidateSpans:
     widths: np.ndarray
     starts: np.ndarray
 
-    @property
-    def ends(self) -> np.ndarray:
-        """Token after the last one of each span.
-
-        *Shape:* `(n_spans,)`
-        """
-        return self.starts + self.widths
-
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -45,7 +36,7 @@ class CandidateSpans:
     @property
     def mentions(self) -> list[Mention]:
         """Spans as tokens of the Doc."""
-        return list(zip(self.starts.tolist(), self.ends.tolist()))
+        return list(zip(self.starts.tolist(), (self.starts + self.widths).tolist()))
 
 
 def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
@@ -80,48 +71,43 @@ def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
     n_kept (int): Largest number of spans to keep.
     RETURNS (numpy.ndarray): The numbers of the kept spans, in order. *Shape:* `(n,)`
     """
-    starts, ends = spans.starts.tolist(), spans.ends.tolist()
+    mentions = spans.mentions
     kept: list[int] = []
     last_end: dict[int, int] = {}  # The last end of the kept spans that start at a token.
     first_start: dict[int, int] = {}  # The first start of the kept spans that end before a token.
     for i in np.argsort(-scores, kind="stable").tolist():
         if len(kept) >= n_kept:
             break
-        start, end = starts[i], ends[i]
+        start, end = mentions[i]
         inside = range(start + 1, end)
-        if any(last_end.get(token, 0) > end for token in inside):
-            continue
-        if any(first_start.get(token, start) < start for token in inside):
-            continue
-        kept.append(i)
-        last_end[start] = max(end, last_end.get(start, 0))
-        first_start[end] = min(start, first_start.get(end, start))
+        if not any(
+            last_end.get(token, 0) > end or first_start.get(token, start) < start
+            for token in inside
+        ):
+            kept.append(i)
+            last_end[start] = max(end, last_end.get(start, 0))
+            first_start[end] = min(start, first_start.get(end, start))
     return np.array(sorted(kept), dtype="int64")
 
 
 def make_clusters(
-    mentions: Sequence[Mention], links: np.ndarray, is_mention: Optional[np.ndarray] = None
+    mentions: Sequence[Mention], links: np.ndarray, is_mention: np.ndarray
 ) -> list[Cluster]:
     """Join linked spans to clusters.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
     links (numpy.ndarray): Distance to the antecedent of each, in spans; 0 if there is none.
         *Shape:* `(n_spans,)`
-    is_mention (Optional[numpy.ndarray]): True at spans that are a cluster even without a link.
-        Default: none. *Shape:* `(n_spans,)`
+    is_mention (numpy.ndarray): True at spans that are a cluster even without a link.
+        *Shape:* `(n_spans,)`
     RETURNS (List[List[Tuple[int, int]]]): The clusters, in order of their first mentions.
     """
-    cluster_of: list[int] = []  # Number of the cluster's first mention, for each span.
+    cluster_of: list[Cluster] = []  # The cluster of each span.
     for i, distance in enumerate(links.tolist()):
-        cluster_of.append(cluster_of[i - distance] if distance else i)
-    clusters: dict[int, Cluster] = {}
-    for i, first in enumerate(cluster_of):
-        clusters.setdefault(first, []).append(mentions[i])
-    return [
-        mentions_of
-        for first, mentions_of in clusters.items()
-        if len(mentions_of) > 1 or (is_mention is not None and is_mention[first])
-    ]
+        cluster_of.append(cluster_of[i - distance] if distance else [])
+        cluster_of[i].append(mentions[i])
+    firsts = np.flatnonzero(links == 0)
+    return [cluster_of[i] for i in firsts if len(cluster_of[i]) > 1 or is_mention[i]]
 
 
 def gold_pairs(

@@ -1,6 +1,6 @@
 """Component `elmo_crf`: a CRF for entities, or other spans that do not overlap."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Optional
 
@@ -16,7 +16,7 @@ from ..shared import check_sizes
 from ..shared.bio import BILUOTags, BIOTags, LabeledSpan, make_tags
 from ..shared.log_space import viterbi
 from ..shared.pipe import SpanPipe
-from ..shared.spans import name_of
+from ..shared.spans import place_of, span_error
 from ..shared.task_files import READERS
 from .gold import gold_spans, reference_spans
 from .model import CRF_PARAMS, Chains, log_partition
@@ -59,6 +59,7 @@ class CRFTagger(SpanPipe):
         check_sizes("elmo_crf", max_batch_tokens=max_batch_tokens)
         super().__init__(vocab, model, name, scorer)
         self.spans_key = spans_key
+        self._wanted = f"spans in {place_of(spans_key)}"
         self.scheme = scheme
         self.max_batch_tokens = max_batch_tokens
 
@@ -75,25 +76,19 @@ class CRFTagger(SpanPipe):
         self._check_initialized()
         docs = list(docs)
         found: list[list[LabeledSpan]] = [[] for _ in docs]
-
+        to_numpy = self.model.ops.to_numpy
         order = sorted((i for i, doc in enumerate(docs) if len(doc)), key=lambda i: len(docs[i]))
         for group in by_tokens(order, self.max_batch_tokens, len(docs), lambda i: len(docs[i])):
-            batch = [docs[i] for i in group]
-            for i, spans in zip(group, self._decode(batch, self.model.predict(batch))):
-                found[i] = spans
+            chains = self.model.predict([docs[i] for i in group])
+            params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
+            valid = replace(chains, **params).constrained(self._tags)
+            for i, scores in zip(group, map(to_numpy, chains.scores)):
+                if self.spans_key is None:  # Tokens of existing entities are O.
+                    scores = scores.copy()
+                    scores[[token.i for token in docs[i] if token.ent_iob in ENTITY], 1:] = -np.inf
+                tags = viterbi(scores, valid.transitions, valid.start, valid.end)
+                found[i] = self._tags.spans(tags.tolist())
         return found
-
-    def _decode(self, docs: list[Doc], chains: Chains) -> Iterator[list[LabeledSpan]]:
-        """Yield the spans of the best valid tags of each Doc."""
-        to_numpy = self.model.ops.to_numpy
-        params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
-        valid = replace(chains, **params).constrained(self._tags)
-        for doc, scores in zip(docs, map(to_numpy, chains.scores)):
-            if self.spans_key is None:  # Tokens of existing entities are O.
-                scores = scores.copy()
-                scores[[token.i for token in doc if token.ent_iob in ENTITY], 1:] = -np.inf
-            tags = viterbi(scores, valid.transitions, valid.start, valid.end)
-            yield self._tags.spans(tags.tolist())
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
         """Set `doc.ents`, or the span group.
@@ -111,11 +106,6 @@ class CRFTagger(SpanPipe):
                 doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
 
     # Training
-
-    @property
-    def _wanted(self) -> str:
-        place = "ents" if self.spans_key is None else f"spans[{self.spans_key!r}]"
-        return f"spans in doc.{place}"
 
     def _found_in(self, doc: Doc) -> Iterable[str]:
         return (span.label_ for span in reference_spans(doc, self.spans_key))
@@ -148,10 +138,9 @@ class CRFTagger(SpanPipe):
             return None
         for start, end, label in gold.spans:
             if label not in self.labels:
-                raise ValueError(
-                    f"the span {label} ({start}, {end}) of the Doc {name_of(example.predicted)} "
-                    f"has a label that '{self.name}' was not initialized with"
-                )
+                span = Span(example.predicted, start, end, label=label)
+                fault = f"has a label that '{self.name}' was not initialized with"
+                raise span_error(span, self.spans_key, fault)
         return self._tags.allowed(gold.spans, gold.missing, len(example.predicted))
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ...files.schema import Schema, String
 from ...registry import registry
 from ..shared.bio import parse_bio
 from ..shared.spans import name_of
-from ..shared.task_files import Reader, Words, copy_tokens, gold_reader, make_sentence
+from ..shared.task_files import Reader, Words, gold_reader, make_sentence
 from .gold import reference_spans
 
 BIO_SCHEMA = Schema(
@@ -37,7 +37,7 @@ def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> 
         if spans_key is not None and spans_key not in doc.spans:
             _regroup(doc, spans_key)
 
-    return gold_reader(path, BIO_SCHEMA, _make_tagged, check, copy_tokens)
+    return gold_reader(path, BIO_SCHEMA, _make_tagged, check)
 
 
 def _regroup(doc: Doc, spans_key: str) -> None:

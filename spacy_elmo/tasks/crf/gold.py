@@ -11,7 +11,7 @@ from spacy.training import Example
 
 from ...registry import registry
 from ..shared.bio import LabeledSpan
-from ..shared.spans import checked_spans, name_of, to_predicted
+from ..shared.spans import checked_spans, span_error, to_predicted
 
 
 class Gold(NamedTuple):
@@ -42,24 +42,22 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
         no tokens of the predicted Doc are missing.
     RAISES (ValueError): Two spans overlap, or one has no tokens or no label.
     """
-    if spans_key is not None:
-        return _group(example, spans_key) if spans_key in example.reference.spans else None
-    if not example.reference.has_annotation("ENT_IOB"):
+    if spans_key is None:
+        if not example.reference.has_annotation("ENT_IOB"):
+            return None
+        entities, tags = example.get_aligned_ents_and_ner()  # As spaCy's `ner` reads them.
+        missing = np.array([tag is None for tag in tags], dtype=bool)
+        return Gold([(span.start, span.end, span.label_) for span in entities], missing)
+    if spans_key not in example.reference.spans:
         return None
-    entities, tags = example.get_aligned_ents_and_ner()  # As spaCy's `ner` reads them.
-    missing = np.array([tag is None for tag in tags], dtype=bool)
-    return Gold([(span.start, span.end, span.label_) for span in entities], missing)
-
-
-def _group(example: Example, spans_key: str) -> Gold:
     group = sorted(checked_spans(example.reference, spans_key))
     for one, other in pairwise(group):
         if other.start < one.end:
-            raise ValueError(
-                f"the spans {_show(one)} and {_show(other)} of doc.spans[{spans_key!r}] overlap in "
-                f"the Doc {name_of(example.reference)}. elmo_crf assigns one label to a token: use "
-                f"spancat for spans that overlap"
+            fault = (
+                f"overlaps {other.label_} ({other.start}, {other.end}). elmo_crf assigns one label "
+                f"to a token: use spancat for spans that overlap"
             )
+            raise span_error(one, spans_key, fault)
     gold = Gold([], np.zeros(len(example.predicted), dtype=bool))
     aligner = to_predicted(example)
     for span in group:
@@ -69,10 +67,6 @@ def _group(example: Example, spans_key: str) -> Gold:
         else:
             gold.spans.append((*found, span.label_))
     return gold
-
-
-def _show(span: Span) -> str:
-    return f"{span.label_} ({span.start}, {span.end})"
 
 
 @registry.scorers("spacy-elmo.crf_scorer.v1")

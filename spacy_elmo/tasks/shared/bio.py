@@ -1,7 +1,7 @@
 """BIO and BILUO tags of spans that do not overlap."""
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +17,10 @@ class BIOTags:
 
     An I only follows B or I of the same label.
 
+    Attributes are the scores of the order, 0 or minus infinity: `transitions` from each tag to
+    each, `(n_tags, n_tags)`; `start` of the first token's tags and `end` of the last token's,
+    `(n_tags,)`.
+
     labels (Sequence[str]): The labels.
     """
 
@@ -26,6 +30,13 @@ class BIOTags:
     def __init__(self, labels: Sequence[str]):
         self.labels = tuple(labels)
         self._index = {label: i for i, label in enumerate(labels)}
+        prefixes = np.array(list("O" + self.prefixes * len(labels)))
+        allowed = np.full((len(self), len(self)), -np.inf)
+        allowed[np.ix_(np.isin(prefixes, list(self.last)), np.isin(prefixes, list("OBU")))] = 0.0
+        n_inside = len(set(self.prefixes) & set("IL"))
+        for begin in map(self.begin, labels):
+            allowed[begin : begin + 2, begin + 1 : begin + 1 + n_inside] = 0.0
+        self.transitions, self.start, self.end = allowed, allowed[0], allowed[:, 0]
 
     def __len__(self) -> int:
         return 1 + len(self.prefixes) * len(self.labels)
@@ -63,36 +74,6 @@ class BIOTags:
                 spans[-1] = (spans[-1][0], i + 1, self.labels[label])
         return spans
 
-    @cached_property
-    def transitions(self) -> np.ndarray:
-        """Scores from each tag to each: 0, or minus infinity if it may not follow.
-
-        *Shape:* `(n_tags, n_tags)`
-        """
-        prefixes = np.array(list("O" + self.prefixes * len(self.labels)))
-        allowed = np.full((len(self), len(self)), -np.inf)
-        allowed[np.ix_(np.isin(prefixes, list(self.last)), np.isin(prefixes, list("OBU")))] = 0.0
-        n_inside = len(set(self.prefixes) & set("IL"))
-        for begin in map(self.begin, self.labels):
-            allowed[begin : begin + 2, begin + 1 : begin + 1 + n_inside] = 0.0
-        return allowed
-
-    @cached_property
-    def start(self) -> np.ndarray:
-        """Scores of the first token's tags: 0 or minus infinity.
-
-        *Shape:* `(n_tags,)`
-        """
-        return self.transitions[0]
-
-    @cached_property
-    def end(self) -> np.ndarray:
-        """Scores of the last token's tags: 0 or minus infinity.
-
-        *Shape:* `(n_tags,)`
-        """
-        return self.transitions[:, 0]
-
     def allowed(
         self, spans: Sequence[LabeledSpan], missing: np.ndarray, n_tokens: int
     ) -> np.ndarray:
@@ -120,7 +101,7 @@ class BIOTags:
         steps = self.transitions[best[:-1], best[1:]]
         if len(best) and self.start[best[0]] == 0 and not steps.any():
             return best  # Usually the best tags are valid already.
-        return viterbi(scores, self.transitions, self.start)
+        return viterbi(scores, self.transitions, self.start, self.end)
 
 
 class BILUOTags(BIOTags):

@@ -29,7 +29,12 @@ def build_highway_lstm(
 ) -> Encoder:
     """Build LSTM layers with highway connections (He et al. 2017, section 2.2).
 
-    They are an `encode` of `spacy.Tok2Vec.v2`, or of a task's own architecture.
+    They are an `encode` of `spacy.Tok2Vec.v2`, or of a task's own architecture. A layer computes::
+
+        [i; f; o; r] = sigmoid(W x_t + U h_{t-1} + b)
+        g = tanh(W_g x_t + U_g h_{t-1} + b_g)
+        c_t = i * g + f * c_{t-1}
+        h_t = r * (o * tanh(c_t)) + (1 - r) * W_h x_t
 
     width (int): Width of the output. With "bidirectional", each direction has half.
     depth (int): Number of layers.
@@ -48,41 +53,24 @@ def build_highway_lstm(
         check_even("HighwayLSTM", width)
     check_sizes("HighwayLSTM", width=width, depth=depth)
     check_rate("HighwayLSTM", dropout)
-    layers = [
-        HighwayLSTM(width, directions=(0, 1) if both else (i % 2,), dropout=dropout)
+    layers: list[Encoder] = [
+        Model(
+            "highway_lstm",
+            forward,
+            init=init,
+            dims={"nO": width, "nI": None},
+            params=dict.fromkeys(LSTM_PARAMS),
+            attrs={"directions": [0, 1] if both else [i % 2], "dropout": dropout},
+        )
         for i in range(depth)
     ]
     return layers[0] if depth == 1 else chain(*layers)
 
 
-def HighwayLSTM(
-    nO: int, nI: Optional[int] = None, *, directions: Sequence[int] = (0,), dropout: float = 0.0
-) -> Encoder:
-    """Build one layer.
-
-        [i; f; o; r] = sigmoid(W x_t + U h_{t-1} + b)
-        g = tanh(W_g x_t + U_g h_{t-1} + b_g)
-        c_t = i * g + f * c_{t-1}
-        h_t = r * (o * tanh(c_t)) + (1 - r) * W_h x_t
-
-    nO (int): Width of the output, of all directions together.
-    nI (Optional[int]): Width of the input.
-    directions (Sequence[int]): 0 reads forwards, 1 backwards.
-    dropout (float): As in `build_highway_lstm`.
-    """
-    return Model(
-        "highway_lstm",
-        forward,
-        init=init,
-        dims={"nO": nO, "nI": nI},
-        params=dict.fromkeys(LSTM_PARAMS),
-        attrs={"directions": list(directions), "dropout": dropout},
-    )
-
-
 def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vectors, Callable]:
     """Compute the layer's forward pass."""
     import torch
+    from torch.nn.functional import dropout
 
     limit_threads_after_fork()
     ops = model.ops
@@ -96,9 +84,10 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
     with torch.set_grad_enabled(is_train):
         found = []
         for direction, W, U, b in zip(model.attrs["directions"], *params.values()):
-            mask = _dropout_mask(model, U, order.batch_sizes[0]) if is_train else None
+            ones = U.new_ones(order.batch_sizes[0], U.shape[1])
+            mask = dropout(ones, model.attrs["dropout"]) if is_train else None
             packed = inputs[torch.from_numpy(order.positions[direction])]
-            hidden = run_steps(packed, W, U, b, order.batch_sizes, mask)
+            hidden = run_steps(packed, (W, U, b), order.batch_sizes, mask)
             found.append(hidden[torch.from_numpy(inverse[direction])])
         outputs = torch.cat(found, dim=1)
 
@@ -112,21 +101,15 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
 
 
 def run_steps(
-    inputs: "Tensor",
-    W: "Tensor",
-    U: "Tensor",
-    b: "Tensor",
-    batch_sizes: list[int],
-    mask: Optional["Tensor"] = None,
+    inputs: "Tensor", params: "Sequence[Tensor]", batch_sizes: list[int], mask: Optional["Tensor"]
 ) -> "Tensor":
     """Run one direction over packed sequences.
 
     Each step has the rows of the sequences that are not finished: the first `batch_sizes[step]`.
 
     inputs (Tensor): *Shape:* `(n, nI)`
-    W (Tensor): Weights of the input, by blocks i, f, o, r, g and W_h. *Shape:* `(6 nO, nI)`
-    U (Tensor): Weights of the state, by blocks i, f, o, r, g. *Shape:* `(5 nO, nO)`
-    b (Tensor): Their bias. *Shape:* `(5 nO,)`
+    params (Sequence[Tensor]): The weights W of the input, by blocks i, f, o, r, g and W_h,
+        `(6 nO, nI)`; U of the state, by blocks i, f, o, r, g, `(5 nO, nO)`; their bias, `(5 nO,)`.
     batch_sizes (List[int]): Rows of each step, in descending order.
     mask (Optional[Tensor]): Factors of the hidden states of a row. *Shape:*
         `(batch_sizes[0], nO)`
@@ -134,6 +117,7 @@ def run_steps(
     """
     import torch
 
+    W, U, b = params
     nO = U.shape[1]
     all_gates = torch.addmm(b, inputs, W[: 5 * nO].t()).split(batch_sizes)
     carried = torch.mm(inputs, W[5 * nO :].t()).split(batch_sizes)
@@ -175,10 +159,3 @@ def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
         q *= np.sign(np.diag(r))  # Without the signs, the distribution is not uniform.
         blocks.append(q if nO >= nI else q.T)
     return np.concatenate(blocks)
-
-
-def _dropout_mask(model: Encoder, U: "Tensor", n_rows: int) -> Optional["Tensor"]:
-    rate: float = model.attrs["dropout"]
-    if not rate:
-        return None
-    return U.new_empty(n_rows, U.shape[1]).bernoulli_(1.0 - rate) / (1.0 - rate)

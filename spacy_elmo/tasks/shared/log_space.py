@@ -1,7 +1,5 @@
 """Sums of probabilities in log space, and the best sequence of tags."""
 
-from typing import Optional
-
 import numpy as np
 from thinc.api import get_array_module
 from thinc.types import FloatsXd
@@ -23,10 +21,7 @@ def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
 
 
 def viterbi(
-    scores: np.ndarray,
-    transitions: np.ndarray,
-    start: np.ndarray,
-    end: Optional[np.ndarray] = None,
+    scores: np.ndarray, transitions: np.ndarray, start: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
     """Find the tags `y` with the largest score (Viterbi 1967).
 
@@ -36,7 +31,7 @@ def viterbi(
     scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
     transitions (numpy.ndarray): Scores from each tag to each. *Shape:* `(n_tags, n_tags)`
     start (numpy.ndarray): Scores of the first token's tags. *Shape:* `(n_tags,)`
-    end (Optional[numpy.ndarray]): Scores of the last token's tags. *Shape:* `(n_tags,)`
+    end (numpy.ndarray): Scores of the last token's tags. *Shape:* `(n_tags,)`
     RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`, int64
     """
     if not len(scores):
@@ -48,7 +43,7 @@ def viterbi(
         came_from[t] = reached.argmax(axis=0)
         best = reached.max(axis=0) + scores[t]
     tags = np.zeros(len(scores), dtype="int64")
-    tags[-1] = (best if end is None else best + end).argmax()
+    tags[-1] = (best + end).argmax()
     for t in range(len(scores) - 1, 0, -1):
         tags[t - 1] = came_from[t, tags[t]]
     return tags

@@ -10,14 +10,22 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
-from .bio import BIOTags
 from .torch_module import check_initialized
 
 N_SAMPLES = 10  # Docs from which the model infers its sizes.
 
 
 class TaskPipe(TrainablePipe):
-    """Component that learns from the annotated examples of a batch."""
+    """Component that learns from the annotated examples of a batch.
+
+    A component defines:
+
+    * `_gold(example)`: the gold annotation in tokens of the predicted Doc, None if there is none;
+      it raises a ValueError if the annotation is wrong;
+    * `_loss(gold, scores)`: the loss, in nats, and its gradient with respect to the scores;
+    * `_found_in(doc)`: the labels, or other properties, of a reference's annotation;
+    * `_wanted`: the annotation that the training examples need, for errors.
+    """
 
     reader: str  # Name of the reader of the component's own files.
     advice = "Annotate them"  # What to do if the training examples have no annotation.
@@ -53,11 +61,11 @@ class TaskPipe(TrainablePipe):
         self._check_initialized()
         if not any(len(example.predicted) for example in examples):
             return losses  # spaCy's own encoders fail on a batch without tokens.
-        set_dropout_rate(self.model, drop)
-        loss = self._learn(examples)
-        if loss is None:
+        gold = [self._gold(example) for example in examples]
+        if all(one is None for one in gold):
             return losses
-        losses[self.name] += loss
+        set_dropout_rate(self.model, drop)
+        losses[self.name] += self._learn([example.predicted for example in examples], gold)
         if sgd is not None:
             self.finish_update(sgd)
         return losses
@@ -76,42 +84,13 @@ class TaskPipe(TrainablePipe):
         """
         return self._loss([self._gold(example) for example in examples], scores)
 
-    def _learn(self, examples: list[Example]) -> Optional[float]:
-        """Add to the gradients of the model.
-
-        RETURNS (Optional[float]): The loss; None if no example is annotated.
-        """
-        gold = [self._gold(example) for example in examples]
-        if all(one is None for one in gold):
-            return None
-        scores, backprop = self.model.begin_update([example.predicted for example in examples])
+    def _learn(self, docs: list[Doc], gold: list) -> float:
+        """Add to the gradients of the model, and return the loss."""
+        scores, backprop = self.model.begin_update(docs)
+        loss: float
         loss, gradient = self._loss(gold, scores)
         backprop(gradient)
         return loss
-
-    # Each component defines these.
-
-    def _gold(self, example: Example) -> Optional[Any]:
-        """Return the gold annotation in tokens of the predicted Doc; None if there is none.
-
-        RAISES (ValueError): The annotation is wrong.
-        """
-        raise NotImplementedError
-
-    def _loss(self, gold: list, scores: Any) -> tuple[float, Any]:
-        """Return the loss, in nats, and its gradient with respect to the scores."""
-        raise NotImplementedError
-
-    @property
-    def _wanted(self) -> str:
-        """Annotation that the training examples need, for errors."""
-        raise NotImplementedError
-
-    def _found_in(self, doc: Doc) -> Iterable[Any]:
-        """Return the labels, or other properties, of a reference's annotation."""
-        raise NotImplementedError
-
-    # All components share these.
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
@@ -151,7 +130,8 @@ class TaskPipe(TrainablePipe):
 class SpanPipe(TaskPipe):
     """Component that finds labeled spans.
 
-    `cfg["labels"]` contains the labels. None can be added once the model is initialized.
+    `cfg["labels"]` contains the labels. None can be added once the model is initialized. A
+    component also defines `_tags`, the tags of the labels.
     """
 
     advice = "Annotate them there, or give labels"
@@ -210,16 +190,9 @@ class SpanPipe(TaskPipe):
         self.model.initialize(X=docs)
         self._forget()
 
+    def _forget(self) -> None:
+        """Reset what `cfg` says about an earlier training, if a component keeps such a thing."""
+
     def _check_initialized(self) -> None:
         self._require_labels()
         super()._check_initialized()
-
-    # Each component defines these too.
-
-    def _forget(self) -> None:
-        """Reset what `cfg` says about an earlier training."""
-
-    @property
-    def _tags(self) -> BIOTags:
-        """The tags of the labels."""
-        raise NotImplementedError

@@ -123,15 +123,8 @@ def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
     return both * mask[..., None]
 
 
-class VariationalDropout(nn.Module):
-    """Dropout with one mask for all tokens of a sequence (Gal and Ghahramani 2016).
-
-    rate (float): Probability of a zero.
-    """
-
-    def __init__(self, rate: float):
-        super().__init__()
-        self.rate = rate
+class VariationalDropout(nn.Dropout):
+    """Dropout with one mask for all tokens of a sequence (Gal and Ghahramani 2016)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop features.
@@ -139,10 +132,10 @@ class VariationalDropout(nn.Module):
         x (Tensor): *Shape:* `(n_sequences, longest, width)`
         RETURNS (Tensor): The same shape.
         """
-        if not self.training or not self.rate:
+        if not self.training or not self.p:
             return x
-        kept = x.new_empty(len(x), 1, x.shape[2]).bernoulli_(1.0 - self.rate)
-        return x * kept / (1.0 - self.rate)
+        kept = x.new_empty(len(x), 1, x.shape[2]).bernoulli_(1.0 - self.p)
+        return x * kept / (1.0 - self.p)
 
 
 class DroppedRNN(nn.ModuleList):

@@ -14,9 +14,23 @@ def name_of(doc: Doc) -> str:
     return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
 
 
-def show_span(start: int, end: int, label: str) -> str:
-    """Return the description of a labeled span, for error messages."""
-    return f"the span {label} ({start}, {end})"
+def span_error(span: Span, key: Optional[str], fault: str) -> ValueError:
+    """Return the error that an annotated span is wrong.
+
+    span (Span): The span.
+    key (Optional[str]): The key of its span group; None for an entity.
+    fault (str): What is wrong, and what to do.
+    RETURNS (ValueError): The error.
+    """
+    return ValueError(
+        f"the span {span.label_ or repr(span.text)} ({span.start}, {span.end}) of {place_of(key)} "
+        f"in the Doc {name_of(span.doc)} {fault}"
+    )
+
+
+def place_of(key: Optional[str]) -> str:
+    """Return the name of a span group, or of the entities, for error messages."""
+    return "doc.ents" if key is None else f"doc.spans[{key!r}]"
 
 
 def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]:
@@ -31,10 +45,7 @@ def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]
     for span in doc.spans.get(key, ()):
         missing = "tokens" if span.start >= span.end else "label"
         if missing == "tokens" or (labeled and not span.label_.strip()):
-            raise ValueError(
-                f"{show_span(span.start, span.end, span.label_)} of doc.spans[{key!r}] in the "
-                f"Doc {name_of(doc)} has no {missing}. Correct it, or leave it out"
-            )
+            raise span_error(span, key, f"has no {missing}. Correct it, or leave it out")
         yield span
 
 
@@ -78,8 +89,6 @@ class Aligner:
         tokens = self.tokens(start, end)
         if not tokens:
             return None
-        if self.alignment is None:
-            return start, end
         first, last = tokens[0], tokens[-1] + 1
         texts = [doc[i:j].text for doc, i, j in ((self.doc, start, end), (self.other, first, last))]
         one, other = ("".join(text.split()).lower() for text in texts)

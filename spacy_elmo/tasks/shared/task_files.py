@@ -54,15 +54,20 @@ def parse_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator
     path = user_path(path)
     check_regular(path)
     for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        try:
-            made = make(line.decode("utf8"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}:{number}: not UTF-8: {error.reason}") from None
-        except ValueError as error:
-            raise ValueError(f"{path}:{number}: {error}") from None
-        yield made
+        if line.strip():
+            with named_errors(f"{path}:{number}"):
+                made = make(line.decode("utf8"))
+            yield made
+
+
+def copy_tokens(doc: Doc) -> Doc:
+    """Return another Doc with the same words, spaces and sentences."""
+    return Doc(
+        doc.vocab,
+        words=[token.text for token in doc],
+        spaces=[bool(token.whitespace_) for token in doc],
+        sent_starts=[token.is_sent_start for token in doc],
+    )
 
 
 def gold_reader(
@@ -70,7 +75,7 @@ def gold_reader(
     schema: Schema,
     make: Callable[[Language, dict[str, Any]], Doc],
     check: Callable[[Doc], object],
-    copy: Callable[[Doc], Doc],
+    copy: Callable[[Doc], Doc] = copy_tokens,
 ) -> Reader:
     """Make a reader of the examples in a `.spacy` or `.jsonl` file.
 
@@ -107,13 +112,3 @@ def gold_reader(
 def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
     """Return a Doc of words that is one sentence."""
     return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
-
-
-def copy_tokens(doc: Doc) -> Doc:
-    """Return another Doc with the same words, spaces and sentences."""
-    return Doc(
-        doc.vocab,
-        words=[token.text for token in doc],
-        spaces=[bool(token.whitespace_) for token in doc],
-        sent_starts=[token.is_sent_start for token in doc],
-    )

@@ -4,6 +4,7 @@ Items of similar length form a batch, whatever Docs they belong to.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Optional
 
 from spacy.tokens import Doc
@@ -113,7 +114,8 @@ def run_texts(
             for i in batch
         ]
         parts = [runs[layer][0][doc][tokens] for layer, doc, tokens in places]
-        found, backprop = run_module(model, parts, is_train, _in_groups(len(batch)))
+        compute = partial(_run_groups, size=len(batch))
+        found, backprop = run_module(model, parts, is_train, compute)
         outputs.update(zip(batch, found))
         passes.append((batch, places, backprop))
 
@@ -129,14 +131,10 @@ def run_texts(
     return [outputs[i] for i in range(len(items))], backprop_texts
 
 
-def _in_groups(size: int) -> Callable:
-    """Return a function that calls a module with lists of `size` tensors."""
-
-    def compute(module: Callable, tensors: list) -> list:
-        groups = (tensors[i : i + size] for i in range(0, len(tensors), size))
-        return list(module(*groups))
-
-    return compute
+def _run_groups(module: Callable, tensors: list, *, size: int) -> Sequence:
+    """Call a module with lists of `size` tensors."""
+    found: Sequence = module(*(tensors[i : i + size] for i in range(0, len(tensors), size)))
+    return found
 
 
 def classify(

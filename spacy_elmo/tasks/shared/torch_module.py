@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any
 
+import srsly
 from spacy.errors import Errors
 from thinc.api import Model, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import FloatsXd
@@ -17,8 +18,6 @@ from ...layers.bilm import copy_shim
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
-
-Outputs: TypeAlias = "Union[Tensor, Sequence[Tensor]]"
 
 
 class ModuleShim(PyTorchShim):
@@ -79,7 +78,6 @@ class ModuleShim(PyTorchShim):
 
     def to_bytes(self) -> bytes:
         """Return sizes and tensors; empty if there is no module."""
-        import srsly
         from safetensors.torch import save
 
         if self._model is None:
@@ -94,8 +92,6 @@ class ModuleShim(PyTorchShim):
         RETURNS (ModuleShim): This object.
         RAISES (ValueError): Sizes, tensors and the architecture's settings do not match.
         """
-        import srsly
-
         if not bytes_data:
             return self
         message = srsly.msgpack_loads(bytes_data)
@@ -170,15 +166,15 @@ def run_module(
     model: Model,
     inputs: Sequence[FloatsXd],
     is_train: bool,
-    compute: "Callable[..., Outputs]",
+    compute: "Callable[..., Sequence[Tensor]]",
 ) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[FloatsXd]]]:
     """Run a layer's module, for the layer's `forward`.
 
     model (Model): The layer, with a `ModuleShim` as its only shim.
     inputs (Sequence[FloatsXd]): The inputs; each gets a gradient.
     is_train (bool): Whether there will be a backward pass.
-    compute (Callable[..., Union[Tensor, Sequence[Tensor]]]): Computes the outputs from the module
-        and the list of inputs as tensors.
+    compute (Callable[..., Sequence[Tensor]]): Computes the outputs from the module and the
+        list of inputs as tensors.
     RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass from their
         gradients to those of the inputs. It adds to the gradients of the parameters.
     """
@@ -188,8 +184,7 @@ def run_module(
     module = get_module_shim(model).module.train(is_train)
     tensors = [xp2torch(x, requires_grad=is_train) for x in inputs]
     with torch.set_grad_enabled(is_train):
-        found = compute(module, tensors)
-    outputs = [found] if isinstance(found, torch.Tensor) else list(found)
+        outputs = list(compute(module, tensors))
 
     def backprop(d_outputs: Sequence[FloatsXd]) -> list[FloatsXd]:
         reached = [pair for pair in zip(outputs, d_outputs) if pair[0].requires_grad]

@@ -58,6 +58,7 @@ class SemanticRoleLabeler(SpanPipe):
 
     reader = READERS["elmo_srl"]
     own_labels = (PREDICATE,)
+    _wanted = f"spans in doc.spans[{KEY!r}]"
 
     def __init__(
         self,
@@ -100,7 +101,17 @@ class SemanticRoleLabeler(SpanPipe):
             segments = [self.segmenter(doc) for doc in group]
             score = self.model.predict(group)
             predicates = self._find_predicates(group, segments, score)
-            found.extend(self._find_roles(segments, score, predicates))
+            frames: list[Any] = [
+                None if one is None else dict.fromkeys(sorted(one)) for one in predicates
+            ]
+            for one, logits in self._scored(predicate_instances(segments, predicates), score):
+                first = one.segment.start
+                tags = self._tags.decode_roles(logits, one.predicate - first)
+                frames[one.doc][one.predicate] = [
+                    (start + first, end + first, label)
+                    for start, end, label in self._tags.spans(tags)
+                ]
+            found.extend(frames)
         return found
 
     def _find_predicates(
@@ -125,22 +136,6 @@ class SemanticRoleLabeler(SpanPipe):
                 f"of speech. Add a component that sets token.pos before it, or use 'model'"
             )
         return [token.i for token in doc if token.pos_ in VERBS]
-
-    def _find_roles(
-        self,
-        segments: list[list[Segment]],
-        score: InstanceScorer,
-        predicates: list[Predicates],
-    ) -> list[Optional[Frames]]:
-        frames: list[dict] = [{} for _ in segments]
-        for one, logits in self._scored(predicate_instances(segments, predicates), score):
-            tags = self._tags.decode_roles(logits, one.place)
-            frames[one.doc][one.predicate] = [
-                (start + one.segment.start, end + one.segment.start, label)
-                for start, end, label in self._tags.spans(tags)
-            ]
-        pairs = zip(frames, predicates)
-        return [None if given is None else dict(sorted(one.items())) for one, given in pairs]
 
     def _scored(
         self, instances: Iterable[Instance], score: InstanceScorer
@@ -167,10 +162,6 @@ class SemanticRoleLabeler(SpanPipe):
 
     # Training
 
-    @property
-    def _wanted(self) -> str:
-        return f"spans in doc.spans[{KEY!r}]"
-
     def _found_in(self, doc: Doc) -> Iterable[str]:
         return (span.label_ for span in checked_spans(doc, KEY))
 
@@ -181,19 +172,16 @@ class SemanticRoleLabeler(SpanPipe):
     def _forget(self) -> None:
         self.cfg[FINDS_PREDICATES] = self.predicates == "model"
 
-    def _learn(self, examples: list[Example]) -> Optional[float]:
-        gold = [self._gold(example) for example in examples]
-        pairs = zip(examples, gold)
-        segments = [[] if f is None else self.segmenter(one.predicted) for one, f in pairs]
+    def _learn(self, docs: list[Doc], gold: list[Optional[Frames]]) -> float:
+        segments = [[] if one is None else self.segmenter(doc) for doc, one in zip(docs, gold)]
         instances = predicate_instances(segments, gold)
         if self.predicates == "model":
             instances += segment_instances(segments)
-        if not instances:
-            return None
-        if self.predicates == "model":
             self.cfg[FINDS_PREDICATES] = True
+        if not instances:
+            return 0.0
         total = 0.0
-        score, backprop = self.model.begin_update([example.predicted for example in examples])
+        score, backprop = self.model.begin_update(docs)
         for batch in self._batches(instances):
             scores, backprop_batch = score(batch)
             loss, d_scores = self._loss(gold, (batch, scores))
@@ -203,7 +191,7 @@ class SemanticRoleLabeler(SpanPipe):
         return total
 
     def _loss(
-        self, gold: list[Optional[Frames]], scores: tuple[list[Instance], list[Floats2d]]
+        self, gold: list[Any], scores: tuple[list[Instance], list[Floats2d]]
     ) -> tuple[float, list[Floats2d]]:
         """Return the negative log-likelihood, and its gradient with respect to the logits.
 
@@ -212,7 +200,13 @@ class SemanticRoleLabeler(SpanPipe):
         """
         loss, d_scores = 0.0, []
         for one, probabilities in zip(*scores):
-            tags = self.model.ops.asarray(self._gold_tags(gold[one.doc], one))
+            frames, start = gold[one.doc], one.segment.start
+            if one.predicate < 0:
+                spans = [(i, i + 1, PREDICATE) for i in frames if start <= i < one.segment.end]
+            else:
+                spans = frames[one.predicate]
+            shifted = [(first - start, last - start, label) for first, last, label in spans]
+            tags = self.model.ops.asarray(self._tags.of_spans(shifted, len(one)))
             rows = self.model.ops.xp.arange(len(tags))
             loss -= float(self.model.ops.xp.log(probabilities[rows, tags] + TINY).sum())
             d_logits = probabilities.copy()
@@ -224,19 +218,7 @@ class SemanticRoleLabeler(SpanPipe):
     def _gold(self, example: Example) -> Optional[Frames]:
         """Return the checked roles of each predicate."""
         frames = gold_frames(example)
-        if frames is None:
-            return None
-        return checked_frames(example.predicted, frames, self.segmenter, self.labels)
-
-    def _gold_tags(self, frames: Optional[Frames], one: Instance) -> np.ndarray:
-        assert frames is not None
-        start, end = one.segment.start, one.segment.end
-        if one.predicate is not None:
-            spans = frames[one.predicate]
-        else:
-            spans = [(token, token + 1, PREDICATE) for token in frames if start <= token < end]
-        shifted = [(first - start, last - start, label) for first, last, label in spans]
-        return self._tags.of_spans(shifted, len(one))
+        return frames and checked_frames(example.predicted, frames, self.segmenter, self.labels)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score the roles.

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Union
 
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ...files.schema import Integer, Schema, String, records
 from ...registry import registry
 from ..shared.bio import parse_bio
-from ..shared.task_files import Reader, Words, copy_tokens, gold_reader, make_sentence
-from .frames import PREDICATE, Frames, read_frames, with_predicate, write_frames
+from ..shared.task_files import Reader, Words, gold_reader, make_sentence
+from .frames import Frames, read_frames, with_predicate, write_frames
 
 SRL_SCHEMA = Schema(
     {"words": Words, "frames": records({"pred": Integer, "tags": list[String]})},
@@ -30,13 +31,11 @@ def make_srl_corpus(path: Union[str, Path]) -> Reader:
     path (Union[str, Path]): The file.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
-    return gold_reader(
-        path,
-        SRL_SCHEMA,
-        lambda nlp, entry: make_doc(nlp.vocab, entry["words"], entry["frames"]),
-        read_frames,
-        copy_tokens,
-    )
+
+    def make(nlp: Language, entry: dict[str, Any]) -> Doc:
+        return make_doc(nlp.vocab, entry["words"], entry["frames"])
+
+    return gold_reader(path, SRL_SCHEMA, make, read_frames)
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:
@@ -50,30 +49,23 @@ def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]
         token has two frames.
     """
     doc = make_sentence(vocab, words)
+    n = len(words)
     found: Frames = {}
     for frame in frames:
         predicate, tags = frame["pred"], frame["tags"]
-        if type(predicate) is not int or not 0 <= predicate < len(words):
-            raise ValueError(
-                f'"pred" must be a token from 0 to {len(words) - 1}, got {predicate!r}'
-            )
-        if len(tags) != len(words):
-            raise ValueError(f"{len(words)} words, but {len(tags)} tags of token {predicate}")
-        roles = parse_bio(tags)
-        _check_predicate(predicate, tags)
-        roles = with_predicate(predicate, roles)
+        if predicate not in range(n):
+            raise ValueError(f'"pred" must be a token from 0 to {n - 1}, got {predicate!r}')
+        if len(tags) != n:
+            raise ValueError(f"{n} words, but {len(tags)} tags of token {predicate}")
+        roles = with_predicate(predicate, parse_bio(tags))
+        for token, tag in enumerate(tags):
+            right = tag in ("B-V", "O") if token == predicate else tag != "B-V"
+            if not right:
+                raise ValueError(
+                    f'token {token} has the tag {tag}, but "pred" is {predicate}, where V must '
+                    f"begin. Use C-V for other parts of the predicate"
+                )
         if found.setdefault(predicate, roles) != roles:
             raise ValueError(f"token {predicate} has two different frames")
     write_frames(doc, found)
     return doc
-
-
-def _check_predicate(predicate: int, tags: Sequence[str]) -> None:
-    for token, tag in enumerate(tags):
-        if tag == f"B-{PREDICATE}" and token != predicate:
-            raise ValueError(
-                f'token {token} has the tag B-V, but "pred" is {predicate}. V must begin at '
-                f'"pred"; use C-V for other parts of the predicate'
-            )
-    if tags[predicate] not in (f"B-{PREDICATE}", "O"):
-        raise ValueError(f'token {predicate} is "pred" and must be B-V, got {tags[predicate]!r}')

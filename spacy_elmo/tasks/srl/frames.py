@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import pairwise
 from typing import Any, Optional
 
 import numpy as np
@@ -10,11 +9,10 @@ from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
-from ...embedding.segmenters import Segment, Segmenter, segment_of
-from ...files.errors import named_errors
+from ...embedding.segmenters import Segmenter, segment_of
 from ...registry import registry
 from ..shared.bio import BIOTags, LabeledSpan
-from ..shared.spans import Aligner, checked_spans, name_of, show_span, to_predicted, to_reference
+from ..shared.spans import Aligner, checked_spans, span_error, to_predicted, to_reference
 
 KEY = "srl"
 PREDICATE = "V"  # Label of the predicate itself.
@@ -48,10 +46,7 @@ def _checked_spans(doc: Doc) -> Iterator[Span]:
                 f"(`Doc.from_docs` does not update ids of spans.)"
             )
         if fault:
-            raise ValueError(
-                f"{show_span(span.start, span.end, span.label_)} of doc.spans['srl'] in the Doc "
-                f"{name_of(doc)} has the id {span.id}, but {fault}"
-            )
+            raise span_error(span, KEY, f"has the id {span.id}, but {fault}")
         yield span
 
 
@@ -148,28 +143,23 @@ def checked_frames(
     segments = segmenter(doc)
     checked = {predicate: with_predicate(predicate, roles) for predicate, roles in frames.items()}
     for predicate, roles in checked.items():
-        place = f"predicate {doc[predicate].text!r} (token {predicate}) of the Doc {name_of(doc)}"
-        with named_errors(place):
-            _check_roles(roles, segment_of(segments, predicate), labels)
+        first, stop, *_ = segment_of(segments, predicate)
+        for (start, end, label), following in zip(roles, [*roles[1:], (len(doc), len(doc), "")]):
+            fault = ""
+            if following[0] < end:
+                other = f"{following[2]} ({following[0]}, {following[1]})"
+                fault = f"overlaps {other}, but a token has one role of a predicate"
+            elif start < first or end > stop:
+                fault = (
+                    f"is not within the sentence ({first}, {stop}). Correct one of them. (A Doc "
+                    f"without sentences is split, unless segmenter is spacy-elmo.sentences.v1.)"
+                )
+            elif label not in labels:
+                fault = "has a label that the pipe was not initialized with"
+            if fault:
+                role = f"is a role of {doc[predicate].text!r} (token {predicate}) and"
+                raise span_error(Span(doc, start, end, label=label), KEY, f"{role} {fault}")
     return checked
-
-
-def _check_roles(roles: list[LabeledSpan], segment: Segment, labels: Collection[str]) -> None:
-    for one, other in pairwise(roles):
-        if other[0] < one[1]:
-            raise ValueError(
-                f"{show_span(*one)} and {show_span(*other)} overlap, but a token has one role"
-            )
-    for start, end, label in roles:
-        role = show_span(start, end, label)
-        if start < segment.start or end > segment.end:
-            raise ValueError(
-                f"{role} is not within the sentence ({segment.start}, {segment.end}). Correct one "
-                f"of them. (A Doc without sentences is split, unless segmenter is "
-                f"spacy-elmo.sentences.v1.)"
-            )
-        if label not in labels:
-            raise ValueError(f"{role} has a label that the pipe was not initialized with")
 
 
 # Scores

@@ -6,7 +6,7 @@ It reads a sentence once for each of its predicates, with a flag at the predicat
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Optional
+from typing import Optional, TypeAlias
 
 import numpy as np
 from spacy.tokens import Doc
@@ -19,6 +19,9 @@ from ..shared import DocHead, Tok2Vec, Vectors, forward_head
 
 Predicates = Optional[Collection[int]]  # Tokens; None if predicates are not given.
 
+Flagged = tuple[Vectors, list[Ints1d]]  # Vectors and flags.
+FlagLayer: TypeAlias = Model[Flagged, Vectors]
+
 # Rows of the flags' embedding: another token, the predicate, and all tokens of an instance that
 # finds predicates.
 OTHER, FLAGGED, UNFLAGGED = range(3)
@@ -30,12 +33,12 @@ class Instance:
 
     doc (int): Number of the Doc in its batch.
     segment (Segment): The tokens.
-    predicate (Optional[int]): The token whose roles the model finds; None to find predicates.
+    predicate (int): The token whose roles the model finds; -1 to find predicates.
     """
 
     doc: int
     segment: Segment
-    predicate: Optional[int] = None
+    predicate: int = -1
 
     @property
     def tokens(self) -> slice:
@@ -46,21 +49,14 @@ class Instance:
         return self.segment.end - self.segment.start
 
     @property
-    def place(self) -> int:
-        """Position of the predicate among the tokens."""
-        assert self.predicate is not None
-        return self.predicate - self.segment.start
-
-    @property
     def flags(self) -> np.ndarray:
         """Row of the flags' embedding for each token.
 
         *Shape:* `(n_tokens,)`
         """
-        flags = np.full(len(self), UNFLAGGED if self.predicate is None else OTHER)
-        if self.predicate is not None:
-            flags[self.place] = FLAGGED
-        return flags
+        if self.predicate < 0:
+            return np.full(len(self), UNFLAGGED)
+        return np.where(np.arange(*self.segment[:2]) == self.predicate, FLAGGED, OTHER)
 
 
 def predicate_instances(
@@ -146,7 +142,7 @@ def init(
     model.get_ref("head").initialize(X=(vectors, flags))
 
 
-def ConcatFlags(width: int) -> Model[tuple[Vectors, list[Ints1d]], Vectors]:
+def ConcatFlags(width: int) -> FlagLayer:
     """Build a layer that appends the learned embedding of its flag to each token."""
     return Model(
         "elmo_concat_flags",
@@ -157,11 +153,7 @@ def ConcatFlags(width: int) -> Model[tuple[Vectors, list[Ints1d]], Vectors]:
     )
 
 
-def forward_flags(
-    model: Model[tuple[Vectors, list[Ints1d]], Vectors],
-    X: tuple[Vectors, list[Ints1d]],
-    is_train: bool,
-) -> tuple[Vectors, Callable]:
+def forward_flags(model: FlagLayer, X: Flagged, is_train: bool) -> tuple[Vectors, Callable]:
     """Compute the forward pass of `ConcatFlags`."""
     xp, E = model.ops.xp, model.get_param("E")
     vectors, flags = X
@@ -169,21 +161,15 @@ def forward_flags(
 
     def backprop(d_outputs: Vectors) -> Vectors:
         width = model.get_dim("nI")
-        d_E = xp.zeros_like(E)
-        model.ops.scatter_add(
-            d_E, xp.concatenate(flags), xp.concatenate([d[:, width:] for d in d_outputs])
-        )
+        d_E, d_rows = xp.zeros_like(E), xp.concatenate([d[:, width:] for d in d_outputs])
+        model.ops.scatter_add(d_E, xp.concatenate(flags), d_rows)
         model.inc_grad("E", d_E)
         return [d[:, :width] for d in d_outputs]
 
     return outputs, backprop
 
 
-def init_flags(
-    model: Model[tuple[Vectors, list[Ints1d]], Vectors],
-    X: tuple[Vectors, list[Ints1d]],
-    Y: object = None,
-) -> None:
+def init_flags(model: FlagLayer, X: Flagged, Y: object = None) -> None:
     """Initialize `ConcatFlags`; take the input's width from X."""
     width = X[0][0].shape[1]
     model.set_dim("nI", width)

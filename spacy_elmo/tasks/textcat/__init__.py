@@ -14,6 +14,7 @@ from ..shared import Tok2Vec, check_rate, check_sizes
 from ..shared.text_layer import TextLayer, classify, init_classifier
 from ..shared.torch_module import make_module
 
+MODULE = "spacy_elmo.tasks.textcat.module:BiattentiveClassifier"
 Classifier: TypeAlias = Model[list[Doc], Floats2d]
 
 
@@ -49,33 +50,13 @@ def build_bcn(
     RETURNS (Model[List[Doc], Floats2d]): Probabilities. *Shape:* `(n_docs, nO)`
     RAISES (ValueError): A value is out of range.
     """
-    check_sizes(
-        "BCN",
-        hidden_width=hidden_width,
-        maxout_widths=min(maxout_widths, default=1),
-        maxout_pieces=maxout_pieces,
-        max_batch_tokens=max_batch_tokens,
-    )
+    sizes = {"hidden_width": hidden_width, "maxout_pieces": maxout_pieces}
+    widths, attrs = list(maxout_widths), {"max_batch_tokens": max_batch_tokens}
+    check_sizes("BCN", **sizes, **attrs, maxout_widths=min(widths, default=1))
     check_rate("BCN", dropout)
-    build = partial(
-        make_module,
-        "spacy_elmo.tasks.textcat.module:BiattentiveClassifier",
-        hidden_width=hidden_width,
-        maxout_widths=list(maxout_widths),
-        maxout_pieces=maxout_pieces,
-        dropout=dropout,
-    )
-    return TextLayer(
-        "elmo_bcn",
-        forward,
-        init_classifier,
-        build,
-        tok2vec,
-        elmo,
-        nO=nO,
-        multi_label=not exclusive_classes,
-        max_batch_tokens=max_batch_tokens,
-    )
+    build = partial(make_module, MODULE, **sizes, maxout_widths=widths, dropout=dropout)
+    attrs["multi_label"] = not exclusive_classes
+    return TextLayer("elmo_bcn", forward, init_classifier, build, tok2vec, elmo, nO=nO, **attrs)
 
 
 def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2d, Callable]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Optional, TypeAlias
+from typing import Any, Optional, TypeAlias
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -46,16 +46,10 @@ def build_esim(
     RAISES (ValueError): A value is out of range.
     """
     _check("ESIM", groups, width, dropout, max_batch_tokens)
-    return TextLayer(
-        "elmo_esim",
-        forward_esim,
-        init_classifier,
-        partial(make_module, f"{MODULES}:ESIM", width=width, dropout=dropout),
-        tok2vec,
-        output_tok2vec,
-        groups=list(groups),
-        max_batch_tokens=max_batch_tokens,
-    )
+    build = partial(make_module, f"{MODULES}:ESIM", width=width, dropout=dropout)
+    attrs: dict[str, Any] = {"groups": list(groups), "max_batch_tokens": max_batch_tokens}
+    layers = (tok2vec, output_tok2vec)
+    return TextLayer("elmo_esim", forward_esim, init_classifier, build, *layers, **attrs)
 
 
 @registry.architectures("spacy-elmo.BiDAFSelfAttention.v1")

@@ -67,7 +67,7 @@ def test_clusters_are_what_links_join():
     mentions = [(i, i + 1) for i in range(7)]
     links = np.array([0, 0, 2, 0, 3, 1, 0])
     expected = [[(0, 1), (2, 3)], [(1, 2), (4, 5), (5, 6)]]
-    assert make_clusters(mentions, links) == expected
+    assert make_clusters(mentions, links, np.zeros(7, dtype=bool)) == expected
     alone = np.array([False] * 6 + [True])
     assert make_clusters(mentions, links, alone) == [*expected, [(6, 7)]]
 

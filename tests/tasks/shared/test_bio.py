@@ -27,7 +27,7 @@ def test_best_of_all_sequences(n_tokens, seed):
 
 
 def test_without_tokens():
-    assert viterbi(np.zeros((0, 3)), np.zeros((3, 3)), np.zeros(3)).shape == (0,)
+    assert viterbi(np.zeros((0, 3)), np.zeros((3, 3)), np.zeros(3), np.zeros(3)).shape == (0,)
     assert BIOTags(["A"]).decode(np.zeros((0, 3))).shape == (0,)
 
 

@@ -189,9 +189,12 @@ def spans(doc, *roles):
 @pytest.mark.parametrize(
     ("roles", "named"),
     [
-        ([(0, 2, "ARG0", 3), (1, 3, "ARG1", 3)], r"'ran'.*token 3.*ARG0 \(0, 2\).*ARG1 \(1, 3\)"),
-        ([(0, 1, "ARG0", 5), (5, 6, "V", 5)], r"ARG0 \(0, 1\) is not within the sentence \(4, 7\)"),
-        ([(0, 1, "ARG9", 1)], r"ARG9 \(0, 1\) has a label"),
+        ([(0, 2, "ARG0", 3), (1, 3, "ARG1", 3)], r"ARG0 \(0, 2\).*'ran'.*token 3.*ARG1 \(1, 3\)"),
+        (
+            [(0, 1, "ARG0", 5), (5, 6, "V", 5)],
+            r"ARG0 \(0, 1\).* is not within the sentence \(4, 7\)",
+        ),
+        ([(0, 1, "ARG9", 1)], r"ARG9 \(0, 1\).* has a label"),
         ([(0, 1, "V", 1)], r"V \(0, 1\).* begin at its predicate.*span_id=0"),
         ([(0, 3, "ARG0", 1)], "overlap"),  # the predicate itself is V
         ([(0, 1, "ARG0", 99)], "id 99.*7 tokens"),
