@@ -134,15 +134,22 @@ def make_coref(
             "output_tok2vec": None,
         },
         "max_answer_tokens": 17,
+        "min_score": 0.0,
         "scorer": {"@scorers": "spacy-elmo.qa_scorer.v1"},
     },
-    default_score_weights={"qa_f1": 1.0, "qa_exact": 0.0},
+    default_score_weights={
+        "qa_f1": 1.0,
+        "qa_exact": 0.0,
+        "qa_has_ans_f1": None,
+        "qa_no_ans_f1": None,
+    },
 )
 def make_qa(
     nlp: Language,
     name: str,
     model: Model,
     max_answer_tokens: int,
+    min_score: float,
     scorer: Optional[Callable],
 ) -> Pipe:
     """Make an `elmo_qa` pipe. The settings are described in `QuestionAnswerer`."""

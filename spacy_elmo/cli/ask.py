@@ -1,6 +1,7 @@
 """Command `python -m spacy elmo ask`."""
 
 from pathlib import Path
+from typing import Any, Optional
 
 import srsly
 import typer
@@ -18,6 +19,12 @@ def ask_cli(
     pipeline: str = typer.Argument(..., help="Pipeline with elmo_qa (folder or package)"),
     file: Path = typer.Argument(..., help="Plain text file", exists=True, dir_okay=False),
     question: str = typer.Argument(..., help="The question"),
+    min_score: Optional[float] = typer.Option(
+        None,
+        min=0.0,
+        max=1.0,
+        help="Smallest score of an answer, between 0 and 1; default: the pipeline's setting",
+    ),
     as_json: bool = typer.Option(
         False, "--json", help="Print JSON, with the answer's position in the file"
     ),
@@ -31,6 +38,8 @@ def ask_cli(
     if pipe is None:
         has = ", ".join(nlp.pipe_names)
         raise ValueError(f"the pipeline '{pipeline}' has no elmo_qa. It has {has}")
+    if min_score is not None:
+        pipe.min_score = min_score
     groups = pipe.model.attrs["groups"]
     check_regular(file)
     text = file.read_text("utf-8-sig")
@@ -39,19 +48,20 @@ def ask_cli(
     if not question.strip():
         raise ValueError("the question is empty")
     doc = nlp(make_pair(nlp, question, text, groups))
-    (answer,) = doc.spans[ANSWER]
+    answer = next(iter(doc.spans[ANSWER]), None)
     context = read_halves(doc, groups).second
-    first = max(context.start, answer.start - AROUND)
-    last = min(context.stop, answer.end + AROUND)
     if as_json:
-        start = answer.start_char - doc[context.start].idx
-        found = {
-            "answer": answer.text,
-            "start_char": start,
-            "end_char": start + len(answer.text),
-            "score": doc.spans[ANSWER].attrs["scores"][0],
-        }
+        found: dict[str, Any] = dict.fromkeys(("answer", "start_char", "end_char", "score"))
+        if answer is not None:
+            start = answer.start_char - doc[context.start].idx
+            found["answer"], found["score"] = answer.text, doc.spans[ANSWER].attrs["scores"][0]
+            found["start_char"], found["end_char"] = start, start + len(answer.text)
         print(srsly.json_dumps(found, indent=2))
         return
+    if answer is None:
+        msg.warn("No answer")
+        return
     msg.good(answer.text)
+    first = max(context.start, answer.start - AROUND)
+    last = min(context.stop, answer.end + AROUND)
     echo(" ".join(doc[first:last].text.split()))

@@ -254,10 +254,10 @@ COREF = Task(
 # Questions
 
 
-def qa(tok2vec, output_tok2vec=None, *, max_answer_tokens=17, **settings):
+def qa(tok2vec, output_tok2vec=None, *, max_answer_tokens=17, min_score=0.0, **settings):
     sizes = {"width": 16, "dropout": 0.0, "output_tok2vec": output_tok2vec, **settings}
     model = {"@architectures": "spacy-elmo.BiDAFSelfAttention.v1", "tok2vec": tok2vec, **sizes}
-    return {"model": model, "max_answer_tokens": max_answer_tokens}
+    return {"model": model, "max_answer_tokens": max_answer_tokens, "min_score": min_score}
 
 
 QUESTIONS = [

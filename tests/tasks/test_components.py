@@ -326,6 +326,7 @@ def test_labels(make, task, known, own):
         (QA, {"width": 0}, "got 0"),
         (QA, {"window": 10, "overlap": 10}, "overlap"),
         (QA, {"max_answer_tokens": 0}, "max_answer_tokens"),
+        (QA, {"min_score": 1.5}, "min_score must be between 0 and 1, got 1.5"),
         (TEXTPAIR, {"groups": ["premise", "premise"]}, "two different names"),
         (TEXTPAIR, {"groups": ["premise"]}, "two different names"),
         (TEXTPAIR, {"width": 5}, "got 5"),

@@ -158,11 +158,23 @@ def test_questions_of_squad(tmp_path):
     wrong = squad({**QUESTION, "id": "c", "answers": [{"text": "Rome", "answer_start": 0}]})
     for data, message in (
         ({"data": [wrong]}, r"qa\.json, question c: the answer 'Rome' is not"),
-        ({"dataset": []}, r'qa\.json: "data" is missing: expected a file of SQuAD 1\.1; a'),
+        ({"dataset": []}, r'qa\.json: "data" is missing: expected a file of SQuAD 1\.1 or'),
         ({"data": [squad({**QUESTION})]}, r'\["qas"\]\[0\]\["id"\] is missing'),
     ):
         with pytest.raises(ValueError, match=message):
             read("QACorpus", write(tmp_path / "qa.json", data))
+
+
+def test_questions_without_an_answer(tmp_path, read_lines):
+    """In the form of SQuAD 2.0; also packed. Plausible answers are none."""
+    plausible = {"is_impossible": True, "plausible_answers": QUESTION["answers"]}
+    none = {**QUESTION, "answers": [], "id": "a", **plausible}
+    path = write(tmp_path / "qa.json", {"version": "v2.0", "data": [squad(none)]})
+    (example,) = read("QACorpus", path)
+    DocBin(docs=[example.reference]).to_disk(tmp_path / "qa.spacy")
+    for found in (example, *read("QACorpus", tmp_path / "qa.spacy"), *read_lines("QACorpus", none)):
+        assert len(found.reference.spans["answer"]) == 0
+        assert "answer" not in found.predicted.spans
 
 
 def test_pairs(read_lines):

@@ -14,7 +14,7 @@ from spacy_elmo.tasks.texts.corpus import read_squad
 
 
 def main(
-    input_path: Path = typer.Argument(..., help="File of SQuAD 1.1", exists=True, dir_okay=False),
+    input_path: Path = typer.Argument(..., help="File of SQuAD", exists=True, dir_okay=False),
     output: Path = typer.Argument(..., help="NAME: NAME-train.spacy and so on are written"),
     n_articles: int = typer.Option(5, min=1, help="Articles of the test set, and of the dev set"),
     more: Optional[Path] = typer.Option(

@@ -119,7 +119,7 @@ class TaskPipe(TrainablePipe):
                 f"'{self.name}' gets no examples to train on: the file is empty, or has another "
                 f"format than its reader (.jsonl needs {self.reader})"
             )
-        if not found and not has_labels:
+        if not any(found) and not has_labels:
             raise ValueError(
                 f"'{self.name}' finds no {self._wanted} in the training examples. {self.advice}"
             )

@@ -23,7 +23,7 @@ SQUAD_QUESTION = {"id": Any, "question": String, "answers": records(GOLD_ANSWER)
 SQUAD_PARAGRAPH = {"context": String, "qas": records(SQUAD_QUESTION)}
 SQUAD = Schema(
     {"data": records({"paragraphs": records(SQUAD_PARAGRAPH)})},
-    "a file of SQuAD 1.1; a file with one question per line must be named .jsonl",
+    "a file of SQuAD 1.1 or 2.0; a file with one question per line must be named .jsonl",
 )
 
 
@@ -76,8 +76,9 @@ def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION
 
     A `.jsonl` file, which may be gzipped, has one question per line: the two texts, with their
     groups as keys, and `"answers"`. An answer has its `"text"` and `"answer_start"`, the character
-    of the context where it begins. A `.json` file has the format of SQuAD 1.1. A `.spacy` file has
-    Docs with both groups and `doc.spans["answer"]`.
+    of the context where it begins. A question without an answer has an empty list. A `.json` file
+    has the format of SQuAD 1.1 or 2.0. A `.spacy` file has Docs with both groups and
+    `doc.spans["answer"]`.
 
     path (Union[str, Path]): The file.
     groups (Sequence[str]): The keys of the span groups of question and context.
@@ -117,7 +118,7 @@ def make_question(
     question (Union[str, Sequence[str]]): The question, or its words.
     context (str): Its context.
     answers (Iterable[dict]): The answers: `"text"`, and `"answer_start"`, a character of the
-        context. Whitespace around the text is ignored.
+        context. Whitespace around the text is ignored. A question without an answer has none.
     groups (Sequence[str]): The keys of the span groups of question and context.
     RETURNS (Doc): The Doc.
     RAISES (ValueError): An answer is not at its place in the context.
@@ -148,7 +149,7 @@ def make_question(
 def read_squad(
     path: Path, nlp: Language, groups: Sequence[str] = QUESTION
 ) -> Iterator[tuple[int, Doc]]:
-    """Read the questions of a file of SQuAD 1.1.
+    """Read the questions of a file of SQuAD 1.1 or 2.0.
 
     path (Path): The file.
     nlp (Language): Its tokenizer splits the texts.

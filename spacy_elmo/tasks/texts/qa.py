@@ -1,5 +1,6 @@
 """Component `elmo_qa`: the answer to a question, as a span of its context."""
 
+import math
 import re
 import string
 from collections import Counter
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -24,6 +26,7 @@ from . import ANSWER, ANSWER_TEXTS, read_halves
 from .models import AnswerModel
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
+NO_ANSWER = "no_answer"  # Key of `cfg`: whether training had questions without an answer.
 WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 MAX_DOCS = 256  # Largest number of Docs in a batch of predictions.
 
@@ -33,7 +36,7 @@ class Answer(NamedTuple):
 
     start (int): Its first token.
     end (int): The token after its last one.
-    score (float): Sum of the scores of its ends before the softmax.
+    score (float): Probability of the span, see `best_span`.
     """
 
     start: int
@@ -44,12 +47,19 @@ class Answer(NamedTuple):
 class QuestionAnswerer(TaskPipe):
     """Component that finds the answer to a question in its context.
 
-    It sets `doc.spans["answer"]`. A Doc without a span there is not annotated.
+    It sets `doc.spans["answer"]`. The group has one span, or none if there is no answer. A training
+    Doc without the group is not annotated.
+
+    If a training question has an empty group, the model also learns to give no answer (Levy et al.
+    2017): "no answer" joins the softmax over first tokens and the softmax over last tokens. Its
+    score is always 0, because the biases of the tokens' scores are learned.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats2d]]): The model.
     name (str): Name of the pipe.
     max_answer_tokens (int): Largest number of tokens of an answer.
+    min_score (float): Smallest score of an answer, between 0 and 1. An answer with a lower score is
+        not given.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
@@ -63,11 +73,16 @@ class QuestionAnswerer(TaskPipe):
         name: str = "elmo_qa",
         *,
         max_answer_tokens: int = 17,
+        min_score: float = 0.0,
         scorer: Optional[Callable] = None,
     ):
         check_sizes("elmo_qa", max_answer_tokens=max_answer_tokens)
+        if not 0.0 <= min_score <= 1.0:
+            raise ValueError(f"elmo_qa: min_score must be between 0 and 1, got {min_score}")
         super().__init__(vocab, model, name, scorer)
+        self.cfg[NO_ANSWER] = False
         self.max_answer_tokens = max_answer_tokens
+        self.min_score = min_score
 
     # Applying
 
@@ -76,7 +91,7 @@ class QuestionAnswerer(TaskPipe):
 
         docs (Iterable[Doc]): The Docs.
         RETURNS (List[Optional[Answer]]): The best answer for each Doc; None if its context is
-            empty.
+            empty, "no answer" is more probable, or the score is below `min_score`.
         RAISES (ValueError): A Doc has no question or context, or the pipe is not initialized.
         """
         self._check_initialized()
@@ -84,9 +99,15 @@ class QuestionAnswerer(TaskPipe):
         for group in by_tokens(docs, self.model.attrs["max_batch_tokens"], MAX_DOCS):
             scores = [self.model.ops.to_numpy(values) for values in self.model.predict(group)]
             for doc, values in zip(group, scores):
-                best = best_span(values, self.max_answer_tokens) if len(values) else None
-                start = self._context(doc).start
-                found.append(best and Answer(best.start + start, best.end + start, best.score))
+                context = self._context(doc)
+                sentences = np.cumsum(doc.to_array("SENT_START")[context] == 1)
+                limits = (self.max_answer_tokens, sentences, self.cfg[NO_ANSWER])
+                best = best_span(values, *limits) if len(values) else None
+                if best and best.score >= self.min_score:
+                    start = context.start
+                    found.append(Answer(best.start + start, best.end + start, best.score))
+                else:
+                    found.append(None)
         return found
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Optional[Answer]]) -> None:
@@ -110,7 +131,16 @@ class QuestionAnswerer(TaskPipe):
         return f"answer in doc.spans[{ANSWER!r}]"
 
     def _found_in(self, doc: Doc) -> Iterable[str]:
-        return map(str, doc.spans.get(ANSWER, ()))
+        """Return the texts of the answers; "" for a question without an answer."""
+        answers = doc.spans.get(ANSWER)
+        return [] if answers is None else [span.text for span in answers] or [""]
+
+    def _samples(
+        self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
+    ) -> tuple[list[Doc], set]:
+        docs, found = super()._samples(get_examples, has_labels)
+        self.cfg[NO_ANSWER] = "" in found
+        return docs, found
 
     def _loss(
         self, gold: list[Optional[list[tuple[int, int]]]], scores: list[Floats2d]
@@ -118,7 +148,7 @@ class QuestionAnswerer(TaskPipe):
         """Return the sum of the Docs' losses, and its gradient.
 
         A Doc's loss is the negative log of the summed probability of the first tokens of all gold
-        answers, plus the same for their last tokens.
+        answers, plus the same for their last tokens. "No answer" is one more token with scores 0.
         """
         xp = self.model.ops.xp
         loss, gradients = 0.0, []
@@ -126,17 +156,25 @@ class QuestionAnswerer(TaskPipe):
             if answers is None:
                 gradients.append(xp.zeros_like(values))
                 continue
+            n_tokens = len(values)
+            if self.cfg[NO_ANSWER]:
+                values = xp.concatenate([values, xp.zeros_like(values, shape=(1, 2))])
+                answers = answers or [(n_tokens, n_tokens + 1)]
             right = xp.full_like(values, -xp.inf)
             for start, end in answers:
                 right[start, 0], right[end - 1, 1] = values[start, 0], values[end - 1, 1]
             log_sum, log_right = log_sum_exp(values, axis=0), log_sum_exp(right, axis=0)
             loss += float((log_sum - log_right).sum())
-            gradients.append(xp.exp(values - log_sum) - xp.exp(right - log_right))
+            gradient = xp.exp(values - log_sum) - xp.exp(right - log_right)
+            gradients.append(gradient[:n_tokens])
         check_loss(loss, self.name)
         return loss, gradients
 
     def _gold(self, example: Example) -> Optional[list[tuple[int, int]]]:
-        """Return the gold answers, in whole tokens of the predicted Doc's context."""
+        """Return the gold answers, in whole tokens of the predicted Doc's context.
+
+        The list is empty for a question without an answer, if the model learns them.
+        """
         doc, context = example.predicted, self._context(example.predicted)
         spans = list(checked_spans(example.reference, ANSWER, labeled=False))
         aligner, found = to_predicted(example), []
@@ -147,23 +185,37 @@ class QuestionAnswerer(TaskPipe):
                     f"{name_of(doc)} is not in its context ({context.start}, {context.stop})"
                 )
             found.append((start - context.start, end - context.start))
-        return found or None
+        is_impossible = self.cfg[NO_ANSWER] and ANSWER in example.reference.spans and not spans
+        return [] if is_impossible else found or None
 
 
-def best_span(scores: np.ndarray, max_tokens: int) -> Answer:
-    """Find the span with the highest sum of the scores of its ends.
+def best_span(
+    scores: np.ndarray, max_tokens: int, sentences: np.ndarray, no_answer: bool = False
+) -> Optional[Answer]:
+    """Find the span with the highest sum of the scores of its first and last token.
+
+    Its score is its probability in a softmax over the sums of all spans in one sentence with at
+    most `max_tokens` tokens. With `no_answer`, "no answer" is in the softmax, too; its sum is 0.
 
     scores (numpy.ndarray): Scores as first and as last token. *Shape:* `(n_tokens, 2)`
     max_tokens (int): Largest number of tokens of the span.
-    RETURNS (Answer): The span, its ends counted in the context.
+    sentences (numpy.ndarray): Number of each token's sentence. *Shape:* `(n_tokens,)`
+    no_answer (bool): Whether there may be no answer.
+    RETURNS (Optional[Answer]): The span, its ends counted in the context; None if "no answer" has a
+        higher probability.
     """
-    starts, ends = scores.T
-    found = []
-    for length in range(1, min(max_tokens, len(scores)) + 1):
-        sums = starts[: len(starts) - length + 1] + ends[length - 1 :]
-        start = int(sums.argmax())
-        found.append(Answer(start, start + length, float(sums[start])))
-    return max(found, key=lambda answer: answer.score)
+    # Axes of ends, sentences and sums: last token less first token, first token.
+    starts, n_tokens = scores[:, 0], len(scores)
+    beyond = (0, min(max_tokens, n_tokens) - 1)
+    ends = sliding_window_view(np.pad(scores[:, 1], beyond), n_tokens)
+    ends_in = sliding_window_view(np.pad(sentences, beyond, constant_values=-1), n_tokens)
+    sums = np.where(ends_in == sentences, starts + ends, -np.inf)
+    best = sums.max()
+    if no_answer and best < 0.0:
+        return None
+    distance, start = divmod(int(sums.argmax()), n_tokens)
+    total = np.exp(sums.astype("float64") - best).sum() + (math.exp(-best) if no_answer else 0.0)
+    return Answer(start, start + distance + 1, float(1.0 / total))
 
 
 @registry.scorers("spacy-elmo.qa_scorer.v1")
@@ -173,28 +225,36 @@ def make_qa_scorer() -> Callable:
 
 
 def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Compute SQuAD's scores (Rajpurkar et al. 2016, section 6.1).
+    """Compute SQuAD's scores, as the script of SQuAD 2.0 (Rajpurkar et al. 2018).
 
     They are the share of answers that equal a gold answer, and the mean F-score of the words that
     an answer shares with a gold answer. The best gold answer counts. Case, articles and punctuation
-    are ignored. Examples whose reference has no answer do not count.
+    are ignored. If the reference's group is empty, both are 1 without an answer, else 0. Examples
+    whose reference lacks the group do not count.
 
     examples (Iterable[Example]): The examples.
-    RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1`, None if there is nothing to count.
+    RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1` over all questions; `qa_has_ans_f1` and
+        `qa_no_ans_f1` over those with and without a gold answer. None if there are no questions.
     """
-    exact, f1 = [], []
+    exact: list[float] = []
+    f1: dict[bool, list[float]] = {True: [], False: []}
     for example in examples:
-        gold = example.reference.spans.get(ANSWER, ())
-        if not len(gold):
+        gold = example.reference.spans.get(ANSWER)
+        if gold is None:
             continue
         texts = gold.attrs.get(ANSWER_TEXTS) or [span.text for span in gold]
+        texts = list(filter(normalize, texts)) or [""]
         found = [span.text for span in example.predicted.spans.get(ANSWER, ())]
         answer = found[0] if found else ""
         exact.append(max(normalize(answer) == normalize(text) for text in texts))
-        f1.append(max(f1_of_words(answer, text) for text in texts))
-    if not exact:
-        return {"qa_exact": None, "qa_f1": None}
-    return {"qa_exact": sum(exact) / len(exact), "qa_f1": sum(f1) / len(f1)}
+        f1[len(gold) > 0].append(max(f1_of_words(answer, text) for text in texts))
+    parts = {
+        "qa_exact": exact,
+        "qa_f1": f1[True] + f1[False],
+        "qa_has_ans_f1": f1[True],
+        "qa_no_ans_f1": f1[False],
+    }
+    return {key: sum(part) / len(part) if part else None for key, part in parts.items()}
 
 
 def normalize(text: str) -> str:
@@ -203,7 +263,12 @@ def normalize(text: str) -> str:
 
 
 def f1_of_words(answer: str, gold: str) -> float:
-    """Return the F-score of the words that answer and gold answer share, with repetitions."""
+    """Return the F-score of the words that answer and gold answer share, with repetitions.
+
+    It is 1 if both have no words, as in the script of SQuAD 2.0.
+    """
     words, gold_words = normalize(answer).split(), normalize(gold).split()
+    if not words and not gold_words:
+        return 1.0
     n_shared = (Counter(words) & Counter(gold_words)).total()
     return 2.0 * n_shared / (len(words) + len(gold_words)) if n_shared else 0.0

@@ -2,6 +2,7 @@
 the command."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -18,6 +19,12 @@ from helpers.components import listener
 from helpers.gradients import check_gradients, randomize, softmax
 from helpers.recurrent import linear, run
 from helpers.tasks import QA, QUESTIONS, gold_answers, question_examples
+
+# Questions whose context does not answer them.
+UNANSWERABLE = [
+    ("Who gave Tom a book ?", "The firm sold a car in Rome .", []),
+    ("Where did she live ?", "The old dog sleeps , and Anna runs .", []),
+]
 
 
 @pytest.fixture
@@ -122,18 +129,72 @@ def test_loss_of_scores_far_apart(trained, gap):
     np.testing.assert_allclose(gradient, wanted, atol=1e-6)
 
 
-def test_the_best_span_is_that_of_all():
+def test_loss_with_no_answer(make):
+    """No answer is one more token, with scores 0, in both softmaxes."""
+    nlp = make(QA)
+    data = question_examples(nlp, [QUESTIONS[0], UNANSWERABLE[0]])
+    nlp.initialize(lambda: data)
     rng = np.random.default_rng(0)
+    lengths = [len(example.reference.spans["context"][0]) for example in data]
+    scores = [rng.normal(size=(n, 2)).astype("float32") for n in lengths]
+    loss, gradients = nlp.get_pipe("elmo_qa").get_loss(data, scores)
+    right = [(0, 0), (lengths[1], lengths[1])]  # "Maria", and the token of no answer
+    expected = 0.0
+    for values, gradient, ends in zip(scores, gradients, right):
+        probabilities = softmax(np.vstack([values, [0.0, 0.0]]).astype("float64"), axis=0)
+        wanted = probabilities.copy()
+        for column, token in enumerate(ends):
+            expected -= math.log(probabilities[token, column])
+            wanted[token, column] -= 1.0
+        np.testing.assert_allclose(gradient, wanted[:-1], atol=1e-6)
+    assert loss == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("no_answer", [False, True])
+@pytest.mark.parametrize("n_sentences", [1, 3])
+def test_the_best_span_is_that_of_all(no_answer, n_sentences):
+    """Its score is a softmax over the spans of the sentences, and no answer."""
+    rng = np.random.default_rng(0)
+    missing = 0
     for n_tokens in (1, 2, 9, 30):
-        scores = rng.normal(size=(n_tokens, 2)).astype("float32")
+        scores = rng.normal(-1.0, 2.0, size=(n_tokens, 2)).astype("float32")
+        sentences = np.sort(rng.integers(n_sentences, size=n_tokens))
         for most in (1, 3, 17):
             spans = {
                 (i, j + 1): float(scores[i, 0] + scores[j, 1])
                 for i in range(n_tokens)
                 for j in range(i, min(i + most, n_tokens))
+                if sentences[i] == sentences[j]
             }
-            found = best_span(scores, most)
-            assert spans[found.start, found.end] == found.score == max(spans.values())
+            found = best_span(scores, most, sentences, no_answer)
+            total = sum(map(math.exp, spans.values())) + no_answer
+            if found is None:
+                assert no_answer and max(spans.values()) < 0.0
+                missing += 1
+                continue
+            best = spans[found.start, found.end]
+            assert best == max(spans.values())
+            assert found.score == pytest.approx(math.exp(best) / total, rel=1e-12)
+    assert bool(missing) == no_answer
+
+
+def test_scores_far_apart_are_probabilities():
+    scores = np.array([[3000.0, -3000.0], [-3000.0, 3000.0], [0.0, 0.0]], dtype="float32")
+    assert best_span(scores, 17, np.zeros(3)) == (0, 2, 1.0)
+    start, end, score = best_span(scores, 17, np.arange(3))
+    assert (start, end, score) == (0, 1, pytest.approx(1 / 3))
+
+
+def test_answers_do_not_cross_sentences(trained):
+    """Without sentences of the context the answer is as long as it was."""
+    doc = trained(make_pair(trained, *QUESTIONS[3][:2], QUESTION))
+    assert doc.spans["answer"][0].text == "The old dog"
+    parts = make_pair(trained, *QUESTIONS[3][:2], QUESTION)
+    start = parts.spans["context"][0].start
+    parts[start + 2].is_sent_start = True
+    (answer,) = trained(parts).spans["answer"]
+    assert answer.text in ("The old", "dog", "dog sleeps")
+    assert len(list(answer.sents)) == 1
 
 
 def test_long_contexts_are_read_in_windows(trained, monkeypatch):
@@ -152,6 +213,42 @@ def test_long_contexts_are_read_in_windows(trained, monkeypatch):
     assert max(n * longest for n, longest in sizes) <= 4096
     assert sum(n for n, _ in sizes) == 15
     assert len(doc.spans["answer"]) == 1
+
+
+# No answer
+
+
+def test_no_answer_is_learned(make):
+    """Saved and loaded, the model does the same; a Doc without the group is not annotated."""
+    nlp = make(QA)
+    data = question_examples(nlp, [*QUESTIONS, *UNANSWERABLE])
+    QA.train(nlp, steps=60, data=data)
+    loaded = make(QA).from_bytes(nlp.to_bytes())
+    scores = loaded.evaluate(data)
+    assert scores["qa_f1"] == scores["qa_has_ans_f1"] == scores["qa_no_ans_f1"] == 1.0
+    reference = data[-1].reference
+    update = loaded.get_pipe("elmo_qa").update
+    assert update([Example(copy_pair(reference, QUESTION), reference)])["elmo_qa"] > 0.0
+    del reference.spans["answer"]
+    assert update([Example(copy_pair(reference, QUESTION), reference)])["elmo_qa"] == 0.0
+
+
+def test_a_model_that_knows_no_questions_without_an_answer(trained):
+    """It answers them, and does not learn from them."""
+    examples = question_examples(trained, UNANSWERABLE)
+    assert trained.get_pipe("elmo_qa").update(examples)["elmo_qa"] == 0.0
+    assert all(trained(example.predicted).spans["answer"] for example in examples)
+
+
+def test_answers_below_the_smallest_score(trained):
+    docs = [trained(example.predicted) for example in question_examples(trained)]
+    scores = [doc.spans["answer"].attrs["scores"][0] for doc in docs]
+    assert all(0.0 < score <= 1.0 for score in scores)
+    pipe = trained.get_pipe("elmo_qa")
+    pipe.min_score = sorted(scores)[1]
+    given = [bool(trained(doc).spans["answer"]) for doc in docs]
+    pipe.min_score = 0.0
+    assert given == [score >= sorted(scores)[1] for score in scores]
 
 
 # Gold answers
@@ -225,6 +322,11 @@ def test_ask(trained, tmp_path):
     assert set(found) == {"answer", "start_char", "end_char", "score"}
     text = (tmp_path / "text.txt").read_text("utf-8-sig")
     assert text[found["start_char"] : found["end_char"]] == found["answer"]
+    assert 0.0 < found["score"] < 1.0
+    refused = (*where, "--min-score", "1.0")
+    assert "No answer" in run_elmo("ask", *refused).output
+    assert json.loads(run_elmo("ask", *refused, "--json").output) == dict.fromkeys(found)
+    assert "--min-score" in run_elmo("ask", *where, "--min-score", "2", status=2).output
     assert "question is empty" in run_elmo("ask", *where[:2], " ", status=1).output
     for empty in ("", " \n"):
         (tmp_path / "text.txt").write_text(empty)

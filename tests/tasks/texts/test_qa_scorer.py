@@ -43,6 +43,9 @@ def test_normalization(text, wanted):
         ("dog dog", "dog", 2 / 3),  # 1 of 2, 1 of 1
         ("cat", "dog", 0.0),
         ("", "dog", 0.0),
+        ("", "", 1.0),
+        ("the", "", 1.0),
+        ("dog", "", 0.0),
     ],
 )
 def test_f1(answer, gold, wanted):
@@ -61,11 +64,48 @@ def test_scores():
     texts = [example.predicted.spans.get("answer", [""])[0] for example in examples]
     assert [str(text) for text in texts] == [",", "'s 1990s", ""]
     scores = score_qa(examples)
-    assert scores == {"qa_exact": 0.0, "qa_f1": 0.0}  # punctuation and 1990s are not 1990
+    # Punctuation and 1990s are not 1990.
+    assert scores == {"qa_exact": 0.0, "qa_f1": 0.0, "qa_has_ans_f1": 0.0, "qa_no_ans_f1": None}
     examples[0].predicted.spans["answer"] = [examples[0].predicted[6:9]]
     assert examples[0].predicted.spans["answer"][0].text == "song, a"
-    assert score_qa(examples) == {"qa_exact": pytest.approx(1 / 3), "qa_f1": pytest.approx(1 / 3)}
+    scores = score_qa(examples)
+    assert (scores["qa_exact"], scores["qa_f1"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
     examples[1].reference.spans["answer"].attrs.clear()
     assert score_qa(examples)["qa_f1"] == pytest.approx((1.0 + 2 / 3) / 3)
     doc = make_pair(nlp, "What?", "It.", QUESTION)
-    assert score_qa([Example(doc, doc)]) == {"qa_exact": None, "qa_f1": None}
+    assert set(score_qa([Example(doc, doc)]).values()) == {None}
+
+
+# From the definitions in SQuAD's evaluate-v2.0.py: gold answers without words count as none; if
+# answer or gold answer has no words, F is 1 if both have none. Columns: gold answers, tokens of
+# the answer, exact, F.
+JUDGED = [
+    ([], None, 1, 1.0),
+    ([], (6, 7), 0, 0.0),
+    (["song"], None, 0, 0.0),
+    (["song"], (6, 7), 1, 1.0),
+    (["song, a hit"], (6, 7), 0, 2 / 3),
+    ([","], None, 1, 1.0),
+    ([",", "song"], None, 0, 0.0),
+]
+
+
+def test_scores_with_questions_without_an_answer():
+    nlp = spacy.blank("en")
+    examples = []
+    for texts, tokens, _, _ in JUDGED:
+        answers = [{"text": text, "answer_start": CONTEXT.index(text)} for text in texts]
+        predicted = make_pair(nlp, "What won?", CONTEXT, QUESTION)
+        predicted.spans["answer"] = [predicted[slice(*tokens)]] if tokens else []
+        assert not tokens or predicted.spans["answer"][0].text == "song"
+        examples.append(Example(predicted, make_question(nlp, "What won?", CONTEXT, answers)))
+        exact, f1 = JUDGED[len(examples) - 1][2:]
+        scores = score_qa(examples[-1:])
+        assert (scores["qa_exact"], scores["qa_f1"]) == (exact, pytest.approx(f1))
+    has = [f1 for texts, _, _, f1 in JUDGED if texts]
+    assert score_qa(examples) == {
+        "qa_exact": pytest.approx(sum(exact for _, _, exact, _ in JUDGED) / 7),
+        "qa_f1": pytest.approx(sum(f1 for *_, f1 in JUDGED) / 7),
+        "qa_has_ans_f1": pytest.approx(sum(has) / 5),
+        "qa_no_ans_f1": 0.5,
+    }
