@@ -95,6 +95,7 @@ def build_tok2vec_elmo(
     RAISES (ValueError): A value is invalid.
     """
     arguments = {**locals(), "segmenter": segmenter or Sentences()}
+    del arguments["mix"]  # the setting of that name is for `doc.tensor`
     shim = get_shim(bilm)
     shim.settings = ElmoSettings.from_arguments(arguments)
     shim.sizes_may_follow = False  # the surrounding layers are built for these sizes

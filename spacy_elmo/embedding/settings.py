@@ -96,6 +96,23 @@ class ElmoSettings:
         names = [one.name for one in fields(cls) if one.name in arguments]
         return cls(**{name: arguments[name] for name in names})
 
+    def config_of(self, name: str) -> Any:
+        """Return a setting as it is written in a config.
+
+        Weights of a reader are None, because a saved pipeline contains them.
+
+        name (str): Name of the setting.
+        RAISES (ValueError): The segmenter has no method `config`.
+        """
+        value = getattr(self, name)
+        if name == "segmenter":
+            return segmenter_config(value)
+        if name == "features":
+            return None if value is None else value.config()
+        if name == "weights" and callable(value):
+            return None
+        return str(value) if isinstance(value, Path) else value
+
     def tok2vec_config(self) -> dict[str, Any]:
         """Return the settings of a Tok2VecElmo as they are written in a config.
 
@@ -103,10 +120,8 @@ class ElmoSettings:
 
         RAISES (ValueError): The segmenter has no method `config`.
         """
-        names = ("initial_state", "frozen", "learn_rate_factor", "max_batch_tokens", "cache")
-        return {
-            **{name: getattr(self, name) for name in (*names, "precision")},
-            "weights": None,
-            "segmenter": segmenter_config(self.segmenter),
-            "features": None if self.features is None else self.features.config(),
-        }
+        names = (
+            *("initial_state", "frozen", "learn_rate_factor", "max_batch_tokens", "cache"),
+            *("precision", "segmenter", "features"),
+        )
+        return {"weights": None, **{name: self.config_of(name) for name in names}}
