@@ -1,7 +1,7 @@
 """Layers of a frozen language model in training, kept as `embedding.features` describes."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
@@ -10,12 +10,9 @@ from thinc.types import Floats3d
 from ..embedding.features import FeatureCache, Piece, cut_doc
 from ..embedding.segmenters import Segment
 
-if TYPE_CHECKING:
-    from .bilm import BiLMShim
-
 
 def kept_layers(
-    shim: "BiLMShim",
+    shim: Any,
     cache: FeatureCache,
     docs: Sequence[Doc],
     segments: Sequence[Sequence[Segment]],
