@@ -1,6 +1,7 @@
 """Registered architectures, a few lines each over `layers`."""
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any, Optional, TypeAlias, Union
 
 from spacy.tokens import Doc
@@ -22,29 +23,7 @@ Mix: TypeAlias = Model[Layers, list[Floats2d]]
 
 
 @registry.architectures("spacy-elmo.BiLM.v1")
-def build_bilm(
-    *,
-    lstm_dim: int = BiLMConfig.lstm_dim,
-    projection_dim: int = BiLMConfig.projection_dim,
-    n_layers: int = BiLMConfig.n_layers,
-    cell_clip: Optional[float] = BiLMConfig.cell_clip,
-    proj_clip: Optional[float] = BiLMConfig.proj_clip,
-    use_skip_connections: bool = BiLMConfig.use_skip_connections,
-    char_embed_dim: int = BiLMConfig.char_embed_dim,
-    filters: list[list[int]] = [list(pair) for pair in BiLMConfig.filters],  # noqa: B006
-    n_highway: int = BiLMConfig.n_highway,
-    activation: str = BiLMConfig.activation,
-    max_characters_per_token: int = BiLMConfig.max_characters_per_token,
-    bidirectional: bool = BiLMConfig.bidirectional,
-    token_encoder: str = BiLMConfig.token_encoder,
-    n_characters: int = BiLMConfig.n_characters,
-    n_words: int = BiLMConfig.n_words,
-    word_embed_dim: int = BiLMConfig.word_embed_dim,
-    connections: Optional[str] = BiLMConfig.connections,
-    square_projection: bool = BiLMConfig.square_projection,
-    joined_directions: bool = BiLMConfig.joined_directions,
-    sentence_marks: bool = BiLMConfig.sentence_marks,
-) -> Model[list[Doc], Layers]:
+def build_bilm(**sizes: Any) -> Model[list[Doc], Layers]:
     """Make the language model without weights (Peters et al. 2018, section 3.4).
 
     The sizes are described in `spacy_elmo.frozen.config.BiLMConfig`.
@@ -52,7 +31,16 @@ def build_bilm(
     RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` a Doc.
     RAISES (ValueError): A size is invalid.
     """
-    return BiLMLayer(BiLMConfig.from_dict(locals()))
+    return BiLMLayer(BiLMConfig.from_dict(sizes))
+
+
+# spaCy checks and fills the config by the signature.
+build_bilm.__signature__ = Signature(  # type: ignore[attr-defined]
+    [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=Any)
+        for name, value in BiLMConfig().all_sizes().items()
+    ]
+)
 
 
 build_scalar_mix = registry.architectures("spacy-elmo.ScalarMix.v1")(ScalarMix)
@@ -106,18 +94,10 @@ def build_tok2vec_elmo(
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
     RAISES (ValueError): A value is invalid.
     """
+    arguments = {**locals(), "segmenter": segmenter or Sentences()}
+    del arguments["mix"]  # the setting of that name is for `doc.tensor`
     shim = get_shim(bilm)
-    shim.settings = ElmoSettings(
-        weights=weights,
-        segmenter=segmenter or Sentences(),
-        initial_state=initial_state,
-        frozen=frozen,
-        learn_rate_factor=learn_rate_factor,
-        max_batch_tokens=max_batch_tokens,
-        cache=cache,
-        precision=precision,
-        features=features,
-    )
+    shim.settings = ElmoSettings.from_arguments(arguments)
     shim.sizes_may_follow = False  # the surrounding layers are built for these sizes
     return join_tok2vec(bilm, ScalarMix() if mix is None else mix)
 

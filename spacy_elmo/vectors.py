@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Public functions on the vectors of Docs, under their documented name.
 
 The hooks are here because Docs pickled by earlier versions refer to them by this path.
@@ -14,15 +15,3 @@ from .embedding.vectors import (
     token_similarity,
     token_vector,
 )
-
-__all__ = [
-    "doc_vector",
-    "get_layers",
-    "has_vector",
-    "keep_vectors",
-    "restore_vectors",
-    "similarity",
-    "span_vector",
-    "token_similarity",
-    "token_vector",
-]

@@ -78,12 +78,11 @@ def agreement(numbers: Ints1d, senses: Sequence[str]) -> tuple[float, float]:
         same division, 0 on average for a random one.
     """
     from sklearn.metrics import adjusted_rand_score
+    from sklearn.metrics.cluster import contingency_matrix
 
-    most_frequent: Counter = Counter()
-    for (number, _), count in Counter(zip(numbers.tolist(), senses)).items():
-        most_frequent[number] = max(most_frequent[number], count)
-    purity = sum(most_frequent.values()) / len(numbers)
-    return purity, float(adjusted_rand_score(list(senses), numbers))
+    senses = list(senses)
+    purity = contingency_matrix(senses, numbers).max(axis=0).sum() / len(numbers)
+    return float(purity), float(adjusted_rand_score(senses, numbers))
 
 
 def typical_words(

@@ -13,7 +13,7 @@ from thinc.types import Floats3d
 from ..files import progress_bar
 from ..pipeline.elmo import Elmo
 from .corpora import with_layers
-from .sample import Task, parse_task
+from .sample import parse_task
 
 
 class Occurrence(NamedTuple):
@@ -77,7 +77,9 @@ def draw_occurrences(
     """
     if limit < 1:
         raise ValueError(f"the limit of occurrences must be at least 1, got {limit}")
-    task = None if gold is None else _task_of(gold)
+    if gold is not None and not gold.startswith("spans:"):
+        raise ValueError(f"gold senses are labels of spans. Give 'spans:NAME', not '{gold}'")
+    task = None if gold is None else parse_task(gold)
     tokens_of = {" ".join(word.split()): _spelled(word.split(), ignore_case) for word in words}
     if "" in tokens_of:
         raise ValueError("a word to search for is empty")
@@ -126,13 +128,6 @@ def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: st
                 vectors[:, row] = layers[:, one.start : one.end].mean(axis=1)
             bar.update(1)
     return vectors
-
-
-def _task_of(gold: str) -> Task:
-    task = parse_task(gold)
-    if not gold.startswith("spans:"):
-        raise ValueError(f"gold senses are labels of spans. Give 'spans:NAME', not '{gold}'")
-    return task
 
 
 def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:

@@ -179,10 +179,7 @@ def probe_senses(
     without = most_frequent_by_word(train.labels, train.words, test.words)
     yield Row("most frequent sense", "", _sense_scores(without, test), 0.0)
     methods: dict[str, Predict] = {
-        "nearest neighbor": lambda known, senses, asked: (
-            nearest_senses(known, senses, asked, k=k),
-            True,
-        ),
+        "nearest neighbor": lambda *data: (nearest_senses(*data, k=k), True),
         "logistic regression": fit_and_predict,
     }
     for method, predict in methods.items():
@@ -271,25 +268,17 @@ def most_frequent_by_word(
 
 
 def _label_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
-    from sklearn.metrics import f1_score
+    from sklearn.metrics import accuracy_score, f1_score
 
-    gold = test.labels
-    return {
-        "accuracy": float(np.mean([one == other for one, other in zip(predicted, gold)])),
-        "macro_f": float(
-            f1_score(gold, predicted, labels=sorted(set(gold)), average="macro", zero_division=0.0)
-        ),
-    }
+    gold, labels = test.labels, sorted(set(test.labels))
+    macro_f = f1_score(gold, predicted, labels=labels, average="macro", zero_division=0.0)
+    return {"accuracy": float(accuracy_score(gold, predicted)), "macro_f": float(macro_f)}
 
 
 def _sense_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
     right = np.array([one == other for one, other in zip(predicted, test.labels)], dtype="float64")
-    return {
-        "accuracy": float(right.mean()),
-        "word_accuracy": float(
-            np.mean([right[rows].mean() for rows in positions_by_word(test.words).values()])
-        ),
-    }
+    of_words = [right[rows].mean() for rows in positions_by_word(test.words).values()]
+    return {"accuracy": float(right.mean()), "word_accuracy": float(np.mean(of_words))}
 
 
 def require_sklearn(purpose: str) -> None:
@@ -320,14 +309,14 @@ def fit_and_predict(
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     if len(set(labels)) == 1:
         return [labels[0]] * len(test), True
-    scaler = StandardScaler().fit(train)
-    model = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=MAX_ITERATIONS)
+    regression = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=MAX_ITERATIONS)
+    model = make_pipeline(StandardScaler(), regression)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # The report contains it.
-        model.fit(scaler.transform(train), np.asarray(labels))
-    predicted = model.predict(scaler.transform(test)).tolist()
-    return predicted, bool(model.n_iter_.max() < MAX_ITERATIONS)
+        model.fit(train, np.asarray(labels))
+    return model.predict(test).tolist(), bool(regression.n_iter_.max() < MAX_ITERATIONS)

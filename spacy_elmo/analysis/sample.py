@@ -63,8 +63,8 @@ def parse_task(name: str) -> Task:
     RAISES (ValueError): There is no such task.
     """
     kind, colon, group = name.partition(":")
-    if kind in _TOKEN_LABELS and not colon:
-        return Task(name, "token", partial(_token_items, label_of=_TOKEN_LABELS[kind]))
+    if kind in ("tag", "pos", "dep", "ent") and not colon:
+        return Task(name, "token", partial(_token_items, kind=kind))
     if kind == "cats" and not colon:
         return Task(name, "Doc", _doc_items)
     if kind in ("spans", "senses") and group:
@@ -72,25 +72,19 @@ def parse_task(name: str) -> Task:
     raise ValueError(f"there is no task '{name}'. Give {TASKS}")
 
 
+def _token_items(doc: Doc, kind: str) -> list[LabeledItem]:
+    labels = [_entity(token) if kind == "ent" else getattr(token, f"{kind}_") for token in doc]
+    return [
+        LabeledItem(token.i, token.i + 1, label, token.text)
+        for token, label in zip(doc, labels)
+        if label
+    ]
+
+
 def _entity(token: Token) -> str:
     """Return IOB and type; "" if entities are not annotated."""
     iob: str = token.ent_iob_
     return f"{iob}-{token.ent_type_}" if iob in ("B", "I") else iob
-
-
-_TOKEN_LABELS: dict[str, Callable[[Token], str]] = {
-    "tag": lambda token: token.tag_,
-    "pos": lambda token: token.pos_,
-    "dep": lambda token: token.dep_,
-    "ent": _entity,
-}
-
-
-def _token_items(doc: Doc, label_of: Callable[[Token], str]) -> list[LabeledItem]:
-    labelled = ((token, label_of(token)) for token in doc)
-    return [
-        LabeledItem(token.i, token.i + 1, label, token.text) for token, label in labelled if label
-    ]
 
 
 def _span_items(doc: Doc, group: str, *, lower: bool) -> list[LabeledItem]:
@@ -165,22 +159,18 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
     return Sample(vectors, labels, words)
 
 
-def input_names(n_layers: int) -> list[str]:
-    """Return the default inputs of a probe: all layers from the token layer on, and "average"."""
-    return [*map(str, range(n_layers + 1)), "average"]
-
-
 def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]:
     """Check the inputs of a probe.
 
-    names (Optional[List[str]]): Layer numbers, "average" or "concat"; None for `input_names`.
+    names (Optional[List[str]]): Layer numbers, "average" or "concat"; None for all layers, and
+        "average".
     n_layers (int): LSTM layers of the language model.
     RETURNS (List[str]): The names.
     RAISES (ValueError): There is no such input, or it is given twice.
     """
+    known = [*map(str, range(n_layers + 1)), "average", "concat"]
     if names is None:
-        return input_names(n_layers)
-    known = [*input_names(n_layers), "concat"]
+        return known[:-1]
     wrong = [name for name in names if name not in known]
     if wrong or not names:
         raise ValueError(

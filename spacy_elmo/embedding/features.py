@@ -10,7 +10,7 @@ range, initial state, precision and weights. A text that an augmenter changed ha
 
 import hashlib
 import logging
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,8 +20,6 @@ from thinc.types import Floats3d
 
 from ..registry import registry
 from .segmenters import Segment
-
-Layers = list[Floats3d]
 
 MB = 1024 * 1024
 DTYPES = ("float32", "float16")
@@ -131,86 +129,6 @@ class Piece(NamedTuple):
         """Slice of the tokens whose layers are kept, counted from the Doc's first token."""
         start = self.tokens.start
         return slice(start + self.kept.start, start + self.kept.stop)
-
-    @property
-    def length(self) -> int:
-        """Number of tokens whose layers are kept."""
-        return self.kept.stop - self.kept.start
-
-
-def features_of(
-    cache: FeatureCache,
-    docs: Sequence[Doc],
-    segments: Sequence[Sequence[Segment]],
-    *,
-    model: str,
-    sizes: tuple[int, int],
-    compute: Callable[[list[tuple[Doc, Piece]]], Layers],
-    carry: bool = False,
-    waiting: Optional[MutableMapping[Doc, list[Piece]]] = None,
-) -> Layers:
-    """Get the layers of Docs, and compute those that are not in the cache.
-
-    cache (FeatureCache): The cache.
-    docs (Sequence[Doc]): The Docs.
-    segments (Sequence[Sequence[Segment]]): The segments of each.
-    model (str): What else the layers depend on: weights, precision, initial state.
-    sizes (Tuple[int, int]): Number of layers of the model, and their width.
-    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Returns the layers of the
-        tokens that each piece keeps. It is called at most once, with the missing pieces.
-    carry (bool): Whether a segment starts from the final state of the one before it.
-    waiting (Optional[MutableMapping[Doc, List[Piece]]]): Filled with the computed pieces by
-        Doc. Without it their layers are kept at once.
-    RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
-    """
-    cache.use_model(model)
-    pieces = [cut_doc(doc, cut, model, carry=carry) for doc, cut in zip(docs, segments)]
-    shapes = {
-        piece.key: (sizes[0], piece.length, sizes[1]) for of_doc in pieces for piece in of_doc
-    }
-    found = zip(shapes, cache.get(list(shapes), list(shapes.values())))
-    known = {key: layers for key, layers in found if layers is not None}
-    missing = _missing(docs, pieces, known)
-    if missing:
-        computed = dict(zip(missing, compute(list(missing.values()))))
-        if waiting is None:
-            cache.add(list(computed), list(computed.values()))
-        else:
-            new = (
-                (doc, [one for one in cut if one.key in missing]) for doc, cut in zip(docs, pieces)
-            )
-            waiting.update((doc, cut) for doc, cut in new if cut)
-        known |= computed
-    return _put_together(pieces, known, sizes)
-
-
-def _missing(
-    docs: Sequence[Doc], pieces: Sequence[list[Piece]], known: dict[bytes, Floats3d]
-) -> dict[bytes, tuple[Doc, Piece]]:
-    """Return the missing pieces; of pieces with the same key only the first."""
-    found: dict[bytes, tuple[Doc, Piece]] = {}
-    for doc, of_doc in zip(docs, pieces):
-        for piece in of_doc:
-            if piece.key not in known:
-                found.setdefault(piece.key, (doc, piece))
-    return found
-
-
-def _put_together(
-    pieces: Sequence[list[Piece]], known: dict[bytes, Floats3d], sizes: tuple[int, int]
-) -> Layers:
-    """Join the layers of each Doc. No two Docs share memory."""
-    given: set[bytes] = set()
-    layers = []
-    for of_doc in pieces:
-        keys = [piece.key for piece in of_doc]
-        if len(keys) == 1 and keys[0] not in given:
-            layers.append(known[keys[0]])
-        else:
-            nothing = np.zeros((sizes[0], 0, sizes[1]), dtype="float32")
-            layers.append(np.concatenate([nothing, *(known[key] for key in keys)], axis=1))
-        given.update(keys)
-    return layers
 
 
 def cut_doc(doc: Doc, segments: Sequence[Segment], model: str, *, carry: bool) -> list[Piece]:

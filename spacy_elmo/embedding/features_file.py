@@ -92,22 +92,19 @@ class DiskFeatures:
 
     def _read(self, connection: sqlite3.Connection, key: bytes, shape: tuple) -> Optional[Floats3d]:
         """Return the layers of a key; None if they are missing or damaged."""
-        name, problem = self._name(key), "a checksum is wrong"
+        name = self._name(key)
         try:
             row = connection.execute("SELECT data FROM features WHERE key = ?", (name,)).fetchone()
-            if row is None:
-                return None
-            layers = _unpack(name, row[0], self.dtype, shape)
-        except sqlite3.Error as error:
-            layers, problem = None, str(error)
-        if layers is None and not self._is_damaged:
-            self._is_damaged = True
-            logger.warning(
-                "%s is damaged (%s). Layers that cannot be read are computed again. Delete the "
-                "file, and the next run creates a new one.",
-                *(self.path, problem),
-            )
-        return layers
+            return None if row is None else _unpack(name, row[0], self.dtype, shape)
+        except (sqlite3.Error, ValueError) as error:
+            if not self._is_damaged:
+                self._is_damaged = True
+                logger.warning(
+                    "%s is damaged (%s). Layers that cannot be read are computed again. Delete the "
+                    "file, and the next run creates a new one.",
+                    *(self.path, error),
+                )
+            return None
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
         """Write all rows or none. If the disk is full, training goes on without the cache."""
@@ -135,15 +132,15 @@ def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
     return zlib.crc32(data, zlib.crc32(name)).to_bytes(CHECKSUM, "little")
 
 
-def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Optional[Floats3d]:
+def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
     # Layers of other models have other keys, so a wrong length means a truncated entry.
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    if not isinstance(data, bytes) or len(data) != size + CHECKSUM:
-        return None
-    packed = memoryview(data)[:size]
-    if _checksum(name, packed) != data[size:]:
-        return None
-    layers: Floats3d = np.frombuffer(packed, dtype=dtype).reshape(shape).astype("float32")
+    n_values = int(np.prod(shape))
+    size = n_values * np.dtype(dtype).itemsize
+    is_whole = isinstance(data, bytes) and len(data) == size + CHECKSUM
+    if not is_whole or _checksum(name, memoryview(data)[:size]) != data[size:]:
+        raise ValueError("a checksum is wrong")
+    packed = np.frombuffer(data, dtype, count=n_values)
+    layers: Floats3d = packed.reshape(shape).astype("float32")
     return layers
 
 

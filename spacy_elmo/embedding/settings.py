@@ -1,11 +1,13 @@
 """Settings of a language model in a pipeline: one object from the config to the segments."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, Union
 
+from pydantic import Field, TypeAdapter, ValidationError
+
+from ..files.schema import Natural, Positive, record
 from ..frozen.config import check_precision
 from .features import FeatureCache
 from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
@@ -14,17 +16,20 @@ from .vectors import Mix, check_mix
 if TYPE_CHECKING:
     from ..frozen.model import FrozenBiLM
 
-KINDS: dict[str, tuple[Any, str]] = {
-    "weights": ((str, Path, Callable, type(None)), "a name, a path, a reader or None"),
-    "segmenter": (Callable, "a function from a Doc to its segments"),
-    "frozen": (bool, "true or false"),
-    "learn_rate_factor": ((int, float), "a number"),
-    "set_vectors": (bool, "true or false"),
-    "max_batch_tokens": (int, "an integer"),
-    "cache": (int, "an integer"),
-    "align": ((str, Path, type(None)), "a path or None"),
+# `mix`, `precision` and `features` have checks of their own.
+KINDS: dict[str, Any] = {
+    "weights": Union[str, Path, Callable, None],
+    "initial_state": Literal["zeros", "warm", "carry"],
+    "segmenter": Callable,
+    "frozen": bool,
+    "learn_rate_factor": Annotated[float, Field(gt=0, allow_inf_nan=False)],
+    "store_layers": Union[bool, Literal["auto"]],
+    "set_vectors": bool,
+    "max_batch_tokens": Positive,
+    "cache": Natural,
+    "align": Union[str, Path, None],
 }
-INITIAL_STATES = ("zeros", "warm", "carry")
+CHECK: TypeAdapter[dict[str, Any]] = TypeAdapter(record(KINDS))
 
 Weights = Union[None, str, Path, Callable[[], "FrozenBiLM"]]
 
@@ -75,24 +80,13 @@ class ElmoSettings:
     features: Optional[FeatureCache] = None
 
     def __post_init__(self) -> None:
-        for name, (kind, word) in KINDS.items():
-            value = getattr(self, name)
-            if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-                raise ValueError(f"{name} must be {word}, got {value!r}")
-        if not isinstance(self.store_layers, bool) and self.store_layers != "auto":
-            raise ValueError(
-                f"store_layers must be true, false or 'auto', got {self.store_layers!r}"
-            )
-        if self.initial_state not in INITIAL_STATES:
-            raise ValueError(
-                f"initial_state must be 'zeros', 'warm' or 'carry', got {self.initial_state!r}"
-            )
-        if self.max_batch_tokens < 1:
-            raise ValueError(f"max_batch_tokens must be at least 1, got {self.max_batch_tokens}")
-        if self.cache < 0:
-            raise ValueError(f"cache must be at least 0, got {self.cache}")
-        if not 0 < self.learn_rate_factor < math.inf:
-            raise ValueError(f"learn_rate_factor must be above 0, got {self.learn_rate_factor}")
+        try:
+            CHECK.validate_python({name: getattr(self, name) for name in KINDS}, strict=True)
+        except ValidationError as error:
+            found = error.errors()
+            name = str(found[0]["loc"][0])
+            expected = " or ".join(one["msg"] for one in found if one["loc"][0] == name)
+            raise ValueError(f"{name}: {expected}, got {getattr(self, name)!r}") from None
         check_precision(self.precision)
         object.__setattr__(self, "mix", check_mix(self.mix))
 
@@ -102,19 +96,32 @@ class ElmoSettings:
         names = [one.name for one in fields(cls) if one.name in arguments]
         return cls(**{name: arguments[name] for name in names})
 
+    def config_of(self, name: str) -> Any:
+        """Return a setting as it is written in a config.
+
+        Weights of a reader are None, because a saved pipeline contains them.
+
+        name (str): Name of the setting.
+        RAISES (ValueError): The segmenter has no method `config`.
+        """
+        value = getattr(self, name)
+        if name == "segmenter":
+            return segmenter_config(value)
+        if name == "features":
+            return None if value is None else value.config()
+        if name == "weights" and callable(value):
+            return None
+        return str(value) if isinstance(value, Path) else value
+
     def tok2vec_config(self) -> dict[str, Any]:
         """Return the settings of a Tok2VecElmo as they are written in a config.
 
         It finds its weights with those of its component.
 
         RAISES (ValueError): The segmenter has no method `config`.
-
-        RAISES (ValueError): The segmenter does not say how it is made.
         """
-        names = ("initial_state", "frozen", "learn_rate_factor", "max_batch_tokens", "cache")
-        return {
-            **{name: getattr(self, name) for name in (*names, "precision")},
-            "weights": None,
-            "segmenter": segmenter_config(self.segmenter),
-            "features": None if self.features is None else self.features.config(),
-        }
+        names = (
+            *("initial_state", "frozen", "learn_rate_factor", "max_batch_tokens", "cache"),
+            *("precision", "segmenter", "features"),
+        )
+        return {"weights": None, **{name: self.config_of(name) for name in names}}

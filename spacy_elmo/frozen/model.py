@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, np.ndarray]
 # Weights of an LSTM layer from which on freed working memory is returned to the system.
 LARGE = 2**22
-# Attributes of PyTorch modules. Asking for one raises an error that explains `thaw`.
-_OF_MODULES = frozenset(
-    {"parameters", "named_parameters", "state_dict", "load_state_dict", "requires_grad_", "train"}
-    | {"to", "cuda", "cpu", "half", "float", "modules", "stacks", "encoder"}
-)
 
 
 class Weights:
@@ -183,17 +178,22 @@ class FrozenBiLM:
 
         Layout, states and cached vectors are shared if the settings allow it.
 
-        changes: `precision`, `cache`, `alignment`, `provenance` or `kernel`, as in `__init__`.
+        changes: `config`, `precision`, `cache`, `alignment`, `provenance` or `kernel`, as
+            in `__init__`.
         RETURNS (FrozenBiLM): The model.
         """
         settings = {
+            "config": self.config,
             "precision": self.precision,
             "cache": self.cache.capacity,
             "alignment": self.alignment,
             "provenance": self.provenance,
             "kernel": self.kernel,
+            **changes,
         }
-        other = FrozenBiLM(self.config, self.vocabularies, self._weights, **{**settings, **changes})
+        other = FrozenBiLM(vocabularies=self.vocabularies, weights=self._weights, **settings)
+        if other.config is not self.config:
+            return other
         if (other.precision, other.kernel) == (self.precision, self.kernel):
             other._packed = self._packed
             other._warm, other._opened = self._warm, self._opened
@@ -213,12 +213,10 @@ class FrozenBiLM:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_MODULES:
-            raise AttributeError(
-                f"frozen weights have no '{name}'. Use `bilm.thaw()` to get a PyTorch module, and "
-                f"`pipe.set_bilm(module)` to put it into a pipe."
-            )
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        raise AttributeError(
+            f"frozen weights have no attribute '{name}'. Use `bilm.thaw()` to get a PyTorch "
+            f"module, and `pipe.set_bilm(module)` to put it into a pipe."
+        )
 
     @property
     def _parts(self) -> tuple[FrozenEncoder, FrozenStacks]:
@@ -339,16 +337,7 @@ class FrozenBiLM:
         """
         if not 1 <= n_layers <= self.config.n_layers:
             raise ValueError(f"n_layers must be from 1 to {self.config.n_layers}, got {n_layers}")
-        return FrozenBiLM(
-            replace(self.config, n_layers=n_layers),
-            self.vocabularies,
-            self._weights,
-            precision=self.precision,
-            cache=self.cache.capacity,
-            alignment=self.alignment,
-            provenance=self.provenance,
-            kernel=self.kernel,
-        )
+        return self.replace(config=replace(self.config, n_layers=n_layers))
 
     def empty_layers(self, n_sentences: int) -> list[np.ndarray]:
         """Return the layers of sentences without tokens. *Shape:* `(L + 1, 0, width)`."""

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Optional, Union
+from typing import Any, Literal, Union
 
 import numpy as np
 
@@ -114,15 +114,10 @@ class FrozenStacks:
             [_make_lstm(config, weights, f"stacks.{d}.{i}", kernel, precision) for d in directions]
             for i in range(config.n_layers)
         ]
-        self.highways: list[list[Any]] = []
-        if config.connections == "highway":
-            self.highways = [
-                [
-                    _make_gate(weights, f"highways.{d}.{i}.gate", kernel, precision)
-                    for d in directions
-                ]
-                for i in range(config.n_layers - 1)
-            ]
+        self.highways = [
+            [_make_gate(weights, f"highways.{d}.{i}.gate", kernel, precision) for d in directions]
+            for i in range(config.n_layers - 1 if config.connections == "highway" else 0)
+        ]
 
     def run(
         self,
@@ -228,6 +223,6 @@ def _make_lstm(
     return kernel.make_lstm(parts, stored_type(state_weight, precision), **clips)
 
 
-def _make_gate(weights: Weights, name: str, kernel: Kernel, precision: str) -> Optional[Any]:
+def _make_gate(weights: Weights, name: str, kernel: Kernel, precision: str) -> Any:
     weight = weights[f"{name}.weight"]
     return kernel.make_linear(weight, weights[f"{name}.bias"], stored_type(weight, precision))

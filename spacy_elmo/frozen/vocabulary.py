@@ -74,8 +74,8 @@ class InputVocabulary:
             )
         try:
             strings = json.loads(data.decode("utf8", "surrogatepass"))
-        except RecursionError as error:
-            raise ValueError("not a list of strings. The file is damaged.") from error
+        except RecursionError:
+            strings = None
         if not isinstance(strings, list) or not all(
             string is None or isinstance(string, str) for string in strings
         ):

@@ -20,7 +20,7 @@ from thinc.api import Model, Optimizer, Shim, chain, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 
 from ..embedding.embed import embed_words
-from ..embedding.features import Piece, features_of
+from ..embedding.features import Piece
 from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 from ..files import user_path
@@ -29,6 +29,7 @@ from ..frozen.model import FrozenBiLM
 from ..frozen.threads import limit_threads_after_fork
 from ..weights.state_dict_file import import_torch
 from .fitting import AnyBiLM, check_bilm, differences, fitting, frozen, precision_of
+from .kept import kept_layers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -126,15 +127,6 @@ class BiLMShim(Shim):
             self.read(self.settings.weights)
         return self._model
 
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Number of layers, L + 1, and their width, 2P.
-
-        RAISES (ValueError): As `bilm`.
-        """
-        config = self.bilm.config
-        return config.n_layers + 1, config.width
-
     def read(self, weights: Weights) -> None:
         """Read the language model from weights.
 
@@ -214,19 +206,16 @@ class BiLMShim(Shim):
 
         factor = self.settings.learn_rate_factor
         with torch.no_grad():
-            trained = [
-                (name, weight, weight.grad)
-                for name, weight in self._model.named_parameters()
-                if weight.grad is not None
-            ]
-            for name, _, gradient in trained:  # before any weight is changed
-                if not is_finite(gradient):
+            parameters = self._model.named_parameters()
+            trained = {name: weight for name, weight in parameters if weight.grad is not None}
+            for name, weight in trained.items():  # before any weight is changed
+                if not is_finite(weight.grad):
                     raise ValueError(
                         f"the gradient of the language model's weight '{name}' is not finite. "
                         f"Lower the optimizer's learn_rate or the pipe's learn_rate_factor."
                     )
-            for name, weight, gradient in trained:
-                arrays = torch2xp(weight), torch2xp(gradient)
+            for name, weight in trained.items():
+                arrays = torch2xp(weight), torch2xp(weight.grad)
                 value, _ = optimizer((self.id, name), *arrays, lr_scale=factor)
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None
@@ -330,8 +319,9 @@ def follow_weights(model: BiLMModel) -> None:
 def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Layers, Callable]:
     """Compute the layers of Docs; frozen features come from the cache."""
     limit_threads_after_fork()
+    init(model)
     shim = get_shim(model)
-    bilm = _loaded(model)
+    bilm = shim.bilm
     shim.in_training = shim.in_training or is_train
     settings = shim.settings
     segments = [settings.segmenter(doc) for doc in docs]
@@ -351,19 +341,9 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
         layers = compute(texts, [piece.segments for piece in pieces])
         return [values[:, one.kept] for values, one in zip(layers, pieces)]
 
-    if settings.frozen and shim.in_training and settings.features is not None:
-        for doc in docs:
-            shim.waiting.pop(doc, None)  # pieces of earlier layers
-        kept = features_of(
-            settings.features,
-            docs,
-            segments,
-            model=shim.features_model(),
-            sizes=shim.sizes,
-            compute=compute_pieces,
-            carry=settings.initial_state == "carry",
-            waiting=None if is_train else shim.waiting,
-        )
+    cache = settings.features
+    if settings.frozen and shim.in_training and cache is not None:
+        kept = kept_layers(shim, cache, docs, segments, compute_pieces, is_train=is_train)
         return kept, lambda d_layers: []
     layers = compute(docs, segments)
     if all(isinstance(values, np.ndarray) for values in layers):
@@ -384,11 +364,6 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
 
 def init(model: BiLMModel, X: object = None, Y: object = None) -> None:
-    """Read the weights."""
-    _loaded(model)
-
-
-def _loaded(model: BiLMModel) -> AnyBiLM:
-    bilm = get_shim(model).bilm
+    """Read the weights, and set the layer's width to theirs."""
+    _ = get_shim(model).bilm
     follow_weights(model)
-    return bilm

@@ -2,20 +2,16 @@
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Optional, TypeAlias, Union
+from typing import Optional
 
 from thinc.api import get_torch_default_device
 
+from ..embedding.embed import AnyBiLM
 from ..embedding.settings import ElmoSettings
 from ..frozen.config import BiLMConfig
 from ..frozen.model import FrozenBiLM
 from ..frozen.precision import resolve_precision
 from ..weights.state_dict_file import import_torch
-
-if TYPE_CHECKING:
-    from ..bilm.model import BiLM
-
-AnyBiLM: TypeAlias = Union[FrozenBiLM, "BiLM"]
 
 
 def check_bilm(bilm: object) -> None:
@@ -23,9 +19,7 @@ def check_bilm(bilm: object) -> None:
 
     RAISES (ValueError): It returned something else.
     """
-    # If the module was not imported, there are no objects of its classes.
-    module = sys.modules.get("spacy_elmo.bilm.model")
-    if isinstance(bilm, FrozenBiLM) or (module is not None and isinstance(bilm, module.BiLM)):
+    if hasattr(bilm, "embed"):
         return
     raise ValueError(
         f"a reader of weights must return a language model, got {type(bilm).__name__}. Return "

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, Protocol
+from typing import Any, Optional
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -18,24 +18,6 @@ Report = Callable[[Layers], None]
 TRAINED_ON = "trained_on"  # saved attribute of the model: name of the pipe
 
 
-class Upstream(Protocol):
-    """Interface of the pipe that a listener listens to."""
-
-    name: str
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Number of layers of the language model, L + 1, and their width, 2P."""
-
-    def annotate(self, docs: Sequence[Doc]) -> Layers:
-        """Return the layers of Docs; missing ones are computed."""
-
-    def training_layers(
-        self, docs: Sequence[Doc], listener: "ElmoListener"
-    ) -> tuple[Layers, Optional[Report]]:
-        """Return the layers of Docs in an update, and a function to report their gradient to."""
-
-
 class _Link:
     """Reference to the pipe, shared by copies of a listener.
 
@@ -44,7 +26,7 @@ class _Link:
     """
 
     def __init__(self) -> None:
-        self.upstream: Optional[Upstream] = None
+        self.upstream: Optional[Any] = None  # an Elmo
         self.name = ""  # name of the pipe when it was connected
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Link":
@@ -88,12 +70,12 @@ class ElmoListener(Model):
         self._link = _Link()
 
     @property
-    def upstream(self) -> Optional[Upstream]:
+    def upstream(self) -> Optional[Any]:
         """The pipe, or None if the listener is not connected."""
         return self._link.upstream
 
     @upstream.setter
-    def upstream(self, upstream: Optional[Upstream]) -> None:
+    def upstream(self, upstream: Optional[Any]) -> None:
         if upstream is not None and self.is_trained_on(upstream):
             self.attrs[TRAINED_ON] = upstream.name
         self._link.upstream = upstream
@@ -104,7 +86,7 @@ class ElmoListener(Model):
         """Name of the pipe to look for, or "*" for the nearest."""
         return self.attrs.get(TRAINED_ON, "*") if self.upstream_name == "*" else self.upstream_name
 
-    def is_trained_on(self, pipe: Upstream) -> bool:
+    def is_trained_on(self, pipe: Any) -> bool:
         """Check whether the listener was trained on this pipe, which may have been renamed since.
 
         It is False if the config names a pipe.
@@ -157,10 +139,10 @@ def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -
     if model.upstream is None:
         raise no_upstream(model)
     model.attrs[TRAINED_ON] = model.upstream.name
-    n_layers, width = model.upstream.sizes
+    config = model.upstream.bilm.config
     if model.has_dim("nO") is None:
-        model.set_dim("nO", width)
-    layers = [model.ops.alloc3f(n_layers, 0, width)]
+        model.set_dim("nO", config.width)
+    layers = [model.ops.alloc3f(config.n_layers + 1, 0, config.width)]
     if X:  # the next layers infer their sizes from real input
         layers = model.upstream.annotate(X)
     model.mix.initialize(X=layers)

@@ -12,7 +12,6 @@ from typing import Any
 
 from spacy.util import load_config
 
-from ..embedding.segmenters import segmenter_config
 from ..embedding.settings import ElmoSettings
 from ..files import atomic_write
 from ..registry import registry
@@ -30,12 +29,8 @@ def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
     RETURNS (dict): The changed ones, in the form of a config.
     RAISES (ValueError): A segmenter has no method `config`.
     """
-    names = (one.name for one in fields(ElmoSettings))
-    return {
-        name: _config_of(name, getattr(now, name))
-        for name in names
-        if getattr(made, name) != getattr(now, name)
-    }
+    names = [one.name for one in fields(now) if getattr(made, one.name) != getattr(now, one.name)]
+    return {name: now.config_of(name) for name in names}
 
 
 def write_changes(
@@ -76,13 +71,3 @@ def apply_changes(settings: ElmoSettings, changes: Mapping[str, Any]) -> ElmoSet
     """Apply changes, in the form of a config, to settings."""
     blocks = {name: value for name, value in changes.items() if name in BLOCKS and value}
     return replace(settings, **{**changes, **registry.resolve(blocks)})
-
-
-def _config_of(name: str, value: Any) -> Any:
-    if name == "segmenter":
-        return segmenter_config(value)
-    if name == "features":
-        return None if value is None else value.config()
-    if name == "weights" and callable(value):
-        return None  # the weights are saved with the pipe
-    return str(value) if isinstance(value, Path) else value

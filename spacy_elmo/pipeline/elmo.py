@@ -24,7 +24,7 @@ from ..layers.bilm import AnyBiLM, BiLMModel, Layers, follow_weights
 from ..layers.fitting import precision_of
 from ..weights.attribution import write_in_pipeline
 from .changes import apply_changes, changed_config, write_changes
-from .replacing import enable_replacing
+from .replacing import ReplacedConfig, replace_listener
 from .training import Training
 
 MODEL_FILE = "model.safetensors"
@@ -85,7 +85,8 @@ class Elmo(Training, TrainablePipe):
         Training.__init__(self)
         self.settings = self._made_with = settings
         self._has_checked_language = False
-        enable_replacing(self)
+        model.attrs["replace_listener"] = replace_listener
+        model.attrs["replace_listener_cfg"] = ReplacedConfig(self)
 
     @property
     def bilm(self) -> AnyBiLM:
@@ -221,7 +222,7 @@ class Elmo(Training, TrainablePipe):
         self._finish_reported()
         writers = {
             "model": self._shim.to_bytes,
-            "cfg": lambda: srsly.json_dumps(self._changes()),
+            "cfg": lambda: srsly.json_dumps(changed_config(self._made_with, self.settings)),
         }
         return util.to_bytes(writers, exclude)
 
@@ -255,7 +256,7 @@ class Elmo(Training, TrainablePipe):
         exclude (Iterable[str]): "model" leaves the weights out.
         """
         self._finish_reported()
-        changes = self._changes()  # before anything is written
+        changes = changed_config(self._made_with, self.settings)  # before anything is written
         # Replace the file as a whole: the weights in use may be mapped from the old one.
         writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
         util.to_disk(path, writers, exclude)
@@ -274,9 +275,6 @@ class Elmo(Training, TrainablePipe):
         util.from_disk(path, {MODEL_FILE: self._shim.from_file}, exclude)
         follow_weights(self.model)
         return self
-
-    def _changes(self) -> dict[str, Any]:
-        return changed_config(self._made_with, self.settings)
 
     def _check_language(self) -> None:
         """Warn once if the weights are of another language than the pipeline."""

@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Callable
-from typing import Any, Optional, cast
+from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
 from spacy import util
@@ -13,7 +13,7 @@ from thinc.api import Model
 
 from ..embedding.settings import ElmoSettings
 from ..layers.bilm import BiLMModel, BiLMShim, get_shim
-from ..layers.listener import ElmoListener, Upstream
+from ..layers.listener import ElmoListener
 from ..layers.residual import infer_residual_widths
 
 
@@ -82,14 +82,6 @@ class Listening:
         return get_shim(self.model)
 
     @property
-    def sizes(self) -> tuple[int, int]:
-        """Number of layers of the language model, L + 1, and their width, 2P.
-
-        RAISES (ValueError): It has no weights, or they cannot be read.
-        """
-        return self._shim.sizes
-
-    @property
     def listener_map(self) -> dict[str, list[ElmoListener]]:
         """Listeners by component.
 
@@ -142,7 +134,7 @@ class Listening:
         if listener not in nodes:
             nodes.append(listener)
         self._seen_listeners[listener] = component_name
-        listener.upstream = cast(Upstream, self)
+        listener.upstream = self
         listener.component = component_name
 
     def remove_listener(self, listener: ElmoListener, component_name: str) -> bool:
@@ -180,11 +172,10 @@ class Listening:
             if isinstance(node, ElmoListener):
                 infer_residual_widths(model)
                 self._seen_listeners[node] = component.name
-                this = cast(Upstream, self)
                 is_any = node.pipe_name == "*" and self._is_nearest
-                if is_any or node.upstream_name == self.name or node.is_trained_on(this):
+                if is_any or node.upstream_name == self.name or node.is_trained_on(self):
                     self.add_listener(node, component.name)
-                elif node.upstream is this:
+                elif node.upstream is self:
                     node.upstream = None
             elif isinstance(node, Tok2VecListener) and node not in self._tensor_readers:
                 self._tensor_readers[node] = component.name

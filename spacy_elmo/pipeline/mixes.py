@@ -17,8 +17,11 @@ def learned_mixes(nlp: Language) -> list[dict]:
     """
     rows = []
     for name, pipe in nlp.pipeline:
-        upstreams = _upstreams(getattr(pipe, "model", None))
-        for number, node in enumerate(mixes_of(getattr(pipe, "model", None))):
+        model = getattr(pipe, "model", None)
+        nodes = list(model.walk()) if isinstance(model, Model) else []
+        listeners = [node for node in nodes if isinstance(node, ElmoListener)]
+        upstreams = {node.mix.id: node.upstream.name for node in listeners if node.upstream}
+        for number, node in enumerate(mixes_of(model)):
             rows.append(
                 {
                     "component": name,
@@ -30,13 +33,3 @@ def learned_mixes(nlp: Language) -> list[dict]:
                 }
             )
     return rows
-
-
-def _upstreams(model: object) -> dict[int, str]:
-    """Return the names of the pipes that mixes listen to, by the id of the mix."""
-    nodes = model.walk() if isinstance(model, Model) else ()
-    return {
-        node.mix.id: node.upstream.name
-        for node in nodes
-        if isinstance(node, ElmoListener) and node.upstream is not None
-    }

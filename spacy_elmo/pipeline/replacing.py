@@ -23,15 +23,6 @@ from .listening import Listening, variables_of
 LISTENER = "spacy-elmo.ElmoListener.v1"
 
 
-def enable_replacing(pipe: Listening) -> None:
-    """Give the model of a pipe the two attributes that spaCy looks for.
-
-    pipe (Elmo): The pipe.
-    """
-    pipe.model.attrs["replace_listener"] = replace_listener
-    pipe.model.attrs["replace_listener_cfg"] = ReplacedConfig(pipe)
-
-
 def replace_listener(
     model: BiLMModel, listener: ElmoListener, pipe: object
 ) -> Model[list[Doc], list[Floats2d]]:

@@ -74,10 +74,9 @@ class TrainingBatch:
         return total
 
     def run_backward(self) -> None:
-        """Run the backward pass, if there is a gradient."""
-        if self._gradients is not None:
-            self.backprop(self._gradients)
-            self._gradients = None
+        """Run the backward pass with the gradients of all listeners."""
+        self.backprop(self._gradients)
+        self._gradients = None
         self._is_done = True
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:

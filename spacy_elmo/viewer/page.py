@@ -24,26 +24,6 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 # UTF-8 cannot encode.
 UNSAFE = re.compile("[<>&\x7f\u2028\u2029\ud800-\udfff]")
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<noscript>This page needs JavaScript, which is switched off.</noscript>
-<script type="application/json" id="data">{data}</script>
-<script>
-{script}</script>
-</body>
-</html>
-"""
-
 
 def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = "") -> str:
     """Make a page.
@@ -54,13 +34,10 @@ def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
     RETURNS (str): HTML.
     """
     data = {"title": title, "about": about, "sections": list(sections)}
-    return PAGE.format(
-        policy=POLICY,
-        title=html.escape(title),
-        style=(HERE / "page.css").read_text("utf8"),
-        data=safe_json(data),
-        script=(HERE / "page.js").read_text("utf8"),
-    )
+    kinds = ("html", "css", "js")
+    page, style, script = ((HERE / f"page.{kind}").read_text("utf8") for kind in kinds)
+    filled = {"policy": POLICY, "title": html.escape(title), "data": safe_json(data)}
+    return page.format(style=style, script=script, **filled)
 
 
 def write_page(

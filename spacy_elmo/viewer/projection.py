@@ -32,24 +32,11 @@ def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
     return places, shares
 
 
-def tsne(vectors: Floats2d, *, seed: int = 0) -> Floats2d:
-    """Place vectors by t-SNE (van der Maaten and Hinton 2008).
-
-    It shows near neighbors well, but distances between groups mean little.
-
-    vectors (Floats2d): *Shape:* `(n, width)`
-    seed (int): Seed.
-    RETURNS (Floats2d): The places, around 0. *Shape:* `(n, 2)`
-    """
-    from sklearn.manifold import TSNE
-
-    perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
-    places = TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(vectors)
-    return places - places.mean(axis=0)
-
-
 def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d, Optional[float]]:
     """Place vectors on a map.
+
+    t-SNE (van der Maaten and Hinton 2008) shows near neighbors well, but distances between groups
+    mean little.
 
     vectors (Floats2d): *Shape:* `(n, width)`
     method (str): "pca" or "tsne"; fewer than four different vectors always use "pca".
@@ -60,7 +47,11 @@ def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d,
     places, shares = pca(vectors)
     if method == "pca" or len(np.unique(vectors.round(4), axis=0)) < 4:
         return places, float(shares.sum())
-    return tsne(vectors, seed=seed), None
+    from sklearn.manifold import TSNE
+
+    perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
+    found = TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(vectors)
+    return found - found.mean(axis=0), None
 
 
 def check_projection(method: str) -> None:

@@ -118,7 +118,8 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         ]
     note = "The weights of a component sum to 1; gamma scales the mix."
     note = note if rows else "No component mixes ELMo layers."
-    return _bars("Layer mixes of the components", ["component", "layer"], "weight", bars, note)
+    content = {"columns": ["component", "layer"], "measure": "weight", "rows": bars, "note": note}
+    return {"type": "bars", "heading": "Layer mixes of the components", **content}
 
 
 def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[str, Any]:
@@ -138,21 +139,8 @@ def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[s
         f"{report['n_test']:,} ({report['n_unseen']:,} with a label that is not in the training "
         f"data)."
     )
-    heading = f"Probes of {report['task']}"
-    return _bars(heading, ["predictor", "reads"], score, bars, note)
-
-
-def _bars(
-    heading: str, columns: list[str], measure: str, rows: list[dict[str, Any]], note: str
-) -> dict[str, Any]:
-    return {
-        "type": "bars",
-        "heading": heading,
-        "columns": columns,
-        "measure": measure,
-        "rows": rows,
-        "note": note,
-    }
+    content = {"columns": ["predictor", "reads"], "measure": score, "rows": bars, "note": note}
+    return {"type": "bars", "heading": f"Probes of {report['task']}", **content}
 
 
 def _bar(names: list[str], share: float, figure: str) -> dict[str, Any]:

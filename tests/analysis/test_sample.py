@@ -5,7 +5,6 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo.analysis.sample import (
     check_inputs,
-    input_names,
     parse_task,
     read_sample,
     select_input,
@@ -94,7 +93,7 @@ def test_what_cannot_be_read(tmp_path, nlp):
 
 def test_inputs():
     layers = np.arange(24, dtype="float32").reshape(3, 4, 2)
-    assert input_names(2) == ["0", "1", "2", "average"]
+    assert check_inputs(None, 2) == ["0", "1", "2", "average"]
     np.testing.assert_array_equal(select_input(layers, "1"), layers[1])
     np.testing.assert_allclose(select_input(layers, "average"), layers.mean(axis=0))
     side_by_side = select_input(layers, "concat")

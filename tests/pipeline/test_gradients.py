@@ -260,5 +260,5 @@ def test_learn_rate_factor(make_nlp):
 
 
 def test_impossible_learn_rate_factor(make_nlp):
-    with pytest.raises(ValueError, match="learn_rate_factor must be above 0"):
+    with pytest.raises(ValueError, match="learn_rate_factor: .*greater than 0"):
         make_nlp(learn_rate_factor=0.0)

@@ -10,9 +10,7 @@ The default is the fastest kernel that was built and that the processor can run.
 
 import os
 from functools import cache
-from typing import Any, Protocol
-
-import numpy as np
+from typing import TypeAlias, Union
 
 from .compiled import KERNELS, CompiledKernel, load_compiled
 from .numpy_kernel import NumpyKernel
@@ -21,24 +19,7 @@ VARIABLE = "SPACY_ELMO_KERNEL"
 NUMPY = "numpy"
 
 
-class Kernel(Protocol):
-    """Operations on frozen weights.
-
-    name (str): "numpy", "neon", "avx2", "avx512" or "amx".
-    fast_types (Tuple[str, ...]): Types of weights that it multiplies faster than float32.
-    """
-
-    name: str
-    fast_types: tuple[str, ...]
-
-    def make_linear(self, weight: np.ndarray, bias: Any, type: str) -> Any:
-        """Make a linear layer, such as `NumpyLinear`."""
-
-    def make_lstm(self, weights: Any, type: str, *, cell_clip: float, proj_clip: float) -> Any:
-        """Make an LSTM layer, such as `NumpyLSTM`."""
-
-    def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Compute the maximum of every filter, see `NumpyKernel.convolve`."""
+Kernel: TypeAlias = Union[NumpyKernel, CompiledKernel]
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Optional
 
@@ -194,18 +194,8 @@ class CompiledKernel:
         self.fast_types: tuple[str, ...] = ("int8",)
         if name in ("avx512", "amx"):
             self.fast_types = ("bfloat16", "int8")
-
-    def make_linear(
-        self, weight: np.ndarray, bias: Optional[np.ndarray], type: str
-    ) -> CompiledLinear:
-        """Make a linear layer; the arguments are those of `NumpyLinear`."""
-        return CompiledLinear(self.library, weight, bias, type)
-
-    def make_lstm(
-        self, weights: LSTMWeights, type: str, *, cell_clip: float, proj_clip: float
-    ) -> CompiledLSTM:
-        """Make an LSTM layer; the arguments are those of `NumpyLSTM`."""
-        return CompiledLSTM(self.library, weights, type, cell_clip=cell_clip, proj_clip=proj_clip)
+        self.make_linear = partial(CompiledLinear, library)
+        self.make_lstm = partial(CompiledLSTM, library)
 
     def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Compute `NumpyKernel.convolve` for a multiple of 16 filters."""
