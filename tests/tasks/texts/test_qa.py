@@ -84,13 +84,16 @@ def test_a_context_of_one_token(trained):
     assert np.isfinite(doc.spans["answer"].attrs["scores"][0])
 
 
-@pytest.mark.parametrize(("window", "overlap"), [(600, 200), (4, 2)])
-def test_gradients(make, window, overlap):
-    """Of the negative log-likelihood, with respect to all weights; windows compete."""
+@pytest.mark.parametrize(
+    ("window", "overlap", "more"), [(600, 200, []), (600, 200, UNANSWERABLE), (4, 2, [])]
+)
+def test_gradients(make, window, overlap, more):
+    """Of the negative log-likelihood, with respect to all weights; windows compete, and so does
+    no answer, which is one more token with scores 0."""
     one = listener(layer_norm=True)
     settings = {"window": window, "overlap": overlap, "max_batch_tokens": 30}
     nlp = make(QA, one, elmo=True, output_tok2vec=one, **settings)
-    data = question_examples(nlp)
+    data = question_examples(nlp, [*QUESTIONS, *more])
     nlp.initialize(lambda: data)
     pipe = nlp.get_pipe("elmo_qa")
     randomize(pipe.model)
@@ -101,10 +104,14 @@ def test_gradients(make, window, overlap):
         total = 0.0
         for scores, example in zip(pipe.model.predict(docs), data):
             start = example.reference.spans["context"][0].start
-            probabilities = softmax(scores.astype("float64"), axis=0)
+            none = np.zeros((1 if more else 0, 2))
+            probabilities = softmax(np.vstack([scores.astype("float64"), none]), axis=0)
             spans = example.reference.spans["answer"]
-            total -= np.log(sum(probabilities[i, 0] for i in {s.start - start for s in spans}))
-            total -= np.log(sum(probabilities[i, 1] for i in {s.end - 1 - start for s in spans}))
+            last = len(probabilities) - 1
+            firsts = {span.start - start for span in spans} or {last}
+            lasts = {span.end - 1 - start for span in spans} or {last}
+            total -= np.log(sum(probabilities[i, 0] for i in firsts))
+            total -= np.log(sum(probabilities[i, 1] for i in lasts))
         return total
 
     assert loss() == pytest.approx(told, rel=1e-4)
