@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
@@ -35,6 +36,18 @@ from .stopping import check_finite, diverged, stop_signals
 NOISE = 1 << 20
 
 
+def seconds_waited() -> float:
+    """Return how long this thread waited for a processor that other programs used.
+
+    RETURNS (float): Seconds since the thread began; 0 on systems other than Linux, which do not
+        count them.
+    """
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 @dataclass
 class RunProgress:
     """Progress of a run. All else in a checkpoint is the model, the optimizers and the LSTM state.
@@ -43,6 +56,7 @@ class RunProgress:
     tokens (int): Items read, in one direction, by all processes.
     seconds (float): Seconds in training steps.
     elapsed (float): Seconds since the run began, with evaluations except the one of `before`.
+    waited (float): Seconds of `elapsed` in which other programs used the processor.
     sampled_loss (float): Mean loss of both directions between the last two evaluations, in
         nats; not comparable with a perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.
@@ -57,6 +71,7 @@ class RunProgress:
     tokens: int = 0
     seconds: float = 0.0
     elapsed: float = 0.0
+    waited: float = 0.0
     sampled_loss: float = math.nan
     best: Optional[float] = None
     before: Optional[float] = None
@@ -165,16 +180,19 @@ class Trainer:
         on_evaluation (Callable): Called with the figures, and whether they are the best.
         """
         started = time.monotonic() - self.progress.elapsed
+        waited = seconds_waited() - self.progress.waited
         with stop_signals() as signals:
             while not self.is_over:
                 if self._is_before_due:
-                    began = time.monotonic()
+                    began, began_waited = time.monotonic(), seconds_waited()
                     self.progress.before = self._perplexity().mean
                     started += time.monotonic() - began  # does not count for the budget
+                    waited += seconds_waited() - began_waited
                 began = time.perf_counter()
                 self.step()
                 self.progress.seconds += time.perf_counter() - began
                 mine = time.monotonic() - started if self.processes.is_first else 0.0
+                self.progress.waited = seconds_waited() - waited
                 self.progress.elapsed, stop = self.processes.sum([mine, float(len(signals))])
                 if self.progress.step % self.settings.eval_frequency == 0 or self.is_over:
                     on_evaluation(self, *self.evaluate())
