@@ -6,6 +6,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import srsly
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from spacy import registry
 
 import spacy_elmo
@@ -125,6 +128,20 @@ def test_version():
     assert f"\nversion: {spacy_elmo.__version__}\n" in (root / "CITATION.cff").read_text("utf8")
     bibtex = f"version = {{{spacy_elmo.__version__}}}"
     assert bibtex in (root / "README.md").read_text("utf8")
+
+
+def test_conda_recipe():
+    """It has the version and the dependencies of the package; PyTorch is called pytorch there."""
+    root = Path(__file__).parents[1]
+    recipe = srsly.read_yaml(root / "wheels" / "conda" / "recipe.yaml")
+    assert recipe["context"]["version"] == spacy_elmo.__version__
+    found = [line.replace("pytorch", "torch") for line in recipe["requirements"]["run"]]
+    wanted = [Requirement(line) for line in metadata.requires("spacy-elmo")]
+    wanted = {one.name: one.specifier for one in wanted if not one.marker}
+    assert found.pop(0) == "python"
+    assert {name: SpecifierSet(pin) for name, pin in map(str.split, found)} == wanted
+    for file in recipe["about"]["license_file"]:
+        assert (root / file).is_file()
 
 
 def test_public_names():

@@ -9,7 +9,7 @@ from thinc.api import Config
 
 from ..files import atomic_write
 from ..files.terminal import echo, msg
-from ..pretraining.budget import Choice, choose, parse_budget
+from ..pretraining.budget import FEW_TOKENS, Choice, choose, parse_budget
 from ..pretraining.config import SECTIONS, CorpusSettings, check_config
 from .errors import check_new
 from .options import FORCE, FORMAT
@@ -63,8 +63,11 @@ def init_pretraining_cli(
             choice = choose(parsed, n_tokens, measure_speed(check_config(config)))
         except ValueError as error:  # `pretrain` may skip texts that cannot be read.
             warnings.warn(f"The speed is estimated: {error}", stacklevel=2)
+    is_little = n_tokens < FEW_TOKENS
     n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # Two digits: it is an estimate.
     notes = [f"Budget: {budget}. Text: about {n_tokens:,} tokens.", *choice.reasons]
+    if is_little:
+        notes.append(_little_text(lang))
     if lang is None:
         notes.append("The language is xx (any language). Set the text's language with --lang.")
     text = render_config(choice, header=notes, **texts)
@@ -115,6 +118,20 @@ def render_config(
     body = Config({name: sections[name] for name in SECTIONS}).to_str(interpolate=False)
     check_config(Config().from_str(body), "the new config")
     return "".join(f"# {line}\n" for line in [*header, *NOTES]) + f"\n{body}\n"
+
+
+def _little_text(lang: Optional[str]) -> str:
+    """Return what to expect of little text, and the published model to continue instead."""
+    from ..weights import BUNDLED
+    from ..weights.named import NAMED
+
+    name = BUNDLED if lang == "en" else f"manylangs-{lang}"
+    known = name == BUNDLED or name in NAMED
+    return (
+        f"Below {FEW_TOKENS:,} tokens expect a model that knows few words and contexts. More "
+        f"text helps most. Or continue a published model on yours: "
+        + (f"`pretrain --pretraining.init {name}`." if known else "`download --list` names them.")
+    )
 
 
 def _one_or_all(inputs: list[str]) -> Union[str, list[str]]:

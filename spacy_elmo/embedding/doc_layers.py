@@ -4,6 +4,7 @@
 beside them.
 """
 
+import warnings
 from collections.abc import Iterator
 from typing import Optional, cast
 
@@ -56,8 +57,20 @@ def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
     yield from doc.user_data.get(OTHERS, {}).items()
 
 
-def _get(doc: Doc) -> Optional[Floats3d]:
+def last_layers(doc: Doc) -> Optional[Floats3d]:
+    """Return the layers of the pipe that stored last, or None."""
     return cast(Optional[Floats3d], doc.user_data.get(LAYERS))
+
+
+def _get(doc: Doc) -> Optional[Floats3d]:
+    # A user who set None has freed the layers, and knows why they are gone.
+    if LAYERS not in doc.user_data:
+        warnings.warn(
+            "doc._.elmo is None: the pipe 'elmo' did not store its layers. Add it with "
+            'config={"store_layers": True}; by default it stores them if a component listens',
+            stacklevel=3,
+        )
+    return last_layers(doc)
 
 
 def _set(doc: Doc, layers: Optional[Floats3d]) -> None:

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ..embedding.doc_layers import get_layers
+from ..embedding.doc_layers import get_layers, last_layers
 from ..embedding.vectors import has_hooks
 from .finite import check_loss
 from .scalar_mix import Layers, Vectors
@@ -183,9 +183,9 @@ def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
     name = model.pipe_name
     if model.upstream is not None:
         # span.as_doc() keeps hooks and loses layers: spaCy's entity_linker reads such Docs.
-        model.upstream.annotate([d for d in docs if d._.elmo is None and has_hooks(d)])
+        model.upstream.annotate([d for d in docs if last_layers(d) is None and has_hooks(d)])
         name = model.upstream.name
-    layers = [doc._.elmo if name == "*" else get_layers(doc, name) for doc in docs]
+    layers = [last_layers(doc) if name == "*" else get_layers(doc, name) for doc in docs]
     absent = sum(values is None for values in layers)
     if not absent:
         return layers

@@ -22,6 +22,8 @@ from .loggers import make_logger, step_info
 from .trainer import Trainer
 
 METRICS = "metrics.jsonl"
+# Below this share of the time, waiting for a processor is normal and not worth a message.
+SHARE_TAKEN = 0.1
 
 
 class Reporter:
@@ -157,6 +159,12 @@ class Reporter:
             f"{epochs:.2g} times the text, {progress.step:,} steps and "
             f"{progress.elapsed / 60:.1f} minutes; {progress.tokens_per_second:,.0f} tokens/s"
         )
+        taken = progress.waited / progress.elapsed if progress.elapsed else 0.0
+        if taken >= SHARE_TAKEN:
+            self.msg.warn(
+                f"Other programs took {taken:.0%} of these minutes. A larger max_minutes or a "
+                f"quiet machine makes up for it"
+            )
         if trainer.is_softmax_alone:
             self.msg.warn(
                 f"The language model of {trainer.config.pretraining.init} is unchanged: the first "

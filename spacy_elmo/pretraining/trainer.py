@@ -25,6 +25,7 @@ from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes
 from ..language_model.windows import Streams, TrainingBatches, Window
 from ..text.corpus import Corpus
+from .clock import Clock
 from .config import PretrainingConfig
 from .initial_model import initial_model, product_dtype, share_table
 from .noise import misspell_inputs
@@ -43,6 +44,7 @@ class RunProgress:
     tokens (int): Items read, in one direction, by all processes.
     seconds (float): Seconds in training steps.
     elapsed (float): Seconds since the run began, with evaluations except the one of `before`.
+    waited (float): Seconds of `elapsed` in which other programs used the processor.
     sampled_loss (float): Mean loss of both directions between the last two evaluations, in
         nats; not comparable with a perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.
@@ -57,6 +59,7 @@ class RunProgress:
     tokens: int = 0
     seconds: float = 0.0
     elapsed: float = 0.0
+    waited: float = 0.0
     sampled_loss: float = math.nan
     best: Optional[float] = None
     before: Optional[float] = None
@@ -164,18 +167,18 @@ class Trainer:
         on_step (Callable): Called after every step.
         on_evaluation (Callable): Called with the figures, and whether they are the best.
         """
-        started = time.monotonic() - self.progress.elapsed
+        clock = Clock(self.progress.elapsed, self.progress.waited)
         with stop_signals() as signals:
             while not self.is_over:
                 if self._is_before_due:
-                    began = time.monotonic()
-                    self.progress.before = self._perplexity().mean
-                    started += time.monotonic() - began  # does not count for the budget
+                    with clock.paused():  # It does not count for the budget.
+                        self.progress.before = self._perplexity().mean
                 began = time.perf_counter()
                 self.step()
                 self.progress.seconds += time.perf_counter() - began
-                mine = time.monotonic() - started if self.processes.is_first else 0.0
-                self.progress.elapsed, stop = self.processes.sum([mine, float(len(signals))])
+                elapsed, self.progress.waited = clock.read()
+                shared = [elapsed if self.processes.is_first else 0.0, float(len(signals))]
+                self.progress.elapsed, stop = self.processes.sum(shared)
                 if self.progress.step % self.settings.eval_frequency == 0 or self.is_over:
                     on_evaluation(self, *self.evaluate())
                 on_step(self)

@@ -10,6 +10,7 @@ from spacy.util import is_in_jupyter
 from thinc.types import Floats3d
 
 from ..analysis.occurrences import draw_occurrences
+from ..embedding.doc_layers import last_layers
 from ..pipeline.mixes import learned_mixes
 from .page import in_frame, make_page
 from .sections import heat_section, label_layers, mix_section
@@ -97,7 +98,7 @@ def _senses(
 
 def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
     """Return the layers and the mix of a Doc, as far as it has them, and their names."""
-    layers = doc._.elmo if doc.has_extension("elmo") else None
+    layers = last_layers(doc)
     mix = doc.tensor if len(doc) and np.ndim(doc.tensor) == 2 else None
     if layers is None:
         if mix is None:

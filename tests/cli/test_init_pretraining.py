@@ -124,6 +124,26 @@ def test_speed_is_that_of_this_machine(folder, measured):
     assert len(measured) == 1
 
 
+@pytest.mark.parametrize(
+    ("lang", "advice"),
+    [
+        ("en", "pretrain --pretraining.init en_small"),
+        ("fr", "pretrain --pretraining.init manylangs-fr"),
+        ("xx", "download --list"),
+    ],
+)
+def test_little_text_is_said(folder, lang, advice):
+    output = " ".join(run("a.cfg", "--lang", lang).output.split())
+    assert "Below 1,000,000 tokens expect a model that knows few words" in output
+    assert advice in output
+    assert advice in (folder / "a.cfg").read_text("utf8").split("[paths]")[0]
+
+
+def test_enough_text_is_not(folder):
+    (folder / "train.txt").write_text("the cat sat on a mat .\n" * 200_000, "utf8")
+    assert "1,000,000" not in run("a.cfg").output
+
+
 def test_what_cannot_be_measured_is_estimated(folder, monkeypatch):
     monkeypatch.setattr(module, "measure_speed", MEASURE)
     (folder / "latin.txt").write_bytes("schön\n".encode("latin-1") * 100)

@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 import spacy
@@ -8,7 +9,8 @@ from thinc.api import Config
 
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import perplexity
-from spacy_elmo.pretraining.checkpoint import checkpoints
+from spacy_elmo.pretraining import clock as clocks
+from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import read_corpus
 from spacy_elmo.text.reading import find_files, read_sentences
@@ -126,6 +128,36 @@ def test_last_words_name_the_perplexity_before_and_after(folder):
     assert "unchanged" not in shown
     provenance = read_language_model("out/model-last").bilm.provenance
     assert provenance["init"] == "first/model-last"
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.4, "took 40% of these minutes"), (0.0, "")])
+def test_time_of_other_programs(folder, monkeypatch, share, expected):
+    """Of a clock that each step moves by ten seconds; resumed, all steps count."""
+    clock = [0.0]
+    step = Trainer.step
+
+    def slow_step(trainer):
+        clock[0] += 10.0
+        return step(trainer)
+
+    monkeypatch.setattr(Trainer, "step", slow_step)
+    times = SimpleNamespace(monotonic=lambda: clock[0])
+    monkeypatch.setattr(clocks, "time", times)
+    monkeypatch.setattr(clocks, "seconds_waited", lambda: 50.0 + share * clock[0])
+    pretrain(*steps(2))
+    monkeypatch.setattr(clocks, "seconds_waited", lambda: share * clock[0])
+    shown = pretrain("--resume", *steps(4))
+    assert ("Other programs" in shown) == bool(expected)
+    assert expected in shown
+    progress = read_checkpoint(folder / "out" / "checkpoints")["states"]["progress"]
+    assert progress["elapsed"] == 40.0
+    assert progress["waited"] == pytest.approx(share * 40.0)
+
+
+def test_seconds_waited():
+    """Linux counts them, and never backwards."""
+    before = clocks.seconds_waited()
+    assert 0.0 <= before <= clocks.seconds_waited()
 
 
 def test_finished_run_is_finished(folder):

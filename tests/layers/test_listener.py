@@ -10,6 +10,7 @@ from spacy.tokens import DocBin
 from thinc.api import Adam
 
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.embedding.doc_layers import get_layers
 from spacy_elmo.layers.scalar_mix import mix_weights
 from spacy_elmo.weights.sizes import from_options
 
@@ -241,7 +242,7 @@ def test_sentence_as_doc(trained):
     """As the entity linker reads them: without user data."""
     doc = trained("They sat on the bank of the river")
     part = doc[2:6].as_doc()
-    assert part._.elmo is None
+    assert get_layers(part, "elmo") is None
     node = trained.get_pipe("tagger").model.get_ref("tok2vec")
     alone = trained(" ".join(token.text for token in part))
     np.testing.assert_allclose(node.predict([part])[0], node.predict([alone])[0], atol=1e-5)

@@ -3,6 +3,7 @@ import gc
 import pickle
 import random
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -305,7 +306,14 @@ def test_exclude_model(make_nlp, tmp_path):
 
 
 def test_store_layers(make_nlp):
-    assert make_nlp()("a b")._.elmo is None
+    doc = make_nlp()("a b")
+    with pytest.warns(UserWarning, match='Add it with config={"store_layers": True}') as found:
+        assert doc._.elmo is None
+    assert found[0].filename == __file__
+    doc._.elmo = None  # freed: the user knows
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert doc._.elmo is None
     assert make_nlp(store_layers=True)("a b")._.elmo.shape == (3, 2, 12)
     nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger(listener()))

@@ -82,7 +82,8 @@ def test_replaced_component_trains_on(make_nlp):
     assert nlp("They sat")._.elmo is not None
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
     assert replaced.upstream is None
-    assert nlp("They sat")._.elmo is None
+    with pytest.warns(UserWarning, match="store_layers"):
+        assert nlp("They sat")._.elmo is None
     before = weights_of(elmo.bilm)["stacks.0.0.bias"]
     inner = nlp.get_pipe("tagger").model.get_ref("tok2vec")
     own = next(node for node in inner.walk() if node.name == "elmo_bilm").shims[0].bilm

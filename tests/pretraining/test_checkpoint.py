@@ -124,7 +124,7 @@ def test_goes_on_as_if_nothing_had_happened(tmp_path, kind, optimizer):
     assert more == figures[1:]
     ours, theirs = again.state_dict(), alone.state_dict()
     for states in (ours, theirs):
-        for name in ("seconds", "elapsed"):
+        for name in ("seconds", "elapsed", "waited"):
             del states["progress"][name]
     assert_equal(ours, theirs)
 

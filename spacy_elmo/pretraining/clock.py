@@ -1,0 +1,44 @@
+"""Clock of a run, and the time that other programs took."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def seconds_waited() -> float:
+    """Return how long this thread waited for a processor that other programs used.
+
+    RETURNS (float): Seconds since the thread began; 0 on systems other than Linux, which do not
+        count them.
+    """
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+class Clock:
+    """Clock of a run, which continues if the run is resumed.
+
+    elapsed (float): Seconds so far.
+    waited (float): Seconds of these in which other programs used the processor.
+    """
+
+    def __init__(self, elapsed: float, waited: float):
+        self._set(elapsed, waited)
+
+    def _set(self, elapsed: float, waited: float) -> None:
+        self._began = time.monotonic() - elapsed
+        self._began_waiting = seconds_waited() - waited
+
+    def read(self) -> tuple[float, float]:
+        """Return the seconds so far, and the part in which other programs used the processor."""
+        return time.monotonic() - self._began, seconds_waited() - self._began_waiting
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pause the clock in a `with` block."""
+        elapsed, waited = self.read()
+        yield
+        self._set(elapsed, waited)
