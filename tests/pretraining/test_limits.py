@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from spacy_elmo.pretraining import clock as clocks
 from spacy_elmo.pretraining import trainer as module
 
 from helpers.trainers import CORPUS, make, run
@@ -35,7 +36,8 @@ def fake_clock(monkeypatch, seconds):
         return now[0]
 
     clock = SimpleNamespace(monotonic=tick, perf_counter=tick)
-    monkeypatch.setattr(module, "time", clock)
+    for one in (module, clocks):
+        monkeypatch.setattr(one, "time", clock)
 
 
 def test_limit_of_minutes(monkeypatch):
