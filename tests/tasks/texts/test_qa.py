@@ -85,15 +85,16 @@ def test_a_context_of_one_token(trained):
 
 
 @pytest.mark.parametrize(
-    ("window", "overlap", "more"), [(600, 200, []), (600, 200, UNANSWERABLE), (4, 2, [])]
+    ("window", "overlap", "questions"),
+    [(600, 200, QUESTIONS), (600, 200, [QUESTIONS[0], UNANSWERABLE[0]]), (4, 2, QUESTIONS)],
 )
-def test_gradients(make, window, overlap, more):
+def test_gradients(make, window, overlap, questions):
     """Of the negative log-likelihood, with respect to all weights; windows compete, and so does
     no answer, which is one more token with scores 0."""
     one = listener(layer_norm=True)
     settings = {"window": window, "overlap": overlap, "max_batch_tokens": 30}
     nlp = make(QA, one, elmo=True, output_tok2vec=one, **settings)
-    data = question_examples(nlp, [*QUESTIONS, *more])
+    data = question_examples(nlp, questions)
     nlp.initialize(lambda: data)
     pipe = nlp.get_pipe("elmo_qa")
     randomize(pipe.model)
@@ -104,7 +105,7 @@ def test_gradients(make, window, overlap, more):
         total = 0.0
         for scores, example in zip(pipe.model.predict(docs), data):
             start = example.reference.spans["context"][0].start
-            none = np.zeros((1 if more else 0, 2))
+            none = np.zeros((int(questions is not QUESTIONS), 2))
             probabilities = softmax(np.vstack([scores.astype("float64"), none]), axis=0)
             spans = example.reference.spans["answer"]
             last = len(probabilities) - 1
