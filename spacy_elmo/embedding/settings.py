@@ -89,6 +89,8 @@ class ElmoSettings:
             raise ValueError(f"{name}: {expected}, got {getattr(self, name)!r}") from None
         check_precision(self.precision)
         object.__setattr__(self, "mix", check_mix(self.mix))
+        # NumPy's numbers cannot be saved as JSON.
+        object.__setattr__(self, "learn_rate_factor", float(self.learn_rate_factor))
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> "ElmoSettings":

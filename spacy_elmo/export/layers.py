@@ -60,10 +60,11 @@ def _find_mix(given: str, nlp: Language) -> Model:
     choices: dict[str, Model] = {}
     for name, pipe in nlp.components:
         found = mixes_of(getattr(pipe, "model", None))
-        if len(found) == 1:
-            choices[name] = found[0]
         choices |= {f"{name}:{number}": mix for number, mix in enumerate(found)}
+        if len(found) == 1:
+            choices[name] = choices[f"{name}:0"]
     if given not in choices:
-        advice = f"Give one of {', '.join(choices)}" if choices else "No component has one"
+        names = ", ".join(f"{MIX}{name}" for name in choices)
+        advice = f"Give one of {names}" if choices else "No component has one"
         raise ValueError(f"no mix of ELMo layers is named '{given}'. {advice}.")
     return choices[given]

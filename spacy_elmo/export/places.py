@@ -15,8 +15,8 @@ from ..files.checksum import BLOCK
 from ..files.remote import RemoteFile, is_url, named_access, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
-# Stores in which an object appears when it is complete, and cannot be renamed.
 IS_FILE = "is a file, but shards need a folder. Give another output."
+# Stores in which an object appears when it is complete, and cannot be renamed.
 OBJECT_STORES = {"abfs", "abfss", "adl", "az", "gcs", "gs", "oci", "oss", "s3", "s3a"}
 
 
@@ -295,9 +295,9 @@ class RemoteFolder:
 
     def delete(self, name: str) -> None:
         """Delete a shard, a record, or leftovers of a killed writer, if they exist."""
-        system, path = self._system()
         url = f"{self.url.rstrip('/')}/{name}"
         with named_access(url, "deleted"), suppress(FileNotFoundError):
+            system, path = self._system()
             system.rm_file(f"{path}/{name}")
 
     def _put(self, file: Path, name: str) -> None:

@@ -19,7 +19,7 @@ def check_bilm(bilm: object) -> None:
 
     RAISES (ValueError): It returned something else.
     """
-    if hasattr(bilm, "embed"):
+    if isinstance(getattr(bilm, "config", None), BiLMConfig) and hasattr(bilm, "embed"):
         return
     raise ValueError(
         f"a reader of weights must return a language model, got {type(bilm).__name__}. Return "

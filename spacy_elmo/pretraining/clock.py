@@ -1,4 +1,4 @@
-"""Clock of a run, and the time that other programs took."""
+"""Clock of a run, and the part of its time in which it waited for a processor."""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def seconds_waited() -> float:
-    """Return how long this thread waited for a processor that other programs used.
+    """Return how long this thread waited for a processor, which other threads used.
 
     RETURNS (float): Seconds since the thread began; 0 on systems other than Linux, which do not
         count them.
@@ -22,7 +22,7 @@ class Clock:
     """Clock of a run, which continues if the run is resumed.
 
     elapsed (float): Seconds so far.
-    waited (float): Seconds of these in which other programs used the processor.
+    waited (float): Seconds of these in which the run waited for a processor.
     """
 
     def __init__(self, elapsed: float, waited: float):
@@ -33,7 +33,7 @@ class Clock:
         self._began_waiting = seconds_waited() - waited
 
     def read(self) -> tuple[float, float]:
-        """Return the seconds so far, and the part in which other programs used the processor."""
+        """Return the seconds so far, and the part in which the run waited for a processor."""
         return time.monotonic() - self._began, seconds_waited() - self._began_waiting
 
     @contextmanager

@@ -162,8 +162,8 @@ class Reporter:
         taken = progress.waited / progress.elapsed if progress.elapsed else 0.0
         if taken >= SHARE_TAKEN:
             self.msg.warn(
-                f"Other programs took {taken:.0%} of these minutes. A larger max_minutes or a "
-                f"quiet machine makes up for it"
+                f"The run waited for a processor in {taken:.0%} of these minutes: other programs "
+                f"used it, or the run has more threads than processors. Raise max_minutes"
             )
         if trainer.is_softmax_alone:
             self.msg.warn(

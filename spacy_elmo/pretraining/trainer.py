@@ -44,7 +44,7 @@ class RunProgress:
     tokens (int): Items read, in one direction, by all processes.
     seconds (float): Seconds in training steps.
     elapsed (float): Seconds since the run began, with evaluations except the one of `before`.
-    waited (float): Seconds of `elapsed` in which other programs used the processor.
+    waited (float): Seconds of `elapsed` in which the run waited for a processor.
     sampled_loss (float): Mean loss of both directions between the last two evaluations, in
         nats; not comparable with a perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.

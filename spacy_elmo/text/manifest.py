@@ -102,7 +102,7 @@ def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
     advice = f"run the same again, or set {CACHE_VARIABLE} to another folder"
     # The processes of one machine share the copy: the first one fetches, the others wait.
     with full_disk(folder, advice), lock(folder / "lock", wait=True):
-        found = {path.name: path.stat().st_size for path in folder.iterdir()}
+        found = {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()}
         missing = {name: about for name, about in files.items() if found.get(name) != about["size"]}
         if missing:
             total = sum(about["size"] for about in missing.values())

@@ -47,7 +47,12 @@ def inherited(provenance: dict[str, Any]) -> dict[str, Any]:
 def attribution_of(provenance: dict[str, Any]) -> str:
     """Return the attribution of a model; "" if it has none."""
     text = provenance.get("attribution")
-    return text if isinstance(text, str) else ""
+    if isinstance(text, str) and text:
+        return text
+    # Early versions wrote only the name of the file.
+    named = _NAMED_FILE.search(_licence(provenance))
+    path = Path(__file__).parent / named[0] if named else None
+    return path.read_text("utf8") if path is not None and path.is_file() else ""
 
 
 def license_of(provenance: dict[str, Any]) -> str:

@@ -97,6 +97,10 @@ class ManyLangs(Format):
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read settings, vocabularies, state dicts and classifier."""
         folder = self.folder
+        needed = (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE)
+        missing = ", ".join(name for name in needed if not (folder / name).is_file())
+        if missing:
+            raise ValueError(f"{folder}: {missing} is missing. An ELMoForManyLangs model needs it")
         settings = read_object(folder / CONFIG_FILE)
         sizes, sizes_from = _read_sizes(folder, settings)
         stored = folder / TOKEN_ENCODER_FILE, folder / ENCODER_FILE

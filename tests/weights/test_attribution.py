@@ -50,6 +50,7 @@ def test_the_bundled_model(tmp_path):
         ({"attribution": TEXT, "licence": "CC-BY-4.0"}, TEXT, "CC-BY-4.0"),
         ({"attribution": TEXT}, TEXT, "see LICENSES_SOURCES"),
         ({"license": "MIT"}, None, "MIT"),
+        ({"licence": "see en_small-ATTRIBUTION.md"}, BUNDLED, "see LICENSES_SOURCES"),
         ({"licence": "see a-ATTRIBUTION.md", "attribution": TEXT}, TEXT, "see LICENSES_SOURCES"),
         ({"licence": "see unknown-ATTRIBUTION.md"}, None, "see unknown-ATTRIBUTION.md"),
         ({"licence": 3, "attribution": ["x"]}, None, ""),

@@ -99,8 +99,12 @@ def build_coref(
     RETURNS (Model[List[Doc], DocRanker]): Returns a callable that ranks the spans of a Doc.
     RAISES (ValueError): A size is out of range.
     """
-    settings = {name: value for name, value in locals().items() if name != "tok2vec"}
-    check_sizes("Coref", **{key: settings[key] for key in settings if "dropout" not in key})
+    settings = dict(locals())
+    del settings["tok2vec"]
+    real = ("spans_per_word", "dropout", "input_dropout")
+    check_sizes("Coref", **{key: settings[key] for key in settings if key not in real})
+    if not spans_per_word > 0:
+        raise ValueError(f"Coref: spans_per_word must be above 0, got {spans_per_word}")
     check_even("encoder_width", encoder_width)
     build = partial(make_module, RANKER, **settings)
     attrs = {"max_span_width": max_span_width}

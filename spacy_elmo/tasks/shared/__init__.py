@@ -13,10 +13,10 @@ Encoder: TypeAlias = Model[Vectors, Vectors]
 
 
 def check_sizes(name: str, **sizes: float) -> None:
-    """Check that the sizes of a layer or component are above 0."""
+    """Check that the sizes of a layer or component are at least 1."""
     for key, size in sizes.items():
-        if not size > 0:
-            raise ValueError(f"{name}: {key} must be above 0, got {size}")
+        if size < 1:
+            raise ValueError(f"{name}: {key} must be at least 1, got {size}")
 
 
 def check_even(name: str, width: int) -> None:

@@ -53,7 +53,7 @@ def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]
     found: Frames = {}
     for frame in frames:
         predicate, tags = frame["pred"], frame["tags"]
-        if predicate not in range(n):
+        if type(predicate) is not int or predicate not in range(n):
             raise ValueError(f'"pred" must be a token from 0 to {n - 1}, got {predicate!r}')
         if len(tags) != n:
             raise ValueError(f"{n} words, but {len(tags)} tags of token {predicate}")
