@@ -24,7 +24,7 @@ test: $(STAMP)
 
 # Before a commit: tests of no kind that takes long (tests/helpers/kinds.py gives the marks).
 QUICK := not slow and not browser and not processes and not training \
-	and not threads and not pipelines and not corpora
+	and not threads and not pipelines and not corpora and not commands and not large
 check: lint
 	$(BIN)/python -m pytest -m "$(QUICK)"
 

@@ -19,6 +19,7 @@ from spacy_elmo.weights.convert import convert
 from helpers import reference
 from helpers.models import check_layers, check_state
 
+pytestmark = pytest.mark.large
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 # The name under which AllenNLP published a model: dim, projection_dim, n_highway, and the number
 # of parameters as they counted them, with a row for masked characters.

@@ -22,7 +22,8 @@ KINDS = {
     },
     "threads": {"ThreadPoolExecutor"},
     "pipelines": {"add_pipe", "fill_config", "load_model_from_config"},
-    "corpora": {"embed_corpus"},
+    "corpora": {"embed_corpus", "prepare"},
+    "commands": {"run_elmo"},
 }
 
 
