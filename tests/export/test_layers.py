@@ -52,7 +52,7 @@ def test_learned_mix(folder, nlp, name, component, number):
 
 @pytest.mark.parametrize("name", ["two", "two:2", "elmo"])
 def test_no_such_mix(folder, nlp, name):
-    message = f"'{name}'. Give one of tagger, tagger:0, two:0, two:1"
+    message = f"'{name}'. Give one of mix:tagger:0, mix:tagger, mix:two:0, mix:two:1"
     with pytest.raises(ValueError, match=message):
         embed_corpus("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
 
