@@ -28,16 +28,22 @@ def guarded_hdf5(
     RAISES (OSError): A write failed.
     """
     with GuardedFile(path, "wb+") as guarded:
-        properties = h5py.h5p.create(h5py.h5p.FILE_CREATE)
-        properties.set_obj_track_times(False)
-        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-        access.set_libver_bounds(oldest, h5py.h5f.LIBVER_V18)
-        access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
-        access.set_fileobj_driver(h5py.h5fd.fileobj_driver, guarded)
-        name = repr(guarded).encode("ascii", "replace")  # any unique name
-        with h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access)) as file:
+        with _create(guarded, oldest) as file:
             yield file, guarded.check
         guarded.check()
+
+
+def _create(guarded: "GuardedFile", oldest: int) -> h5py.File:
+    # This is a function, so that no traceback keeps `access`. `guarded` keeps the error of a failed
+    # write, and `access` keeps `guarded`. HDF5 would free both after Python has ended, and crash.
+    properties = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    properties.set_obj_track_times(False)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(oldest, h5py.h5f.LIBVER_V18)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, guarded)
+    name = repr(guarded).encode("ascii", "replace")  # any unique name
+    return h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access))
 
 
 class GuardedFile(io.FileIO):

@@ -12,6 +12,8 @@ import pytest
 
 from spacy_elmo.files.hdf5 import GuardedFile, guarded_hdf5
 
+from helpers.commands import run_python
+
 LIMIT = 5000
 
 
@@ -100,3 +102,21 @@ def test_like_a_file_in_memory(tmp_path, seed, limit):
                 guarded.check()
     if limit > LIMIT:
         assert (tmp_path / "x").read_bytes() == memory.getvalue()[:LIMIT]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_process_ends_after_a_full_disk(tmp_path):
+    """HDF5 would free its access to a Python object after Python has ended."""
+    code = f"""if True:
+        import resource, sys
+        from pathlib import Path
+        from spacy_elmo.files.hdf5 import guarded_hdf5
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({LIMIT}, {LIMIT}))
+        try:
+            with guarded_hdf5(Path(sys.argv[1])) as (file, check):
+                file["a"] = [0.0] * 5000
+        except OSError:
+            print("full")
+    """
+    assert run_python("-c", code, tmp_path / "x") == "full\n"
