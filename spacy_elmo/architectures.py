@@ -28,7 +28,7 @@ def build_bilm(**sizes: Any) -> Model[list[Doc], Layers]:
 
     The sizes are described in `spacy_elmo.frozen.config.BiLMConfig`.
 
-    RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` a Doc.
+    RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` per Doc.
     RAISES (ValueError): A size is invalid.
     """
     return BiLMLayer(BiLMConfig.from_dict(sizes))
@@ -60,7 +60,7 @@ def build_listener(
         a ScalarMix.
     upstream (str): Name of the pipe, or "*" for the nearest before the component.
     grad_factor (float): Multiplies the gradient that reaches the language model.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc.
     """
     return ElmoListener(
         ScalarMix() if mix is None else mix,
@@ -91,7 +91,7 @@ def build_tok2vec_elmo(
 
     bilm (Model[List[Doc], List[Floats3d]]): The language model.
     mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The mix; default: a ScalarMix.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` per Doc.
     RAISES (ValueError): A value is invalid.
     """
     arguments = {**locals(), "segmenter": segmenter or Sentences()}
@@ -113,7 +113,7 @@ def build_concat_embed(
     width (Optional[int]): Width that the encoder needs. A maxout layer with layer norm
         maps the vectors to it. None keeps them, for encoders that take any width.
     maxout_pieces (int): Pieces of that layer.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc.
     """
     set_place(elmo, "input")
     if width is None:

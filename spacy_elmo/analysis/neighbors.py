@@ -50,7 +50,7 @@ def find_neighbors(
     position (int): The position of the token, from 0.
     corpus (Iterable[Doc]): The corpus; only a bounded part of it is in memory.
     layer (str): Number of a layer, "top", or "average" of all.
-    n (int): Largest number of neighbors.
+    n (int): Maximum number of neighbors.
     same_word (Optional[bool]): True: only occurrences of the same word (ignoring case). False:
         only other words. None: both.
     RETURNS (List[Neighbor]): The nearest first; equally near ones in the order of the corpus.

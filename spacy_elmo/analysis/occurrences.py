@@ -66,7 +66,7 @@ def draw_occurrences(
 
     docs (Iterable[Doc]): The corpus.
     words (Sequence[str]): The words; several tokens are separated by spaces.
-    limit (int): Largest number of occurrences of a word.
+    limit (int): Maximum number of occurrences of a word.
     gold (Optional[str]): "spans:NAME", a span group whose labels are senses. Only its spans are
         occurrences then.
     ignore_case (bool): Whether *Bank* is an occurrence of *bank*.

@@ -97,7 +97,7 @@ def probe(
     task (str): "tag", "pos", "dep", "ent", "cats", "spans:NAME" or "senses:NAME".
     inputs (Optional[List[str]]): The inputs: layers, "average", "concat". Default: each layer and
         their average.
-    limit (int): Largest number of items (tokens, spans or Docs) of each corpus; 0 for all.
+    limit (int): Maximum number of items (tokens, spans or Docs) of each corpus; 0 for all.
     seed (int): Seed for drawing Docs if there are more.
     neighbors (int): Number of neighbors that vote for a sense.
     RETURNS (ProbeReport): The scores.

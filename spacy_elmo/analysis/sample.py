@@ -134,7 +134,7 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
     nlp (Language): A pipeline with a pipe `elmo`.
     path (Path): A .spacy file, or a folder of them.
     task (Task): The task.
-    limit (int): Largest number of items; 0 for all.
+    limit (int): Maximum number of items; 0 for all.
     seed (int): Seed of the draw.
     RETURNS (Sample): The items, in the order of the corpus.
     RAISES (ValueError): The corpus cannot be read, or has no labels.

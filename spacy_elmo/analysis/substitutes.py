@@ -41,7 +41,7 @@ def find_substitutes(
     model (FrozenLanguageModel): The model.
     sentence (Sequence[str]): The tokens of the sentence.
     position (int): Position of the token to replace, from 0.
-    n (int): Largest number of words.
+    n (int): Maximum number of words.
     RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The words, most likely first; and the
         token itself, None if it is not in the vocabulary.
     """

@@ -17,7 +17,7 @@ def corpus_cli(
         None, help="Language of spaCy's tokenizer; running text needs it"
     ),
     min_count: int = typer.Option(2, help="Lowest count of a word of the vocabulary"),
-    max_size: int = typer.Option(30_000, help="Largest number of words of the vocabulary"),
+    max_size: int = typer.Option(30_000, help="Maximum number of words in the vocabulary"),
     n_process: int = typer.Option(
         -1, "--workers", "--n-process", "-n", help="Processes on this machine; -1: one per core"
     ),
@@ -29,7 +29,7 @@ def corpus_cli(
     on_error: str = typer.Option(
         "skip", help="If a text cannot be read: 'skip' it, or 'refuse' to continue"
     ),
-    max_sentence: int = typer.Option(10_000, help="Largest number of tokens of a sentence"),
+    max_sentence: int = typer.Option(10_000, help="Maximum number of tokens in a sentence"),
 ) -> None:
     """Prepare text of any size for `spacy elmo pretrain`.
 

@@ -60,9 +60,9 @@ def embed_cli(
         None, help="'zeros', 'warm' or 'carry'; default: the pipe's"
     ),
     batch_tokens: Optional[int] = typer.Option(
-        None, help="Largest number of tokens in a batch; default: the pipe's"
+        None, help="Maximum number of tokens in a batch; default: the pipe's"
     ),
-    max_tokens: int = typer.Option(10_000, help="Largest number of tokens of a sentence or Doc"),
+    max_tokens: int = typer.Option(10_000, help="Maximum number of tokens in a sentence or Doc"),
     sentence_marks: bool = typer.Option(
         False, "--sentence-marks", help="Keep the vectors of <S> and </S> around each sentence"
     ),

@@ -27,7 +27,7 @@ def probe_cli(
     ),
     layers: Optional[str] = LAYERS,
     limit: int = typer.Option(
-        50_000, help="Largest number of tokens, spans or Docs to draw from each corpus; 0: all"
+        50_000, help="Maximum number of tokens, spans or Docs to draw from each corpus; 0: all"
     ),
     seed: int = typer.Option(0, help="Random seed of the draw"),
     neighbors: int = typer.Option(

@@ -15,7 +15,7 @@ def sample_cli(
     temperature: float = typer.Option(
         1.0, help="Below 1: likely words more often; above 1: rare words more often"
     ),
-    max_tokens: int = typer.Option(100, help="Largest number of tokens of a sentence"),
+    max_tokens: int = typer.Option(100, help="Maximum number of tokens in a sentence"),
     seed: int = typer.Option(0, help="Random seed"),
 ) -> None:
     """Sample sentences from the forward language model.

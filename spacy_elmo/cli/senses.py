@@ -25,7 +25,7 @@ def senses_cli(
         False, "--ignore-case", help="Count 'Bank' as an occurrence of 'bank'"
     ),
     limit: int = typer.Option(
-        2000, min=1, max=5000, help="Largest number of occurrences to draw per word"
+        2000, min=1, max=5000, help="Maximum number of occurrences to draw per word"
     ),
     projection: str = typer.Option("pca", help="'pca' or 'tsne'"),
     seed: int = typer.Option(0, help="Random seed of groups and t-SNE"),

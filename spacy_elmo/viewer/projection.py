@@ -80,7 +80,7 @@ def nearest(units: Floats2d, n: int) -> tuple[np.ndarray, Floats2d]:
     """Find the nearest neighbors of each vector by cosine, the nearest first.
 
     units (Floats2d): Vectors of length 1. *Shape:* `(n_vectors, width)`
-    n (int): Largest number of neighbors.
+    n (int): Maximum number of neighbors.
     RETURNS (Tuple[Ints2d, Floats2d]): Their numbers and cosines. *Shape:* `(n_vectors, n)`
     """
     cosines = units @ units.T

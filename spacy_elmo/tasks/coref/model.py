@@ -91,7 +91,7 @@ def build_coref(
     hidden_width (int): Width of the hidden layers of both networks.
     hidden_depth (int): Number of hidden layers of each.
     feature_width (int): Width of the embeddings of a span's width and of distances.
-    max_span_width (int): Largest number of tokens of a mention.
+    max_span_width (int): Maximum number of tokens in a mention.
     spans_per_word (float): Number of spans to keep per token.
     max_antecedents (int): Number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.

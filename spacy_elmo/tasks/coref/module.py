@@ -35,7 +35,7 @@ class SpanRanker(nn.Module):
     hidden_width (int): Width of the hidden layers of both scoring networks.
     hidden_depth (int): Number of their hidden layers, 1 or more.
     feature_width (int): Width of the embeddings of a span's width and of distances.
-    max_span_width (int): Largest number of tokens of a span.
+    max_span_width (int): Maximum number of tokens in a span.
     spans_per_word (float): Number of spans to keep per token.
     max_antecedents (int): Number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.

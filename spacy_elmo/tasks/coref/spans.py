@@ -45,7 +45,7 @@ def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> Candida
     If segments overlap, the one that keeps a span's first token has the span.
 
     segments (Sequence[Segment]): The segments.
-    max_width (int): Largest number of tokens of a span.
+    max_width (int): Maximum number of tokens in a span.
     RETURNS (CandidateSpans): The spans.
     """
     found = [np.zeros((0, 3), dtype="int64")]
@@ -68,7 +68,7 @@ def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
 
     spans (CandidateSpans): The spans.
     scores (numpy.ndarray): *Shape:* `(n_spans,)`
-    n_kept (int): Largest number of spans to keep.
+    n_kept (int): Maximum number of spans to keep.
     RETURNS (numpy.ndarray): The numbers of the kept spans, in order. *Shape:* `(n,)`
     """
     mentions = spans.mentions

@@ -28,7 +28,7 @@ from .models import AnswerModel
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_ANSWER = "no_answer"  # Key of `cfg`: whether training had questions without an answer.
 WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-MAX_DOCS = 256  # Largest number of Docs in a batch of predictions.
+MAX_DOCS = 256  # Maximum number of Docs in a batch of predictions.
 
 
 class Answer(NamedTuple):
@@ -57,8 +57,8 @@ class QuestionAnswerer(TaskPipe):
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats2d]]): The model.
     name (str): Name of the pipe.
-    max_answer_tokens (int): Largest number of tokens of an answer.
-    min_score (float): Smallest score of an answer, between 0 and 1. An answer with a lower score is
+    max_answer_tokens (int): Maximum number of tokens of an answer.
+    min_score (float): Minimum score of an answer, between 0 and 1. An answer with a lower score is
         not given.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
@@ -198,7 +198,7 @@ def best_span(
     most `max_tokens` tokens. With `no_answer`, "no answer" is in the softmax, too; its sum is 0.
 
     scores (numpy.ndarray): Scores as first and as last token. *Shape:* `(n_tokens, 2)`
-    max_tokens (int): Largest number of tokens of the span.
+    max_tokens (int): Maximum number of tokens in the span.
     sentences (numpy.ndarray): Number of each token's sentence. *Shape:* `(n_tokens,)`
     no_answer (bool): Whether there may be no answer.
     RETURNS (Optional[Answer]): The span, its ends counted in the context; None if "no answer" has a
