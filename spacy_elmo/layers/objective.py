@@ -128,8 +128,8 @@ def word_loss(
     docs (Sequence[Doc]): The batch.
     contexts (Floats2d): The model's output for the batch.
     RETURNS (Tuple[float, Floats2d]): The loss and a gradient. The loss is the negative
-        log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient is
-        that of the mean over tokens.
+        log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient
+        belongs to the mean over tokens.
     RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp

@@ -220,7 +220,7 @@ def test_full_file_and_full_disk(tmp_path, caplog):
     messages = [record.message for record in caplog.records]
     assert len(messages) == 2
     assert "0.01 MB in" in messages[0]
-    assert "no more features are kept in" in messages[1]
+    assert "no more layers are stored in" in messages[1]
 
 
 def _write_and_read(path, seed):
