@@ -340,7 +340,7 @@ def test_what_differs_is_named(tmp_path):
         "seed was 0 and is 3",
         "training.learn_rate was 0.01 and is 0.5",
         "training.softmax was 'sampled' and is 'full'",
-        "the training text is another one",
+        "the training text is different",
         "`overwrite=True`",
     ):
         assert part in str(error.value)
