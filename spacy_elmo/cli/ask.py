@@ -12,7 +12,7 @@ from ..tasks.texts import ANSWER, make_pair, read_halves
 from ..tasks.texts.qa import QuestionAnswerer
 from .pipelines import load_pipeline
 
-AROUND = 8  # Tokens to show on each side of an answer.
+AROUND = 8  # Number of tokens to show on each side of an answer.
 
 
 def ask_cli(

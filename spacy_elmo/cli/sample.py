@@ -11,7 +11,7 @@ from .options import LANGUAGE_MODEL
 def sample_cli(
     model: str = LANGUAGE_MODEL,
     n: int = typer.Option(5, "--n", "-n", min=1, help="Number of sentences"),
-    start: str = typer.Option("", help="Start of each sentence, its tokens separated by spaces"),
+    start: str = typer.Option("", help="Start of each sentence, with spaces between tokens"),
     temperature: float = typer.Option(
         1.0, help="Below 1: likely words more often; above 1: rare words more often"
     ),

@@ -181,7 +181,7 @@ def test_torn_file_is_skipped_for_the_one_before(tmp_path, capsys, how):
     assert read_checkpoint(tmp_path)["states"]["progress"]["step"] == 1
     shown = "".join(capsys.readouterr().out.split())
     assert shown.count("cannotbeused") == shown.count(newest.name) == 1
-    assert f"resumingfromtheonebeforeit,{oldest.name}" in shown
+    assert f"resumingfromthecheckpointbefore,{oldest.name}" in shown
     oldest.write_bytes(b"x")
     with pytest.raises(
         ValueError, match=r"no checkpoint in .* can be read: .*`overwrite=True`"
