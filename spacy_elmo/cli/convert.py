@@ -34,8 +34,8 @@ def convert_cli(
     ),
     vectors: Optional[str] = typer.Option(
         None,
-        help="Pipeline with the word vectors of a CoVe encoder; only if SOURCE is such an encoder's "
-        "state dict",
+        help="Pipeline with the encoder's word vectors; only if SOURCE is the state dict of a CoVe "
+        "encoder",
     ),
     allow_loss: bool = typer.Option(
         False, "--allow-loss", help="Write the model even if something is lost, and list the losses"

@@ -30,9 +30,9 @@ class Ranking:
 
     candidates (CandidateSpans): All spans.
     mention_scores (Floats1d): Score of each span as a mention. *Shape:* `(n_spans,)`
-    kept (numpy.ndarray): Numbers of the spans that are kept. *Shape:* `(n_kept,)`
-    pair_scores (Floats2d): Scores of their antecedents. Column a is the kept span a + 1 places
-        before, -inf if there is none. The score of "no antecedent" is 0.
+    kept (numpy.ndarray): Indices of the kept spans. *Shape:* `(n_kept,)`
+    pair_scores (Floats2d): Scores of the antecedents of each kept span. Column a scores the kept
+        span a + 1 places before; -inf if there is none. "No antecedent" always has score 0.
         *Shape:* `(n_kept, n_antecedents)`
     """
 

@@ -12,10 +12,10 @@ from torch.nn.functional import pad as pad_tensor
 from ..shared.recurrent import BidirectionalRNN, masked_softmax
 from .spans import CandidateSpans, prune
 
-# The largest distance of each bin but the last, in spans.
+# Largest distance in each bin, in spans. The last bin has no limit.
 BINS = (1, 2, 3, 4, 7, 15, 31, 63)
 N_BINS = len(BINS) + 1
-SPAN_TOKENS = 512  # Tokens whose spans are represented at once; bounds the memory.
+SPAN_TOKENS = 512  # Number of tokens whose spans are represented together. It limits the memory.
 
 
 def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.Sequential:

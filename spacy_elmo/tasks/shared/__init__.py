@@ -32,9 +32,10 @@ def check_rate(name: str, dropout: float) -> None:
 
 
 class DocHead:
-    """Head of a model that runs several times over vectors that are computed once.
+    """Head of a model: layers that can run several times on vectors that are computed once.
 
-    It adds up the gradient of the vectors. spaCy's parser returns a callable for the same reason.
+    The head adds up the gradients of the vectors. spaCy's parser uses a callable for the same
+    reason.
 
     head (Model): The layers of the head.
     vectors (List[Floats2d]): Vectors of the Docs. *Shape:* `(n_tokens, width)` each
@@ -53,7 +54,7 @@ def forward_head(
 ) -> tuple[DocHead, Callable]:
     """Compute the vectors, and return the head.
 
-    The backward pass takes the head after all backward passes of the head itself.
+    Call the backward pass with the head, after all backward passes of the head.
     """
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
     head = make(model.get_ref("head"), vectors, is_train)
