@@ -1,4 +1,4 @@
-"""Commands of `python -m spacy elmo`, one module each."""
+"""Commands of `python -m spacy elmo`. Each command is one module."""
 
 import os
 import re

@@ -207,7 +207,8 @@ class Elmo(Training, TrainablePipe):
         get_examples (Callable[[], Iterable[Example]]): Examples.
         nlp (Optional[Language]): The pipeline.
         weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
-            weights that replace the current weights. Default: the setting `weights`.
+            weights to read in any case. Default: keep the weights that are read, or read the
+            weights in the settings.
         RAISES (ValueError): There are no weights, or they cannot be read.
         """
         validate_get_examples(get_examples, "Elmo.initialize")

@@ -21,7 +21,7 @@ class TrainingBatch:
     Two Docs are the same only if they are the same object.
 
     docs (Sequence[Doc]): The Docs.
-    layers (List[Floats3d]): Their layers.
+    layers (List[Floats3d]): The layers of each Doc.
     backprop (Callable): The backward pass of the language model.
     """
 

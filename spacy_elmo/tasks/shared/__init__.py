@@ -52,9 +52,10 @@ class DocHead:
 def forward_head(
     model: Model, docs: list[Doc], is_train: bool, *, make: Callable[..., DocHead]
 ) -> tuple[DocHead, Callable]:
-    """Compute the vectors, and return the head.
+    """Compute the vectors of Docs, and return a head that can run on them several times.
 
-    Call the backward pass with the head, after all backward passes of the head.
+    First call the backward passes of the head. Then call the backward pass of this function once,
+    with the head as its argument.
     """
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
     head = make(model.get_ref("head"), vectors, is_train)

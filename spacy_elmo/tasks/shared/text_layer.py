@@ -66,7 +66,7 @@ def create_module(
 
     model (Model): The layer.
     X (Optional[List[Doc]]): Sample Docs.
-    sizes (int): All other sizes.
+    sizes (int): All sizes of the module except `nI` and `nE`.
     """
     widths = []
     for layer in model.layers:
