@@ -4,8 +4,9 @@ The pipe computes the layers of a batch once. Each listener mixes them, and repo
 the layers in its own backward pass. The pipe adds up these gradients (`TrainingBatch`) and runs the
 language model's backward pass once.
 
-spaCy's own tok2vec lets the last listener run the backward pass. This loses gradients: with two listeners in one component, the gradient differs by 42 % from finite
-differences. If the last listening component is frozen, the upstream pipe does not train at all.
+spaCy's own tok2vec lets the last listener run the backward pass. This loses gradients: with two
+listeners in one component, the gradient differs by 42 % from finite differences. If the last
+listening component is frozen, the upstream pipe does not train at all.
 
 `Language.update` calls `finish_update` of this pipe before the listeners have run. So the backward
 pass runs when all listeners have reported, or at the latest before the layers are computed again.
