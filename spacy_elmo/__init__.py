@@ -7,15 +7,15 @@ __version__ = "0.1.0"
 
 
 def pretrained(name_or_path: Union[str, Path]) -> dict[str, Any]:
-    """Describe a pretrained language model as config of the `elmo` pipe.
+    """Return a config of the `elmo` pipe for a pretrained language model.
 
     Example: `nlp.add_pipe("elmo", config=spacy_elmo.pretrained(PATH))`.
 
     name_or_path (Union[str, Path]): Path, name ("original", "manylangs-fr") or `https://`
-        URL of a model. Published models are downloaded once.
-    RETURNS (dict): The factory's config: sizes and weights.
-    RAISES (ValueError): There is no such model, or its files are broken.
-    RAISES (OSError): It cannot be downloaded.
+        URL of a model. A published model is downloaded at the first use.
+    RETURNS (dict): The config: weights, and their sizes.
+    RAISES (ValueError): The model does not exist, or its files are broken.
+    RAISES (OSError): The model cannot be downloaded.
     """
     from .weights import read_weights
 
@@ -30,5 +30,5 @@ __all__ = ["__version__", "pretrained"]
 
 
 def __dir__() -> list[str]:
-    """Return the public names, without the imports of this module."""
+    """Return only the public names, not the imports of this module."""
     return __all__

@@ -1,4 +1,4 @@
-"""Registered architectures, a few lines each over `layers`."""
+"""Registered architectures, which build models from the layers in `layers`."""
 
 from collections.abc import Callable
 from inspect import Parameter, Signature
@@ -26,15 +26,15 @@ Mix: TypeAlias = Model[Layers, list[Floats2d]]
 def build_bilm(**sizes: Any) -> Model[list[Doc], Layers]:
     """Make the language model without weights (Peters et al. 2018, section 3.4).
 
-    The sizes are described in `spacy_elmo.frozen.config.BiLMConfig`.
+    The arguments are the sizes in `spacy_elmo.frozen.config.BiLMConfig`.
 
-    RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` a Doc.
+    RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` per Doc.
     RAISES (ValueError): A size is invalid.
     """
     return BiLMLayer(BiLMConfig.from_dict(sizes))
 
 
-# spaCy checks and fills the config by the signature.
+# spaCy uses the signature to check the config and to fill in defaults.
 build_bilm.__signature__ = Signature(  # type: ignore[attr-defined]
     [
         Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=Any)
@@ -53,14 +53,14 @@ def build_listener(
     upstream: str = "*",
     grad_factor: float = 1.0,
 ) -> Tok2Vec:
-    """Make a layer that listens to an `elmo` pipe earlier in the pipeline.
+    """Make a layer that reads the vectors of an `elmo` pipe earlier in the pipeline.
 
-    width (Optional[int]): Width of the language model, 2P; None for the pipe's width.
-    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): This component's mix; default:
-        a ScalarMix.
-    upstream (str): Name of the pipe, or "*" for the nearest before the component.
-    grad_factor (float): Multiplies the gradient that reaches the language model.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
+    width (Optional[int]): Width of the language model, 2P. Default: the pipe's width.
+    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The component's mix of layers. Default: a
+        ScalarMix.
+    upstream (str): Name of the pipe. "*": the nearest pipe before the component.
+    grad_factor (float): Factor of the gradient that goes to the language model.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc.
     """
     return ElmoListener(
         ScalarMix() if mix is None else mix,
@@ -84,21 +84,21 @@ def build_tok2vec_elmo(
     precision: str = "float32",
     features: Optional[FeatureCache] = None,
 ) -> Tok2Vec:
-    """Make a language model and a mix inside one component, without an `elmo` pipe.
+    """Make a tok2vec that contains its own language model and mix, for use without an `elmo` pipe.
 
-    `nlp.replace_listeners` puts this in place of a listener. The other arguments are those of the
-    pipe.
+    `nlp.replace_listeners` replaces a listener with this. The other arguments are settings of the
+    pipe (`ElmoSettings`).
 
     bilm (Model[List[Doc], List[Floats3d]]): The language model.
-    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The mix; default: a ScalarMix.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` a Doc.
+    mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The mix of layers. Default: a ScalarMix.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, 2P)` per Doc.
     RAISES (ValueError): A value is invalid.
     """
     arguments = {**locals(), "segmenter": segmenter or Sentences()}
-    del arguments["mix"]  # the setting of that name is for `doc.tensor`
+    del arguments["mix"]  # The setting `mix` is for `doc.tensor`.
     shim = get_shim(bilm)
     shim.settings = ElmoSettings.from_arguments(arguments)
-    shim.sizes_may_follow = False  # the surrounding layers are built for these sizes
+    shim.sizes_may_follow = False  # The layers around are built for these sizes.
     return join_tok2vec(bilm, ScalarMix() if mix is None else mix)
 
 
@@ -111,9 +111,9 @@ def build_concat_embed(
     embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings, x.
     elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
     width (Optional[int]): Width that the encoder needs. A maxout layer with layer norm
-        maps the vectors to it. None keeps them, for encoders that take any width.
-    maxout_pieces (int): Pieces of that layer.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` a Doc.
+        maps the vectors to this width. None: no maxout layer, for encoders that accept any width.
+    maxout_pieces (int): Number of pieces of the maxout layer.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc.
     """
     set_place(elmo, "input")
     if width is None:
@@ -126,9 +126,8 @@ def build_output_concat(tok2vec: Tok2Vec, elmo: Tok2Vec) -> Tok2Vec:
     """Concatenate ELMo to the output of a task's encoder, `[h ; ELMo]` (section 3.3).
 
     tok2vec (Model[List[Doc], List[Floats2d]]): The encoder with its embeddings, h.
-    elmo (Model[List[Doc], List[Floats2d]]): A listener with a mix of its own, or
-        a Tok2VecElmo.
-    RETURNS (Model[List[Doc], List[Floats2d]]): Both vectors, concatenated, a Doc.
+    elmo (Model[List[Doc], List[Floats2d]]): A listener with its own mix, or a Tok2VecElmo.
+    RETURNS (Model[List[Doc], List[Floats2d]]): The concatenated vectors of each Doc.
     """
     set_place(elmo, "output")
     return ConcatTok2Vec(tok2vec, elmo)

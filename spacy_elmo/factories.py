@@ -1,7 +1,7 @@
 """Factories of the task components.
 
-spaCy imports the modules behind all factories of all plug-ins in each process (fact 10 of
-docs/architecture.md). So this module imports no package of `tasks` until a pipeline needs it.
+Every process imports this module, because spaCy imports the factories of all plug-ins (fact 10 of
+docs/architecture.md). So the module imports a package of `tasks` only when a pipeline needs it.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ SENTENCES = {"@segmenters": "spacy-elmo.sentences.v2"}
 
 
 def _make(place: str, nlp: Language, **settings: Any) -> Pipe:
-    """Import a component's class, and make a component from the arguments of its factory."""
+    """Import the class of a component, and make the component from its factory's arguments."""
     pipe: Pipe = resolve_name(f"{__package__}.tasks.{place}")(nlp.vocab, **settings)
     return pipe
 
@@ -188,16 +188,16 @@ def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Calla
 
 
 def roles_of_doc(doc: Doc) -> dict:
-    """Return the roles of each predicate, by its token: `doc._.srl`."""
+    """Return `doc._.srl`: a dict from each predicate's token to its spans by label."""
     from .tasks.srl.frames import roles_by_predicate
 
     return roles_by_predicate(doc)
 
 
 def roles_of_token(token: Token) -> dict:
-    """Return the spans by label, if the token is a predicate: `token._.srl`.
+    """Return `token._.srl`: a dict from labels to spans; empty if the token is no predicate.
 
-    The spans of the whole Doc are read each time.
+    This is slow in a loop, because each call reads all spans of the Doc.
     """
     return roles_of_doc(token.doc).get(token.i, {})
 

@@ -1,7 +1,7 @@
 # ruff: noqa: F401
-"""Public functions on the vectors of Docs, under their documented name.
+"""Documented import path of `keep_vectors` and `restore_vectors`.
 
-The hooks are here because Docs pickled by earlier versions refer to them by this path.
+The hooks are here, too: Docs that earlier versions pickled refer to `spacy_elmo.vectors`.
 """
 
 from .embedding.doc_layers import get_layers

@@ -95,7 +95,7 @@ def typical_words(
 
     contexts (Sequence[Sequence[str]]): The words around each occurrence.
     numbers (Ints1d): Their clusters. *Shape:* `(n,)`
-    n (int): Largest number of words.
+    n (int): Maximum number of words.
     RETURNS (Dict[int, List[str]]): The words of each cluster that occur at least twice around it
         and have a positive ratio, the most typical first, then in alphabetical order. Empty if
         there are no words around the other clusters.

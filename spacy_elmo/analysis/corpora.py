@@ -1,4 +1,4 @@
-"""Readers of the Docs of a corpus, in memory that does not grow with it."""
+"""Readers of the Docs of a corpus. Their memory does not grow with the size of the corpus."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from ..pipeline.elmo import Elmo
 from ..text.reading import find_files, read_sentences
 from ..text.size import estimate_tokens
 
-# A vocab never forgets a string, so it is replaced when it has this number of strings.
+# A vocab keeps all strings. So we replace it by a new one when it has this number of strings.
 MAX_STRINGS = 100_000
 DOCS_AT_A_TIME = 128
 TOKENS_AT_A_TIME = 16_384
@@ -41,7 +41,7 @@ def read_annotated_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
 
 
 def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:
-    """Make a Doc of one sentence, which segmenters do not split.
+    """Make a Doc of one sentence, so that segmenters do not split it.
 
     vocab (Vocab): The vocab.
     words (Sequence[str]): The tokens.

@@ -50,11 +50,12 @@ def find_neighbors(
     position (int): The position of the token, from 0.
     corpus (Iterable[Doc]): The corpus; only a bounded part of it is in memory.
     layer (str): Number of a layer, "top", or "average" of all.
-    n (int): Largest number of neighbors.
+    n (int): Maximum number of neighbors.
     same_word (Optional[bool]): True: only occurrences of the same word (ignoring case). False:
         only other words. None: both.
-    RETURNS (List[Neighbor]): The nearest first; equally near ones in the order of the corpus.
-    RAISES (ValueError): There is no such layer, or the corpus has no tokens.
+    RETURNS (List[Neighbor]): The neighbors, the nearest first. Equally near neighbors are in the
+        order of the corpus.
+    RAISES (ValueError): The layer does not exist, or the corpus has no tokens.
     """
     pipe = elmo_pipe(nlp)
     known = [*map(str, range(pipe.bilm.config.n_layers + 1)), "top", "average"]
@@ -87,7 +88,7 @@ def _best(
     n: int,
     itself: tuple[tuple[str, ...], int],
 ) -> list[Neighbor]:
-    """Return the nearest of the known neighbors and the tokens of a Doc."""
+    """Return the nearest neighbors among the neighbors so far and the tokens of a Doc."""
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable"):

@@ -66,9 +66,9 @@ def draw_occurrences(
 
     docs (Iterable[Doc]): The corpus.
     words (Sequence[str]): The words; several tokens are separated by spaces.
-    limit (int): Largest number of occurrences of a word.
-    gold (Optional[str]): "spans:NAME", a span group whose labels are senses. Only its spans are
-        occurrences then.
+    limit (int): Maximum number of occurrences of a word.
+    gold (Optional[str]): "spans:NAME", a span group whose labels are senses. If given, only spans
+        of this group are occurrences.
     ignore_case (bool): Whether *Bank* is an occurrence of *bank*.
     vocab (Optional[Vocab]): If given, Docs are copied to it (tokens and sentences), so that the
         corpus' Docs and vocabs can be freed.
@@ -115,7 +115,8 @@ def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: st
     pipe (Elmo): The language model.
     occurrences (Sequence[Occurrence]): Occurrences, grouped by Doc.
     name (str): Text before the progress bar.
-    RETURNS (Floats3d): The layers; the mean for several tokens. *Shape:* `(L + 1, n, 2P)`, float32
+    RETURNS (Floats3d): The layers. For a word of several tokens, the mean of their layers.
+        *Shape:* `(L + 1, n, 2P)`, float32
     """
     config = pipe.bilm.config
     vectors = np.empty((config.n_layers + 1, len(occurrences), config.width), dtype="float32")
@@ -148,7 +149,8 @@ def _places(
 class _Evenly:
     """Evenly spaced items of a stream of unknown length.
 
-    Every n-th item is kept. When there are too many, every second one is dropped and n doubles.
+    Every n-th item is kept. When there are more than the limit, every second kept item is dropped,
+    and n doubles.
     """
 
     def __init__(self, limit: int):

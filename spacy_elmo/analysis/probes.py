@@ -24,7 +24,7 @@ from .sample import (
     unit_vectors,
 )
 
-SAME = 1e-6  # Cosines that differ by less are equal, so that rounding decides nothing.
+SAME = 1e-6  # Cosines that differ by less than this count as equal, so that rounding has no effect.
 
 # Arguments: vectors and senses of a word's training occurrences, vectors of its test occurrences.
 # Result: the predicted senses, and whether the fit converged.
@@ -97,7 +97,7 @@ def probe(
     task (str): "tag", "pos", "dep", "ent", "cats", "spans:NAME" or "senses:NAME".
     inputs (Optional[List[str]]): The inputs: layers, "average", "concat". Default: each layer and
         their average.
-    limit (int): Largest number of items (tokens, spans or Docs) of each corpus; 0 for all.
+    limit (int): Maximum number of items (tokens, spans or Docs) of each corpus; 0 for all.
     seed (int): Seed for drawing Docs if there are more.
     neighbors (int): Number of neighbors that vote for a sense.
     RETURNS (ProbeReport): The scores.
@@ -131,7 +131,7 @@ def probe(
 
 
 def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator[Row]:
-    """Predict labels by baselines, and from each input by a logistic regression.
+    """Predict labels with two baselines, and with a logistic regression for each input.
 
     See Peters et al. 2018, section 5.3 and table 6. A label that is not in the training data is
     never predicted, and so counts as wrong.
@@ -196,8 +196,9 @@ def nearest_senses(
 ) -> list[str]:
     """Return the most frequent sense among the k nearest neighbors by cosine.
 
-    Neighbors that are as near as the k-th one also vote. If votes are equal, the more frequent
-    sense wins. So equal vectors, such as layer 0 of a word, get the most frequent sense.
+    Neighbors that are as near as the k-th neighbor also vote. If two senses have equal votes, the
+    sense that is more frequent among `senses` wins. So if all vectors are equal, as in layer 0, the
+    result is the most frequent sense.
 
     known (Floats2d): *Shape:* `(n_known, width)`
     senses (List[str]): Their senses.
@@ -245,7 +246,7 @@ def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
 
 
 def most_frequent(labels: Sequence[str]) -> str:
-    """Return the most frequent label; of several, the first in alphabetical order."""
+    """Return the most frequent label. If several are, return the first in alphabetical order."""
     counts = Counter(labels)
     return min(counts, key=lambda label: (-counts[label], label))
 

@@ -126,15 +126,15 @@ class Sample:
 
 
 def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: int = 0) -> Sample:
-    """Read labeled items and compute their layers, with the tokens and sentences of the Docs.
+    """Read labeled items and compute their layers. Keep the tokens and sentences of the Docs.
 
-    If a corpus has more items than the limit, Docs are drawn until the limit is reached. So memory
-    is bounded by `limit * (L + 1) * 2P * 4` bytes.
+    If a corpus has more items than the limit, a random part of its Docs is used. So the layers need
+    at most `limit * (L + 1) * 2P * 4` bytes of memory.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     path (Path): A .spacy file, or a folder of them.
     task (Task): The task.
-    limit (int): Largest number of items; 0 for all.
+    limit (int): Maximum number of items; 0 for all.
     seed (int): Seed of the draw.
     RETURNS (Sample): The items, in the order of the corpus.
     RAISES (ValueError): The corpus cannot be read, or has no labels.

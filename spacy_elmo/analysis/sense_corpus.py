@@ -154,7 +154,7 @@ class FirstSenses:
                     )
             self._data[pos] = data.read_bytes()
             for line in index.read_text("utf8").splitlines():
-                if not line.startswith(" "):  # Lines of the license do.
+                if not line.startswith(" "):  # Lines of the license start with a space.
                     fields = line.split()
                     self._offsets[f"{fields[0]}%{pos}"] = int(fields[-int(fields[2])])
 
@@ -165,7 +165,7 @@ class FirstSenses:
         lemma, _, pos = word.rpartition("%")
         synset = self._synset(pos, self._offsets[word])
         words = _words(synset)
-        ids = dict(reversed(words))  # Of words such as "Earth" and "earth", the first counts.
+        ids = dict(reversed(words))  # Of "Earth" and "earth", use the first one.
         head = ":"
         if synset[2] == "s":
             offset = int(synset[synset.index(SIMILAR, 4 + 2 * len(words)) + 1])

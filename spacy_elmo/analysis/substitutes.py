@@ -34,14 +34,15 @@ def find_substitutes(
 ) -> tuple[list[Substitute], Optional[Substitute]]:
     """Find the words that are most likely in place of a token.
 
-    The model does not see the token. Forwards it reads `<S>` and the words before it, backwards
-    `</S>` and the words after it, each from zeros. The log-probabilities of both directions are
-    added and normalized. `<UNK>`, which means thousands of words, and the marks are left out.
+    The model does not see the token. Forward, it reads `<S>` and the words before the token.
+    Backward, it reads `</S>` and the words after the token. Both directions start from zeros. Their
+    log-probabilities are added and normalized. The marks are omitted, and also `<UNK>`, because it
+    stands for thousands of words.
 
     model (FrozenLanguageModel): The model.
     sentence (Sequence[str]): The tokens of the sentence.
     position (int): Position of the token to replace, from 0.
-    n (int): Largest number of words.
+    n (int): Maximum number of words.
     RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The words, most likely first; and the
         token itself, None if it is not in the vocabulary.
     """

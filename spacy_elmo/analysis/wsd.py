@@ -33,16 +33,16 @@ def disambiguate(
 ) -> ProbeReport:
     """Predict the sense of each word of a text, and score the predictions.
 
-    The predicted sense is the one whose mean vector in a training text is nearest by cosine, among
-    the senses of the word's lemma and part of speech. Senses can be equally near: in layer 0, if a
-    word has only one form.
+    Each sense has a mean vector in a training text. The predicted sense is the sense with the
+    nearest mean vector by cosine, among the senses of the word's lemma and part of speech. Senses
+    can be equally near, for example in layer 0 if a word has only one form.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     train (Path): The training text, in a format of `read_sense_corpus`.
     test (Path): The text to predict.
     inputs (Optional[List[str]]): The inputs: layers, "average", "concat". Default: each layer and
         their average.
-    backoff (Optional[str]): The choice between equally near senses, and for unknown words:
+    backoff (Optional[str]): Rule for equally near senses and for unknown words:
 
         * "frequent": the most frequent sense; unknown words get no answer
         * a folder of WordNet's database: the most frequent sense; unknown words get WordNet's

@@ -1,4 +1,4 @@
-"""Commands of `python -m spacy elmo`, one module each."""
+"""Commands of `python -m spacy elmo`. Each command is one module."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from spacy.cli._util import app
 
 from .errors import command
 
-# Modules with one command each, in the order of the list of commands.
+# The modules of the commands, in the order in which `--help` lists them.
 COMMANDS = (
     *("ask", "convert", "corpus", "download", "dump_token_embeddings", "embed", "evaluate"),
     *("info", "init_pretraining", "init_training", "mix", "neighbors", "perplexity", "pretrain"),
@@ -40,11 +40,11 @@ elmo_cli = typer.Typer(
 )
 for name in COMMANDS:
     function = getattr(import_module(f"{__name__}.{name}"), f"{name}_cli")
-    # `pretrain` also takes the settings of its config as options.
+    # `pretrain` also accepts the settings of its config as options.
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}
     elmo_cli.command(
         name.replace("_", "-"), context_settings=settings if name == "pretrain" else None
     )(command(function))
     if name == "init_pretraining":
-        elmo_cli.command("init-config", hidden=True)(command(function))  # Its old name.
+        elmo_cli.command("init-config", hidden=True)(command(function))  # The command's old name.
 app.add_typer(elmo_cli)

@@ -12,7 +12,7 @@ from ..tasks.texts import ANSWER, make_pair, read_halves
 from ..tasks.texts.qa import QuestionAnswerer
 from .pipelines import load_pipeline
 
-AROUND = 8  # Tokens to show on each side of an answer.
+AROUND = 8  # Number of tokens to show on each side of an answer.
 
 
 def ask_cli(
@@ -23,7 +23,7 @@ def ask_cli(
         None,
         min=0.0,
         max=1.0,
-        help="Smallest score of an answer, between 0 and 1; default: the pipeline's setting",
+        help="Minimum score of an answer, between 0 and 1; default: the pipeline's setting",
     ),
     as_json: bool = typer.Option(
         False, "--json", help="Print JSON, with the answer's position in the file"

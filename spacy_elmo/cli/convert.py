@@ -23,16 +23,19 @@ def convert_cli(
         "TARGET, 'pipeline' for a folder",
     ),
     softmax: bool = typer.Option(
-        True, help="Keep softmax and vocabulary (ELMoForManyLangs' format cannot store them)"
+        True,
+        help="Also convert softmax and vocabulary (ELMoForManyLangs' format cannot store them)",
     ),
     lang: Optional[str] = typer.Option(
         None, help="Language of the model, if SOURCE does not store it"
     ),
     provenance: Optional[Path] = typer.Option(
-        None, help="JSON file to merge into the provenance; null deletes an entry"
+        None, help="JSON file with entries to add to the provenance; null deletes an entry"
     ),
     vectors: Optional[str] = typer.Option(
-        None, help="If SOURCE is the state dict of a CoVe encoder: pipeline with its word vectors"
+        None,
+        help="Pipeline with the encoder's word vectors; only if SOURCE is the state dict of a CoVe "
+        "encoder",
     ),
     allow_loss: bool = typer.Option(
         False, "--allow-loss", help="Write the model even if something is lost, and list the losses"

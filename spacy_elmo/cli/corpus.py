@@ -14,10 +14,10 @@ def corpus_cli(
     output: str = typer.Argument(..., help="Folder for the corpus"),
     format: str = FORMAT,
     lang: Optional[str] = typer.Option(
-        None, help="Language of spaCy's tokenizer; running text needs it"
+        None, help="Language of spaCy's tokenizer; required for running text"
     ),
-    min_count: int = typer.Option(2, help="Lowest count of a word of the vocabulary"),
-    max_size: int = typer.Option(30_000, help="Largest number of words of the vocabulary"),
+    min_count: int = typer.Option(2, help="Words that occur less often are not in the vocabulary"),
+    max_size: int = typer.Option(30_000, help="Maximum number of words in the vocabulary"),
     n_process: int = typer.Option(
         -1, "--workers", "--n-process", "-n", help="Processes on this machine; -1: one per core"
     ),
@@ -29,12 +29,12 @@ def corpus_cli(
     on_error: str = typer.Option(
         "skip", help="If a text cannot be read: 'skip' it, or 'refuse' to continue"
     ),
-    max_sentence: int = typer.Option(10_000, help="Largest number of tokens of a sentence"),
+    max_sentence: int = typer.Option(10_000, help="Maximum number of tokens in a sentence"),
 ) -> None:
     """Prepare text of any size for `spacy elmo pretrain`.
 
-    It writes numbers instead of words, which training reads from disk. If it is interrupted, run
-    the same command again: it resumes.
+    The output contains word ids, which training reads from disk. If the command is interrupted,
+    run it again: it resumes.
 
     Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
     """

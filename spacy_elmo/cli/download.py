@@ -32,7 +32,7 @@ def download_cli(
         _print_list()
         return
     if not names:
-        raise ValueError("no name of a model. Give one; --list lists all")
+        raise ValueError("no model is given. Give a name; --list prints all names")
     for model in [get_named(name) for name in names]:
         if model.is_cached and not force:
             from ..weights.download import check
@@ -58,4 +58,4 @@ def _print_list() -> None:
         cached = "yes" if model.is_cached else ""
         rows.append((model.name, model.lang, model.format, shown, cached, model.licence))
     print_table(rows, ("name", "lang", "format", "size", "cached", "licence"), ("l", "l", "l", "r"))
-    msg.info(f"The cache is {cache_folder()}. Unknown sizes are left out")
+    msg.info(f"The cache is {cache_folder()}. Sizes that are not known are omitted")

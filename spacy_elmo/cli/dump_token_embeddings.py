@@ -17,8 +17,8 @@ def dump_token_embeddings_cli(
 ) -> None:
     """Write the context-free vectors of a vocabulary.
 
-    It is the HDF5 file of bilm-tf's function with the same name. bilm-tf and the reader
-    spacy-elmo.allennlp.v1 (setting `embeddings`) can use it.
+    The output is an HDF5 file in the format of bilm-tf. You can use it in bilm-tf, or as
+    `embeddings` of spacy-elmo.allennlp.v1.
 
     Example: python -m spacy elmo dump-token-embeddings en_small vocab.txt embeddings.hdf5
     """

@@ -21,7 +21,7 @@ def embed_cli(
     layers: str = typer.Option(
         "vector",
         help="'vector' (the pipe's mix, like token.vector), 'all', 'top', 'average', the number of "
-        "a layer, or 'mix:PIPE', the mix that a component learned",
+        "a layer, or 'mix:PIPE', the mix that the component PIPE learned",
     ),
     format: Optional[str] = typer.Option(
         None,
@@ -32,10 +32,13 @@ def embed_cli(
         "float32", help="Type of the vectors: 'float32', 'float16', or 'int8' with scales"
     ),
     pool: Optional[str] = typer.Option(
-        None, help="One mean vector per 'sentence', 'doc', or 'span' of --only"
+        None,
+        help="Write one mean vector per 'sentence', per 'doc', or per 'span' that --only selects",
     ),
     only: Optional[str] = typer.Option(
-        None, help="Keep tokens of 'ents', 'nouns', or of spans with these labels: PERSON,ORG"
+        None,
+        help="Only tokens in entities ('ents'), only nouns ('nouns'), or only tokens in spans with "
+        "these labels (PERSON,ORG)",
     ),
     tokenize: bool = typer.Option(
         False,
@@ -45,8 +48,8 @@ def embed_cli(
     ),
     column: Optional[str] = typer.Option(
         None,
-        help=".tsv: the column of text, by its name in the first line or its number from 1; "
-        ".conll: the number of the column of words, default: 1",
+        help="In .tsv files: column of the text, as a name in the first line or a number from 1. "
+        "In .conll files: number of the column of the words; default: 1",
     ),
     lang: Optional[str] = typer.Option(
         None,
@@ -60,11 +63,11 @@ def embed_cli(
         None, help="'zeros', 'warm' or 'carry'; default: the pipe's"
     ),
     batch_tokens: Optional[int] = typer.Option(
-        None, help="Largest number of tokens in a batch; default: the pipe's"
+        None, help="Maximum number of tokens in a batch; default: the pipe's"
     ),
-    max_tokens: int = typer.Option(10_000, help="Largest number of tokens of a sentence or Doc"),
+    max_tokens: int = typer.Option(10_000, help="Maximum number of tokens in a sentence or Doc"),
     sentence_marks: bool = typer.Option(
-        False, "--sentence-marks", help="Keep the vectors of <S> and </S> around each sentence"
+        False, "--sentence-marks", help="Also write the vectors of <S> and </S> of each sentence"
     ),
     forget_sentences: bool = typer.Option(
         False, "--forget-sentences", help="Do not write sentence_to_index and texts"
@@ -73,14 +76,15 @@ def embed_cli(
         False, "--use-sentence-keys", help="Name the datasets of HDF5 by sentences, not numbers"
     ),
     shards: Optional[int] = typer.Option(
-        None, help="Write a folder of several files, at most this number"
+        None, help="Write a folder with at most this number of files"
     ),
     workers: str = typer.Option(
         "1",
-        help="Processes on this machine (several: one thread each), or 'ray' for a Ray cluster",
+        help="Number of processes on this machine (if several, each has one thread), or 'ray' for "
+        "a Ray cluster",
     ),
     worker: Optional[str] = typer.Option(
-        None, help="K/N: write every N-th shard from shard K on, as job K of an array of N jobs"
+        None, help="K/N: write the share of job K in an array of N jobs: every N-th shard from K on"
     ),
     address: Optional[str] = typer.Option(
         None, help="Address of the Ray cluster; default: RAY_ADDRESS, or start a local one"

@@ -1,7 +1,7 @@
-"""Errors of all commands.
+"""Error messages and exit codes of all commands.
 
-Functions write a setting in backticks, as in Python: `lang`, `force=True`. Commands replace it with
-their option: --lang, --force.
+An error names a setting in backticks, as in Python: `lang`, `force=True`. A command replaces it
+with its option: --lang, --force.
 
 Exit codes: 0 success; 1 wrong input; 2 wrong command line; 3 a conversion would lose something; 4 a
 download failed; 130 stopped by Ctrl-C.
@@ -50,7 +50,7 @@ _settings: ContextVar[set[str]] = ContextVar("_settings")  # Options of the runn
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the option --verbose to a command; without it, an error is one line.
+    """Add the option --verbose to a command. Without this option, an error is printed as one line.
 
     function (Callable): The command.
     RETURNS (Callable): The command with the option.
@@ -101,7 +101,7 @@ def no_traceback() -> Iterator[None]:
 
 @contextmanager
 def stopped(message: str) -> Iterator[None]:
-    """Print a message on Ctrl-C, and exit with its code.
+    """Handle Ctrl-C in a `with` block: print a message, and exit with code 130.
 
     message (str): The message, which says how to resume.
     """
@@ -113,11 +113,11 @@ def stopped(message: str) -> Iterator[None]:
 
 
 def check_new(*outputs: Optional[Path], force: bool) -> None:
-    """Check that no existing file would be overwritten by mistake.
+    """Check that a command does not overwrite existing files without --force.
 
     outputs (Optional[Path]): Files to write. None, "-", devices and FIFOs are not checked.
-    force (bool): Whether files may be replaced.
-    RAISES (ValueError): A file exists.
+    force (bool): Whether the command may overwrite files.
+    RAISES (ValueError): A file exists, or is a folder.
     """
     for output in outputs:
         if output is None or str(output) == "-" or not output.exists() or is_stream(output):
@@ -145,7 +145,7 @@ def _with_options(message: str) -> str:
 
 
 def _line(error: BaseException) -> str:
-    """Return the message of an error, without the number of a system error."""
+    """Return the message of an error as one line, without the number of a system error."""
     if isinstance(error, PermissionError) and error.filename:
         return f"{error.filename}: no permission. Give another path, or change its permissions"
     if isinstance(error, OSError) and error.filename and error.strerror:

@@ -30,8 +30,8 @@ def evaluate_cli(
     ),
     reader: Optional[str] = typer.Option(
         None,
-        help="Reader with its default settings, such as spacy-elmo.QACorpus.v1; default: the "
-        "reader and settings of the dev data in the pipeline's config",
+        help="Name of a reader, used with its default settings, such as spacy-elmo.QACorpus.v1. "
+        "Default: the dev reader in the pipeline's config",
     ),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file of all scores"),
     code: Optional[Path] = typer.Option(
@@ -63,8 +63,8 @@ def evaluate_cli(
 def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
     """Return the names of the scores to show.
 
-    They are the scores with a weight in the pipeline's config. If there are none, they are all
-    numbers except token scores and speed.
+    These are the scores that have a weight in the pipeline's config. If no score has a weight, all
+    scores that are numbers are shown, except token scores and speed.
     """
     numbers = [name for name, score in scores.items() if isinstance(score, float)]
     weights = nlp.config["training"]["score_weights"]
@@ -74,9 +74,10 @@ def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
 
 
 def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
-    """Read examples with the reader of the dev data in the pipeline's config, and its settings.
+    """Read examples with the reader that the pipeline's config has for its dev data.
 
-    Of spaCy's reader, only the setting `gold_preproc` is used, as in `spacy evaluate`.
+    The reader has the settings in the config. Of spaCy's own reader, only the setting
+    `gold_preproc` is used, as in `spacy evaluate`.
 
     nlp (Language): The pipeline.
     data (Path): The file.
@@ -108,7 +109,7 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
 
 
 def _block_of_dev(nlp: Language) -> dict[str, Any]:
-    """Return the config block of the dev data's reader; spaCy's reader if there is no block."""
+    """Return the config block of the reader for dev data. Default: a block of spaCy's reader."""
     config = nlp.config.interpolate()
     try:
         return dict(dot_to_object(config, config["training"]["dev_corpus"]))

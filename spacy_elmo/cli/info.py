@@ -11,7 +11,7 @@ from ..files.terminal import echo, one_line
 from .options import AS_JSON, FORMAT, LANG
 from .output import terminal_width
 
-# Entries to print first, with the settings that need them.
+# Entries to print first. The text names the settings for which a user needs the value.
 NEEDED = {
     "width": "a listener's `width`: 2 * projection_dim",
     "layers": "a mix's `n_layers`: the LSTM layers and the token layer",
@@ -26,7 +26,8 @@ def info_cli(
         "published model",
     ),
     audit: Optional[list[str]] = typer.Option(
-        None, help="Text (file, folder or glob) in which to count tokens that are cut"
+        None,
+        help="Count the tokens in this text (file, folder or glob) that are too long for the model",
     ),
     format: str = FORMAT,
     lang: Optional[str] = LANG,
@@ -34,8 +35,8 @@ def info_cli(
 ) -> None:
     """Describe a language model.
 
-    Print its format, sizes, languages, provenance and checksums. Other components of a pipeline are
-    not loaded. A published model is not downloaded, but a URL is.
+    Print format, sizes, languages, provenance and checksums. In a pipeline, only the language model
+    is loaded. A published model is not downloaded, but a model at a URL is.
 
     Example: python -m spacy elmo info pretraining/model-best
     """
@@ -78,7 +79,7 @@ def _audit(
 
 
 def _rows(content: dict[str, Any], indent: int = 0) -> Iterator[tuple[str, Optional[str]]]:
-    """Yield a row for each entry; the entries of an inner object follow its name."""
+    """Yield a row for each entry. For an inner object, yield its name and then its entries."""
     for key, value in content.items():
         shown = None if isinstance(value, dict) and value else one_line(_shown(value))
         yield " " * indent + one_line(key), shown
@@ -87,7 +88,7 @@ def _rows(content: dict[str, Any], indent: int = 0) -> Iterator[tuple[str, Optio
 
 
 def _lines(key: str, value: str, column: int, width: int) -> list[str]:
-    """Wrap a row. A value with a word that does not fit, such as a checksum, goes below."""
+    """Wrap a row. Put the value below its name if a word is too long, such as a checksum."""
     below = " " * (len(key) - len(key.lstrip()) + INDENT)
     first, others = key.ljust(column), " " * column
     if max(map(len, value.split()), default=0) > width - column:

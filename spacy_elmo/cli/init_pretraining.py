@@ -32,14 +32,15 @@ def init_pretraining_cli(
     format: str = FORMAT,
     lang: Optional[str] = typer.Option(
         None,
-        help="Language of the text, such as en; running text needs it. Default: xx (any language)",
+        help="Language of the text, such as en; required for running text. Default: xx "
+        "(any language)",
     ),
     force: bool = FORCE,
 ) -> None:
     """Write a config for `spacy elmo pretrain`.
 
-    Its sizes fit the text and the budget, and it contains all settings. If the budget is for this
-    machine, ten steps measure its speed.
+    The sizes fit the text and the budget. The config lists all settings. If the budget is for this
+    machine, the command runs ten steps to measure the speed.
 
     Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"
@@ -89,7 +90,7 @@ def render_config(
     format: str = "sentences",
     lang: str,
 ) -> str:
-    """Return a config of `spacy elmo pretrain` as text.
+    """Return a config for `spacy elmo pretrain` as text.
 
     choice (Choice): The settings.
     train (List[str]): Text to train on.
@@ -121,7 +122,7 @@ def render_config(
 
 
 def _little_text(lang: Optional[str]) -> str:
-    """Return what to expect of little text, and the published model to continue instead."""
+    """Return a warning about too little text. It names a published model that can be continued."""
     from ..weights import BUNDLED
     from ..weights.named import NAMED
 

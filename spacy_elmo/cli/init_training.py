@@ -15,7 +15,7 @@ from .options import FORCE
 # spaCy's `lemmatizer` uses rules and tables, and cannot be trained.
 TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
 PAIRS = ("elmo_textpair", "elmo_qa")
-# Components with recurrent layers of their own learn faster without spaCy's encoder.
+# These components have recurrent layers, and learn faster without spaCy's encoder.
 WITH_ENCODER = (*PAIRS, "elmo_srl", "elmo_coref")
 PAGE = "https://spacy.io/api#architecture-pipeline"
 
@@ -45,8 +45,8 @@ def init_training_cli(
 ) -> None:
     """Write a config for `spacy train` with ELMo.
 
-    Each component uses ELMo beside its own embeddings, and learns its own mix of layers. The config
-    contains all settings.
+    Each component uses ELMo in addition to its own embeddings, and learns its own mix of layers.
+    The config lists all settings.
 
     Example: python -m spacy elmo init-training config.cfg --pipeline ner,textcat
     --weights pretraining/model-best --train train.spacy --dev dev.spacy
@@ -77,14 +77,15 @@ def init_training_cli(
 
 
 def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
-    """Return the reader of the components' training data.
+    """Return the name of the reader for the components' training data.
 
-    spaCy's reader reads .spacy files, unless the Docs have two texts. A single `elmo_coref` uses
-    its own reader, which keeps the Docs' sentences.
+    For .spacy files it is spaCy's reader, with two exceptions: components for two texts have their
+    own reader, and so has `elmo_coref` if it is the only component. That reader keeps the sentences
+    of the Docs.
 
     names (List[str]): The components.
-    paths (List[Path]): The known files.
-    RETURNS (Optional[str]): A reader; None for spaCy's.
+    paths (List[Path]): The files, as far as they are known.
+    RETURNS (Optional[str]): The name of a reader; None for spaCy's reader.
     RAISES (ValueError): The components need different files, or no reader fits.
     """
     own = [name for name in names if name in READERS]
@@ -105,9 +106,9 @@ def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
 
 
 def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Config, list[str]]:
-    """Make a config for `spacy train` from `spacy init config` and a pipe `elmo`.
+    """Make a config for `spacy train`: the config of `spacy init config`, and a pipe `elmo`.
 
-    Each component gets its own tok2vec that reads `[x ; ELMo]` (section 3.3 of the paper).
+    Each component has its own tok2vec, whose encoder reads `[x ; ELMo]` (section 3.3 of the paper).
 
     names (List[str]): Names of the components' factories.
     lang (str): Language of the pipeline.
@@ -149,9 +150,9 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 
 
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
-    """Replace the tok2vec of a component, if it has one.
+    """Replace the tok2vec of a component. Return whether the component has one.
 
-    The text classifier of `spacy init config` has none, but the default one has.
+    The text classifier of `spacy init config` has no tok2vec, but spaCy's default classifier has.
     """
     models = (component.get("model", {}), default.get("model", {}))
     model = next((model for model in models if "tok2vec" in model), None)
@@ -175,7 +176,7 @@ def _elmo(weights: str) -> dict[str, Any]:
 
 
 def _beside_elmo(component: dict[str, Any]) -> dict[str, Any]:
-    """Return the model of spaCy's component `tok2vec`, changed to read `[x ; ELMo]`."""
+    """Return a config of spaCy's tok2vec whose encoder reads `[x ; ELMo]`."""
     model = component["model"]
     width = model["encode"]["width"]
     mix = {"@architectures": "spacy-elmo.ScalarMix.v1", "layer_norm": True, "l2": 0.001}

@@ -20,8 +20,8 @@ def mix_cli(
 ) -> None:
     """Print the mixes of layers that components learned.
 
-    A mix has a weight for each layer, and gamma. Its place is the input of the component's encoder,
-    the output, or its only input. Layer 0 is the token layer.
+    A mix has a weight for each layer, and gamma. Layer 0 is the token layer. The place says where
+    the component reads ELMo: at the input of its encoder, at the output, or as its only input.
 
     Example: python -m spacy elmo mix training/model-best
     """

@@ -13,7 +13,7 @@ from .errors import check_new
 from .options import AS_JSON, FORCE, FORMAT, HTML, LANG, MODEL, SENTENCE, TOKEN
 from .output import Fit, cut_text, print_table
 
-MAX_WORD = 20  # Characters to show of a token.
+MAX_WORD = 20  # Maximum number of characters of a token to show.
 
 
 def neighbors_cli(
@@ -39,8 +39,8 @@ def neighbors_cli(
 ) -> None:
     """Find the tokens of a corpus nearest to a token.
 
-    Nearest means the largest cosine of contextual vectors (table 4 of the paper). The corpus may
-    have any size; it is read in pieces.
+    The nearest tokens have the largest cosine of contextual vectors (table 4 of the paper). The
+    corpus is read in pieces, so it can have any size.
 
     Example: python -m spacy elmo neighbors en_small text.txt
     --sentence "He made a great play ." --token play

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, each the default of a parameter."""
+"""Arguments and options that several commands share, as defaults of their parameters."""
 
 import typer
 
@@ -15,9 +15,9 @@ FORMAT = typer.Option(
 LANG = typer.Option(
     None, help="Language of spaCy's tokenizer for running text; default: the model's"
 )
-SENTENCE = typer.Option(..., help="A sentence, its tokens separated by spaces")
+SENTENCE = typer.Option(..., help="Sentence with spaces between its tokens")
 TOKEN = typer.Option(
-    ..., help="A token of it: its position from 0, or a word that occurs only once"
+    ..., help="Token in the sentence: its position from 0, or the word if it occurs only once"
 )
 LAYERS = typer.Option(
     None, help="Layers to read, such as '0,2,average,concat'; default: each layer and their average"

@@ -28,7 +28,7 @@ def terminal_width() -> int:
 def print_table(
     rows: Sequence[Sequence[Union[str, Fit]]], header: Sequence[str], aligns: Sequence[str]
 ) -> None:
-    """Print a table that fits the terminal: its last column is wrapped.
+    """Print a table that fits the terminal. The last column is wrapped.
 
     rows (Sequence[Sequence[Union[str, Callable[[int], str]]]]): The cells. The last one of a row
         may be a function that makes the cell for a given width.
@@ -65,11 +65,12 @@ def put_report(
     """Print a report, and write its files.
 
     report (ProbeReport): The report.
-    show (Callable): Prints it as a table.
+    show (Callable): Prints the report as a table.
     json (Optional[Path]): JSON file to write; "-" prints it instead of the table.
     html (Optional[Path]): Page to write.
     title (str): Title of the page.
-    scores (Iterable[Optional[str]]): The scores on the page, one section each; None is the first.
+    scores (Iterable[Optional[str]]): The scores on the page, in one section each. None means the
+        report's first score.
     read (Iterable[object]): Names and paths of the inputs, for the page.
     """
     found = asdict(report)

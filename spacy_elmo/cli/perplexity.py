@@ -38,7 +38,8 @@ def perplexity_cli(
     With the full softmax, the model predicts every word and one mark per sentence: `</S>` forwards
     and `<S>` backwards. A file is read in at most 64 streams of at least 1,000 tokens. Each stream
     starts from zeros and carries its state from sentence to sentence. With `--max-tokens`, each
-    stream ends early. To get the figure of a pretraining run, give its `eval_tokens`.
+    stream ends early. To get the same figure as a pretraining run, set --max-tokens to the run's
+    `eval_tokens`.
 
     Example: python -m spacy elmo perplexity pretraining/model-best dev.txt
     """

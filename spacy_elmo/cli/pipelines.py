@@ -1,4 +1,4 @@
-"""Loading of the pipelines that commands take as arguments."""
+"""Functions that load a pipeline which is an argument of a command."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ def load_pipeline(name: str) -> Language:
 
     name (str): A folder, or the name of a package.
     RETURNS (Language): The pipeline.
-    RAISES (OSError): There is no such pipeline.
+    RAISES (OSError): The pipeline does not exist.
     """
     path = user_path(name)
     return spacy.load(path if path.exists() else name)
@@ -27,8 +27,8 @@ def load_pipeline(name: str) -> Language:
 def read_word_vectors(pipeline: str) -> "WordVectors":
     """Read the word vectors of a pipeline.
 
-    pipeline (str): Its folder or package name.
-    RETURNS (WordVectors): Its words and their vectors.
+    pipeline (str): Folder or package name of the pipeline.
+    RETURNS (WordVectors): The words and their vectors.
     RAISES (ValueError): The pipeline has no vectors.
     """
     from ..weights.cove import WordVectors

@@ -23,7 +23,7 @@ def pretrain_cli(
     ),
     gpus: Optional[str] = typer.Option(
         None,
-        help="Numbers of GPUs, such as 0,1,2,3: one process each, which train one model. -1: none",
+        help="GPU ids, such as 0,1,2,3. One process per GPU; all train the same model. -1: no GPU",
     ),
 ) -> None:
     """Pretrain a language model on text.

@@ -19,7 +19,7 @@ COLUMNS = {"accuracy": "accuracy", "macro_f": "macro F1", "word_accuracy": "mean
 def probe_cli(
     model: str = MODEL,
     train: Path = typer.Argument(..., help="Labelled Docs to train on: .spacy file or folder"),
-    test: Path = typer.Argument(..., help="Labelled Docs to predict: .spacy file or folder"),
+    test: Path = typer.Argument(..., help="Labelled Docs to test on: .spacy file or folder"),
     task: str = typer.Option(
         ...,
         help="Labels: 'tag', 'pos', 'dep', 'ent' (IOB), 'cats', 'spans:NAME' or 'senses:NAME' "
@@ -27,11 +27,11 @@ def probe_cli(
     ),
     layers: Optional[str] = LAYERS,
     limit: int = typer.Option(
-        50_000, help="Largest number of tokens, spans or Docs to draw from each corpus; 0: all"
+        50_000, help="Maximum number of tokens, spans or Docs to draw from each corpus; 0: all"
     ),
     seed: int = typer.Option(0, help="Random seed of the draw"),
     neighbors: int = typer.Option(
-        1, "--neighbors", "--neighbours", help="Neighbors that vote for a sense"
+        1, "--neighbors", "--neighbours", help="Number of neighbors that vote for a sense"
     ),
     json: Optional[Path] = JSON_FILE,
     html: Optional[Path] = HTML,
@@ -39,8 +39,8 @@ def probe_cli(
 ) -> None:
     """Train and evaluate a probe on each layer.
 
-    A probe is a logistic regression. Its scores show what the layer knows. For senses, there is
-    also the nearest neighbor among the training occurrences of the same word (ignoring case).
+    A probe is a logistic regression. Its scores show what the layer knows. For senses, it also
+    scores the nearest neighbor among the training occurrences of the same word (ignoring case).
 
     Example: python -m spacy elmo probe pretraining/model-best train.spacy test.spacy --task tag
     """

@@ -11,11 +11,11 @@ from .options import LANGUAGE_MODEL
 def sample_cli(
     model: str = LANGUAGE_MODEL,
     n: int = typer.Option(5, "--n", "-n", min=1, help="Number of sentences"),
-    start: str = typer.Option("", help="Start of each sentence, its tokens separated by spaces"),
+    start: str = typer.Option("", help="Start of each sentence, with spaces between tokens"),
     temperature: float = typer.Option(
         1.0, help="Below 1: likely words more often; above 1: rare words more often"
     ),
-    max_tokens: int = typer.Option(100, help="Largest number of tokens of a sentence"),
+    max_tokens: int = typer.Option(100, help="Maximum number of tokens in a sentence"),
     seed: int = typer.Option(0, help="Random seed"),
 ) -> None:
     """Sample sentences from the forward language model.

@@ -25,12 +25,12 @@ def senses_cli(
         False, "--ignore-case", help="Count 'Bank' as an occurrence of 'bank'"
     ),
     limit: int = typer.Option(
-        2000, min=1, max=5000, help="Largest number of occurrences to draw per word"
+        2000, min=1, max=5000, help="Maximum number of occurrences to draw per word"
     ),
     projection: str = typer.Option("pca", help="'pca' or 'tsne'"),
     seed: int = typer.Option(0, help="Random seed of groups and t-SNE"),
     sentence: list[str] = typer.Option(
-        [], help="Sentence to compare, its tokens separated by spaces; give it twice"
+        [], help="Sentence to compare, with spaces between tokens; give two sentences"
     ),
     pipeline: Optional[str] = typer.Option(
         None, help="Pipeline whose layer mixes to show (folder or package)"
@@ -41,8 +41,8 @@ def senses_cli(
 ) -> None:
     """Write a page that maps the occurrences of words.
 
-    It has a map for each layer, and groups of occurrences with similar vectors. The page is one
-    HTML file, which needs no network.
+    The page has a map for each layer, and shows groups of occurrences with similar vectors. It is
+    one HTML file and needs no network.
 
     Example: python -m spacy elmo senses en_small text.txt --word bank --word play
     """
@@ -58,7 +58,7 @@ def senses_cli(
     check_new(output, force=force)
     texts = corpus or []
     if bool(texts) != bool(word):
-        raise ValueError("CORPUS and --word belong together. Give both")
+        raise ValueError("CORPUS and --word need each other. Give both")
     if len(sentence) not in (0, 2):
         raise ValueError(f"expected two sentences, got {len(sentence)}. Give --sentence twice")
     if not (word or sentence or pipeline):

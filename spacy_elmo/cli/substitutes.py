@@ -21,10 +21,10 @@ def substitutes_cli(
     n: int = typer.Option(10, "--n", "-n", min=1, help="Number of words to show"),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Show the words expected in place of a token.
+    """Show the words that a language model expects in place of a token.
 
-    The language model predicts them from the words to the left (forward), from the words to the
-    right (backward), and from both: the sum of the two log-probabilities, normalized.
+    Forward, the model predicts them from the words to the left. Backward, it predicts them from the
+    words to the right. The combined score is the normalized sum of both log-probabilities.
 
     Example: python -m spacy elmo substitutes pretraining/model-best
     --sentence "She sat on the bank of the river ." --token bank

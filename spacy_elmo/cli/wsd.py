@@ -23,9 +23,8 @@ def wsd_cli(
     test: Path = typer.Argument(..., help="Test text with senses, in the same formats"),
     backoff: Optional[str] = typer.Option(
         None,
-        help="'frequent': if senses are equally near, take the most frequent in TRAIN. A folder of "
-        "WordNet's database, such as /usr/share/wordnet: also take its first sense for words that "
-        "are not in TRAIN",
+        help="'frequent': break ties by frequency in TRAIN. A folder of WordNet's database, such "
+        "as /usr/share/wordnet: also use WordNet's first sense for words that are not in TRAIN",
     ),
     layers: Optional[str] = LAYERS,
     json: Optional[Path] = JSON_FILE,
@@ -34,8 +33,8 @@ def wsd_cli(
 ) -> None:
     """Evaluate layers on word sense disambiguation.
 
-    The predicted sense is the one whose mean vector in TRAIN is nearest by cosine (table 5 of the
-    paper).
+    Each sense has a mean vector in TRAIN. The predicted sense is the sense with the nearest mean
+    vector by cosine (table 5 of the paper).
 
     Example: python -m spacy elmo wsd en_small semcor.data.xml ALL.data.xml
     """

@@ -1,1 +1,1 @@
-"""Steps from a Doc to its vectors: segments, batches, layers, vectors."""
+"""Code between a Doc and its vectors: segmenters, batches, cache of layers, vector hooks."""

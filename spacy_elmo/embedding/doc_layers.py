@@ -1,7 +1,8 @@
-"""Layers that a Doc keeps for listeners.
+"""Storage of layers on a Doc, where listeners read them.
 
-`doc._.elmo` contains the layers of the pipe that stored last. The layers of earlier pipes are kept
-beside them.
+`doc._.elmo` contains the layers of the last `elmo` pipe. If a pipeline has several, the Doc also
+keeps the layers of the earlier pipes, under another key of `doc.user_data`. Each array is stored
+with the name of its pipe and the identity of the weights, so that outdated layers are not read.
 """
 
 import warnings
@@ -11,20 +12,21 @@ from typing import Optional, cast
 from spacy.tokens import Doc
 from thinc.types import Floats3d
 
-# Keys of user_data. spaCy keeps the value of an extension `elmo` under the first.
+# Keys of `doc.user_data`. The first is the key that spaCy uses for `doc._.elmo`.
 LAYERS = ("._.", "elmo", None, None)
-OWNER = "elmo_owner"  # name of the pipe that stored the layers, and identity of its weights
-OTHERS = "elmo_others"  # the layers of other pipes, by owner
+OWNER = "elmo_owner"  # Value: name of the pipe that stored the layers, and identity of its weights.
+OTHERS = "elmo_others"  # Value: dict from the owners to the layers of earlier pipes.
 
 
 def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[Floats3d]:
-    """Find the layers of one pipe.
+    """Return the layers that a pipe has stored on a Doc.
 
     doc (Doc): The Doc.
     pipe (str): Name of the pipe.
-    weights (Optional[str]): Identity of its weights; None for any. Layers that a user put
-        into `doc._.elmo` match every pipe, but no weights.
-    RETURNS (Optional[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)`; None if there are none.
+    weights (Optional[str]): Identity of the pipe's weights. None: layers of any weights, or layers
+        that a user assigned to `doc._.elmo`.
+    RETURNS (Optional[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)`; None if the Doc has no such
+        layers.
     """
     for owner, layers in _held(doc):
         name, _, identity = owner.rpartition(" ")
@@ -34,12 +36,12 @@ def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[F
 
 
 def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
-    """Set `doc._.elmo`, and keep what other pipes stored for their listeners.
+    """Set `doc._.elmo`, and keep the layers of other pipes for their listeners.
 
     doc (Doc): The Doc.
     layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
     pipe (str): Name of the pipe.
-    weights (str): Identity of its weights.
+    weights (str): Identity of the pipe's weights.
     """
     others = {
         owner: values for owner, values in _held(doc) if owner and owner.rpartition(" ")[0] != pipe
@@ -51,30 +53,30 @@ def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
 
 
 def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
-    """Yield owners and layers. The owner of layers that a user set is ""."""
+    """Yield each owner and its layers. If a user assigned the layers, the owner is ""."""
     if doc.user_data.get(LAYERS) is not None:
         yield doc.user_data.get(OWNER, ""), doc.user_data[LAYERS]
     yield from doc.user_data.get(OTHERS, {}).items()
 
 
 def last_layers(doc: Doc) -> Optional[Floats3d]:
-    """Return the layers of the pipe that stored last, or None."""
+    """Return the layers of the last `elmo` pipe; None if there are no layers."""
     return cast(Optional[Floats3d], doc.user_data.get(LAYERS))
 
 
 def _get(doc: Doc) -> Optional[Floats3d]:
-    # A user who set None has freed the layers, and knows why they are gone.
+    # No warning if the user has set `doc._.elmo = None` to free the layers.
     if LAYERS not in doc.user_data:
         warnings.warn(
             "doc._.elmo is None: the pipe 'elmo' did not store its layers. Add it with "
-            'config={"store_layers": True}; by default it stores them if a component listens',
+            'config={"store_layers": True}. By default it stores them only if a component listens',
             stacklevel=3,
         )
     return last_layers(doc)
 
 
 def _set(doc: Doc, layers: Optional[Floats3d]) -> None:
-    """Set the layers. `doc._.elmo = None` frees the layers of all pipes."""
+    """Replace the layers of all pipes. `doc._.elmo = None` frees the memory."""
     for key in (OWNER, OTHERS):
         doc.user_data.pop(key, None)
     doc.user_data[LAYERS] = layers

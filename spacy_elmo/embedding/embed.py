@@ -1,4 +1,4 @@
-"""Layers of Docs: run segments through the language model in batches, and join the results."""
+"""Computation of the layers of Docs: batches of segments go through the language model."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from ..bilm.model import BiLM
     from ..frozen.model import FrozenBiLM
 
-LARGE = 2**26  # bytes of layers, about one long Doc
+LARGE = 2**26  # Bytes. If a call's layers are larger, freed memory is returned to the system.
 
 AnyBiLM = Union["FrozenBiLM", "BiLM"]
-Layers = Union[np.ndarray, "Tensor"]  # tensors have a gradient
-Placed = tuple[int, Segment]  # index of the Doc, one of its segments
+Layers = Union[np.ndarray, "Tensor"]  # A tensor if the layers have a gradient.
+Placed = tuple[int, Segment]  # Index of a Doc, and one of the Doc's segments.
 Counted = TypeVar("Counted")
 
 
 def by_tokens(
     docs: Iterable[Counted], max_tokens: int, max_docs: int, size: Callable[[Any], int] = len
 ) -> Iterator[list[Counted]]:
-    """Group Docs, or other items that have tokens, in order.
+    """Divide Docs, or other items that have tokens, into batches without changing their order.
 
     docs (Iterable[Doc]): The Docs.
-    max_tokens (int): Most tokens of a group, unless one Doc alone has more.
-    max_docs (int): Most Docs of a group.
-    size (Callable): What to count in place of tokens.
-    YIELDS (List[Doc]): A group.
+    max_tokens (int): Maximum number of tokens in a batch. A batch of one Doc may have more.
+    max_docs (int): Maximum number of Docs in a batch.
+    size (Callable): Returns the number of tokens of an item. Default: its length.
+    YIELDS (List[Doc]): A batch.
     """
     group: list[Counted] = []
     n_tokens = 0
@@ -55,15 +55,16 @@ def embed_words(
     *,
     keep_marks: bool = False,
 ) -> list[Layers]:
-    """Compute the layers of every Doc, in order.
+    """Compute the layers of Docs.
 
     bilm (Union[FrozenBiLM, BiLM]): The language model.
     words (Sequence[List[str]]): The tokens of each Doc.
     segments (Sequence[List[Segment]]): The segments of each Doc.
     settings (ElmoSettings): Only `initial_state` and `max_batch_tokens` are used.
-    keep_marks (bool): Whether to keep the sentence marks that `insert_marks` inserts.
-    RETURNS (List[Union[numpy.ndarray, Tensor]]): *Shape:* `(L + 1, n_tokens, 2P)` each; tensors
-        if they have a gradient.
+    keep_marks (bool): Whether to include the vectors of the sentence marks, in the places where
+        `insert_marks` inserts the marks.
+    RETURNS (List[Union[numpy.ndarray, Tensor]]): The layers of each Doc, in order. *Shape:*
+        `(L + 1, n_tokens, 2P)` each. They are tensors if they have a gradient.
     """
     computed = _computed(bilm, words, segments, settings, keep_marks)
     lengths = [len(of_doc) for of_doc in words]
@@ -79,14 +80,17 @@ def _computed(
     settings: ElmoSettings,
     keep_marks: bool,
 ) -> Iterator[tuple[Placed, Any]]:
-    """Yield the layers that each segment keeps, in any order, as views of their batch's layers."""
+    """Yield each segment and the layers of its kept tokens, in any order of segments.
+
+    The layers are views of the batch's array.
+    """
     carry = settings.initial_state == "carry"
     states: dict[int, Any] = {}
     whole_ends = {}
     if keep_marks:
         whole_ends = {(i, s.keep_start): _whole_ends(s) for i, s in _all(segments)}
     for placed in _rounds(segments, carry=carry):
-        # Segments of similar length share a batch, to save padding.
+        # Put segments of similar length into a batch, to reduce padding.
         placed.sort(key=_length, reverse=True)
         for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
@@ -108,14 +112,14 @@ def _computed(
 def insert_marks(
     words: Sequence[str], segments: Sequence[Segment], marks: Sequence[str]
 ) -> list[str]:
-    """Insert sentence marks at the ends of sequences, as the language model reads them.
+    """Insert sentence marks before and after each sequence that the language model reads.
 
-    There is no mark where a window was cut within the tokens that it shares with the next.
+    There is no mark at an end whose token another window keeps.
 
     words (Sequence[str]): The tokens of a Doc.
     segments (Sequence[Segment]): Its segments.
     marks (Sequence[str]): The mark at the start, and the mark at the end.
-    RETURNS (List[str]): The tokens with marks. Without segments the list is empty.
+    RETURNS (List[str]): The tokens and the marks. Empty if there are no segments.
     """
     marked: list[str] = []
     for segment in segments:
@@ -127,17 +131,22 @@ def insert_marks(
 
 
 def _whole_ends(segment: Segment) -> tuple[bool, bool]:
-    """Check whether a segment is kept from its start, and to its end."""
+    """Check whether a segment's first token is kept, and whether its last token is kept."""
     return segment.keep_start == segment.start, segment.keep_end == segment.end
 
 
 def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:
-    """Yield all segments at once or, if state is carried, each Doc's first, second, ..."""
+    """Yield groups of segments that do not depend on each other's final LSTM state.
+
+    Without carried state, all segments are one group. With it, the first segments of all Docs are
+    the first group, the second segments the second group, and so on.
+    """
     if not carry:
         yield list(_all(segments))
         return
     for each in zip_longest(*segments):
-        # Skip the tokens shared with the window before: the carried state has read them.
+        # Read only the kept tokens. The previous window has read the others, so the carried state
+        # already contains them.
         yield [
             (i, Segment(*segment[2:], *segment[2:])) for i, segment in enumerate(each) if segment
         ]
@@ -175,22 +184,23 @@ def _on_cpu(layers: "Sequence[Tensor]") -> list[np.ndarray]:
 def _filled(
     bilm: AnyBiLM, lengths: list[int], computed: Iterable[tuple[Placed, np.ndarray]]
 ) -> list[Layers]:
-    """Join the layers of every Doc in arrays that are allocated once.
+    """Join the layers of each Doc in an array that is allocated only once.
 
-    The layers of a long Doc are most of the memory of the process.
+    Concatenation would keep the parts and the result in memory together, and the layers of a long
+    Doc are most of the memory of the process.
     """
     n_layers, width = bilm.config.n_layers + 1, bilm.config.width
     found = [np.zeros((n_layers, length, width), dtype="float32") for length in lengths]
     for (i, segment), values in computed:
         found[i][:, segment.keep_start : segment.keep_end] = values
-        del values  # frees the batch before the next one is computed
+        del values  # Free the batch before the next one is computed.
     if sum(of_doc.nbytes for of_doc in found) > LARGE:
-        return_freed_memory()  # before the caller allocates more
+        return_freed_memory()  # Do this before the caller allocates more.
     return list(found)
 
 
 def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[Layers]:
-    """Join layers whose lengths are not known, or that have a gradient."""
+    """Join layers by concatenation, if their lengths are not known or they have a gradient."""
     pieces: list[dict[int, Any]] = [{} for _ in range(n_docs)]
     for (i, segment), values in computed:
         pieces[i][segment.keep_start] = values

@@ -1,11 +1,15 @@
-"""Frozen features: layers of Docs that are computed once in training and kept.
+"""Cache of a frozen language model's layers in training.
 
-Only layers that will be needed again are kept: those of examples that are trained on, and of Docs
-that are scored.
+If the weights are frozen, a text has the same layers in every epoch. So the language model computes
+them once, and later epochs read them from the cache.
 
-Layers are kept by sequence, so that a text that occurs in many Docs is computed once. The context
-of several questions is such a text. The key covers everything that layers depend on: tokens, kept
-range, initial state, precision and weights. A text that an augmenter changed has another key.
+The cache stores the layers of the training examples and of the Docs that are scored, because only
+these texts come again. An entry is a sequence, not a Doc: a text that occurs in many Docs, such as
+the context of several questions, is computed and stored once.
+
+Invariant: the key of an entry is a hash of everything on which the layers depend: the tokens, the
+range of kept tokens, the initial state, the precision and the weights. So an entry is never
+outdated. A text that an augmenter has changed has another key.
 """
 
 import hashlib
@@ -23,35 +27,35 @@ from .segmenters import Segment
 
 MB = 1024 * 1024
 DTYPES = ("float32", "float16")
-FORMAT = 2  # version of the keys
+FORMAT = 2  # Version of the keys. Increase it if the content of the hash changes.
 
 logger = logging.getLogger("spacy")
 
 
-@runtime_checkable  # confection checks the type
+@runtime_checkable  # confection checks the type at runtime.
 class FeatureCache(Protocol):
-    """Interface of a cache that keeps layers by key."""
+    """Interface of a cache of layers."""
 
     def use_model(self, model: str) -> None:
-        """Select the model whose layers follow. Called before every use."""
+        """Tell the cache which model the next keys belong to. Call this before `get` and `add`."""
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key, with the given shapes; None for missing ones."""
+        """Return the layers of each key, in the given shape; None if the key is missing."""
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
-        """Keep layers, as long as there is room."""
+        """Store layers under their keys, until the cache is full."""
 
     def config(self) -> dict[str, Any]:
         """Return the config block that makes this cache."""
 
 
 class MemoryFeatures:
-    """Cache of a frozen language model's layers, in the memory of this process.
+    """Cache of a frozen language model's layers in the memory of this process.
 
-    It contains the layers of one model. A copy of it is empty.
+    It contains the layers of only one model. A copy of the cache is empty.
 
-    size (float): Most MB to keep. When it is full, kept layers stay, and layers of further
-        sequences are computed each time.
+    size (float): Maximum size in MB. When the cache is full, it keeps its entries, and the layers
+        of other sequences are computed in every epoch.
     dtype (str): "float32", or "float16" for half the memory.
     RAISES (ValueError): A setting is invalid.
     """
@@ -62,7 +66,7 @@ class MemoryFeatures:
         self.clear()
 
     def clear(self) -> None:
-        """Delete everything."""
+        """Delete all entries."""
         self._kept: dict[bytes, np.ndarray] = {}
         self.n_bytes = 0
         self._is_full = False
@@ -71,18 +75,18 @@ class MemoryFeatures:
         return len(self._kept)
 
     def use_model(self, model: str) -> None:
-        """Select the model; layers of another model are deleted."""
+        """Delete all entries if they belong to another model."""
         if model != self._model:
             self.clear()
             self._model = model
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key; None for missing ones."""
+        """Return the layers of each key; None if the key is missing."""
         found = (self._kept.get(key) for key in keys)
         return [None if kept is None else kept.astype("float32") for kept in found]
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
-        """Keep layers, as long as there is room."""
+        """Store layers under their keys, until the cache is full."""
         for key, values in zip(keys, layers):
             if key in self._kept:
                 continue
@@ -108,11 +112,12 @@ make_memory = registry.feature_caches("spacy-elmo.memory.v1")(MemoryFeatures)
 
 
 class Piece(NamedTuple):
-    """Part of a Doc whose layers do not depend on the rest.
+    """Part of a Doc whose layers do not depend on the rest of the Doc: one entry of the cache.
 
-    key (bytes): Key of its layers in the cache, 32 bytes.
-    tokens (slice): The tokens that the language model reads.
-    segments (List[Segment]): Their segments, counted from the first of these tokens.
+    key (bytes): Key of the piece in the cache, 32 bytes.
+    tokens (slice): The tokens of the Doc that the language model reads.
+    segments (List[Segment]): The segments of the piece. Their positions are counted from its first
+        token.
     """
 
     key: bytes
@@ -121,12 +126,12 @@ class Piece(NamedTuple):
 
     @property
     def kept(self) -> slice:
-        """Slice of the tokens whose layers are kept, counted from the piece's first token."""
+        """Tokens whose layers are kept, counted from the first token of the piece."""
         return slice(self.segments[0].keep_start, self.segments[-1].keep_end)
 
     @property
     def place(self) -> slice:
-        """Slice of the tokens whose layers are kept, counted from the Doc's first token."""
+        """Tokens whose layers are kept, counted from the first token of the Doc."""
         start = self.tokens.start
         return slice(start + self.kept.start, start + self.kept.stop)
 
@@ -135,13 +140,13 @@ def cut_doc(doc: Doc, segments: Sequence[Segment], model: str, *, carry: bool) -
     """Cut a Doc into pieces that do not depend on each other.
 
     doc (Doc): The Doc.
-    segments (Sequence[Segment]): Its segments.
-    model (str): What else its layers depend on.
-    carry (bool): Whether a segment starts from the final state of the one before it. The Doc
-        is then one piece.
-    RETURNS (List[Piece]): The pieces, in order. Each token is kept by exactly one.
+    segments (Sequence[Segment]): The segments of the Doc.
+    model (str): Everything except the text on which the layers depend (`features_model`).
+    carry (bool): Whether a segment starts from the final state of the previous segment. If so, the
+        Doc is one piece.
+    RETURNS (List[Piece]): The pieces, in order. Exactly one piece keeps each token.
     """
-    tokens = doc.to_array(ORTH).astype("<u8")  # a hash of each token's text
+    tokens = doc.to_array(ORTH).astype("<u8")  # ORTH is a hash of the token's text.
     groups = [segments] if carry and segments else [[segment] for segment in segments]
     pieces = []
     for group in groups:
@@ -159,14 +164,14 @@ def _key(tokens: np.ndarray, segments: Sequence[Segment], model: str) -> bytes:
 
 
 def check_settings(size: float, dtype: str) -> str:
-    """Check size and dtype of a cache.
+    """Check the size and the dtype of a cache.
 
     RETURNS (str): The dtype.
-    RAISES (ValueError): Size or dtype is invalid.
+    RAISES (ValueError): The size or the dtype is invalid.
     """
     if size <= 0:
         raise ValueError(
-            f"features: size must be above 0 MB, got {size}. To keep none, set features = null."
+            f"features: size must be above 0 MB, got {size}. For no cache, set features = null."
         )
     if dtype not in DTYPES:
         raise ValueError(f"features: dtype must be 'float32' or 'float16', got {dtype!r}")
@@ -174,10 +179,14 @@ def check_settings(size: float, dtype: str) -> str:
 
 
 def warn_full(what: str, n_kept: Optional[int] = None) -> None:
-    """Warn that the cache is full."""
+    """Warn that the cache is full.
+
+    what (str): The space that is full, such as "1024 MB of memory".
+    n_kept (Optional[int]): Number of sequences in the cache, if known.
+    """
     kept = "" if n_kept is None else f", {n_kept} sequences"
     logger.warning(
-        "%s are full of ELMo layers%s: further ones are computed in every epoch. To keep more, "
+        "%s are full of ELMo layers%s. Other layers are computed in every epoch. To avoid this, "
         "raise `size` of the elmo pipe's `features`, or use dtype = 'float16' or a file on disk.",
         *(what, kept),
     )

@@ -1,4 +1,9 @@
-"""Frozen features in a file, which later runs and other processes can read."""
+"""Cache of layers in an SQLite file, which later runs and other processes can read.
+
+The file can be damaged by a crash, or belong to another program. So each entry has a checksum: a
+damaged entry counts as missing and its layers are computed again. If the file cannot be written,
+training continues without storing more. Only a file that cannot be opened is an error.
+"""
 
 import os
 import sqlite3
@@ -15,21 +20,21 @@ from ..files import user_path
 from ..registry import registry
 from .features import MB, check_settings, logger, warn_full
 
-LARGEST_BLOB = 900 * MB  # below SQLite's own limit
-WAIT = 30.0  # seconds to wait for another process that writes
-VERSION = 1  # of the file; version 0 had no checksums
-CHECKSUM = 4  # bytes after the layers
+LARGEST_BLOB = 900 * MB  # Larger layers are not stored. SQLite's limit is about 1 GB.
+WAIT = 30.0  # Seconds to wait while another process writes.
+VERSION = 1  # Version of the file. Files of version 0 have no checksums.
+CHECKSUM = 4  # Bytes of the checksum, which follows the layers.
 
 
 class DiskFeatures:
-    """Cache of layers in an SQLite file, for later runs and other processes.
+    """Cache of layers in an SQLite file, which later runs and other processes can read.
 
-    Each entry has a checksum. Damaged entries are computed again.
+    Each entry has a checksum. Damaged layers are computed again.
 
-    path (Union[str, Path]): The file. It and its folder are created at the first use.
-    size (float): Most MB to keep, as in `MemoryFeatures`.
+    path (Union[str, Path]): The file. The first use creates the file and its folder.
+    size (float): Maximum size in MB, as in `MemoryFeatures`.
     dtype (str): "float32", or "float16" for half the space.
-    RAISES (ValueError): A setting is invalid; later, the file is not such a cache.
+    RAISES (ValueError): A setting is invalid. At the first use: the file is not such a cache.
     """
 
     def __init__(self, path: Union[str, Path], size: float = 10240.0, dtype: str = "float32"):
@@ -44,16 +49,16 @@ class DiskFeatures:
         self._is_damaged = False
 
     def use_model(self, model: str) -> None:
-        """Do nothing: layers of several models are kept side by side."""
+        """Do nothing, because the file can contain the layers of several models."""
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key; None for missing ones."""
+        """Return the layers of each key; None if the key is missing."""
         with self._lock:
             connection = self._open()
             return [self._read(connection, key, shape) for key, shape in zip(keys, shapes)]
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
-        """Keep layers, as long as there is room."""
+        """Store layers under their keys, until the cache is full."""
         rows = []
         for key, values in zip(keys, layers):
             name, data = self._name(key), np.array(values, dtype=self.dtype).tobytes()
@@ -77,21 +82,21 @@ class DiskFeatures:
         return self.dtype.encode() + key
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file once a process: a connection must not be used after a fork."""
+        """Open the file once per process, because a connection must not be used after a fork."""
         if self._connection is None or self._process != os.getpid():
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._connection, self._n_bytes = _connect(self.path)
             except (OSError, sqlite3.Error) as error:
                 raise ValueError(
-                    f"the features cannot be kept in {self.path} ({error}). If the file is "
-                    f"damaged or belongs to another program, delete it or give another path."
+                    f"{self.path}: cannot be opened as a cache of features ({error}). If the file "
+                    f"is damaged or belongs to another program, delete it or give another path."
                 ) from error
             self._process = os.getpid()
         return self._connection
 
     def _read(self, connection: sqlite3.Connection, key: bytes, shape: tuple) -> Optional[Floats3d]:
-        """Return the layers of a key; None if they are missing or damaged."""
+        """Return the layers of a key; None if the entry is missing or damaged."""
         name = self._name(key)
         try:
             row = connection.execute("SELECT data FROM features WHERE key = ?", (name,)).fetchone()
@@ -101,13 +106,13 @@ class DiskFeatures:
                 self._is_damaged = True
                 logger.warning(
                     "%s is damaged (%s). Layers that cannot be read are computed again. Delete the "
-                    "file, and the next run creates a new one.",
+                    "file: the next run creates a new one.",
                     *(self.path, error),
                 )
             return None
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
-        """Write all rows or none. If the disk is full, training goes on without the cache."""
+        """Write all rows. If the cache or the disk is full, write none and stop storing."""
         added = sum(len(data) for _, data in rows)
         if self._n_bytes + added > self.size * MB:
             self._is_closed_to_more = True
@@ -119,7 +124,7 @@ class DiskFeatures:
             self._n_bytes += added
         except sqlite3.Error as error:
             self._is_closed_to_more = True
-            logger.warning("no more features are kept in %s: %s", self.path, error)
+            logger.warning("no more layers are stored in %s: %s", self.path, error)
 
     def __reduce__(self) -> tuple:
         return type(self), (str(self.path), self.size, self.dtype)
@@ -133,7 +138,7 @@ def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
 
 
 def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
-    # Layers of other models have other keys, so a wrong length means a truncated entry.
+    # An entry with a wrong length is damaged: layers of other models have other keys.
     n_values = int(np.prod(shape))
     size = n_values * np.dtype(dtype).itemsize
     is_whole = isinstance(data, bytes) and len(data) == size + CHECKSUM
@@ -145,10 +150,10 @@ def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
 
 
 def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Open the file, and return the connection and the bytes of what it keeps."""
+    """Open the file. Return the connection, and the number of bytes of all entries."""
     connection = sqlite3.connect(path, timeout=WAIT, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")  # survives a killed run
+        connection.execute("PRAGMA journal_mode = WAL")  # A killed run does not damage the file.
         connection.execute("PRAGMA synchronous = NORMAL")
         if _version(connection) != VERSION:
             _make_table(connection, path)
@@ -164,10 +169,10 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _make_table(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the table, or empty one of version 0."""
+    """Create the table. If the file has version 0, delete its entries."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        if _version(connection) == VERSION:  # another process was first
+        if _version(connection) == VERSION:  # Another process has done it meanwhile.
             return
         connection.execute(
             "CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
@@ -178,7 +183,7 @@ def _make_table(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
     if old.rowcount:
         logger.warning(
-            "%s was written by an earlier version, without checksums. The layers of its %d Docs "
-            "are computed again.",
+            "%s was written by an earlier version, without checksums. Its %d entries are "
+            "computed again.",
             *(path, old.rowcount),
         )

@@ -1,4 +1,13 @@
-"""Segmenters: they cut a Doc into sequences for the language model."""
+"""Segmenters: functions that cut a Doc into the sequences that the language model reads.
+
+A sequence starts from a fresh LSTM state (unless the state is carried), so its tokens do not see
+the rest of the Doc. Sentences are the natural sequences, because the model has learned from
+sentences. Long text without sentences is cut into windows, whose size limits time and memory. The
+windows overlap, so that each kept token has context on both sides. Therefore a segment has two
+ranges: the tokens that are read, and the tokens whose vectors are kept.
+
+Invariant: segments are in order, and exactly one segment keeps each token.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -16,9 +25,9 @@ class Segment(NamedTuple):
     """Sequence of tokens that the language model reads at once.
 
     start (int): First token that the language model reads.
-    end (int): The token after the last one.
+    end (int): End of these tokens, exclusive.
     keep_start (int): First token whose vectors are kept.
-    keep_end (int): The token after the last one.
+    keep_end (int): End of the kept tokens, exclusive.
     """
 
     start: int
@@ -28,14 +37,15 @@ class Segment(NamedTuple):
 
 
 _SENTENCIZER = Sentencizer()
-PAIRS = ("premise", "hypothesis", "question", "context")  # names of the texts in one Doc
+# Span groups of the texts in a Doc of two texts (`tasks/texts`).
+PAIRS = ("premise", "hypothesis", "question", "context")
 
-# Returns the segments of a Doc, in order. Each token is kept by exactly one segment.
+# A segmenter returns the segments of a Doc, in order. Exactly one segment keeps each token.
 Segmenter = Callable[[Doc], list[Segment]]
 
 
 def segment_of(segments: Sequence[Segment], token: int) -> Segment:
-    """Find the segment that keeps a token."""
+    """Return the segment that keeps a token."""
     return segments[bisect_right(segments, token, key=lambda segment: segment.keep_start) - 1]
 
 
@@ -45,7 +55,7 @@ def _whole(start: int, end: int) -> Segment:
 
 @dataclass(frozen=True)
 class WholeDocs:
-    """The whole Doc as one sequence, whatever its length."""
+    """Segmenter that returns the whole Doc as one sequence of any length."""
 
     def __call__(self, doc: Doc) -> list[Segment]:
         """Cut a Doc into segments."""
@@ -58,7 +68,7 @@ class WholeDocs:
 
 @dataclass(frozen=True)
 class Sentences:
-    """The Doc's sentences if they are set, otherwise the whole Doc."""
+    """Segmenter that returns the Doc's sentences; if they are not set, the whole Doc."""
 
     def __call__(self, doc: Doc) -> list[Segment]:
         """Cut a Doc into segments."""
@@ -73,12 +83,13 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of equal size that overlap, so that the cost of a token has a bound.
+    """Segmenter that returns overlapping windows of equal size.
 
-    Of the tokens that two windows share, each keeps the half on its own side.
+    Two windows share `overlap` tokens. The first window keeps the first half of them, the second
+    window the second half.
 
-    size (int): Tokens of a window.
-    overlap (int): Tokens that a window shares with the next.
+    size (int): Number of tokens of a window.
+    overlap (int): Number of tokens that a window shares with the next.
     RAISES (ValueError): The overlap is not smaller than the size.
     """
 
@@ -97,7 +108,7 @@ class Windows:
         return self.between(0, len(doc))
 
     def between(self, start: int, stop: int) -> list[Segment]:
-        """Return the windows from token `start` to before token `stop`."""
+        """Return the windows of the tokens from `start` to `stop`, exclusive."""
         segments = []
         keep_start = start
         while keep_start < stop:
@@ -114,14 +125,14 @@ class Windows:
 
 @dataclass(frozen=True)
 class SentencesOrWindows(Windows):
-    """The Doc's sentences if they are set, otherwise guessed sentences in windows.
+    """Segmenter that returns the Doc's sentences; if they are not set, guessed sentences.
 
-    Sentences that are set may have any length. Otherwise the rules of spaCy's `sentencizer` cut
-    the Doc after the end punctuation of any script. Longer parts are cut into windows, so that the
-    cost of a token has a bound.
+    If sentences are set, they can have any length. If not, the rules of spaCy's `sentencizer` cut
+    the Doc after punctuation that ends a sentence, in any script. Guessed sentences longer than
+    `size` are cut into windows.
 
-    size (int): Tokens of a window.
-    overlap (int): Tokens that a window shares with the next.
+    size (int): Number of tokens of a window.
+    overlap (int): Number of tokens that a window shares with the next.
     RAISES (ValueError): The overlap is not smaller than the size.
     """
 
@@ -140,10 +151,11 @@ class SentencesOrWindows(Windows):
 
 @dataclass(frozen=True)
 class Spans(Windows):
-    """The spans of some groups, separate from each other and from the text around them.
+    """Segmenter that cuts at the edges of spans, so that no sequence crosses an edge.
 
-    Each span is cut into the Doc's sentences if all are set, otherwise as `SentencesOrWindows`
-    would cut it. Without `sentences` each span is one sequence.
+    With `sentences`, it also cuts inside the spans: into the Doc's sentences if all are set, and
+    otherwise into guessed sentences like `SentencesOrWindows`. Without `sentences`, each span is
+    one sequence.
     """
 
     groups: tuple[str, ...] = PAIRS
@@ -173,15 +185,14 @@ class Spans(Windows):
 def make_spans(
     groups: Sequence[str] = list(PAIRS), sentences: bool = True, size: int = 200, overlap: int = 40
 ) -> Segmenter:
-    """Make a segmenter that keeps texts within one Doc apart.
+    """Make a segmenter for Docs of several texts, such as a question and its context.
 
-    It cuts at the edges of spans, and inside them as `spacy-elmo.sentences.v2` does, or not at
-    all.
+    The texts are spans. No sequence crosses the edge of a span, so the texts do not see each other.
 
-    groups (Sequence[str]): The names of the span groups; a Doc need not have them all.
-    sentences (bool): Whether to cut inside the spans, too.
-    size (int): Tokens of a window, if sentences are not set.
-    overlap (int): Tokens that a window shares with the next.
+    groups (Sequence[str]): The names of the span groups. A Doc can have only some of them.
+    sentences (bool): Whether to cut inside the spans, too, like `spacy-elmo.sentences.v2`.
+    size (int): Number of tokens of a window, if sentences are not set.
+    overlap (int): Number of tokens that a window shares with the next.
     RETURNS (Callable[[Doc], List[Segment]]): The segmenter.
     RAISES (ValueError): The overlap is not smaller than the size.
     """
@@ -198,7 +209,7 @@ def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
     """Return the config block of a segmenter.
 
     segmenter (Callable[[Doc], List[Segment]]): The segmenter.
-    RAISES (ValueError): It has no method `config`.
+    RAISES (ValueError): The segmenter has no method `config`.
     """
     config = getattr(segmenter, "config", None)
     if config is None:

@@ -1,4 +1,4 @@
-"""Settings of a language model in a pipeline: one object from the config to the segments."""
+"""Settings of a language model in a pipeline: one object for pipe, shim and embedding code."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -16,7 +16,7 @@ from .vectors import Mix, check_mix
 if TYPE_CHECKING:
     from ..frozen.model import FrozenBiLM
 
-# `mix`, `precision` and `features` have checks of their own.
+# `mix`, `precision` and `features` are checked elsewhere.
 KINDS: dict[str, Any] = {
     "weights": Union[str, Path, Callable, None],
     "initial_state": Literal["zeros", "warm", "carry"],
@@ -36,32 +36,34 @@ Weights = Union[None, str, Path, Callable[[], "FrozenBiLM"]]
 
 @dataclass(frozen=True)
 class ElmoSettings:
-    """Settings of a language model, beside its sizes.
+    """Settings of a language model, except its sizes.
 
     weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
-        the weights, which are read when first needed. A saved pipeline contains its own.
-    mix (Union[str, int, List[float]]): The layers in `doc.tensor`: "top" for the last
-        layer, "average" of all, the number of a layer, or a weight for each.
-    initial_state (str): State in which the LSTMs start a sequence: "zeros", "warm" (the
-        state after one empty sentence), or "carry" (zeros for the Doc's first sequence,
-        then the state after the sequence before).
-    segmenter (Callable[[Doc], List[Segment]]): Cuts Docs into sequences.
+        the weights. They are read when they are first needed. A saved pipeline contains its
+        weights.
+    mix (Union[str, int, List[float]]): The layers for `doc.tensor`: "top" (the last layer),
+        "average" (of all layers), the number of a layer, or a list with a weight for each layer.
+    initial_state (str): LSTM state at the start of a sequence: "zeros"; "warm", the state after
+        one empty sentence; "carry", the final state of the previous sequence in the Doc, and zeros
+        for the first sequence.
+    segmenter (Callable[[Doc], List[Segment]]): Function that cuts Docs into sequences.
     frozen (bool): Whether training leaves the weights unchanged.
-    learn_rate_factor (float): Multiplies the optimizer's learning rate and weight decay when
-        the weights are fine-tuned.
+    learn_rate_factor (float): Factor of the optimizer's learning rate and weight decay, for
+        fine-tuned weights.
     store_layers (Union[bool, str]): Whether to set `doc._.elmo`, a float32 array
-        of shape `(L + 1, n_tokens, 2P)`; "auto": only if a component listens.
-    set_vectors (bool): Whether to set `doc.tensor` and the hooks that make
+        of shape `(L + 1, n_tokens, 2P)`. "auto": only if a component listens.
+    set_vectors (bool): Whether to set `doc.tensor`, and hooks that make
         `.vector` and `.similarity` contextual.
-    max_batch_tokens (int): Most tokens of a batch, unless a single sequence has more.
-    cache (int): Token strings whose context-free vectors are kept.
-    precision (str): Precision of the language model's products, except in fine-tuning:
-        "float32", "bfloat16", "int8", or "auto" for the fastest good one.
-    align (Union[str, Path, None]): File of a matrix W, `.npy` or numbers in rows. All layers
-        are multiplied by it, `W v`, to align them with another model's. It is read with the
-        weights; a saved pipeline contains it.
+    max_batch_tokens (int): Maximum number of tokens in a batch. A batch of one sequence may have
+        more.
+    cache (int): Number of token strings whose context-free vectors are cached.
+    precision (str): Precision of the language model's matrix products, except in fine-tuning:
+        "float32", "bfloat16", "int8", or "auto" (the fastest good precision on this machine).
+    align (Union[str, Path, None]): File with a matrix W (`.npy`, or rows of numbers). Each vector v
+        becomes `W v`, to align it with the vectors of another model. W is read with the weights. A
+        saved pipeline contains W.
     features (Optional[FeatureCache]): Cache of layers in training, so that a frozen language
-        model computes them once; None for no cache.
+        model computes them only once. None: no cache.
     RAISES (ValueError): A setting is invalid.
     """
 
@@ -94,14 +96,14 @@ class ElmoSettings:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> "ElmoSettings":
-        """Pick the settings from the arguments of a registered function."""
+        """Make the settings from the arguments of a registered function. Ignore other arguments."""
         names = [one.name for one in fields(cls) if one.name in arguments]
         return cls(**{name: arguments[name] for name in names})
 
     def config_of(self, name: str) -> Any:
-        """Return a setting as it is written in a config.
+        """Return the value of a setting for a config.
 
-        Weights of a reader are None, because a saved pipeline contains them.
+        If `weights` is a reader, the value is None, because a saved pipeline contains the weights.
 
         name (str): Name of the setting.
         RAISES (ValueError): The segmenter has no method `config`.
@@ -116,9 +118,9 @@ class ElmoSettings:
         return str(value) if isinstance(value, Path) else value
 
     def tok2vec_config(self) -> dict[str, Any]:
-        """Return the settings of a Tok2VecElmo as they are written in a config.
+        """Return the settings of a Tok2VecElmo for a config.
 
-        It finds its weights with those of its component.
+        `weights` is None, because the weights are saved with the component.
 
         RAISES (ValueError): The segmenter has no method `config`.
         """

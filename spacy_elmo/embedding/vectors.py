@@ -1,7 +1,7 @@
-"""Meaning of `.vector`, `.has_vector` and `.similarity` after the `elmo` pipe.
+"""Hooks for `.vector`, `.has_vector` and `.similarity`, which the `elmo` pipe sets on Docs.
 
-They use `doc.tensor`, with and without static vectors in the vocab. If a component such as spaCy's
-`doc_cleaner` removed the tensor, they mean the same as in spaCy.
+The hooks use `doc.tensor`, also if the vocab has static vectors. If a component such as spaCy's
+`doc_cleaner` has removed the tensor, they return the same as spaCy without hooks.
 """
 
 import warnings
@@ -19,9 +19,9 @@ Item = Union[Doc, Span, Token]
 
 
 def set_hooks(doc: Doc) -> None:
-    """Let a Doc, its spans and its tokens take their vectors from the Doc's tensor.
+    """Set the hooks of a Doc, so that Doc, spans and tokens have vectors from `doc.tensor`.
 
-    doc (Doc): The Doc, with its tensor set.
+    doc (Doc): The Doc. Its tensor is set.
     """
     doc.user_hooks.update(vector=doc_vector, has_vector=has_vector, similarity=similarity)
     doc.user_span_hooks.update(vector=span_vector, has_vector=has_vector, similarity=similarity)
@@ -31,17 +31,16 @@ def set_hooks(doc: Doc) -> None:
 
 
 def has_hooks(doc: Doc) -> bool:
-    """Check whether `set_hooks` was called for the Doc."""
+    """Check whether `set_hooks` was called for a Doc."""
     return doc.user_token_hooks.get("vector") is token_vector
 
 
 def keep_vectors(doc: Doc) -> Doc:
-    """Copy the tensor of a Doc into its user data, so that it is saved with the Doc.
+    """Copy `doc.tensor` into `doc.user_data`, so that a pickle or a DocBin contains it.
 
-    Pickles and `DocBin(store_user_data=True)` keep the user data. `restore_vectors` sets the
-    tensor again.
+    Use `DocBin(store_user_data=True)`. After loading, `restore_vectors` sets the tensor again.
 
-    doc (Doc): A Doc that was processed by `elmo`.
+    doc (Doc): A Doc that `elmo` has processed.
     RETURNS (Doc): The same Doc.
     """
     doc.user_data[KEPT] = doc.tensor
@@ -51,12 +50,12 @@ def keep_vectors(doc: Doc) -> Doc:
 def restore_vectors(doc: Doc) -> Doc:
     """Restore the contextual vectors of a Doc that was copied or read from bytes.
 
-    This is needed after `nlp.pipe(n_process=2)`, `Doc.from_bytes` or, if `keep_vectors` was
-    called, a `DocBin`.
+    Call this after `nlp.pipe(n_process=2)` and `Doc.from_bytes`. For Docs of a `DocBin`,
+    `keep_vectors` must have been called before the Doc was added.
 
     doc (Doc): The Doc.
     RETURNS (Doc): The same Doc.
-    RAISES (ValueError): Its vectors were not kept.
+    RAISES (ValueError): The Doc has no vectors to restore.
     """
     tensor = doc.user_data.pop(KEPT, None)
     if tensor is not None:
@@ -64,7 +63,7 @@ def restore_vectors(doc: Doc) -> Doc:
     if len(doc) and not _has_rows(doc):
         raise ValueError(
             f"no contextual vectors to restore: the Doc has {len(doc)} tokens and a tensor of "
-            f"shape {np.shape(doc.tensor)}. Call keep_vectors(doc) before adding it to a "
+            f"shape {np.shape(doc.tensor)}. Call keep_vectors(doc) before you add the Doc to a "
             f"DocBin(store_user_data=True)."
         )
     set_hooks(doc)
@@ -89,15 +88,15 @@ def doc_vector(doc: Doc) -> np.ndarray:
 
 
 def has_vector(item: Item) -> bool:
-    """Check whether there is a contextual vector or, without a tensor, a static one."""
+    """Check whether an item has a contextual vector. Without a tensor, check for a static one."""
     doc = _doc_of(item)
     return doc.tensor.size > 0 if _has_rows(doc) else _without_hooks(item).has_vector
 
 
 def token_similarity(token: Token, other: Any) -> float:
-    """Compute the cosine of two vectors.
+    """Compute the cosine of a token's vector and another vector.
 
-    A Lexeme has no context. It is compared with the token's own Lexeme.
+    A Lexeme has no context, so a Lexeme is compared with the token's Lexeme.
 
     token (Token): The token.
     other (Union[Doc, Span, Token, Lexeme]): The other item.
@@ -113,7 +112,7 @@ def token_similarity(token: Token, other: Any) -> float:
 
 
 def similarity(item: Item, other: Any) -> float:
-    """Compute the cosine of two vectors, 0 if one of them is missing as for a Lexeme.
+    """Compute the cosine of two contextual vectors; 0 if one is missing, as for a Lexeme.
 
     item (Union[Doc, Span, Token]): The first item.
     other (Union[Doc, Span, Token, Lexeme]): The other item.
@@ -142,14 +141,15 @@ def _doc_of(item: Item) -> Doc:
 
 
 def _has_rows(doc: Doc) -> bool:
-    """Check whether each token has a row of the tensor."""
+    """Check whether the tensor has a row for each token."""
     return np.ndim(doc.tensor) == 2 and len(doc.tensor) == len(doc)
 
 
 def _without_hooks(item: Any) -> Any:
-    """Copy the words of an item that has our hooks but no tensor, so that spaCy answers.
+    """Return an item as it is, or a copy without hooks if its Doc has hooks but no tensor.
 
-    It is a copy because the tensor may be set again.
+    The copy has spaCy's own vectors. The hooks of the original stay, because its tensor may be set
+    again.
     """
     if (
         not isinstance(item, (Doc, Span, Token))
@@ -180,10 +180,10 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
     """Mix the layers of a Doc with fixed weights.
 
     layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
-    mix (Union[str, int, List[float]]): "average", "top", the number of a layer,
-        or a weight for each layer.
+    mix (Union[str, int, List[float]]): "average", "top", the number of a layer, or a list with a
+        weight for each layer.
     RETURNS (Floats2d): *Shape:* `(n_tokens, 2P)`
-    RAISES (ValueError): There is no such layer, or the number of weights is wrong.
+    RAISES (ValueError): The layer does not exist, or the number of weights is wrong.
     """
     n_layers = len(layers)
     if mix == "average":
@@ -201,11 +201,11 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
 
 
 def check_mix(mix: Any) -> Mix:
-    """Check a mix as far as possible without the layers.
+    """Check the form of a mix. The number of layers is not known yet.
 
     mix (Union[str, int, Sequence[float]]): A mix for `mix_layers`.
     RETURNS (Union[str, int, List[float]]): The mix in a form that a config can contain.
-    RAISES (ValueError): It is not a mix.
+    RAISES (ValueError): The value is not a mix.
     """
     if mix in ("average", "top") if isinstance(mix, str) else type(mix) is int:
         return mix

@@ -1,1 +1,1 @@
-"""Thinc layers, one a file."""
+"""Thinc layers: language model, listener, mix, concatenation, objective of `spacy pretrain`."""

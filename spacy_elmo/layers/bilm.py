@@ -1,8 +1,8 @@
-"""The biLM as a Thinc layer over Docs, and the shim that holds its language model.
+"""Thinc layer that computes the layers of Docs, and the shim that contains its language model.
 
-The weights are read at the first use. A frozen model on a CPU computes in numpy and a kernel
-(`FrozenBiLM`), so that PyTorch is imported only to train or to use a GPU. Changes of weights are
-counted, so that layers stored on Docs never outlive the weights that computed them.
+The shim reads the weights at the first use. A frozen model on a CPU is a `FrozenBiLM`, which
+computes in numpy and a kernel. So PyTorch is imported only for training or a GPU. The shim counts
+changes of the weights: layers that a Doc stores are valid only for the weights that computed them.
 """
 
 import contextlib
@@ -39,13 +39,13 @@ BiLMModel: TypeAlias = Model[list[Doc], Layers]
 
 ShimType = TypeVar("ShimType", bound=Shim)
 
-_RUN = uuid.uuid4().hex  # shim ids are counted from 0 in every process
+_RUN = uuid.uuid4().hex  # Every process counts shim ids from 0, so ids alone are not unique.
 
 
 def copy_shim(shim: ShimType) -> ShimType:
-    """Copy a shim with its weights, and give the copy an id of its own.
+    """Copy a shim with its weights. The copy has a new id.
 
-    Optimizers know weights by the id, so that two shims must not share one.
+    Optimizers use the id as a key of the weights, so two shims must not have the same id.
     """
     copied = copy.deepcopy(shim)
     copied.id = Shim(None).id
@@ -53,9 +53,9 @@ def copy_shim(shim: ShimType) -> ShimType:
 
 
 class BiLMShim(Shim):
-    """Holder of the language model, which is read from its weights at the first use.
+    """Shim that contains the language model, and reads its weights at the first use.
 
-    On a CPU a frozen model is a `FrozenBiLM`. A model that is fine-tuned or on a GPU is a PyTorch
+    On a CPU, a frozen model is a `FrozenBiLM`. A model that is fine-tuned or on a GPU is a PyTorch
     module.
 
     config (BiLMConfig): The sizes.
@@ -66,7 +66,8 @@ class BiLMShim(Shim):
         self._model: Any = None
         self.config = config
         self.in_training = False
-        self.sizes_may_follow = True  # whether default sizes give way to those of the weights
+        # Whether the sizes of the weights may replace the default sizes.
+        self.sizes_may_follow = True
         self._n_changes = 0
         self.waiting: WeakKeyDictionary[Doc, list[Piece]] = WeakKeyDictionary()
         self._settings = ElmoSettings()
@@ -81,8 +82,9 @@ class BiLMShim(Shim):
         for name in ("weights", "align"):
             if self.is_loaded and getattr(settings, name) != getattr(self._settings, name):
                 raise ValueError(
-                    f"{name} cannot be changed after the weights were read. Give it to "
-                    f"nlp.add_pipe; for other weights use the pipe's set_bilm(read_weights(PATH))."
+                    f"{name} cannot be changed after the weights were read. Pass it to "
+                    f"nlp.add_pipe, or replace the weights with "
+                    f"the pipe's set_bilm(read_weights(PATH))."
                 )
         self._settings = settings
         if self._model is not None:
@@ -90,10 +92,10 @@ class BiLMShim(Shim):
 
     @property
     def identity(self) -> str:
-        """Identity of the weights.
+        """Identity of the weights, to check whether stored layers are valid.
 
-        If the weights are frozen, it is their checksum, the same in all processes. Otherwise it
-        names this object and the number of its changes.
+        For frozen weights, it is the checksum, which is the same in all processes. Otherwise it
+        consists of ids of the process and the shim, and the number of changes of the weights.
         """
         if self.settings.frozen:
             return self.checksum()
@@ -104,7 +106,7 @@ class BiLMShim(Shim):
         bilm = self.bilm
         if isinstance(bilm, FrozenBiLM):
             return bilm.checksum()
-        # A frozen module on a GPU: copy its weights only once.
+        # The model is a frozen module on a GPU. Copy its weights to the CPU only once.
         if self._checksum is None or self._checksum[0] is not bilm:
             self._checksum = bilm, bilm.freeze().checksum()
         return self._checksum[1]
@@ -118,20 +120,21 @@ class BiLMShim(Shim):
 
     @property
     def bilm(self) -> AnyBiLM:
-        """The language model, read at the first access.
+        """The language model. The first access reads its weights.
 
         RAISES (ValueError): There are no weights, they cannot be read, or their sizes differ from
-            the config's.
+            the sizes in the config.
         """
         if self._model is None:
             self.read(self.settings.weights)
         return self._model
 
     def read(self, weights: Weights) -> None:
-        """Read the language model from weights.
+        """Read the language model.
 
-        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name, path or reader.
-        RAISES (ValueError): As `bilm`.
+        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name, path or reader of the weights.
+        RAISES (ValueError): There are no weights, they cannot be read, or their sizes differ from
+            the sizes in the config.
         """
         from ..weights import HOW_TO_GIVE_WEIGHTS, read_weights
 
@@ -139,7 +142,7 @@ class BiLMShim(Shim):
             raise ValueError(f"the language model has no weights. {HOW_TO_GIVE_WEIGHTS}")
         bilm = weights() if callable(weights) else read_weights(weights)
         check_bilm(bilm)
-        # Default sizes may follow the weights. Sizes that the user set must agree with them.
+        # The weights' sizes replace default sizes, but must agree with sizes that the user has set.
         follow = self.sizes_may_follow and self.config == BiLMConfig()
         n_layers = self.config.n_layers
         lower = replace(bilm.config, n_layers=n_layers)
@@ -149,7 +152,7 @@ class BiLMShim(Shim):
             raise ValueError(
                 f"the weights {weights!r} do not have the sizes in the config: "
                 f"{differences(bilm.config, self.config)}. Use "
-                f"config=spacy_elmo.pretrained(PATH), which sets both."
+                f"config=spacy_elmo.pretrained(PATH), which sets weights and sizes."
             )
         if self.settings.align is not None:
             from ..weights.alignment import read_alignment
@@ -161,7 +164,8 @@ class BiLMShim(Shim):
     def set(self, bilm: AnyBiLM) -> None:
         """Replace the language model.
 
-        bilm (Union[FrozenBiLM, BiLM]): The model. A frozen shim copies a module's weights.
+        bilm (Union[FrozenBiLM, BiLM]): The model. If the shim is frozen and on a CPU, it copies the
+            weights of a module.
         """
         check_bilm(bilm)
         self.config = bilm.config
@@ -169,10 +173,13 @@ class BiLMShim(Shim):
         self._n_changes += 1
 
     def keep(self, docs: Sequence[Doc], layers: Sequence[Optional[Floats3d]]) -> None:
-        """Keep layers that were computed in predictions, because the same texts will come again.
+        """Add layers that were computed in prediction to the cache of features.
+
+        Call this for texts that will be predicted again, such as the development data.
 
         docs (Sequence[Doc]): The Docs.
-        layers (Sequence[Optional[Floats3d]]): Their layers, if these weights made them.
+        layers (Sequence[Optional[Floats3d]]): The layers of each Doc; None to add none, because
+            other weights computed them.
         """
         features = self.settings.features
         found = [(self.waiting.pop(doc, []), values) for doc, values in zip(docs, layers)]
@@ -186,15 +193,15 @@ class BiLMShim(Shim):
             features.add(list(rows), list(rows.values()))
 
     def features_model(self) -> str:
-        """Return what layers depend on beside the text, as one string."""
+        """Return a string of everything except the text on which the layers depend."""
         return f"{self.checksum()} {precision_of(self.bilm)} {self.settings.initial_state}"
 
     def copy(self) -> "BiLMShim":
-        """Copy the shim with its weights; the copy has an id of its own."""
+        """Copy the shim with its weights. The copy has a new id."""
         return copy_shim(self)
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Update the weights with the gradients that they have collected.
+        """Update the weights with their gradients.
 
         RAISES (ValueError): A gradient is not finite.
         """
@@ -208,7 +215,7 @@ class BiLMShim(Shim):
         with torch.no_grad():
             parameters = self._model.named_parameters()
             trained = {name: weight for name, weight in parameters if weight.grad is not None}
-            for name, weight in trained.items():  # before any weight is changed
+            for name, weight in trained.items():  # Check all gradients before a weight is changed.
                 if not is_finite(weight.grad):
                     raise ValueError(
                         f"the gradient of the language model's weight '{name}' is not finite. "
@@ -223,7 +230,7 @@ class BiLMShim(Shim):
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        """Use an optimizer's averaged weights inside the context."""
+        """Use an optimizer's averaged weights in a `with` block."""
         is_frozen = self._model is None or isinstance(self._model, FrozenBiLM)
         if is_frozen or not any(key[0] == self.id for key in params):
             yield
@@ -246,13 +253,13 @@ class BiLMShim(Shim):
             put(backup)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the language model, if it was read."""
+        """Move the language model to a device, if its weights have been read."""
         if self._model is not None:
             device = "cpu" if device_type == "cpu" else f"cuda:{device_id}"
             self._model = fitting(self._model, self.settings, device)
 
     def to_bytes(self) -> bytes:
-        """Return the content of a `.safetensors` file, empty if there are no weights to read."""
+        """Return the bytes of a `.safetensors` file; no bytes if there are no weights."""
         from ..weights import is_available
         from ..weights.safetensors_file import to_bytes
 
@@ -261,7 +268,7 @@ class BiLMShim(Shim):
         return to_bytes(frozen(self.bilm))
 
     def from_bytes(self, data: bytes) -> "BiLMShim":
-        """Load what `to_bytes` returned."""
+        """Load the bytes of `to_bytes`."""
         from ..weights.safetensors_file import from_bytes
 
         if data:
@@ -269,13 +276,13 @@ class BiLMShim(Shim):
         return self
 
     def from_file(self, file: Path) -> None:
-        """Read a language model from a file, in which its weights stay. An empty file has none.
+        """Read a language model from a file. Its weights stay in the file, mapped into memory.
 
-        file (Path): A file with the content of `to_bytes`.
+        file (Path): A file with the bytes of `to_bytes`. If it is empty, nothing is read.
         """
         from ..weights.safetensors_file import read
 
-        if file.stat().st_size or not file.is_file():  # `read` refuses what is not a file
+        if file.stat().st_size or not file.is_file():  # If it is no file, `read` raises an error.
             self.set(read(file))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -290,7 +297,7 @@ class BiLMShim(Shim):
 
 
 def BiLMLayer(config: BiLMConfig) -> BiLMModel:
-    """Make the layer that computes the language model's layers, `(L + 1, n_tokens, 2P)` a Doc."""
+    """Make the Thinc layer that computes a biLM's layers, `(L + 1, n_tokens, 2P)` per Doc."""
     dims, shims = {"nO": config.width}, [BiLMShim(config)]
     return Model("elmo_bilm", forward, init=init, dims=dims, shims=shims)
 
@@ -298,26 +305,26 @@ def BiLMLayer(config: BiLMConfig) -> BiLMModel:
 def join_tok2vec(
     bilm: BiLMModel, mix: Model[Layers, list[Floats2d]]
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Chain a language model and its mix."""
+    """Chain a language model and a mix, so that they form a tok2vec."""
     tok2vec = chain(bilm, mix)
     tok2vec.set_dim("nO", bilm.get_dim("nO"))
     return tok2vec
 
 
 def get_shim(model: BiLMModel) -> BiLMShim:
-    """Return the shim of a BiLMLayer, the holder of the language model."""
+    """Return the shim of a BiLMLayer. It contains the language model."""
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
     return shim
 
 
 def follow_weights(model: BiLMModel) -> None:
-    """Set the width of a BiLMLayer to its weights' width, which may not be the default."""
+    """Set the width of a BiLMLayer to the width of its weights."""
     model.set_dim("nO", get_shim(model).config.width, force=True)
 
 
 def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Layers, Callable]:
-    """Compute the layers of Docs; frozen features come from the cache."""
+    """Compute the layers of Docs. In training with frozen weights, take them from the cache."""
     limit_threads_after_fork()
     init(model)
     shim = get_shim(model)
@@ -364,6 +371,6 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
 
 def init(model: BiLMModel, X: object = None, Y: object = None) -> None:
-    """Read the weights, and set the layer's width to theirs."""
+    """Read the weights, and set the layer's width to the width of the weights."""
     _ = get_shim(model).bilm
     follow_weights(model)

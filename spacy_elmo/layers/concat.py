@@ -16,13 +16,13 @@ Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
 
 
 def ConcatTok2Vec(first: Tok2Vec, second: Tok2Vec) -> Tok2Vec:
-    """Concatenate two token representations of the same Docs, which may be empty."""
+    """Make a layer that concatenates two token representations of the same Docs."""
     dims = {"nO": _sum_of_widths(first, second)}
     return Model("elmo_concat", forward, init=init, dims=dims, layers=[first, second])
 
 
 def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, Callable]:
-    """Compute both representations, and concatenate them."""
+    """Compute and concatenate both representations."""
     (first, bp_first), (second, bp_second) = (layer(docs, is_train) for layer in model.layers)
     xp = model.ops.xp
     outputs = [xp.concatenate([one, two], axis=1) for one, two in zip(first, second)]
@@ -48,15 +48,15 @@ def init(model: Tok2Vec, X: Optional[list[Doc]] = None, Y: Optional[Vectors] = N
 
 
 def _sum_of_widths(first: Tok2Vec, second: Tok2Vec) -> Optional[int]:
-    """Add the widths. Some of spaCy's layers know their width only after initialization."""
+    """Return the sum of the widths; None if a layer has no width before its initialization."""
     widths = [layer.maybe_get_dim("nO") for layer in (first, second)]
     return None if None in widths else sum(widths)
 
 
 def MixedConcat(first: Tok2Vec, second: Tok2Vec, *, width: int, maxout_pieces: int) -> Tok2Vec:
-    """Concatenate two token representations, and map them to a width.
+    """Make a layer that concatenates two token representations, and maps them to a width.
 
-    The map is a maxout layer with layer norm, as in spaCy's MultiHashEmbed.
+    A maxout layer with layer norm does the mapping, as in spaCy's MultiHashEmbed.
     """
     concat = ConcatTok2Vec(first, second)
     maxout: Model[Floats2d, Floats2d] = Maxout(

@@ -1,4 +1,4 @@
-"""Check that stops training if the loss is NaN or infinite."""
+"""Check of a loss, which stops training if the loss is NaN or infinite."""
 
 import math
 
@@ -6,11 +6,13 @@ from spacy.errors import Errors
 
 
 def check_loss(loss: float, name: str) -> None:
-    """Check a loss before its gradient changes any weight, as spaCy's tagger does.
+    """Check that a loss is finite. Call this before the gradient changes any weight.
+
+    spaCy's tagger has the same check; most other components have none.
 
     loss (float): The loss, or the sum of the squares of its gradient.
     name (str): Name of the component.
-    RAISES (ValueError): It is NaN or infinite (spaCy's E910).
+    RAISES (ValueError): The loss is NaN or infinite (spaCy's E910).
     """
     if not math.isfinite(loss):
         raise ValueError(

@@ -1,4 +1,7 @@
-"""Language models as settings and devices need them: frozen arrays or a PyTorch module."""
+"""Conversion of a language model to the class that settings and device need.
+
+The class is `FrozenBiLM` (arrays for the kernel) or `BiLM` (a PyTorch module).
+"""
 
 import sys
 from dataclasses import asdict
@@ -17,13 +20,13 @@ from ..weights.state_dict_file import import_torch
 def check_bilm(bilm: object) -> None:
     """Check that a reader of weights returned a FrozenBiLM or a BiLM.
 
-    RAISES (ValueError): It returned something else.
+    RAISES (ValueError): The reader returned something else.
     """
     if isinstance(getattr(bilm, "config", None), BiLMConfig) and hasattr(bilm, "embed"):
         return
     raise ValueError(
         f"a reader of weights must return a language model, got {type(bilm).__name__}. Return "
-        f"what spacy_elmo.weights.read_weights returns."
+        f"a model as spacy_elmo.weights.read_weights does."
     )
 
 
@@ -40,10 +43,10 @@ def precision_of(bilm: AnyBiLM) -> str:
 
 
 def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
-    """Convert a language model to the form that the settings need.
+    """Convert a language model to the class that settings and device need.
 
-    A frozen model on a CPU is a FrozenBiLM; otherwise it is a module. The default device is
-    Thinc's.
+    The result is a FrozenBiLM if the model is frozen and on a CPU. Otherwise it is a module. The
+    default device is the module's GPU, or Thinc's default device.
     """
     if device is None and not isinstance(bilm, FrozenBiLM) and bilm.device.type != "cpu":
         device = str(bilm.device)
@@ -60,12 +63,12 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
 
 
 def frozen(bilm: AnyBiLM) -> FrozenBiLM:
-    """Freeze a language model, if it is not frozen."""
+    """Return a language model as a FrozenBiLM."""
     return bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
 
 
 def differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
-    """List the sizes in which the weights differ from the config."""
+    """Return the sizes that differ between weights and config, as text for an error."""
     theirs, ours = asdict(got), asdict(wanted)
     return ", ".join(
         f"{name} is {theirs[name]} there and {ours[name]} in the config"

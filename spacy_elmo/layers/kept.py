@@ -1,4 +1,7 @@
-"""Layers of a frozen language model in training, kept as `embedding.features` describes."""
+"""Use of the cache of features in training: read layers from it, and compute the missing ones.
+
+`embedding.features` describes the cache.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,15 +23,16 @@ def kept_layers(
     *,
     is_train: bool,
 ) -> list[Floats3d]:
-    """Get the layers of Docs, and compute those that are not in the cache.
+    """Return the layers of Docs. Compute the layers that are not in the cache.
 
-    shim (BiLMShim): The holder of the language model.
+    shim (BiLMShim): The shim with the language model.
     cache (FeatureCache): The cache.
     docs (Sequence[Doc]): The Docs.
-    segments (Sequence[Sequence[Segment]]): The segments of each.
+    segments (Sequence[Sequence[Segment]]): The segments of each Doc.
     compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Returns the layers of the
         tokens that each piece keeps. It is called at most once, with the missing pieces.
-    is_train (bool): Whether computed layers are kept at once. Otherwise they wait for `keep`.
+    is_train (bool): Whether to add computed layers to the cache now. If not, `BiLMShim.keep` adds
+        them later if the Docs are scored or trained on.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
     """
     config, model = shim.bilm.config, shim.features_model()
@@ -43,15 +47,16 @@ def kept_layers(
     found = zip(shapes, cache.get(list(shapes), list(shapes.values())))
     known = {key: layers for key, layers in found if layers is not None}
     each = [(doc, one) for doc, cut in zip(docs, pieces) for one in cut]
-    # Pieces with the same key have the same layers, so one of them is computed.
+    # Pieces with the same key have the same layers, so compute only one of them.
     missing = {one.key: (doc, one) for doc, one in each if one.key not in known}
     if missing:
         computed = dict(zip(missing, compute(list(missing.values()))))
         known |= computed
         if is_train:
             cache.add(list(computed), list(computed.values()))
-    for doc, cut in zip(docs, pieces):  # in place of pieces of earlier layers
+    # This replaces the pieces of earlier layers of the Docs.
+    for doc, cut in zip(docs, pieces):
         shim.waiting[doc] = [] if is_train else [one for one in cut if one.key in missing]
-    # Copies, so that no two Docs share memory.
+    # `concatenate` copies, so that no two Docs share memory.
     nothing = np.zeros((config.n_layers + 1, 0, config.width), dtype="float32")
     return [np.concatenate([nothing, *(known[one.key] for one in cut)], axis=1) for cut in pieces]

@@ -1,4 +1,14 @@
-"""Listener: the layer through which a component reads an `elmo` pipe's layers."""
+"""Listener: the layer through which a component reads the layers of an `elmo` pipe.
+
+In prediction, the listener reads the layers that the pipe has stored on the Docs. In training, it
+asks the pipe for them. In its backward pass it reports their gradient to the pipe, and returns no
+gradient itself. The pipe adds up the reports of all listeners (`pipeline/training.py`).
+
+spaCy connects listeners to pipes by name, each time the pipeline changes. If the config gives no
+name (`upstream = "*"`), the listener saves the name of the pipe on which it was trained. After
+loading, it is connected only to a pipe with that name, because the component has learned from the
+vectors of that pipe's language model.
+"""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,19 +25,19 @@ from .scalar_mix import Layers, Vectors
 
 Report = Callable[[Layers], None]
 
-TRAINED_ON = "trained_on"  # saved attribute of the model: name of the pipe
+TRAINED_ON = "trained_on"  # Attribute of the model, which is saved: name of the pipe.
 
 
 class _Link:
-    """Reference to the pipe, shared by copies of a listener.
+    """Reference to the pipe, which copies of a listener share.
 
-    Copying a component's model must not copy the language model behind it. In a copy of a whole
-    pipeline the link refers to the copied pipe.
+    So a copy of a component's model does not copy the language model. In a copy of the whole
+    pipeline, the link refers to the copied pipe.
     """
 
     def __init__(self) -> None:
         self.upstream: Optional[Any] = None  # an Elmo
-        self.name = ""  # name of the pipe when it was connected
+        self.name = ""  # The name that the pipe had when it was connected.
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Link":
         upstream = memo.get(id(self.upstream))
@@ -39,17 +49,16 @@ class _Link:
 
 
 class ElmoListener(Model):
-    """Layer that reads the layers of a pipe and learns a mix of them, `(n_tokens, width)` a Doc.
+    """Layer that reads the layers of a pipe and learns a mix of them, `(n_tokens, width)` per Doc.
 
-    In training it reports the gradient of the layers to the pipe, which runs one backward pass for
+    In training, it reports the gradient of the layers to the pipe, which runs one backward pass for
     all its listeners.
 
     mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
-    width (Optional[int]): Width of the language model, 2P. None takes the pipe's width at
-        initialization.
-    upstream_name (str): Name of the pipe, or "*" for the nearest before the component. The name
-        of the pipe it was trained on is saved with its weights, and looked for after loading.
-    grad_factor (float): Multiplies the reported gradient.
+    width (Optional[int]): Width of the language model, 2P. Default: the pipe's width.
+    upstream_name (str): Name of the pipe. "*": the nearest pipe before the component, and after
+        training always the pipe on which the listener was trained.
+    grad_factor (float): Factor of the reported gradient.
     """
 
     name = "elmo_listener"
@@ -66,12 +75,12 @@ class ElmoListener(Model):
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
         self.has_warned = False
-        self.component = self.name  # the pipe sets the name of the component
+        self.component = self.name  # The pipe replaces this with the component's name.
         self._link = _Link()
 
     @property
     def upstream(self) -> Optional[Any]:
-        """The pipe, or None if the listener is not connected."""
+        """The connected pipe; None if there is none."""
         return self._link.upstream
 
     @upstream.setter
@@ -83,13 +92,13 @@ class ElmoListener(Model):
 
     @property
     def pipe_name(self) -> str:
-        """Name of the pipe to look for, or "*" for the nearest."""
+        """Name of the pipe to connect; "*" for the nearest pipe before the component."""
         return self.attrs.get(TRAINED_ON, "*") if self.upstream_name == "*" else self.upstream_name
 
     def is_trained_on(self, pipe: Any) -> bool:
-        """Check whether the listener was trained on this pipe, which may have been renamed since.
+        """Check whether the listener was trained on this pipe, also if the pipe was renamed since.
 
-        It is False if the config names a pipe.
+        The result is False if the config gives the pipe's name: then only the name counts.
         """
         name = self.pipe_name
         is_renamed = self._link.upstream is pipe and self._link.name == name
@@ -104,7 +113,7 @@ class ElmoListener(Model):
 def forward(
     model: ElmoListener, docs: Sequence[Doc], is_train: bool
 ) -> tuple[Vectors, Callable[[Vectors], list[Doc]]]:
-    """Mix the layers of Docs. In prediction without layers, return zeros."""
+    """Mix the layers of Docs. If Docs have no layers in prediction, return zeros."""
     report: Optional[Report] = None
     if not is_train:
         layers = _read(model, docs)
@@ -121,7 +130,7 @@ def forward(
     vectors, bp_mix = model.mix([model.ops.asarray3f(values) for values in layers], is_train)
 
     def backprop(d_vectors: Vectors) -> list[Doc]:
-        # Only spaCy's taggers check their own loss.
+        # Of spaCy's components, only the taggers check their loss. So check it here for all.
         check_loss(float(sum((d**2).sum() for d in d_vectors)), model.component)
         d_layers = bp_mix(d_vectors)
         if report is not None:
@@ -143,23 +152,23 @@ def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -
     if model.has_dim("nO") is None:
         model.set_dim("nO", config.width)
     layers = [model.ops.alloc3f(config.n_layers + 1, 0, config.width)]
-    if X:  # the next layers infer their sizes from real input
+    if X:  # The component's next layers infer their sizes from real vectors.
         layers = model.upstream.annotate(X)
     model.mix.initialize(X=layers)
 
 
 def no_upstream(model: ElmoListener) -> ValueError:
-    """Return the error for a component that has no pipe before it to listen to."""
+    """Return the error for a component without an `elmo` pipe before it."""
     name = "elmo" if model.pipe_name == "*" else model.pipe_name
     return ValueError(
         f"a component listens to '{name}', but there is no pipe of that name with factory 'elmo' "
-        f'before it. Write pipeline = ["{name}", ...] in [nlp], with the components that listen '
+        f'before it. Write pipeline = ["{name}", ...] in [nlp], and put components that listen '
         f"after '{name}'."
     )
 
 
 def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
-    """Check that layers belong to a Doc in its present form.
+    """Check that layers have the shape that the Doc and the listener need.
 
     doc (Doc): The Doc.
     layers (Floats3d): Its layers. *Shape:* `(L + 1, n_tokens, 2P)`
@@ -169,7 +178,7 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
     if layers.shape[1] != len(doc):
         raise ValueError(
             f"a Doc has {len(doc)} tokens, but ELMo layers for {layers.shape[1]}: it was "
-            f"retokenized after 'elmo'. Put 'elmo' after the component that does so."
+            f"retokenized after 'elmo'. Put 'elmo' after the component that retokenizes."
         )
     if layers.shape[2] != width:
         raise ValueError(
@@ -179,10 +188,11 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
 
 
 def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
-    """Read the layers that the pipe stored. Warn and return None if it did not run."""
+    """Read the layers that the pipe has stored. If no Doc has layers, warn and return None."""
     name = model.pipe_name
     if model.upstream is not None:
-        # span.as_doc() keeps hooks and loses layers: spaCy's entity_linker reads such Docs.
+        # Docs from span.as_doc() have hooks but no layers. spaCy's entity_linker reads such Docs,
+        # so compute their layers.
         model.upstream.annotate([d for d in docs if last_layers(d) is None and has_hooks(d)])
         name = model.upstream.name
     layers = [last_layers(doc) if name == "*" else get_layers(doc, name) for doc in docs]
@@ -192,7 +202,7 @@ def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
     if absent < len(docs):
         raise ValueError(
             f"{absent} of {len(docs)} Docs have no ELMo layers, the others do. Run 'elmo' "
-            f"over all Docs, or over none."
+            f"on all Docs, or on none."
         )
     if not model.has_warned and any(len(doc) for doc in docs):
         model.has_warned = True

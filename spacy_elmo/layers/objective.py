@@ -21,24 +21,26 @@ if TYPE_CHECKING:
     from ..frozen.config import BiLMConfig
 
 START_BUCKET, END_BUCKET, N_MARKS = 0, 1, 2
-CHUNK_SCORES = 2**22  # scores in memory at a time
+CHUNK_SCORES = 2**22  # Maximum number of scores in memory at a time.
 
 
 @registry.architectures("spacy-elmo.PretrainBiLM.v1")
 def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel], Model]:
-    """Make an objective that trains the layer of an `elmo` pipe in `spacy pretrain`.
+    """Make an objective of `spacy pretrain` that trains the language model of an `elmo` pipe.
 
-    The top layer of the forward LSTMs predicts the next word, and the backward LSTMs predict the
-    word before. At the ends of a sequence they predict a mark. spaCy passes an objective no text
-    before the first batch, so there is no vocabulary: words are hashed into buckets, and some
-    words share one. The loss is therefore not the logarithm of a perplexity. To train and evaluate
-    language models, use `spacy elmo pretrain`.
+    The top layer of the forward LSTMs predicts the next word. The top layer of the backward LSTMs
+    predicts the previous word. At the ends of a sequence, they predict a mark.
 
-    The weights are trained even if the pipe is `frozen`, which concerns only `spacy train`.
+    There is no vocabulary, because spaCy shows an objective no text before the first batch. Words
+    are hashed into buckets, and some words share a bucket. So the loss is not the logarithm of a
+    perplexity. To train and evaluate language models, use `spacy elmo pretrain`.
+
+    The weights are trained even with `frozen = true`, which concerns only `spacy train`.
 
     n_buckets (int): Number of buckets, including two for the marks.
-    RETURNS (Callable[[Vocab, Model], Model]): Makes the model from the pipe's layer.
-    RAISES (ValueError): There is no bucket for words.
+    RETURNS (Callable[[Vocab, Model], Model]): A function that makes the model from the pipe's
+        layer.
+    RAISES (ValueError): `n_buckets` leaves no bucket for words.
     """
     if n_buckets <= N_MARKS:
         raise ValueError(f"n_buckets must be more than {N_MARKS}, got {n_buckets}")
@@ -47,12 +49,12 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
 
 @registry.weights_readers("spacy-elmo.untrained.v1")
 def make_untrained(model: BiLMModel, seed: int = 0) -> "Callable[[], BiLM]":
-    """Make a reader of random weights, from which `spacy pretrain` starts.
+    """Make a reader that returns random weights, so that `spacy pretrain` can start from them.
 
-    Use it as the `weights` of an `elmo` pipe, with the pipe's `model` block repeated. In `spacy
-    train` with the same config, the weights named by `init_tok2vec` replace them.
+    Use it as `weights` of an `elmo` pipe, and repeat the pipe's block `model` in it. If you use the
+    same config in `spacy train`, the weights in `init_tok2vec` replace the random weights.
 
-    model (Model[List[Doc], List[Floats3d]]): An architecture with the wanted sizes.
+    model (Model[List[Doc], List[Floats3d]]): An architecture, for its sizes.
     seed (int): Seed of the random weights.
     RETURNS (Callable[[], BiLM]): The reader.
     """
@@ -73,8 +75,8 @@ def _create(n_buckets: int, vocab: Vocab, tok2vec: BiLMModel) -> Model[list[Doc]
     if tok2vec.name != "elmo_bilm":
         raise ValueError(
             f"spacy-elmo.PretrainBiLM.v1 trains the language model of an `elmo` pipe, not the "
-            f"layer '{tok2vec.name}'. Set component to the name of that pipe, and layer to "
-            f'"", in [pretraining].'
+            f"layer '{tok2vec.name}'. In [pretraining], set component to the name of the pipe, and "
+            f'layer to "".'
         )
     shim = get_shim(tok2vec)
     shim.settings = replace(shim.settings, frozen=False)
@@ -100,7 +102,7 @@ def forward(
 ) -> tuple[Floats2d, Callable]:
     """Return the top layer of all tokens, first forward and then backward: `(2 n_tokens, P)`.
 
-    The softmax over it is computed with the loss, in chunks of rows.
+    `word_loss` computes the softmax, in chunks of rows.
     """
     layers, backprop_layers = model.get_ref("tok2vec")(list(docs), is_train)
     top = np.concatenate([values[-1] for values in layers])
@@ -119,14 +121,15 @@ def forward(
 def word_loss(
     model: Model[list[Doc], Floats2d], ops: Ops, docs: Sequence[Doc], contexts: Floats2d
 ) -> tuple[float, Floats2d]:
-    """Compute the loss and its gradient, and accumulate the gradient of the output layer.
+    """Compute the loss and its gradient. Accumulate the gradient of the output layer.
 
     model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
     ops (Ops): The backend.
     docs (Sequence[Doc]): The batch.
-    contexts (Floats2d): The model's output for it.
-    RETURNS (Tuple[float, Floats2d]): The negative log-likelihood in nats, summed over tokens
-        and averaged over both directions, and the gradient of its mean over tokens.
+    contexts (Floats2d): The model's output for the batch.
+    RETURNS (Tuple[float, Floats2d]): The loss and a gradient. The loss is the negative
+        log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient
+        belongs to the mean over tokens.
     RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp
@@ -149,7 +152,7 @@ def word_loss(
 
 
 def target_buckets(model: Model[list[Doc], Floats2d], docs: Sequence[Doc]) -> np.ndarray:
-    """Return the bucket to predict from each row of the contexts.
+    """Return the bucket that each row of the model's output has to predict.
 
     model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
     docs (Sequence[Doc]): The batch.

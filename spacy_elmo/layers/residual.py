@@ -1,4 +1,4 @@
-"""Width of residual layers after a listener that gets its width at initialization."""
+"""Fix for residual layers after a listener whose width is not known before initialization."""
 
 from typing import Any
 
@@ -7,10 +7,9 @@ from thinc.layers.residual import init
 
 
 def infer_residual_widths(model: Model) -> None:
-    """Let residual layers that have no width yet take the width of their input.
+    """Make residual layers without a width take the width of their input at initialization.
 
-    Thinc would take the width of the component's output. This matters for `spacy.EntityLinker.v2`,
-    which reads the width of its tok2vec when it is built.
+    Thinc would use the width of the component's output, which is wrong in `spacy.EntityLinker.v2`.
 
     model (Model): The component's model.
     """

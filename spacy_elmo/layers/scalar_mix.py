@@ -1,4 +1,4 @@
-"""Scalar mix: the learned mix of a language model's layers."""
+"""Scalar mix: a learned weighted sum of a language model's layers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, cast
@@ -8,7 +8,7 @@ from thinc.api import Model
 from thinc.types import Floats1d, Floats2d, Floats3d
 
 LAYER_NORM_EPSILON = 1e-12
-MIN_WEIGHT = 1e-8  # replaces a starting weight of 0, which has no logarithm
+MIN_WEIGHT = 1e-8  # This replaces an initial weight of 0, which has no logarithm.
 
 Layers = list[Floats3d]
 Vectors = list[Floats2d]
@@ -24,23 +24,23 @@ def ScalarMix(
     trainable: bool = True,
     learn_rate_factor: float = 1.0,
 ) -> Model[Layers, Vectors]:
-    """Make a task's mix of the layers, `gamma * sum_j softmax(w)_j h_j`.
+    """Make a learned mix of the layers, `gamma * sum_j softmax(w)_j h_j`.
 
     See Peters et al. 2018, equation 1.
 
-    n_layers (Optional[int]): Layers of the language model and the token layer, L + 1;
-        None takes the number from the first input.
+    n_layers (Optional[int]): Number of layers including the token layer, L + 1. Default: the
+        number in the first input.
     layer_norm (bool): Whether to normalize every token of every layer to mean 0 and
         variance 1 first.
     dropout (float): Dropout rate of the mixed vectors in training.
-    l2 (float): Strength of the penalty `l2 * |w|^2` on the raw weights (section
-        3.3). The larger it is, the closer the mix stays to the plain average.
-    initial (Optional[List[float]]): Weights to start from, which sum to 1.
+    l2 (float): Strength of the penalty `l2 * |w|^2` on the raw weights w (section 3.3). A larger
+        value keeps the mix closer to the average.
+    initial (Optional[List[float]]): Initial weights, which sum to 1. Default: equal weights.
     trainable (bool): Whether weights and gamma are learned.
-    learn_rate_factor (float): Factor by which Adam moves the raw weights faster than other
-        parameters. Set it above 1 if the mix hardly moves.
+    learn_rate_factor (float): Factor of the learning rate of the raw weights with Adam. Set it
+        above 1 if training hardly changes the mix.
     RETURNS (Model[List[Floats3d], List[Floats2d]]): From `(L + 1, n_tokens, 2P)` to
-        `(n_tokens, 2P)` a Doc.
+        `(n_tokens, 2P)` per Doc.
     RAISES (ValueError): A value is invalid.
     """
     if n_layers is None and initial is not None:
@@ -57,7 +57,7 @@ def ScalarMix(
         forward,
         init=init,
         params={"weights": None, "gamma": None},
-        # Not named dropout_rate: spaCy sets every attribute of that name.
+        # The attribute is not named dropout_rate, because spaCy overwrites attributes of that name.
         attrs={
             "layer_norm": layer_norm,
             "dropout": dropout,
@@ -76,7 +76,7 @@ def ScalarMix(
 def init(
     model: Model[Layers, Vectors], X: Optional[Layers] = None, Y: Optional[Vectors] = None
 ) -> None:
-    """Set equal weights for the layers of the first input, if there are no weights yet."""
+    """Set equal weights for the layers of the first input, if the mix has no weights yet."""
     if X and not model.has_param("weights"):
         weights = _starting_weights(len(X[0]), None)
         model.set_param("weights", model.ops.asarray1f(weights))
@@ -116,9 +116,9 @@ def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[V
 
 
 class _OnDemand(Sequence[Floats3d]):
-    """Gradients that are computed when they are read.
+    """Sequence of gradients that are computed when they are read.
 
-    The gradients of a frozen language model's layers are never read.
+    If the language model is frozen, nothing reads the gradients, so they cost no time.
     """
 
     def __init__(self, length: int, compute: Callable[[int], Floats3d]):
@@ -133,16 +133,16 @@ class _OnDemand(Sequence[Floats3d]):
 
 
 def mixes_of(model: object) -> list[Model[Layers, Vectors]]:
-    """Return the mixes inside a component's model, in order; none if it is not a Thinc model."""
+    """Return the mixes in a component's model, in order. If it is no Thinc model, return []."""
     nodes = model.walk() if isinstance(model, Model) else ()
     return [node for node in nodes if node.name == "elmo_scalar_mix"]
 
 
 def set_place(model: Model, place: str) -> None:
-    """Set where in a component the mixed vectors of a layer go.
+    """Record where a component reads the mixed vectors, for `learned_mixes`.
 
     model (Model): A listener, or a Tok2VecElmo.
-    place (str): "input" or "output" of an encoder; the default of a mix is "alone".
+    place (str): "input" or "output" of an encoder. Without a call of this, it is "alone".
     """
     for mix in mixes_of(model):
         mix.attrs["place"] = place
@@ -176,7 +176,7 @@ def _accumulate(
 
 
 def _layer_norm(xp, layers: Floats3d) -> tuple[Floats3d, Floats3d]:  # type: ignore[no-untyped-def]
-    """Normalize each token to mean 0 and variance 1; return the inverse deviation, too."""
+    """Normalize each token to mean 0 and variance 1. Also return the inverse deviation."""
     centred = layers - layers.mean(axis=2, keepdims=True)
     variance = (centred**2).mean(axis=2, keepdims=True)
     inverse = 1.0 / xp.sqrt(variance + LAYER_NORM_EPSILON)
@@ -196,8 +196,8 @@ def _check_layers(model: Model[Layers, Vectors], X: Layers) -> None:
         if layers.shape[0] != n_layers:
             raise ValueError(
                 f"ScalarMix has n_layers = {n_layers}, but the language model has "
-                f"{layers.shape[0]} layers (its LSTM layers and the token layer). Write "
-                f"n_layers = {layers.shape[0]} in the mix's config, or null to follow the model."
+                f"{layers.shape[0]} layers (LSTM layers and token layer). Set n_layers in the "
+                f"mix's config to {layers.shape[0]}, or to null to take the model's number."
             )
 
 

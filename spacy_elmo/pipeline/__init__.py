@@ -1,1 +1,1 @@
-"""The pipe `elmo`."""
+"""Pipe `elmo`: contextual vectors in a spaCy pipeline, and its training."""

@@ -1,8 +1,8 @@
-"""Saving of settings that were changed after a pipe was made.
+"""Functions that save settings which were changed after the pipe was made.
 
-spaCy writes the config that a pipe was made from. `to_disk` writes a changed setting into
-`config.cfg` beside the pipe's folder, so that the file shows the active value, and overrides of
-`spacy.load` still win. `to_bytes` has no such file, so changes go into the pipe's own bytes.
+spaCy saves only the config from which it made the pipe. So `to_disk` writes changed settings into
+the pipeline's `config.cfg`. The file then shows the active values, and overrides in `spacy.load`
+still work. `to_bytes` writes no `config.cfg`, so the changes are part of the pipe's own bytes.
 """
 
 from collections.abc import Mapping
@@ -18,15 +18,15 @@ from ..registry import registry
 from ..weights.attribution import names_pipe
 
 CONFIG_FILE = "config.cfg"
-BLOCKS = ("segmenter", "features")  # settings made by a registered function
+BLOCKS = ("segmenter", "features")  # A registered function makes the values of these settings.
 
 
 def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
     """Find the settings that were changed.
 
-    made (ElmoSettings): The settings that the pipe was made with.
-    now (ElmoSettings): Its settings.
-    RETURNS (dict): The changed ones, in the form of a config.
+    made (ElmoSettings): The settings when the pipe was made.
+    now (ElmoSettings): The current settings of the pipe.
+    RETURNS (dict): The changed settings, as values for a config.
     RAISES (ValueError): A segmenter has no method `config`.
     """
     names = [one.name for one in fields(now) if getattr(made, one.name) != getattr(now, one.name)]
@@ -36,13 +36,13 @@ def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
 def write_changes(
     changes: Mapping[str, Any], sizes: Mapping[str, Any], folder: Path, pipe: str
 ) -> None:
-    """Write changed settings, and the sizes of the weights, into the config of a pipeline.
+    """Write changed settings and the sizes of the weights into a pipeline's config.
 
     changes (Mapping[str, Any]): The result of `changed_config`.
-    sizes (Mapping[str, Any]): Sizes of the weights by their names in the block `model`; empty if
-        no weights were read.
-    folder (Path): The pipeline's folder. If its meta.json does not name the pipe, nothing is
-        written.
+    sizes (Mapping[str, Any]): Sizes of the weights. The keys are names of settings in the block
+        `model`. Empty if no weights were read.
+    folder (Path): The pipeline's folder. If its meta.json does not name the pipe, the function
+        writes nothing.
     pipe (str): Name of the pipe.
     """
     file = folder / CONFIG_FILE
@@ -53,9 +53,10 @@ def write_changes(
     if block is None:
         return
     model = block.get("model")
-    if not isinstance(model, dict):  # a variable of another section
+    if not isinstance(model, dict):  # The value is a variable of another section.
         model = {}
-    # The config names default sizes if the user gave weights only. Variables stay.
+    # If the user gave only weights, the config contains the default sizes. Replace them with the
+    # sizes of the weights, except where the config has a variable.
     followed = {
         name: sizes[name]
         for name in sizes.keys() & model
@@ -68,6 +69,6 @@ def write_changes(
 
 
 def apply_changes(settings: ElmoSettings, changes: Mapping[str, Any]) -> ElmoSettings:
-    """Apply changes, in the form of a config, to settings."""
+    """Return the settings with the changes of `changed_config` applied."""
     blocks = {name: value for name, value in changes.items() if name in BLOCKS and value}
     return replace(settings, **{**changes, **registry.resolve(blocks)})

@@ -1,4 +1,8 @@
-"""The pipe `elmo`: the only module in which spaCy meets the model."""
+"""Factory and class of the pipe `elmo`.
+
+`Elmo` implements spaCy's interface of a trainable pipe. Its base class `Training` contains the
+methods for `nlp.update`; the base class `Listening` connects listeners.
+"""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +32,7 @@ from .replacing import ReplacedConfig, replace_listener
 from .training import Training
 
 MODEL_FILE = "model.safetensors"
-PIPE_BATCHES = 8  # batches whose layers `pipe` keeps in memory
+PIPE_BATCHES = 8  # `pipe` keeps the layers of this number of batches in memory.
 DEFAULTS = {
     "model": {"@architectures": "spacy-elmo.BiLM.v1"},
     **{setting.name: setting.default for setting in fields(ElmoSettings)},
@@ -62,13 +66,13 @@ def make_elmo(
 
 
 class Elmo(Training, TrainablePipe):
-    """Pipe that sets contextual vectors, and gives components the language model's layers.
+    """Pipe that sets contextual vectors and passes the language model's layers to listeners.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats3d]]): The language model.
     name (str): Name of the pipe.
-    settings (ElmoSettings): The settings. They can be replaced as a whole, or one by one
-        as attributes of the pipe. Changes are saved.
+    settings (ElmoSettings): The settings. Each setting is also an attribute of the pipe. If you
+        change one, `to_disk` and `to_bytes` save the new value.
     """
 
     def __init__(
@@ -90,9 +94,9 @@ class Elmo(Training, TrainablePipe):
 
     @property
     def bilm(self) -> AnyBiLM:
-        """The language model: a torch.nn.Module if it is fine-tuned or on a GPU.
+        """The language model; a torch.nn.Module if it is fine-tuned or on a GPU.
 
-        RAISES (ValueError): It has no weights, or they cannot be read.
+        RAISES (ValueError): The pipe has no weights, or they cannot be read.
         """
         return self._shim.bilm
 
@@ -124,7 +128,7 @@ class Elmo(Training, TrainablePipe):
         return self.has_listeners() if store == "auto" else bool(store)
 
     def __repr__(self) -> str:
-        """Name the language model, and how it computes. Weights that were not read stay unread."""
+        """Describe the language model and how it computes. This does not read any weights."""
         settings, shim = self.settings, self._shim
         said: dict[str, Any] = {"weights": settings.weights, "frozen": settings.frozen}
         if shim.is_loaded:
@@ -152,7 +156,7 @@ class Elmo(Training, TrainablePipe):
             self._finish_reported()
         self._check_language()
         if self._stores_layers:
-            _ = self._shim.identity  # computed now, while the weights are in memory
+            _ = self._shim.identity  # Compute the checksum now, while the weights are in memory.
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
@@ -172,10 +176,11 @@ class Elmo(Training, TrainablePipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Apply the pipe to a stream of Docs, in order.
 
-        The number of tokens whose layers are in memory has a bound, whatever `batch_size`.
+        With long Docs, a batch has fewer than `batch_size` Docs, so that the layers in memory have
+        a maximum size.
 
         stream (Iterable[Doc]): The Docs.
-        batch_size (int): Most Docs at a time.
+        batch_size (int): Maximum number of Docs in a batch.
         YIELDS (Doc): The Docs.
         """
         handle_error = self.get_error_handler()
@@ -197,12 +202,13 @@ class Elmo(Training, TrainablePipe):
         nlp: Optional[Language] = None,
         weights: Union[str, Path, Callable[[], Any], None] = None,
     ) -> None:
-        """Read the weights, unless they were read already.
+        """Read the weights, if they are not read yet.
 
         get_examples (Callable[[], Iterable[Example]]): Examples.
         nlp (Optional[Language]): The pipeline.
-        weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Weights to read instead of
-            the present ones or those in the config.
+        weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
+            weights to read in any case. Default: keep the weights that are read, or read the
+            weights in the settings.
         RAISES (ValueError): There are no weights, or they cannot be read.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
@@ -211,12 +217,12 @@ class Elmo(Training, TrainablePipe):
         self.model.initialize()
         self._check_language()
 
-    # Serialisation
+    # Serialization
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialize the weights and changed settings.
 
-        exclude (Iterable[str]): "model" leaves the weights out, "cfg" the settings.
+        exclude (Iterable[str]): "model" to omit the weights, "cfg" to omit the settings.
         RETURNS (bytes): The pipe's state.
         """
         self._finish_reported()
@@ -227,16 +233,18 @@ class Elmo(Training, TrainablePipe):
         return util.to_bytes(writers, exclude)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load what `to_bytes` returned.
+        """Load the bytes of `to_bytes`.
 
         bytes_data (bytes): The pipe's state.
-        exclude (Iterable[str]): "model" leaves the weights as they are, "cfg" the settings.
+        exclude (Iterable[str]): "model" to keep the current weights, "cfg" to keep the current
+            settings.
         RETURNS (Elmo): The pipe itself.
         """
 
         def read_settings(data: bytes) -> None:
             changes, made, now = srsly.json_loads(data), self._made_with, self.settings
-            if self._shim.is_loaded:  # the weights come with the bytes, aligned
+            # The bytes contain the weights, already aligned. So ignore changes of both settings.
+            if self._shim.is_loaded:
                 changes = {n: v for n, v in changes.items() if n not in ("weights", "align")}
                 made = replace(made, weights=now.weights, align=now.align)
             self.settings = apply_changes(made, changes)
@@ -253,11 +261,13 @@ class Elmo(Training, TrainablePipe):
         the attribution of the weights (`LICENSES_SOURCES`, `license` in meta.json).
 
         path (Union[str, Path]): The pipe's folder.
-        exclude (Iterable[str]): "model" leaves the weights out.
+        exclude (Iterable[str]): "model" to omit the weights.
         """
         self._finish_reported()
-        changes = changed_config(self._made_with, self.settings)  # before anything is written
-        # Replace the file as a whole: the weights in use may be mapped from the old one.
+        # This may raise an error, so do it before anything is written.
+        changes = changed_config(self._made_with, self.settings)
+        # Write a new file instead of changing the old one, which the weights in use may be mapped
+        # from.
         writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
         util.to_disk(path, writers, exclude)
         if self._shim.is_loaded and "model" not in exclude:
@@ -266,10 +276,10 @@ class Elmo(Training, TrainablePipe):
         write_changes(changes, sizes, Path(path).parent, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load what `to_disk` wrote. The weights' original path is not needed.
+        """Load the folder that `to_disk` wrote. It contains the weights.
 
         path (Union[str, Path]): The pipe's folder.
-        exclude (Iterable[str]): "model" leaves the weights as they are.
+        exclude (Iterable[str]): "model" to keep the current weights.
         RETURNS (Elmo): The pipe itself.
         """
         util.from_disk(path, {MODEL_FILE: self._shim.from_file}, exclude)
@@ -277,7 +287,7 @@ class Elmo(Training, TrainablePipe):
         return self
 
     def _check_language(self) -> None:
-        """Warn once if the weights are of another language than the pipeline."""
+        """Warn once if the weights and the pipeline have different languages."""
         if self._has_checked_language:
             return
         self._has_checked_language = True

@@ -1,4 +1,9 @@
-"""spaCy's protocol of a component that others listen to."""
+"""Connection of an `elmo` pipe with its listeners, as spaCy expects it of a tok2vec.
+
+spaCy calls `find_listeners` of a pipe for every component after it, each time the pipeline changes.
+It does not call it when a disabled component is enabled again. So the pipe remembers all listeners
+that it has seen, and connects the missing ones when it needs them (`has_listeners`).
+"""
 
 import copy
 import inspect
@@ -20,7 +25,8 @@ from ..layers.residual import infer_residual_widths
 class _Existing(WeakKeyDictionary):
     """Weak dict from listeners to the names of their components.
 
-    Unlike a WeakKeyDictionary it can be pickled. In a copied pipeline it contains the copies.
+    Unlike a WeakKeyDictionary, it can be pickled. A copy of the pipeline has a dict of the copied
+    listeners.
     """
 
     def __reduce__(self) -> tuple:
@@ -29,15 +35,19 @@ class _Existing(WeakKeyDictionary):
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Existing":
         for node in list(self):
             if isinstance(node, ElmoListener):
-                copy.deepcopy(node.upstream, memo)  # first, so that the listener links to the copy
+                # Copy the pipe first, so that the copied listener refers to the copied pipe.
+                copy.deepcopy(node.upstream, memo)
         return type(self)(copy.deepcopy(dict(self), memo))
 
 
 def variables_of(function: Callable) -> Optional[dict[str, Any]]:
-    """Read local variables of a spaCy function that it does not pass to its callbacks.
+    """Return the local variables of a spaCy function that is running.
+
+    spaCy does not pass some of them to its callbacks.
 
     function (Callable): A function of spaCy.
-    RETURNS (Optional[dict]): Its variables, if it called the caller of this function.
+    RETURNS (Optional[dict]): The variables, if `function` has called the function that calls
+        this one. Otherwise None.
     """
     frame = inspect.currentframe()
     for _ in range(2):
@@ -48,9 +58,9 @@ def variables_of(function: Callable) -> Optional[dict[str, Any]]:
 
 
 class Listening:
-    """Base of a pipe that has listeners (spaCy's `ListenedToComponent`).
+    """Base class of a pipe that has listeners (spaCy's `ListenedToComponent`).
 
-    It also records the components that read `doc.tensor` as the output of spaCy's own tok2vec.
+    It also records later components that read `doc.tensor` as the output of spaCy's own tok2vec.
     """
 
     name: str
@@ -58,7 +68,7 @@ class Listening:
 
     def __init__(self) -> None:
         self.listener_map = {}
-        # Listeners of disabled components and of other pipes are remembered, too.
+        # These include listeners of disabled components and of other pipes.
         self._seen_listeners = _Existing()
         self._tensor_readers = _Existing()
 
@@ -85,8 +95,8 @@ class Listening:
     def listener_map(self) -> dict[str, list[ElmoListener]]:
         """Listeners by component.
 
-        spaCy empties the map, then calls `find_listeners` for each later component that is
-        enabled. A disabled component may be enabled later without another call.
+        spaCy first empties the map. Then it calls `find_listeners` for each enabled component after
+        this pipe. It does not call it again when a disabled component is enabled.
         """
         return self._listener_map
 
@@ -112,10 +122,11 @@ class Listening:
         return list(self.listener_map)
 
     def has_listeners(self) -> bool:
-        """Check whether any component listens, even a disabled one.
+        """Check whether any component listens, also a disabled one.
 
-        Listeners that were trained on this pipe are connected here. The pipe may have been
-        disabled when they were loaded, and spaCy calls nothing when it is enabled.
+        First, connect listeners that were trained on this pipe and have no pipe yet. This happens
+        if the pipe was disabled when they were loaded: spaCy does not call `find_listeners` when
+        the pipe is enabled.
         """
         for node, component_name in list(self._seen_listeners.items()):
             if node.upstream is None and node.pipe_name == self.name:
@@ -158,8 +169,8 @@ class Listening:
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a component to this pipe.
 
-        A listener is connected if it asks for this pipe by name, or was trained on it. A listener
-        to any pipe is connected if no other language model is nearer.
+        A listener with the name of this pipe is connected, and a listener that was trained on this
+        pipe. A listener with `upstream = "*"` is connected if no other `elmo` pipe is nearer.
 
         component (Callable[[Doc], Doc]): The component.
         """
@@ -189,10 +200,11 @@ class Listening:
         )
 
     def _leave_tensor_to(self, component_name: str) -> None:
-        """Warn that a later component reads spaCy's own vectors in `doc.tensor`."""
+        """Warn that this pipe does not set `doc.tensor`, so that a component can read spaCy's."""
         util.logger.warning(
             "'%s' comes before '%s', which reads the vectors of spaCy's own tok2vec from "
-            "doc.tensor. So '%s' does not set doc.tensor, and .vector is not contextual. To change "
-            "that, move '%s' after '%s'; to silence this, set_vectors = false.",
+            "doc.tensor. So '%s' does not set doc.tensor, and .vector is not contextual. To get "
+            "contextual vectors, move '%s' after '%s'. To silence this warning, set "
+            "set_vectors = false.",
             *(self.name, component_name, self.name, self.name, component_name),
         )

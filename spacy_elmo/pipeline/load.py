@@ -1,4 +1,4 @@
-"""Loading of a pipeline, or of weights as a pipeline."""
+"""Functions that load a pipeline, or make a pipeline from weights."""
 
 from typing import Optional
 
@@ -10,12 +10,12 @@ from .elmo import Elmo
 
 
 def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
-    """Read a pipeline, or put weights into a new one.
+    """Load a pipeline, or make a pipeline from weights.
 
     name_or_path (str): Folder or package of a pipeline, or weights that
         `spacy_elmo.weights.read_weights` can read.
     lang (str): Language of a new pipeline.
-    RETURNS (Language): A pipeline; `elmo_pipe` finds the language model.
+    RETURNS (Language): The pipeline. Use `elmo_pipe` to get its language model.
     RAISES (ValueError): There is no such model, or its files are broken.
     """
     if is_pipeline(name_or_path):
@@ -27,7 +27,7 @@ def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
 
 
 def is_pipeline(name_or_path: str) -> bool:
-    """Check whether this is a folder or package of a pipeline, not weights."""
+    """Check whether a name or path is a pipeline's folder or package, not weights."""
     path = user_path(name_or_path)
     if path.exists():
         return (path / "config.cfg").is_file()
@@ -35,10 +35,10 @@ def is_pipeline(name_or_path: str) -> bool:
 
 
 def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
-    """Find the language of a model's text.
+    """Return the language of the text for which a model was made.
 
     nlp (Language): The result of `read_pipeline`.
-    name_or_path (str): Its argument.
+    name_or_path (str): The argument of `read_pipeline`.
     RETURNS (Optional[str]): The language; None if the weights do not name it.
     RAISES (ValueError): The weights cannot be read.
     """
@@ -49,11 +49,11 @@ def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
 
 
 def elmo_pipe(nlp: Language) -> Elmo:
-    """Find the `elmo` pipe of a pipeline, whatever its name.
+    """Return the `elmo` pipe of a pipeline. Its name can be different.
 
     nlp (Language): The pipeline.
     RETURNS (Elmo): The pipe.
-    RAISES (ValueError): There is none, or there are several.
+    RAISES (ValueError): The pipeline has no `elmo` pipe, or several.
     """
     pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, Elmo)}
     if not pipes:

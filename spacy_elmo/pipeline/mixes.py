@@ -1,4 +1,4 @@
-"""Mixes that the components of a pipeline learned."""
+"""Layer mixes that the components of a pipeline have learned."""
 
 from spacy.language import Language
 from thinc.api import Model
@@ -8,12 +8,13 @@ from ..layers.scalar_mix import mix_weights, mixes_of
 
 
 def learned_mixes(nlp: Language) -> list[dict]:
-    """Collect the mixes of a pipeline.
+    """Collect the layer mixes of a pipeline's components.
 
     nlp (Language): The pipeline.
-    RETURNS (List[dict]): A row a mix: component, number in the component, place ("input" or
-        "output" of an encoder, or "alone"), pipe that it listens to (None for a language
-        model of its own), weights, gamma.
+    RETURNS (List[dict]): One dict per mix: "component"; "mix", its number in the component;
+        "place", where the component reads ELMo ("input" or "output" of an encoder, or "alone");
+        "upstream", the pipe that the component listens to (None if the component has its own
+        language model); "weights"; "gamma".
     """
     rows = []
     for name, pipe in nlp.pipeline:

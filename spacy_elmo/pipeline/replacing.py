@@ -1,10 +1,12 @@
-"""Replacement of a listener by a language model of its own (`nlp.replace_listeners`).
+"""Support for `nlp.replace_listeners`: a copy of the language model replaces a listener.
 
-spaCy writes the new config to the path that the user names, and replaces the listeners in the
-model without checking the path. A wrong path leaves a config that does not fit the model: the
-pipeline can be saved, but not loaded. spaCy passes its callbacks neither the paths nor the
-component's config. So they are read from the local variables of `replace_listeners`, before it
-changes anything. If a later spaCy replaces that function, nothing is checked.
+spaCy writes the new config to the path that the user gives, and replaces the listeners in the
+model. It does not check the path. With a wrong path, config and model do not fit: the pipeline can
+be saved, but not loaded. So we check the paths before spaCy changes anything.
+
+spaCy passes neither the paths nor the component's config to its callbacks. We read them from the
+local variables of `replace_listeners`. If a later version of spaCy changes that function, we check
+nothing.
 """
 
 from collections.abc import Iterator
@@ -26,13 +28,15 @@ LISTENER = "spacy-elmo.ElmoListener.v1"
 def replace_listener(
     model: BiLMModel, listener: ElmoListener, pipe: object
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Join a copy of the pipe's model with the mix of the listener.
+    """Make the model that replaces a listener: a copy of the pipe's model, and the listener's mix.
 
-    model (Model[List[Doc], List[Floats3d]]): The copy.
+    spaCy calls this function.
+
+    model (Model[List[Doc], List[Floats3d]]): A copy of the pipe's model.
     listener (ElmoListener): The listener to replace.
     pipe (Elmo): The pipe.
     RETURNS (Model[List[Doc], List[Floats2d]]): A Tok2VecElmo.
-    RAISES (ValueError): The paths are an iterator, which spaCy has consumed by now.
+    RAISES (ValueError): The user gave the paths as an iterator, which spaCy has already consumed.
     """
     call = variables_of(Language.replace_listeners)
     if call is not None and isinstance(call["listeners"], Iterator):
@@ -40,21 +44,21 @@ def replace_listener(
             f"replace_listeners of '{call['pipe_name']}': the paths are an iterator. Give a list."
         )
     for name in ("replace_listener", "replace_listener_cfg"):
-        del model.attrs[name]  # they belong to the pipe
+        del model.attrs[name]  # Only the pipe's own model needs these callbacks.
     return join_tok2vec(model, listener.mix)
 
 
 class ReplacedConfig:
-    """Callback that writes the config of the Tok2VecElmo that replaces a listener.
+    """Callback that makes the config of the Tok2VecElmo that replaces a listener.
 
-    pipe (Elmo): The pipe that is listened to.
+    pipe (Elmo): The pipe that the listener reads.
     """
 
     def __init__(self, pipe: Listening):
         self.pipe = pipe
 
     def __call__(self, bilm: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
-        """Write the config that replaces the listener's.
+        """Make the config that replaces the listener's config.
 
         bilm (dict): Config of the pipe's model.
         tok2vec (dict): Config of the component's tok2vec, the only part that spaCy passes.
@@ -76,25 +80,28 @@ class ReplacedConfig:
         }
 
     def __deepcopy__(self, memo: object) -> "ReplacedConfig":
-        return self  # copying the model must not copy the pipe and its weights
+        return self  # A copy of the model must not copy the pipe and its weights.
 
     def _check_paths(self, call: dict[str, Any]) -> None:
-        """Check all paths before the config is changed."""
+        """Check the user's paths before spaCy changes the config.
+
+        RAISES (ValueError): A path is not a listener to this pipe, or is given twice.
+        """
         given = list(call["listeners"])
         if given[0] != call["listener_path"]:
             return
         listeners = [path for path, _ in self._listeners(call["pipe_cfg"])]
-        # A user's own architecture may create listeners that have no block in the config.
+        # An architecture of the user may create listeners without a block in the config.
         if len(listeners) < len(call["pipe_listeners"]):
             return
         if len(set(given)) < len(given) or not set(given) <= set(listeners):
             raise ValueError(
                 f"replace_listeners of '{call['pipe_name']}': its listeners to '{self.pipe.name}' "
-                f"are {listeners}. Give each of these paths once, got {given}."
+                f"are {listeners}, got {given}. Give these paths, each once."
             )
 
     def _listeners(self, config: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield path and config block of the listeners to the pipe, at any depth."""
+        """Yield the path and the config block of each listener to the pipe, at any depth."""
         if not isinstance(config, dict):
             return
         upstream = config.get("upstream", "*")

@@ -1,4 +1,18 @@
-"""Training of a pipeline: layers for the listeners, and one backward pass for all of them."""
+"""Training of an `elmo` pipe: layers for its listeners, and one backward pass for all of them.
+
+The pipe computes the layers of a batch once. Each listener mixes them, and reports the gradient of
+the layers in its own backward pass. The pipe adds up these gradients (`TrainingBatch`) and runs the
+language model's backward pass once.
+
+spaCy's own tok2vec lets the last listener run the backward pass. This loses gradients: with two
+listeners in one component, the gradient differs by 42 % from finite differences. If the last
+listening component is frozen, the upstream pipe does not train at all.
+
+`Language.update` calls `finish_update` of this pipe before the listeners have run. So the backward
+pass runs when all listeners have reported, or at the latest before the layers are computed again.
+
+Invariant: a batch has at most one backward pass. A gradient that arrives later is an error.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
@@ -15,7 +29,7 @@ from .training_batch import TrainingBatch
 
 
 class Training(Listening):
-    """The part of the `elmo` pipe that `nlp.update` uses."""
+    """Base class with the methods of the `elmo` pipe that `nlp.update` calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,14 +46,14 @@ class Training(Listening):
     ) -> dict[str, float]:
         """Compute the layers of a batch for the listeners.
 
-        If the language model is fine-tuned, the backward pass runs once for all listeners: after
-        the last one has reported, in `finish_update`, or before the next update.
+        If the language model is fine-tuned, its backward pass runs later, once for all listeners.
+        See the top of this module.
 
         examples (Iterable[Example]): The batch.
         drop (float): Not used.
         sgd (Optional[Optimizer]): The optimizer.
         losses (Optional[Dict[str, float]]): The losses by pipe. The loss of `elmo` is the
-            sum of squares of the reported gradients.
+            sum of squares of the gradients that the listeners report.
         RETURNS (Dict[str, float]): The losses.
         """
         losses = {} if losses is None else losses
@@ -60,10 +74,10 @@ class Training(Listening):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass if a listener has reported, and update the weights.
+        """Run the backward pass if a listener has reported a gradient, and update the weights.
 
-        `Language.update` calls this before the listeners have run. The backward pass then waits
-        for them.
+        If `Language.update` calls this before the listeners have run, the optimizer is remembered
+        and the backward pass runs after their reports.
 
         sgd (Optimizer): The optimizer.
         """
@@ -72,10 +86,10 @@ class Training(Listening):
         if self._batch is not None:
             self._batch.optimizer = sgd
         self._finish_reported()
-        self.model.finish_update(sgd)  # for gradients of earlier batches
+        self.model.finish_update(sgd)  # Earlier batches may have left gradients.
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Return no scores, and keep the layers of the scored Docs.
+        """Add the layers of the scored Docs to the cache. There are no scores to return.
 
         examples (Iterable[Example]): The examples.
         RETURNS (Dict[str, Any]): An empty dict.
@@ -85,7 +99,7 @@ class Training(Listening):
         return {}
 
     def annotate(self, docs: Sequence[Doc]) -> Layers:
-        """Return the layers of Docs. Layers that are missing or outdated are computed and stored.
+        """Return the layers of Docs. Compute and store layers that are missing or outdated.
 
         docs (Sequence[Doc]): The Docs.
         RETURNS (List[Floats3d]): `(L + 1, n_tokens, 2P)` each.
@@ -103,13 +117,14 @@ class Training(Listening):
     ) -> tuple[Layers, Optional[Report]]:
         """Return the layers that a listener reads in an update.
 
-        Docs of the current batch of a fine-tuned pipe take part in the gradient. Other Docs keep
-        the layers that they have; missing ones are computed once for all listeners.
+        If the pipe is fine-tuned and its `update` got these Docs, the layers have a gradient.
+        Otherwise they have none: stored layers are used, and missing layers are computed once for
+        all listeners.
 
         docs (Sequence[Doc]): The Docs that the listener reads.
         listener (ElmoListener): The listener.
-        RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and a function to
-            report their gradient to, if they need one.
+        RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and the function that the
+            listener calls with their gradient. None if the layers have no gradient.
         """
         batch = self._batch
         if batch is None or not batch.holds(docs):
@@ -126,7 +141,7 @@ class Training(Listening):
         return batch.layers_of(docs, listener), report
 
     def _finish_batch(self) -> None:
-        """Run the pending backward pass, before layers are computed again."""
+        """Run the pending backward pass if there is one, and forget the batch."""
         batch, self._batch = self._batch, None
         if batch is not None and batch.has_gradient:
             batch.run_backward()
@@ -134,12 +149,12 @@ class Training(Listening):
                 self.model.finish_update(batch.optimizer)
 
     def _finish_reported(self) -> None:
-        """Run the pending backward pass, but keep a batch that the listeners have yet to read."""
+        """Run the pending backward pass if a listener has reported. Otherwise keep the batch."""
         if self._batch is not None and self._batch.has_gradient:
             self._finish_batch()
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
-        """Return the layers that this pipe stored with its present weights."""
+        """Return the stored layers of each Doc; None if this pipe's current weights made none."""
         identity = self._shim.identity if docs else ""
         return [get_layers(doc, self.name, identity) for doc in docs]
 

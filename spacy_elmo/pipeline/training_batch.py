@@ -1,4 +1,9 @@
-"""One update of a pipe that is fine-tuned: the gradients that its listeners report."""
+"""Batch of a fine-tuned pipe, which adds up the gradients of its listeners.
+
+`training.py` explains why. A listener can read a batch several times, and can read only a part of
+its Docs. So the batch counts reads and reports: it is complete when every listener has read it and
+each read has a report.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Optional
@@ -11,20 +16,21 @@ from ..layers.listener import Layers
 
 
 class TrainingBatch:
-    """The layers of a batch of Docs, and the sum of the gradients reported for them.
+    """Layers of a batch of Docs, and the sum of their gradients so far.
 
-    Docs are compared by identity.
+    Two Docs are the same only if they are the same object.
 
     docs (Sequence[Doc]): The Docs.
-    layers (List[Floats3d]): Their layers.
+    layers (List[Floats3d]): The layers of each Doc.
     backprop (Callable): The backward pass of the language model.
     """
 
     def __init__(self, docs: Sequence[Doc], layers: Layers, backprop: Callable):
-        self.docs = list(docs)  # kept alive, so that no other Doc gets the same id
+        self.docs = list(docs)  # Keep the Docs alive, so that no other Doc gets the same id.
         self.layers = layers
         self.backprop = backprop
-        self.optimizer: Optional[Optimizer] = None  # from a finish_update before the gradients
+        # The optimizer of a `finish_update` that came before the gradients.
+        self.optimizer: Optional[Optimizer] = None
         self._index = {id(doc): i for i, doc in enumerate(self.docs)}
         self._gradients: Optional[Layers] = None
         self._listeners: set[int] = set()
@@ -37,16 +43,16 @@ class TrainingBatch:
 
     @property
     def has_gradient(self) -> bool:
-        """True if a listener has reported."""
+        """True if a listener has reported a gradient."""
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:
-        """Check whether each listener read the batch, and reported as often as it read."""
+        """Check whether every listener has read the batch, and each read has a report."""
         heard = {id(listener) for listener in listeners}
         return self.has_gradient and self._n_open == 0 and heard <= self._listeners
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
-        """Return the layers of some Docs for a listener."""
+        """Return the layers of some Docs to a listener, and count the read."""
         self._listeners.add(id(listener))
         self._n_open += 1
         return [self.layers[self._index[id(doc)]] for doc in docs]
@@ -54,15 +60,15 @@ class TrainingBatch:
     def add(self, docs: Sequence[Doc], gradients: Layers) -> float:
         """Add the gradients that a listener reports.
 
-        docs (Sequence[Doc]): The Docs that it read.
-        gradients (List[Floats3d]): The gradients of their layers.
-        RETURNS (float): Sum of their squares.
+        docs (Sequence[Doc]): The Docs that the listener read.
+        gradients (List[Floats3d]): The gradients of the Docs' layers.
+        RETURNS (float): The sum of the squares of the gradients.
         RAISES (RuntimeError): The backward pass has run already.
         """
         if self._is_done:
             raise RuntimeError(
-                "a listener reported a gradient after the language model's backward pass: "
-                "its component reads the layers again after its own first backward pass"
+                "a listener reported a gradient after the language model's backward pass. Change "
+                "its component: it must not read the layers again after its own backward pass"
             )
         if self._gradients is None:
             self._gradients = [np.zeros_like(values) for values in self.layers]
@@ -80,4 +86,4 @@ class TrainingBatch:
         self._is_done = True
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        return type(None), ()  # a pickled pipe takes no pending update to another process
+        return type(None), ()  # A pending update is not pickled with the pipe.

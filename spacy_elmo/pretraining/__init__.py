@@ -1,1 +1,1 @@
-"""Pretraining of the language model."""
+"""Pretraining of a language model on text: settings, training loop, checkpoints and output."""

@@ -1,4 +1,13 @@
-"""Rules of thumb that choose a run's settings for a budget and a text."""
+"""Rules of thumb that choose the settings of a pretraining run from its budget and its text.
+
+A model that is too large for the time reads too little text. A model that is too large for the text
+memorizes it. So we choose the largest sizes in `LADDER` that fit both the budget and the text. Work
+is counted in core-minutes, so that one ladder works for CPUs and GPUs. The other settings follow
+from the sizes, the number of streams and the expected number of steps (`choose`).
+
+Speeds are estimates. `init-pretraining` replaces them with a measurement if the budget is for this
+machine. Invariant: more time or more text never leads to smaller sizes.
+"""
 
 import re
 from dataclasses import dataclass
@@ -15,14 +24,14 @@ _BUDGET = re.compile(
 _MINUTES = {"m": 1.0, "h": 60.0, "d": 24 * 60.0}
 _PAPER = re.compile(r"(the )?paper")
 
-# Estimated tokens a second: of a core with the small sizes in bf16, of a GPU with the original
-# sizes. The limit is there because a GPU's LSTM steps wait for each other, however small they are.
+# Estimated tokens per second: one core with the small sizes in bf16, and one GPU with the original
+# sizes. The limit holds for small sizes, too, because the LSTM steps on a GPU are sequential.
 CORE_SPEED = 3_000.0
 GPU_SPEED = 250_000.0
 GPU_SPEED_LIMIT = 500_000.0
 # The original sizes have 32 times the LSTM weights of the small ones.
 GPU_IN_CORES = 32 * GPU_SPEED / CORE_SPEED
-MAX_CORES = 8  # a batch of 512 streams has too little work for more
+MAX_CORES = 8  # A batch of 512 streams has too little work for more cores.
 FEW_TOKENS = 1_000_000
 MAX_EPOCHS = 20
 EVALUATIONS = 10
@@ -33,9 +42,9 @@ UNROLL_STEPS = 20
 class Budget:
     """Cost of a run.
 
-    n_cores (int): CPU cores; 0 if there are GPUs.
-    n_gpus (int): GPUs.
-    minutes (float): Time; 0 for the paper's epochs.
+    n_cores (int): Number of CPU cores; 0 if there are GPUs.
+    n_gpus (int): Number of GPUs.
+    minutes (float): Time in minutes. 0 means the paper's settings.
     """
 
     n_cores: int = 0
@@ -44,11 +53,11 @@ class Budget:
 
     @property
     def work(self) -> float:
-        """Work in core-minutes. A GPU counts as `GPU_IN_CORES` cores."""
+        """Budget in core-minutes. A GPU counts as `GPU_IN_CORES` cores."""
         return (min(self.n_cores, MAX_CORES) + self.n_gpus * GPU_IN_CORES) * self.minutes
 
     def speed(self, sizes: "Sizes") -> float:
-        """Estimate the tokens per second with these sizes."""
+        """Estimate the tokens per second that a model with these sizes reads."""
         per_core = CORE_SPEED * SMALL.lstm_weights / sizes.lstm_weights
         per_gpu = min(GPU_SPEED_LIMIT, GPU_IN_CORES * per_core)
         return min(self.n_cores, MAX_CORES) * per_core + self.n_gpus * per_gpu
@@ -56,14 +65,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Size of a model, and the settings that go with it.
+    """Sizes of a model, what they require, and the settings that fit them.
 
-    lstm_dim (int): As in `BiLMConfig`; so are the next three.
-    work (float): Least core-minutes for it.
-    n_tokens (int): Least tokens of text for it. With fewer it would memorize the text.
-    n_negatives (int): As in `TrainingSettings`.
-    learn_rate (float): Adam's learning rate, lower for wider layers.
-    max_size (int): Most words of the vocabulary.
+    lstm_dim, projection_dim, filters, n_highway: See `BiLMConfig`.
+    work (float): Minimum budget in core-minutes.
+    n_tokens (int): Minimum number of tokens of text. With fewer, the model memorizes the text.
+    n_negatives (int): See `TrainingSettings`.
+    learn_rate (float): Adam's learning rate; lower for wider layers.
+    max_size (int): Maximum number of words in the vocabulary.
     """
 
     lstm_dim: int
@@ -78,12 +87,13 @@ class Sizes:
 
     @property
     def lstm_weights(self) -> int:
-        """Number of weights in two layers of both LSTMs, which take most of the time."""
+        """Number of weights in two layers of both LSTMs, which need most of the time."""
         return 36 * self.lstm_dim * self.projection_dim
 
 
 _FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-# lstm_dim, projection_dim, filters, n_highway; work, n_tokens; n_negatives, learn_rate, max_size
+# Arguments: lstm_dim, projection_dim, filters, n_highway, work, n_tokens, n_negatives, learn_rate,
+# max_size.
 SMALL = Sizes(512, 128, _FILTERS[:5], 1, 20, FEW_TOKENS, 4096, 0.003, 30_000)
 ORIGINAL = Sizes(4096, 512, _FILTERS, 2, 24 * 60 * GPU_IN_CORES, 20_000_000, 8192, 0.001, 800_000)
 LADDER = (
@@ -97,12 +107,12 @@ LADDER = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Settings, and the reasons for them.
+    """Chosen settings, and the reasons for them.
 
     model (BiLMConfig): The sizes.
     vocabulary (VocabularySettings): Section `[vocabulary]`.
     training (TrainingSettings): Section `[training]`.
-    reasons (List[str]): Reasons to show to the user, a line each.
+    reasons (List[str]): Reasons to show to the user, one line each.
     """
 
     model: BiLMConfig
@@ -111,7 +121,7 @@ class Choice:
     reasons: list[str]
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """Return the sections of a config, with every setting."""
+        """Return the sections of a config with all settings."""
         return {
             "model": {"@architectures": "spacy-elmo.BiLM.v1", **self.model.to_dict()},
             "pretraining": InitSettings().model_dump(),
@@ -121,7 +131,7 @@ class Choice:
 
 
 def parse_budget(text: str) -> Budget:
-    """Read a budget: a number of cores or GPUs and a time, or "the paper".
+    """Parse a budget: a number of cores or GPUs and a time, or "the paper".
 
     text (str): For example "2 cores, 60 minutes".
     RETURNS (Budget): The budget.
@@ -132,11 +142,11 @@ def parse_budget(text: str) -> Budget:
         return Budget()
     found = _BUDGET.fullmatch(words)
     if found is None:
-        raise ValueError(f"cannot read the budget '{text}'. Budgets are like {EXAMPLES}")
+        raise ValueError(f"'{text}' is not a budget. Write it like {EXAMPLES}")
     number = int(found["number"])
     minutes = float(found["time"]) * _MINUTES[found["unit"][0]]
     if not number or not minutes:
-        raise ValueError(f"the budget '{text}' has a 0. Budgets are like {EXAMPLES}")
+        raise ValueError(f"the budget '{text}' contains a 0. Write it like {EXAMPLES}")
     if found["machine"].startswith("gpu"):
         return Budget(n_gpus=number, minutes=minutes)
     return Budget(n_cores=number, minutes=minutes)
@@ -145,31 +155,26 @@ def parse_budget(text: str) -> Budget:
 def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choice:
     """Choose the settings of a run.
 
-    * Sizes: the largest of `LADDER` that both the budget and the text have enough
-      for. 256/64 under 20 core-minutes (10 minutes of 2 cores) or a million tokens;
-      512/128, the project's small model; 1024/256 from 16 core-hours and 2 million
-      tokens; 2048/256 from a GPU-hour and 5 million; 4096/512, the original, from a
-      GPU-day and 20 million, on which ELMoForManyLangs (Che et al. 2018) trained it.
-      A model that is too large for its time reads too little text. A model that is too
-      large for its text memorizes it.
-    * Streams: 64 a core and 512 a GPU, 64 to 512 in all. More streams make matrix products
-      faster, but each stream reads less of the text in a row.
-    * Optimizer: Adam with a cosine to zero at the end of the budget. 500 steps of warm-up,
-      fewer in short runs, because Adam's first steps are too large.
-    * Limits: the time; and 20 epochs if the text would be read more often, or has less than
-      a million tokens.
-    * Dropout: 0.1, or none if no sentence is read twice and nothing can be memorized.
-    * Vocabulary: words seen twice; all words of a small text; words seen three times in more
-      than 100 million tokens. At least a hundred tokens for each word, or its row learns
-      nothing.
-    * Evaluations: about ten, given the speed.
+    * Sizes: the largest in `LADDER` for which both the budget and the text are enough. 20 million
+      tokens are enough for the original sizes: ELMoForManyLangs (Che et al. 2018) used that many.
+    * Streams: 64 per core and 512 per GPU; at least 64 and at most 512 in total. With more streams,
+      matrix products are faster, but each stream reads less consecutive text.
+    * Optimizer: Adam. The learning rate falls as a cosine to 0 at the end of the budget. Adam's
+      first steps are too large, so there are up to 500 steps of warm-up.
+    * Limits: the time. Also 20 epochs, if the time is enough for more epochs or the text has less
+      than a million tokens.
+    * Dropout: 0.1. If no sentence is read twice, 0: the model cannot memorize anything.
+    * Vocabulary: words that occur twice. In less than a million tokens, all words. In more than 100
+      million tokens, words that occur three times. The number of words is at most 1/100 of the
+      number of tokens, because a word that is rarer learns nothing.
+    * Evaluations: about ten, estimated from the speed.
 
     The budget "the paper" selects the settings of Peters et al. (2018) and bilm-tf.
 
     budget (Budget): Cost of the run.
-    n_tokens (int): Estimated tokens of the text.
-    speed (Optional[float]): Tokens a second with the chosen sizes, if it was measured.
-    RETURNS (Choice): The settings.
+    n_tokens (int): Estimated number of tokens of the text.
+    speed (Optional[float]): Tokens per second with the chosen sizes, if measured.
+    RETURNS (Choice): The settings and the reasons.
     """
     if not budget.minutes:
         return _paper()
@@ -195,18 +200,19 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
     )
     reasons = [
         f"lstm_dim {sizes.lstm_dim}, projection_dim {sizes.projection_dim}: the largest sizes "
-        f"that time and text are enough for.",
+        f"for this time and this text.",
         f"eval_frequency: about {EVALUATIONS} evaluations, at {'an estimated ' * (speed is None)}"
-        f"{_rounded(per_second):,} tokens/s{' that ten steps took' * (speed is not None)}.",
-        f"The text would be read {epochs:,.1f} times in the time"
-        + (f"; max_epochs ends it after {MAX_EPOCHS}." if is_limited else "."),
+        f"{_rounded(per_second):,} tokens/s{' (measured in ten steps)' * (speed is not None)}.",
+        f"In this time, the run can read the text {epochs:,.1f} times"
+        + (f". max_epochs stops it after {MAX_EPOCHS} times." if is_limited else "."),
     ]
     return Choice(_model(sizes), _vocabulary(sizes, n_tokens), training, reasons)
 
 
 def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
-    """Return the largest sizes for which budget and text suffice."""
-    work = budget.work * (1 + 1e-9)  # so that a GPU-day in hours is not less than one in days
+    """Return the largest sizes for which the budget and the text are enough."""
+    # Without the factor, rounding could make 24 hours less than a day.
+    work = budget.work * (1 + 1e-9)
     return [sizes for sizes in LADDER if work >= sizes.work and n_tokens >= sizes.n_tokens][-1]
 
 
@@ -243,14 +249,14 @@ def _paper() -> Choice:
     )
     reasons = [
         "The sizes and settings of Peters et al. (2018) and bilm-tf: 93.6 million weights,",
-        "for big machines. batch_size is that of all processes: 3 of 128 streams there.",
+        "for large machines. batch_size is the sum over all processes: the paper used 3 times 128.",
     ]
     vocabulary = VocabularySettings(min_count=3, max_size=ORIGINAL.max_size)
     return Choice(_model(ORIGINAL), vocabulary, training, reasons)
 
 
 def _rounded(value: float) -> int:
-    """Round to one digit, and to at least 1."""
+    """Round down to one significant digit, at least 1."""
     whole = max(1, int(value))
     unit: int = 10 ** (len(str(whole)) - 1)
     return whole // unit * unit

@@ -1,7 +1,16 @@
-"""Checkpoints of a pretraining run, from which it resumes bit for bit.
+"""Checkpoints, from which a pretraining run resumes bit for bit.
 
-A checkpoint has the weights, the optimizers' states, the carried LSTM states and the progress. All
-else, such as the order of the text and the random draws, follows from the seed and the step.
+A checkpoint contains the weights, the states of the optimizers, the carried LSTM states, the
+progress, the vocabularies and the settings. It needs no state of random generators and no position
+in the text: both follow from the seed and the step (`trainer.py`).
+
+A run can stop at any time, so a checkpoint is written under a temporary name and then renamed. The
+last ones are kept. A checkpoint that cannot be read is skipped with a warning, and the run resumes
+from the one before. Its file is then renamed to `.damaged`, never deleted.
+
+Invariant: the resumed run writes the same weights as a run that was not interrupted. So resuming
+raises an error if the text or a setting differs. Only limits and settings of the output are free
+(`FREE`), and some values may be lower, to save a run that diverged (`LOWERED`).
 """
 
 import zipfile
@@ -24,8 +33,8 @@ from .stopping import LOWERED, find_not_finite
 from .trainer import Trainer
 
 VERSION = 1
-PATTERN = f"checkpoint-{'[0-9]' * 10}.pt"  # other programs write checkpoint-500.pt
-# Settings that may change when a run is resumed.
+PATTERN = f"checkpoint-{'[0-9]' * 10}.pt"  # Other programs write names like checkpoint-500.pt.
+# Settings of [training] that a resumed run may change. They do not change a step.
 FREE = (
     *("max_epochs", "max_steps", "max_tokens", "max_minutes", "patience", "eval_frequency"),
     *("eval_tokens", "eval_streams", "checkpoint_minutes", "keep", "logger"),
@@ -36,18 +45,17 @@ FREE = (
 def save_checkpoint(
     trainer: Trainer, folder: Path, *, corpus: str, keep: int, init: Optional[str] = None
 ) -> Optional[Path]:
-    """Write a checkpoint, and delete all but the last ones.
+    """Write a checkpoint, and delete old checkpoints.
 
-    It is written under a temporary name and renamed. Every process must call this at the same
-    time; the first one writes.
+    All processes must call this at the same step. The first process writes.
 
     trainer (Trainer): The run.
     folder (Path): The folder of checkpoints.
     corpus (str): Checksum of the training text.
     keep (int): Number of checkpoints to keep.
     init (Optional[str]): Checksum of the initial model.
-    RETURNS (Optional[Path]): The file; None in the other processes.
-    RAISES (OSError): It cannot be written. Earlier checkpoints are unchanged.
+    RETURNS (Optional[Path]): The file; None in all processes except the first.
+    RAISES (OSError): The file cannot be written. Earlier checkpoints are unchanged.
     RAISES (FloatingPointError): A weight is not finite.
     """
     states = trainer.state_dict()
@@ -74,22 +82,23 @@ def save_checkpoint(
     advice = f"resume with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
     with full_disk(path, advice), atomic_stream(path) as file:
         torch.save(content, file)
-    set_aside(folder, step + 1)  # unreadable ones: this run resumed from an earlier one
+    # Later checkpoints were not readable, because this run has resumed from an earlier one.
+    set_aside(folder, step + 1)
     for old in checkpoints(folder)[:-keep]:
         old.unlink()
     return path
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints of a folder, oldest first."""
+    """Return the checkpoints in a folder, oldest first."""
     return sorted(folder.glob(PATTERN))
 
 
 def set_aside(folder: Path, step: int) -> None:
-    """Rename checkpoints to `.damaged`, so that a run resumes from an earlier one.
+    """Rename checkpoints to `.damaged`, so that a run resumes from an earlier checkpoint.
 
     folder (Path): The folder of checkpoints.
-    step (int): The first step whose checkpoint is renamed.
+    step (int): Checkpoints of this step and of later steps are renamed.
     """
     for path in checkpoints(folder):
         if path.name >= _path_of(folder, step).name:
@@ -101,27 +110,27 @@ def _path_of(folder: Path, step: int) -> Path:
 
 
 def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
-    """Read the newest checkpoint whose checksums are right.
+    """Read the newest checkpoint that is not damaged.
 
     folder (Path): The folder of checkpoints.
-    RETURNS (Optional[dict]): Its content; None if there is no checkpoint.
-    RAISES (ValueError): There are checkpoints, but none can be read.
+    RETURNS (Optional[dict]): The content of the checkpoint; None if the folder has none.
+    RAISES (ValueError): The folder has checkpoints, but none can be read.
     """
     unusable: list[str] = []
     for path in reversed(checkpoints(folder)):
         try:
             content = _read(path)
-        except Exception as error:  # broken files raise many kinds of errors
+        except Exception as error:  # Damaged files raise many kinds of errors.
             unusable.append(f"{path} cannot be used: {without_advice(error)}")
             continue
         for reason in unusable:
-            msg.warn(f"{reason}; resuming from the one before it, {path.name}")
+            msg.warn(f"{reason}; resuming from the checkpoint before, {path.name}")
         return content
     if unusable:
         raise ValueError(
             f"no checkpoint in {folder} can be read: {'; '.join(unusable)}. "
-            f"`overwrite=True` starts again. `pretraining.init={folder.parent / 'model-last'}` and "
-            f"another `output` start from the last model"
+            f"Start again with `overwrite=True`, or start a new run in another `output` from the "
+            f"last model with `pretraining.init={folder.parent / 'model-last'}`"
         )
     return None
 
@@ -131,24 +140,26 @@ def _read(path: Path) -> dict[str, Any]:
     with zipfile.ZipFile(path) as archive:
         damaged = archive.testzip()
     if damaged is not None:
-        raise ValueError(f"{damaged} in it is damaged")
+        raise ValueError(f"its part {damaged} is damaged")
     content = torch.load(path, map_location="cpu", weights_only=True)
     if content["version"] != VERSION:
-        raise ValueError(f"it is of version {content['version']}, this is version {VERSION}")
+        raise ValueError(
+            f"it has version {content['version']}, but this program reads only version {VERSION}"
+        )
     states = content["states"]
     name = find_not_finite({key: states[key] for key in ("bilm", "softmax", "optimizers")})
-    if name is not None:  # earlier versions wrote such checkpoints
+    if name is not None:  # Earlier versions wrote such checkpoints.
         raise ValueError(f"its {name} is NaN or infinite")
     return dict(content)
 
 
 def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: str) -> None:
-    """Check that a run can resume from a checkpoint.
+    """Check that a run with this text and these settings can resume from a checkpoint.
 
     content (dict): The result of `read_checkpoint`.
     config (PretrainingConfig): The settings of the resumed run.
     corpus (str): Checksum of the text of the resumed run.
-    RAISES (ValueError): Text or settings differ. The settings of `LOWERED` may be lower.
+    RAISES (ValueError): The text or a setting differs. Settings in `LOWERED` may be lower.
     """
     now = comparable(config)
     # Old checkpoints lack newer settings.
@@ -162,7 +173,8 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     known = comparable(config.model_copy(update=defaults))
     then = {name: value for name, value in known.items() if name in now} | content["config"]
     if config.lang == "xx":
-        # Earlier versions wrote "en" if the config had no language; the text is compared below.
+        # Earlier versions wrote "en" if the config had no language, so the language is not
+        # compared. The text is compared below.
         then["lang"] = "xx"
     may_be_lower = [f"training.{name}" for name in LOWERED]
     differing = [
@@ -172,17 +184,20 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
         and not (name in may_be_lower and name in then and now[name] < then[name])
     ]
     if content["corpus"] != corpus:
-        differing.append("the training text is another one")
+        differing.append("the training text is different")
     if differing:
         raise ValueError(
-            f"the run cannot be resumed: {'; '.join(differing)}. Resume with what it was "
-            f"started with, or start again with `overwrite=True` or another `output`."
+            f"the run cannot be resumed: {'; '.join(differing)}. Resume with the text and settings "
+            f"of the start, or start again with `overwrite=True` or another `output`."
         )
 
 
 def restored_model(content: dict[str, Any]) -> LanguageModel:
-    """Make a model with a checkpoint's sizes and vocabulary, for `Trainer.load_state_dict`."""
-    # Early versions did not write these.
+    """Make a model with the sizes and vocabularies of a checkpoint, but without its weights.
+
+    `Trainer.load_state_dict` loads the weights.
+    """
+    # Early versions did not write input vocabularies.
     read = {name: InputVocabulary(s) for name, s in content.get("vocabularies", {}).items()}
     bilm = BiLM(BiLMConfig.from_dict(content["sizes"]), Vocabularies(**read))
     bilm.provenance = content.get("provenance", {})
@@ -193,7 +208,7 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
 
 
 def comparable(config: PretrainingConfig) -> dict[str, Any]:
-    """Return the settings that a resumed run must share, by dotted name."""
+    """Return the settings that must be the same in a resumed run, by dotted name."""
     values: dict[str, Any] = {"lang": config.lang, "seed": config.seed}
     values["corpus.noise"] = config.corpus.noise
     for section in ("pretraining", "vocabulary", "training"):

@@ -9,8 +9,8 @@ from pathlib import Path
 def seconds_waited() -> float:
     """Return how long this thread waited for a processor, which other threads used.
 
-    RETURNS (float): Seconds since the thread began; 0 on systems other than Linux, which do not
-        count them.
+    RETURNS (float): Seconds of waiting since the thread began. 0 on systems other than Linux, where
+        this is not known.
     """
     try:
         return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) / 1e9
@@ -19,10 +19,10 @@ def seconds_waited() -> float:
 
 
 class Clock:
-    """Clock of a run, which continues if the run is resumed.
+    """Clock of a run. In a resumed run it continues from the earlier time.
 
     elapsed (float): Seconds so far.
-    waited (float): Seconds of these in which the run waited for a processor.
+    waited (float): Part of these seconds in which the run waited for a processor.
     """
 
     def __init__(self, elapsed: float, waited: float):
@@ -33,7 +33,7 @@ class Clock:
         self._began_waiting = seconds_waited() - waited
 
     def read(self) -> tuple[float, float]:
-        """Return the seconds so far, and the part in which the run waited for a processor."""
+        """Return the seconds so far, and how many of them the run waited for a processor."""
         return time.monotonic() - self._began, seconds_waited() - self._began_waiting
 
     @contextmanager

@@ -26,9 +26,9 @@ class _Section(BaseModel):
 class InitSettings(_Section):
     """Section `[pretraining]`: the initial model.
 
-    `init` is a model in any readable format. Its vocabulary and softmax are kept if it has them,
-    unless `vocabulary` is "new". In the first `softmax_warmup` steps only a new softmax is
-    trained.
+    `init` is a model in any format that `info` can read. If it has a vocabulary and a softmax, the
+    run uses them, except with `vocabulary = "new"`. If the softmax is new, the first
+    `softmax_warmup` steps train only the softmax.
     """
 
     init: Optional[str] = None
@@ -39,10 +39,11 @@ class InitSettings(_Section):
 class CorpusSettings(_Section):
     """Section `[corpus]`: the text.
 
-    `train` and `dev` are files, folders or globs, or corpora of `spacy elmo corpus`. `format`: a
-    line of a text file is a sentence of tokens separated by spaces, or running text for spaCy to
-    split. `on_error`: unreadable text is reported and left out, or ends the run. `noise` is the
-    share of words that the model reads misspelled, and predicts as they are.
+    * `train` and `dev`: files, folders or globs, or corpora of `spacy elmo corpus`.
+    * `format`: "sentences" means one sentence per line, with spaces between tokens. "text" means
+      running text, which spaCy splits.
+    * `on_error`: "skip" reports and omits text that cannot be read; "refuse" ends the run.
+    * `noise`: share of words that the model reads misspelled. It still predicts the correct words.
     """
 
     train: Inputs
@@ -53,10 +54,10 @@ class CorpusSettings(_Section):
 
 
 class VocabularySettings(_Section):
-    """Section `[vocabulary]`: the words that the softmax predicts. The others are `<UNK>`.
+    """Section `[vocabulary]`: the words that the softmax predicts. All other words are `<UNK>`.
 
-    A model that reads characters has vectors for all words. A model of words reads only the words
-    that it predicts, at most `n_words`.
+    A model that reads characters has vectors for all words. A model that reads words has vectors
+    only for the words that it predicts, at most `n_words`.
     """
 
     min_count: int = Field(default=2, ge=1)
@@ -66,27 +67,26 @@ class VocabularySettings(_Section):
 class TrainingSettings(_Section):
     """Section `[training]`: batches, optimizer, limits and evaluations.
 
-    A batch has `batch_size` streams of text, over all processes, in windows of `unroll_steps`
-    tokens. `accumulate_gradient` parts of the batch go through the model one after another, which
-    needs less memory and gives the same result.
-
-    `directions`: the backward model reads the same text as the forward model, or other text, as in
-    bilm-tf. `state_reset` is the share of streams that start a window from zeros. bilm-tf has no
-    such reset, so its models never see a zero state again after the start; some of ours, trained
-    like this, never recovered from one.
-
-    `share_embedding_softmax` gives a model of words one table for the words that it reads and
-    predicts, as the option of bilm-tf does.
-
-    With `optimizer` "muon", Muon trains the matrices of LSTMs and highways, with `muon_learn_rate`
-    at its highest; Adam trains the rest with `learn_rate`. `weight_decay` applies to AdamW and
-    Muon.
-
-    `decay` lowers the learning rate over the last `decay_share` of the run; "inverse_sqrt" starts
-    at the end of the warm-up. A limit of 0 means no limit; the first limit reached ends the run.
-    `patience` is the number of evaluations without a better perplexity. `eval_tokens` of the
-    held-out text are read at every evaluation, 0 for all. `keep` is the number of checkpoints to
-    keep.
+    * `batch_size`: number of streams of text in a batch, the sum over all processes. A step reads
+      a window of `unroll_steps` tokens of each stream.
+    * `accumulate_gradient`: number of parts of a batch. The model reads one part after another,
+      which needs less memory and has the same result.
+    * `directions`: with "same", forward and backward model read the same text. With "different",
+      they read different text, as in bilm-tf.
+    * `state_reset`: share of streams that start a window from a zero state. In bilm-tf it is 0, so
+      after the start its models never see a zero state. Some of our models that were trained
+      like this never recovered from a zero state.
+    * `share_embedding_softmax`: a model of words has one table for the words that it reads and for
+      the words that it predicts, as with bilm-tf's option of the same name.
+    * `optimizer`: with "muon", Muon trains the matrices of LSTMs, projections and highways, and
+      Adam the other weights. `learn_rate` and `muon_learn_rate` are the highest rates of the run.
+      `weight_decay` is for AdamW and Muon.
+    * `decay`: how the learning rate falls over the last `decay_share` of the run. "inverse_sqrt"
+      falls from the end of the warm-up.
+    * Limits (`max_...`): the first limit reached ends the run. 0 means no limit.
+    * `patience`: number of evaluations without a better perplexity that end the run. 0: no limit.
+    * `eval_tokens`: number of held-out tokens that each evaluation reads. 0: all.
+    * `keep`: number of checkpoints to keep.
     """
 
     batch_size: int = Field(default=128, ge=1)
@@ -124,7 +124,7 @@ class TrainingSettings(_Section):
         limits = (self.max_epochs, self.max_steps, self.max_tokens, self.max_minutes)
         if not any(limits):
             raise ValueError(
-                "one of max_epochs, max_steps, max_tokens and max_minutes must be above 0"
+                "max_epochs, max_steps, max_tokens and max_minutes are all 0. Set one of them"
             )
         if self.batch_size % self.accumulate_gradient:
             raise ValueError(
@@ -135,7 +135,7 @@ class TrainingSettings(_Section):
 
 
 class PretrainingConfig(BaseModel):
-    """Settings of a run."""
+    """Settings of a pretraining run."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
@@ -167,8 +167,8 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     """Read the config of a pretraining run.
 
     path (Path): A file in spaCy's config format.
-    overrides (Optional[dict]): Settings that take precedence, by dotted name.
-    RETURNS (PretrainingConfig): The settings, defaults filled in.
+    overrides (Optional[dict]): Settings that replace settings of the file, by dotted name.
+    RETURNS (PretrainingConfig): The settings. Missing settings have their defaults.
     RAISES (ValueError): A section or a setting is unknown, missing or invalid.
     """
     check_regular(user_path(path))
@@ -176,7 +176,7 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     try:
         text = user_path(path).read_text("utf-8-sig")
         found = Config().from_str(text, interpolate=False)
-        # Overrides may name a section that the file leaves out.
+        # Overrides can contain a section that the file does not have.
         missing = {name.partition(".")[0] for name in overrides} - set(found)
         _check_sections({**found, **dict.fromkeys(missing)}, str(path))
         text += "".join(f"\n[{section}]\n" for section in sorted(missing))
@@ -188,12 +188,12 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
 
 
 def check_config(config: Config, source: str = "the config") -> PretrainingConfig:
-    """Check the sections of a config.
+    """Check the sections of a config, and make the settings.
 
     config (Config): The config, interpolated.
-    source (str): Its name in error messages.
-    RETURNS (PretrainingConfig): The settings, defaults filled in.
-    RAISES (ValueError): As `read_config`.
+    source (str): Name of the config for error messages.
+    RETURNS (PretrainingConfig): The settings. Missing settings have their defaults.
+    RAISES (ValueError): A section or a setting is unknown, missing or invalid.
     """
     _check_sections(config, source)
     corpus = config.get("corpus", {})
@@ -233,7 +233,7 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
 
 
 def similar_setting(name: str) -> Optional[str]:
-    """Return the setting with the most similar name, with its section; None if there is none."""
+    """Return the setting with the most similar name as `section.name`; None if none is similar."""
     known = {name: f"{section}.{name}" for section, names in _NAMES.items() for name in names}
     found = difflib.get_close_matches(name.rpartition(".")[2], known, n=1)
     return known[found[0]] if found else None
@@ -249,7 +249,7 @@ def _check_sections(config: Iterable[str], source: str) -> None:
 
 
 def _problem(found: Any) -> str:
-    """Return the message of one error of pydantic."""
+    """Return one of pydantic's errors as text."""
     said = found["msg"].removeprefix("Value error, ").replace("Input should be", "it should be")
     names = list(map(str, found["loc"]))
     section = f"[{names.pop(0)}] " if names[0] in _KINDS else ""

@@ -1,4 +1,4 @@
-"""Initial model of a run: random weights, or an existing model."""
+"""Initial model of a run: a new model with random weights, or an existing model."""
 
 from dataclasses import replace
 from typing import Optional
@@ -22,27 +22,27 @@ from .config import PretrainingConfig
 def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageModel, int]:
     """Make the model that a run starts from.
 
-    The sizes of an existing model replace those of the config.
+    The sizes of an existing model replace the sizes in the config.
 
     config (PretrainingConfig): The settings.
     train (Corpus): The text, for a new vocabulary.
-    RETURNS (Tuple[LanguageModel, int]): The model, and the number of first steps that train
-        only its softmax, if that is new and the biLM is not.
-    RAISES (ValueError): The initial model cannot be read, its softmax has another kind, or
-        models of such sizes cannot be pretrained.
+    RETURNS (Tuple[LanguageModel, int]): The model, and the number of first steps that train only
+        the softmax. It is 0 if the softmax is not new, or if the whole model is new.
+    RAISES (ValueError): The initial model cannot be read, its softmax has another kind than the
+        setting, or a model of these sizes cannot be pretrained.
     """
     init, settings = config.pretraining.init, config.pretraining
     if init is None:
         _check_readable(config.bilm)
         sizes, vocabulary = config.bilm, _new_vocabulary(config, train)
         vocabularies = Vocabularies()
-        if sizes.n_words:  # it reads the words that it predicts
+        if sizes.n_words:  # A model of words reads the words that it predicts.
             sizes = replace(sizes, n_words=len(vocabulary))
             vocabularies = Vocabularies(words=InputVocabulary(vocabulary.words))
         bilm = BiLM(sizes, vocabularies)
         return LanguageModel(bilm, _new_softmax(config, bilm, vocabulary), vocabulary), 0
     bundle = read_bundle(init)
-    # Further training changes the vectors, so the alignment does not fit them.
+    # Training changes the vectors, so the alignment would not fit them.
     bilm = bundle.bilm.replace(alignment=None).thaw().train()
     known = None
     if bundle.prediction is not None:
@@ -63,7 +63,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
 
 
 def checksum_of(init: Optional[str]) -> Optional[str]:
-    """Return the checksum of the model in `init`; None if there is none, or it cannot be read."""
+    """Return the checksum of the initial model; None without one, or if it cannot be read."""
     try:
         return None if init is None else read_weights(init).checksum()
     except (ValueError, OSError):
@@ -71,10 +71,12 @@ def checksum_of(init: Optional[str]) -> Optional[str]:
 
 
 def share_table(model: LanguageModel) -> None:
-    """Let a model read and predict words with one table, as `share_embedding_softmax` of bilm-tf.
+    """Make a model of words use one table for reading and predicting words.
 
-    model (LanguageModel): The model. The values of the softmax are kept.
-    RAISES (ValueError): It does not read exactly the words that it predicts.
+    bilm-tf's option `share_embedding_softmax` does the same.
+
+    model (LanguageModel): The model. The table has the values of the softmax.
+    RAISES (ValueError): The model does not read exactly the words that it predicts.
     """
     encoder, softmax = model.bilm.encoder, model.softmax
     read = encoder.indexer.vocabularies.words
@@ -90,7 +92,10 @@ def share_table(model: LanguageModel) -> None:
 
 
 def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
-    """Check that the two tables of a model are equal, so that sharing them loses nothing."""
+    """Check that a model's tables for reading and predicting are equal, so that they can be one.
+
+    RAISES (ValueError): The tables differ.
+    """
     words = bilm.encoder.words
     if words is None or not isinstance(softmax, LanguageModelSoftmax):
         return
@@ -102,7 +107,10 @@ def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
 
 
 def _check_readable(sizes: BiLMConfig) -> None:
-    """Check that the vocabularies of a new model can be made from text."""
+    """Check that a new model of these sizes can be made from text.
+
+    RAISES (ValueError): The model needs vocabularies that do not come from text.
+    """
     reads_one = not (sizes.n_words and sizes.n_characters)
     if sizes.token_encoder != "bilm-tf" or not reads_one:
         raise ValueError(
@@ -113,7 +121,10 @@ def _check_readable(sizes: BiLMConfig) -> None:
 
 
 def _check_trainable(source: str, sizes: BiLMConfig) -> None:
-    """Check that training would change all vectors that the model reads."""
+    """Check that training can change all weights of the model.
+
+    RAISES (ValueError): The model also reads fixed vectors of words.
+    """
     if sizes.token_encoder == "bilm-tf" and sizes.n_words and sizes.n_characters:
         raise ValueError(
             f"{source}: a model with ready-made vectors of words beside its characters cannot be "
@@ -146,7 +157,7 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 def _copy_known_words(
     known: tuple[Softmax, Vocabulary], softmax: Softmax, vocabulary: Vocabulary
 ) -> None:
-    """Copy the rows of words that the old softmax knows."""
+    """Copy the rows of words that the old softmax and the new softmax have in common."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):
         return
@@ -157,12 +168,12 @@ def _copy_known_words(
 
 
 def product_dtype(precision: str, device: torch.device) -> Optional[torch.dtype]:
-    """Choose the type of matrix products in training.
+    """Choose the number type of matrix products in training.
 
-    precision (str): "float32", "bf16" or "auto": bfloat16 if the processor or GPU has
-        instructions for it.
+    precision (str): "float32", "bf16" or "auto". "auto" is bf16 if the processor or the GPU has
+        instructions for it, and otherwise float32.
     device (torch.device): Device of the training.
-    RETURNS (Optional[torch.dtype]): The type; None for the weights' type.
+    RETURNS (Optional[torch.dtype]): The type; None for the type of the weights.
     """
     enabled = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
     return torch.bfloat16 if enabled else None

@@ -1,4 +1,4 @@
-"""Start of one process for each GPU, as `torchrun` does."""
+"""Functions that start one training process per GPU, like `torchrun`."""
 
 import logging
 import os
@@ -8,20 +8,20 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import parse_args, run
 
-STOPPED = 130  # exit status
-SECONDS_TO_STOP = "600"  # for the last step and its checkpoint; PyTorch's 30 may be too few
+STOPPED = 130  # Exit status.
+SECONDS_TO_STOP = "600"  # Seconds for the last step and checkpoint. PyTorch's 30 may be too few.
 
 
 def choose_gpus(text: str) -> list[str]:
-    """Find the GPUs with these numbers.
+    """Return the GPUs with the given ids.
 
-    text (str): Numbers such as "0,1,2,3", among the GPUs visible by CUDA_VISIBLE_DEVICES.
-    RETURNS (List[str]): Their names for CUDA_VISIBLE_DEVICES.
-    RAISES (ValueError): The text has no numbers, or PyTorch does not see such a GPU.
+    text (str): Ids such as "0,1,2,3". They count the GPUs that CUDA_VISIBLE_DEVICES leaves visible.
+    RETURNS (List[str]): The names of the GPUs, as values for CUDA_VISIBLE_DEVICES.
+    RAISES (ValueError): The text does not consist of different ids, or PyTorch does not see a GPU.
     """
     numbers = [number.strip() for number in text.split(",")]
     if not all(map(str.isdecimal, numbers)) or len({*map(int, numbers)}) < len(numbers):
-        raise ValueError(f"`gpus` takes different numbers, such as 0,1,2,3; got '{text}'")
+        raise ValueError(f"`gpus` must be a list of different ids, such as 0,1,2,3; got '{text}'")
     n_gpus = torch.cuda.device_count()
     if not n_gpus:
         raise ValueError("`gpus`: PyTorch sees no GPU here. Omit it to train on processors.")
@@ -35,9 +35,9 @@ def choose_gpus(text: str) -> list[str]:
 
 
 def launch(arguments: list[str], n_processes: int) -> int:
-    """Run `python -m spacy elmo pretrain` in several processes that train together.
+    """Run `python -m spacy elmo pretrain` in several processes that train one model.
 
-    They run on this machine, and Ctrl-C reaches all of them.
+    The processes run on this machine. Ctrl-C stops all of them.
 
     arguments (List[str]): Arguments of the command.
     n_processes (int): Number of processes.
@@ -45,7 +45,7 @@ def launch(arguments: list[str], n_processes: int) -> int:
     RAISES (ChildProcessError): A process was killed.
     """
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", SECONDS_TO_STOP)
-    # The processes print better messages.
+    # The processes print their own, better messages.
     logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)
     options = ["--standalone", "--nproc-per-node", str(n_processes)]
     try:

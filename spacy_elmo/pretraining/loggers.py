@@ -1,4 +1,4 @@
-"""spaCy's loggers in a pretraining run, and one for TensorBoard."""
+"""Adapter that lets a pretraining run use spaCy's loggers, and a logger for TensorBoard."""
 
 import math
 import sys
@@ -26,16 +26,16 @@ def make_logger(
     stdout: IO = sys.stdout,
     stderr: IO = sys.stderr,
 ) -> tuple[LogStep, Finalize]:
-    """Make a logger of spaCy's registry `loggers`.
+    """Make a logger from spaCy's registry `loggers`.
 
     settings (Optional[dict]): The block `[training.logger]`, unresolved; None for no logger.
     config (PretrainingConfig): The settings of the run, for `logged_pipeline`.
     stdout (IO): Stream for its text.
     stderr (IO): Stream for its progress bars.
-    RETURNS (Tuple[Callable[[Optional[dict]], None], Callable[[], None]]): A function to call
-        after every step, with `step_info` after an evaluation and None otherwise; and a
-        function to call at the end of the run.
-    RAISES (ValueError): There is no such logger, or its settings are wrong.
+    RETURNS (Tuple[Callable[[Optional[dict]], None], Callable[[], None]]): Two functions. Call the
+        first after every step: after an evaluation with the result of `step_info`, otherwise
+        with None. Call the second at the end of the run.
+    RAISES (ValueError): The logger does not exist, or its settings are wrong.
     RAISES (ImportError): The logger needs a package that is not installed.
     """
     if settings is None:
@@ -53,10 +53,10 @@ def make_logger(
 
 
 def logged_pipeline(config: "PretrainingConfig") -> Language:
-    """Make a pipeline for loggers, with the pipe `elmo` without weights.
+    """Make the pipeline that loggers of spaCy expect, with a pipe `elmo` without weights.
 
-    All settings of the run are in `nlp.config["training"]`. The only score column is `speed`,
-    because the console multiplies all others by 100.
+    `nlp.config["training"]` contains all settings of the run. The only score column is `speed`,
+    because the console logger multiplies all other scores by 100.
 
     config (PretrainingConfig): The settings of the run.
     RETURNS (Language): The pipeline.
@@ -79,16 +79,16 @@ def step_info(
     checkpoints: Sequence[tuple[float, int]] = (),
     output_path: Optional[str] = None,
 ) -> Info:
-    """Make the information for loggers after an evaluation, as `spacy.training.loop` does.
+    """Make the dict that loggers get after an evaluation, in the format of `spacy.training.loop`.
 
-    `score` is minus the mean perplexity: in spaCy a higher score is better. The loss,
-    `losses["elmo"]`, is the mean sampled loss of a prediction since the last evaluation, in nats.
-    It is not the logarithm of a perplexity.
+    `score` is the negative mean perplexity, because in spaCy a higher score is better.
+    `losses["elmo"]` is the sampled loss in nats, the mean over predictions since the last
+    evaluation. It is not the logarithm of a perplexity.
 
     report (dict): The result of `Trainer.report`.
-    checkpoints (Sequence[Tuple[float, int]]): Score and step of the evaluations before.
-    output_path (Optional[str]): The last model, for loggers that store models.
-    RETURNS (dict): The information. Give its `checkpoints` to the next call.
+    checkpoints (Sequence[Tuple[float, int]]): Score and step of each earlier evaluation.
+    output_path (Optional[str]): Folder of the last model, for loggers that store models.
+    RETURNS (dict): The dict. Pass its value of "checkpoints" to the next call.
     """
     perplexity = report["perplexity"]
     mean = perplexity["mean"]
@@ -118,10 +118,12 @@ def step_info(
 
 @registry.loggers("spacy-elmo.TensorBoard.v1")
 def make_tensorboard_logger(log_dir: str) -> SetUp:
-    """Log scalars to TensorBoard, in `spacy elmo pretrain` or in `spacy train`.
+    """Make a logger that writes scalars for TensorBoard.
 
-    log_dir (str): Folder for the event files, for `tensorboard --logdir`.
-    RETURNS (Callable): A logger like those of spaCy.
+    Use it in `spacy elmo pretrain` or in `spacy train`.
+
+    log_dir (str): Folder for the event files. Show it with `tensorboard --logdir`.
+    RETURNS (Callable): A logger with spaCy's interface.
     RAISES (ImportError): TensorBoard is not installed.
     """
     try:
@@ -150,7 +152,7 @@ def make_tensorboard_logger(log_dir: str) -> SetUp:
 
 
 def _scalars(info: Info) -> dict[str, float]:
-    """Return the numbers by tag, without scores that are tables or missing."""
+    """Return the numbers to log, by tag. Scores that are None or dicts are omitted."""
     values = {"score": info["score"], "words": info["words"], "epoch": info["epoch"]}
     for group, given in (("loss", info["losses"]), ("scores", info["other_scores"])):
         values.update({f"{group}/{name}": value for name, value in (given or {}).items()})

@@ -1,9 +1,13 @@
-"""Muon: an optimizer for weight matrices that makes the momentum orthogonal.
+"""Muon: an optimizer for weight matrices that makes each update nearly orthogonal.
 
-Adam scales every number of a gradient by itself. Muon treats a gradient as a matrix and sets all
-its singular values to about 1, so that an update changes all directions equally. Five Newton-Schulz
-steps do this with matrix products only, which are faster than a singular value decomposition. The
-four gates of an LSTM are four matrices. All other weights are left to Adam (`muon_groups`).
+Adam scales each element of a gradient separately. Muon treats the gradient as a matrix and sets all
+its singular values to about 1, so that an update changes all directions equally. A singular value
+decomposition would be exact but slow. Five Newton-Schulz steps are near enough, and consist only of
+matrix products. The input and state weights of an LSTM are four matrices, one per gate. Adam trains
+all weights that are no such matrices (`muon_groups`).
+
+For wide matrices in float32, the five steps are reordered so that only two products, not ten, have
+the long side (`_by_factors`). In lower precision this diverges, so the published order is used.
 """
 
 import math
@@ -25,23 +29,23 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 class Muon(torch.optim.Optimizer):
-    """Optimizer of Jordan et al. (2024) for weight matrices.
+    """Muon, the optimizer of Jordan et al. (2024) for weight matrices.
 
     For a matrix G of gradients, with Nesterov's momentum,
 
         M = 0.95 M + 0.05 G,    W = (1 - rate * decay) W - rate * sqrt(rows / columns) * NS(N)
 
-    with N = 0.05 G + 0.95 M. NS are five Newton-Schulz steps, which give about the nearest matrix
-    with orthonormal rows or columns. A weight may contain several matrices one below the other,
-    such as the four gates of an LSTM. Matrices of one shape share batched products.
+    with N = 0.05 G + 0.95 M. NS(N) is the result of five Newton-Schulz steps, which is close to the
+    nearest matrix with orthonormal rows or columns. A weight can contain several matrices, one
+    below the other, such as the four gates of an LSTM. Matrices of the same shape form a batch.
 
-    groups (List[dict]): `params`, two-dimensional weights, and `n_blocks`, the number of
-        matrices in each.
+    groups (List[dict]): Dicts with `params`, a list of two-dimensional weights, and `n_blocks`, the
+        number of matrices in each weight.
     lr (float): The learning rate.
-    weight_decay (float): Share of the weights that a step at rate 1 takes away. It bounds the
-        weights, so that steps of a constant rate keep their relative size.
-    product_dtype (Optional[torch.dtype]): Type of the products in the Newton-Schulz steps;
-        default: the weights' type. Momentum and updates always have the weights' type.
+    weight_decay (float): Factor `decay` in the formula. Decay limits the size of the weights, so
+        that updates at a constant rate stay large in relation to them.
+    product_dtype (Optional[torch.dtype]): Type of the products in the Newton-Schulz steps.
+        Default: the type of the weights. Momentum and updates always have the type of the weights.
     """
 
     def __init__(
@@ -73,9 +77,9 @@ class Muon(torch.optim.Optimizer):
     def _blocks(
         self, weight: Tensor, group: dict[str, Any]
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Decay a weight, and yield its matrices, their directions and their rates.
+        """Apply the weight decay, and yield each matrix of a weight with its direction and rate.
 
-        The matrices are transposed if they have more rows than columns.
+        A matrix with more rows than columns is transposed.
         """
         weight.mul_(1.0 - group["lr"] * group["weight_decay"])
         n_blocks = group["n_blocks"]
@@ -97,25 +101,26 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalized(matrices: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-    """Run five Newton-Schulz steps on matrices, after scaling them to norm 1.
+    """Make matrices nearly orthogonal: scale them to norm 1, and run five Newton-Schulz steps.
 
     A step is X = a X + (b A + c A^2) X with A = X X^T.
 
-    matrices (Tensor): *Shape:* `(n, rows, columns)`, no more rows than columns.
-    product_dtype (Optional[torch.dtype]): Type of the products; default: the matrices' type.
-    RETURNS (Tensor): Matrices with the same singular vectors, shape and type. All singular
-        values except the smallest are between about 0.7 and 1.2.
+    matrices (Tensor): *Shape:* `(n, rows, columns)`. `rows` must not be more than `columns`.
+    product_dtype (Optional[torch.dtype]): Type of the products. Default: the type of `matrices`.
+    RETURNS (Tensor): Matrices with the same singular vectors, shape and type. Their singular values
+        are between about 0.7 and 1.2, except values that were very small.
     """
     scaled = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
     _, rows, columns = matrices.shape
     if product_dtype is not None and product_dtype != matrices.dtype:
         return _step_by_step(scaled.to(product_dtype)).to(matrices.dtype)
-    # Multiplications: 10 r^2 c + 5 r^3 step by step, 2 r^2 c + 17 r^3 by factors.
+    # With r rows and c columns, `_step_by_step` needs 10 r^2 c + 5 r^3 multiplications, and
+    # `_by_factors` needs 2 r^2 c + 17 r^3.
     return _step_by_step(scaled) if 2 * columns < 3 * rows else _by_factors(scaled)
 
 
 def _step_by_step(matrices: Tensor) -> Tensor:
-    """Run the iteration as it is published."""
+    """Run the Newton-Schulz steps as published."""
     a, b, c = COEFFICIENTS
     for _ in range(N_ITERATIONS):
         gram = torch.bmm(matrices, matrices.mT)
@@ -125,11 +130,14 @@ def _step_by_step(matrices: Tensor) -> Tensor:
 
 
 def _by_factors(matrices: Tensor) -> Tensor:
-    """Run the iteration for wide matrices, with two products of the long side instead of ten.
+    """Run the Newton-Schulz steps for wide matrices, with fewer products of the long side.
 
-    Every step's factor is a polynomial of the first A. So all factors commute, and the next A is
-    the factor's square times this one. It does not work in lower precision: a rounded A has
-    negative eigenvalues, and the steps drive them away from 1.
+    A step multiplies X by the factor F = a + b A + c A^2, where A = X X^T. All factors are
+    polynomials of the first A, so they commute, and the next A is F^2 A. Therefore only the first A
+    and the last product need X: two products of the long side instead of ten.
+
+    This does not work in lower precision: a rounded A has negative eigenvalues, and the steps move
+    them away from 1.
     """
     a, b, c = COEFFICIENTS
     gram = torch.bmm(matrices, matrices.mT)
@@ -145,12 +153,12 @@ def _by_factors(matrices: Tensor) -> Tensor:
 
 
 def muon_groups(bilm: nn.Module) -> list[dict[str, Any]]:
-    """Return the matrices that Muon trains.
+    """Return the weights of a biLM that Muon trains.
 
-    These are the input and state weights of the LSTMs (a matrix for each gate), projections and
-    highways. Adam trains embeddings, filters and biases.
+    These are the input and state weights of the LSTMs (one matrix per gate), the projections and
+    the highways. Adam trains the embeddings, filters and biases.
 
-    bilm (BiLM): The layers.
+    bilm (BiLM): The biLM.
     RETURNS (List[dict]): The `groups` of `Muon`.
     """
     gates: list[Tensor] = []

@@ -7,14 +7,14 @@ import numpy as np
 from ..language_model.windows import Window
 from ..text.corpus import END_ID
 
-MIN_LENGTH = 3  # a shorter word with one edit is too often another word
+MIN_LENGTH = 3  # After one edit, a shorter word is too often another word.
 
 
 class NoisyTypes(Sequence[str]):
-    """Types of a corpus, followed by the misspelled words of one window.
+    """Sequence of the types of a corpus and the misspelled words of one window.
 
     types (Sequence[str]): The types of the corpus.
-    misspelled (List[str]): The misspelled words; their ids follow those of the types.
+    misspelled (List[str]): The misspelled words. Their ids come after the ids of the types.
     """
 
     def __init__(self, types: Sequence[str], misspelled: list[str]):
@@ -31,14 +31,14 @@ class NoisyTypes(Sequence[str]):
 def misspell_inputs(
     window: Window, types: Sequence[str], share: float, rng: np.random.Generator
 ) -> tuple[Window, Sequence[str]]:
-    """Misspell a share of the words that a window reads. Its targets stay clean.
+    """Misspell some input words of a window, but not its targets.
 
-    So the model learns to read noisy text as it was meant (Namysl et al. 2021). All occurrences of
-    a word that are misspelled in one window have the same misspelling, so that it is encoded once.
+    So the model learns to read noisy text as if it was correct (Namysl et al. 2021). In a window,
+    all misspelled occurrences of a word have the same misspelling, so that it is encoded only once.
 
     window (Window): The window.
     types (Sequence[str]): Strings of the corpus's token types.
-    share (float): Share of the words of three letters or more, 0 to 1.
+    share (float): Share of the words with three or more letters to misspell, 0 to 1.
     rng (numpy.random.Generator): Source of the choices.
     RETURNS (Tuple[Window, Sequence[str]]): The window, and the types with the misspelled words.
     """
@@ -58,14 +58,15 @@ def misspell_inputs(
 
 
 def misspell(word: str, letters: str, rng: np.random.Generator) -> str:
-    """Change a word by one edit.
+    """Misspell a word by one random edit.
 
-    A letter is left out, doubled, replaced or added, or two neighbors are swapped.
+    The edit omits, doubles, replaces or adds a letter, or swaps two neighboring letters.
 
-    word (str): A word of two letters or more.
-    letters (str): Letters to choose from, as often as they occur in the text.
+    word (str): A word of two or more letters.
+    letters (str): Letters to choose from. A letter that is frequent in the text occurs more often.
     rng (numpy.random.Generator): Source of the choices.
-    RETURNS (str): The misspelled word; sometimes the word itself, if letters are equal.
+    RETURNS (str): The misspelled word. It can equal the word, for example if equal letters are
+        swapped.
     """
     at = int(rng.integers(len(word)))
     other = letters[int(rng.integers(len(letters)))]

@@ -16,8 +16,9 @@ class Optimizers:
     """Optimizers of the biLM and of the softmax.
 
     A step updates only the rows of the softmax that have a gradient. With Adagrad (Duchi et al.
-    2011) that is exact. With Adam (Kingma & Ba 2015) the moments of the other rows do not change
-    meanwhile. "muon" is Muon for the biLM's matrices, at its own rate, and Adam for the rest.
+    2011), the result is the same as with all rows. With Adam (Kingma & Ba 2015) it is an
+    approximation: the moments of the other rows stay the same. "muon" is Muon for the biLM's
+    matrices, with its own learning rate, and Adam for all other weights.
 
     settings (TrainingSettings): The settings.
     model (LanguageModel): The model to train.
@@ -48,15 +49,15 @@ class Optimizers:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
 
     def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """Return all gradients."""
+        """Return the gradients of all weights."""
         of_bilm = [weight.grad for weight in self.bilm_weights if weight.grad is not None]
         return [*of_bilm, *self.softmax_gradients(rows)]
 
     def softmax_gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """Return the gradients of the softmax, or of its rows if there are any.
+        """Return the gradients of the softmax, or of the rows of a sampled softmax.
 
-        Clusters without a target get zeros, so that all processes have the same number of
-        gradients.
+        Clusters of an adaptive softmax that have no target get zeros, so that all processes have
+        the same number of gradients.
         """
         weights = list(self.softmax.parameters()) if rows is None else [rows.weight, rows.bias]
         for weight in weights:
@@ -65,9 +66,10 @@ class Optimizers:
         return [weight.grad for weight in weights if weight.grad is not None]
 
     def clip(self, rows: Optional[SoftmaxRows]) -> Tensor:
-        """Bound the norm of all gradients together.
+        """Clip the norm of all gradients together.
 
-        Afterwards the gradient of a shared table is complete in the biLM.
+        If the biLM and the softmax share a table, this first adds the gradients of the softmax rows
+        to the gradient of the table.
 
         RETURNS (Tensor): The norm before clipping, a scalar.
         """
@@ -81,11 +83,11 @@ class Optimizers:
         return norm
 
     def step(self, learn_rate: float, rows: Optional[SoftmaxRows]) -> None:
-        """Update the weights, and drop the gradients.
+        """Update the weights, and delete the gradients.
 
-        learn_rate (float): The learning rate. Muon's changes in proportion.
-        rows (Optional[SoftmaxRows]): Rows of the softmax that have a gradient; None if its own
-            weights have it.
+        learn_rate (float): The learning rate. Muon's learning rate changes in proportion.
+        rows (Optional[SoftmaxRows]): Rows of the softmax that have a gradient; None if the weights
+            of the softmax have the gradient.
         """
         if rows is not None:
             parts = {"weight": rows.weight, "bias": rows.bias}
@@ -102,17 +104,18 @@ class Optimizers:
         for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
                 group["lr"] = muon_learn_rate if name == "matrices" else learn_rate
-            # Set explicitly, or PyTorch warns that it does not check.
+            # Without this, PyTorch warns that it does not check sparse tensors.
             with torch.sparse.check_sparse_tensor_invariants(False):
                 optimizer.step()
             optimizer.zero_grad()
-        # Fused optimizers do not raise the version of the weights. Without it, vectors cached in
-        # an earlier step would make a resumed run differ in its last bits.
+        # Fused optimizers do not increment the version of the weights. Without the new version,
+        # the model would use vectors that it cached in an earlier step, and a resumed run would
+        # not be equal bit for bit.
         for weight in self.bilm_weights:
             torch.autograd.graph.increment_version(weight)
 
     def _join(self, rows: SoftmaxRows) -> None:
-        """Add gradients of softmax rows to the table that encoder and softmax share."""
+        """Add the gradients of softmax rows to the table that the encoder and the softmax share."""
         table = cast(LanguageModelSoftmax, self.softmax).weight
         if table.grad is None:
             table.grad = torch.zeros_like(table)
@@ -121,11 +124,11 @@ class Optimizers:
         rows.weight.grad = torch.zeros_like(rows.weight)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states, for `load_state_dict`."""
+        """Return the states of the optimizers, for `load_state_dict`."""
         return {name: optimizer.state_dict() for name, optimizer in self.by_name.items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Load the states of `state_dict`."""
+        """Load the result of `state_dict`."""
         for name, optimizer in self.by_name.items():
             optimizer.load_state_dict(states[name])
 
@@ -133,13 +136,13 @@ class Optimizers:
 def learn_rate_factor(
     settings: TrainingSettings, step: int, fraction_done: float, softmax_warmup: int = 0
 ) -> float:
-    """Compute the learning rate as a share of `learn_rate`: a linear warm-up, then the decay.
+    """Compute the factor of `learn_rate` for a step: a linear warm-up, then the decay.
 
     settings (TrainingSettings): The settings.
-    step (int): Steps done.
+    step (int): Number of finished steps.
     fraction_done (float): Finished part of the run, 0 to 1.
-    softmax_warmup (int): First steps, which train only the softmax. The warm-up starts again
-        after them.
+    softmax_warmup (int): Number of first steps, which train only the softmax. After these steps,
+        the warm-up starts again.
     RETURNS (float): The factor, 0 to 1.
     """
     since = step if step < softmax_warmup else step - softmax_warmup

@@ -1,4 +1,8 @@
-"""Output of a run: progress bar, messages, metrics, checkpoints and models."""
+"""Output of a pretraining run: progress bar, messages, metrics, checkpoints and models.
+
+If a file cannot be written during the run, for example because the disk is full, the run continues
+with a warning, and `end` tries again. Only at the end this is an error.
+"""
 
 import math
 import os
@@ -22,20 +26,20 @@ from .loggers import make_logger, step_info
 from .trainer import Trainer
 
 METRICS = "metrics.jsonl"
-# Below this share of the time, waiting for a processor is normal and not worth a message.
+# If the run waits for a processor in less than this share of its time, there is no message.
 SHARE_TAKEN = 0.1
 
 
 class Reporter:
-    """Progress bar, metrics, checkpoints and models of a run.
+    """Writer of a run's progress bar, metrics, checkpoints and models.
 
-    Only the first of several processes shows and writes anything.
+    With several processes, only the first process prints and writes.
 
     trainer (Trainer): The run.
     output (Path): Folder of the run.
-    corpus (str): Checksum of its text.
+    corpus (str): Checksum of the training text.
     init (Optional[str]): Checksum of the initial model.
-    is_resumed (bool): Whether it resumes from a checkpoint.
+    is_resumed (bool): Whether the run resumes from a checkpoint.
     """
 
     def __init__(
@@ -85,11 +89,12 @@ class Reporter:
         self.finalize()
         trainer = self.trainer
         if kind is FloatingPointError and trainer.processes.is_first:
-            # The weights may be finite, but the run would diverge again at any rate.
+            # The weights of this checkpoint may be finite, but the run would diverge again with
+            # any learning rate.
             set_aside(self.output / "checkpoints", trainer.progress.step)
 
     def on_step(self, trainer: Trainer) -> None:
-        """Move the bar, and write a checkpoint when one is due."""
+        """Update the progress bar, and write a checkpoint if it is time for one."""
         self.has_begun = True
         progress = trainer.progress
         self.bar.set_postfix_str(
@@ -102,7 +107,7 @@ class Reporter:
             self._try(self._save_checkpoint)
 
     def on_evaluation(self, trainer: Trainer, figures: Perplexity, is_best: bool) -> None:
-        """Write the figures and the models."""
+        """Write the metrics and the models."""
         report = self.last_report = trainer.report(figures)
         if not trainer.processes.is_first:
             return
@@ -116,15 +121,16 @@ class Reporter:
             self._log(report)
 
     def end(self) -> None:
-        """Write the last checkpoint and what could not be written before, and print the result.
+        """Write the last checkpoint and models that could not be written before. Print the result.
 
-        RAISES (OSError): Checkpoint or model cannot be written.
+        RAISES (OSError): The checkpoint or a model cannot be written.
         """
         self.bar.close()
         self._save_checkpoint()
         progress = self.trainer.progress
         is_best = self._is_evaluated(progress.step) and not progress.worse
-        if "model-best" in self.unsaved and not is_best:  # its weights no longer exist
+        # The best weights no longer exist, so `model-best` cannot be written now.
+        if "model-best" in self.unsaved and not is_best:
             self.unsaved.discard("model-best")
             self.msg.warn(
                 f"{self.output / 'model-best'} is not the best model: the disk was full when the "
@@ -134,14 +140,14 @@ class Reporter:
             self._save_model(name)
         if self.trainer.stopped:
             self.msg.warn(
-                f"Stopped at step {progress.step:,}, nothing is lost: see "
+                f"Stopped at step {progress.step:,}. The run can be resumed from "
                 f"{self.output / 'checkpoints'}"
             )
             return
         self._say_end()
 
     def _say_end(self) -> None:
-        """Print why the run is over, what it read, and the result."""
+        """Print why the run ended, what it read, and the result."""
         trainer, progress, settings = self.trainer, self.trainer.progress, self.trainer.settings
         reached = [name for name, done in trainer.limits.items() if done >= 1.0] or ["patience"]
         limits = " and ".join(_setting(settings, name) for name in reached)
@@ -168,7 +174,7 @@ class Reporter:
         if trainer.is_softmax_alone:
             self.msg.warn(
                 f"The language model of {trainer.config.pretraining.init} is unchanged: the first "
-                f"{trainer.softmax_warmup:,} steps train only a new softmax. Give the run more "
+                f"{trainer.softmax_warmup:,} steps train only a new softmax. Train for more "
                 f"steps, or lower [pretraining] softmax_warmup"
             )
         if progress.before is not None:
@@ -212,18 +218,18 @@ class Reporter:
         atomic_write(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
 
     def _keep_metrics_up_to(self, step: int) -> None:
-        """Delete the lines after the checkpoint, because they will be written again."""
+        """Delete the lines of later steps, because the resumed run writes them again."""
         path = self.output / METRICS
         lines = path.read_text("utf8").splitlines() if path.is_file() else []
         kept = [line for line in lines if _step_of(line) <= step]
         atomic_write(path, "".join(f"{line}\n" for line in kept))
 
     def _try(self, write: Any) -> None:
-        """Write something, and continue the run if the disk is full."""
+        """Call a function that writes. If it fails, such as on a full disk, continue the run."""
         try:
             write()
         except OSError as error:
-            self.bar.write(f"{printable(error)} (This run continues.)", file=sys.stderr)
+            self.bar.write(f"{printable(error)} (The run continues.)", file=sys.stderr)
 
     def _log(self, report: Optional[dict[str, Any]]) -> None:
         """Call the logger. If it fails, for example without a network, continue without it."""
@@ -233,8 +239,10 @@ class Reporter:
                 earlier = self.info.get("checkpoints", ())
                 self.info = step_info(report, earlier, folder)
             self.log_step(None if report is None else self.info)
-        except Exception as error:  # a logger may raise anything
-            self.bar.write(f"the logger failed and is left out: {error!r}", file=sys.stderr)
+        except Exception as error:  # A logger can raise any error.
+            self.bar.write(
+                f"the logger failed, so the run continues without it: {error!r}", file=sys.stderr
+            )
             self.log_step = lambda info: None
 
     def _say_sizes(self) -> None:
@@ -256,7 +264,7 @@ class Reporter:
 
 
 def is_metrics(path: Path) -> bool:
-    """Check whether a file has metrics of a run. A kill may have cut the last line."""
+    """Check whether a file contains metrics of a run. Its last line may be incomplete."""
     if not path.is_file():
         return False
     lines = path.read_text("utf8", "replace").splitlines()
@@ -264,7 +272,7 @@ def is_metrics(path: Path) -> bool:
 
 
 def _is_busy() -> bool:
-    """Check whether other programs use the cores of this process."""
+    """Check whether other programs use cores that this process could use."""
     if torch.get_num_threads() < 2 or not hasattr(os, "getloadavg"):
         return False
     return os.getloadavg()[0] > (os.cpu_count() or 1) - torch.get_num_threads() + 0.7
@@ -286,7 +294,7 @@ def _setting(settings: TrainingSettings, name: str) -> str:
 
 
 def _step_of(line: str) -> float:
-    """Return the step of a line; infinity if a kill has cut the line."""
+    """Return the step of a line of metrics; infinity if the line is incomplete."""
     try:
         return float(srsly.json_loads(line)["step"])
     except (ValueError, KeyError, TypeError):
@@ -294,5 +302,5 @@ def _step_of(line: str) -> float:
 
 
 def _names(inputs: Inputs) -> Inputs:
-    """Return the names of files without their folders, which should not be published."""
+    """Return the names of files without folders, because paths should not be published."""
     return Path(inputs).name if isinstance(inputs, str) else [Path(name).name for name in inputs]

@@ -1,4 +1,4 @@
-"""Pretraining, from text files to a model on disk."""
+"""Entry point of pretraining: from text files to a model on disk."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ from .initial_model import checksum_of
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
 
-SMALL = 20_000_000  # bytes; one process reads less text, because starting others takes longer
+SMALL = 20_000_000  # Bytes. For less text, starting several processes takes longer than it saves.
 SPEED_STEPS = 10
 # glibc's malloc.h
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
@@ -37,23 +37,23 @@ _MOST = 2**31 - 1
 def pretrain(
     config: PretrainingConfig, output: Path, *, resume: bool = False, overwrite: bool = False
 ) -> bool:
-    """Run a pretraining, or resume one.
+    """Pretrain a language model, or resume a run.
 
     config (PretrainingConfig): The settings.
     output (Path): Folder for models, checkpoints, metrics and the prepared text.
-    resume (bool): Resume from the last checkpoint, if there is one.
-    overwrite (bool): Delete what an earlier run wrote.
-    RETURNS (bool): True if the run reached its end, False if it was stopped.
+    resume (bool): Whether to resume from the last checkpoint. Without a checkpoint, start.
+    overwrite (bool): Whether to delete the files of an earlier run.
+    RETURNS (bool): True if the run reached its end; False if a signal stopped it.
     RAISES (ValueError): The text cannot be read, the folder contains another run, or the run
         cannot be resumed with these settings.
     RAISES (OSError): The last checkpoint or model cannot be written.
     """
     if resume and overwrite:
-        raise ValueError("`resume` resumes a run, and `overwrite` deletes it: give one of them")
+        raise ValueError("`resume` and `overwrite` exclude each other. Give one of them")
     if overwrite and int(os.environ.get("GROUP_WORLD_SIZE", 1)) > 1:
         raise ValueError(
-            f"`overwrite` is not for several machines: their processes start again whenever one "
-            f"joins, and would delete their own run. Delete {output}, and set `resume=True`."
+            f"`overwrite` does not work on several machines: when a machine joins, all processes "
+            f"start again and would delete their own run. Delete {output}, and set `resume=True`."
         )
     output = user_path(output)
     processes = Processes.join()
@@ -99,7 +99,7 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
 
 
 def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) -> Optional[str]:
-    """Warn if the initial model has changed, and return the checksum of the one that was used."""
+    """Return the checksum of the run's initial model. Warn if the model's file has changed."""
     if None not in (now, then) and now != then:
         msg.warn(
             f"{name} has changed since this run started from it. The run continues from the "
@@ -111,7 +111,8 @@ def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) ->
 def _is_restarted(processes: Processes) -> bool:
     """Check whether `torchrun` has restarted the processes after a failure.
 
-    Only the machine with the failure counts restarts.
+    All processes get the same answer. Only the machine with the failure counts restarts, so the
+    processes exchange the count.
     """
     return sum(processes.sum([float(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))])) > 0
 
@@ -141,7 +142,7 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
 def _earlier_run(output: Path) -> list[Path]:
     """Return the files and folders of an earlier run, except the corpus.
 
-    RAISES (ValueError): Something else has the name of one of them.
+    RAISES (ValueError): A file or folder has such a name, but no run has written it.
     """
     models = [path for path in (output / "model-best", output / "model-last") if path.exists()]
     for model in models:
@@ -160,8 +161,8 @@ def _earlier_run(output: Path) -> list[Path]:
 def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:
     """Open the training text and the held-out text.
 
-    The first process prepares the training text if necessary. Held-out text that is not prepared
-    is read into memory.
+    The first process prepares the training text, if it is not a prepared corpus. Held-out text that
+    is not a prepared corpus is read into memory.
     """
     settings = config.corpus
     folder = _prepared(settings.train)
@@ -193,7 +194,7 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
 
 
 def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
-    """Return the folder of a prepared corpus, or its URL; None if the inputs are text."""
+    """Return the folder or the URL of a prepared corpus; None if the inputs are text files."""
     if not isinstance(inputs, (str, Path)):
         return None
     if is_url(inputs):
@@ -206,19 +207,19 @@ def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> 
     for name, wanted in config.vocabulary.model_dump().items():
         if prepared.get(name, wanted) != wanted:
             msg.warn(
-                f"{folder} was prepared with {name} {prepared[name]}; the softmax uses the "
-                f"config's [vocabulary] {name} = {wanted}"
+                f"{folder} was prepared with {name} {prepared[name]}, but the config has "
+                f"[vocabulary] {name} = {wanted}. The softmax uses the config's value"
             )
 
 
 def keep_freed_memory() -> bool:
-    """Keep freed memory in the process, so that training steps reuse it.
+    """Keep freed memory in the process, so that training steps can use it again.
 
-    glibc returns large blocks to the system, and every training step takes the same ones again,
-    page by page, which cost up to a tenth of its time. The process never has more memory than at
-    its peak.
+    By default, glibc returns large blocks to the system. Every training step then requests them
+    again, page by page, which took up to 10 % of the time. The process does not need more memory
+    than at its peak.
 
-    RETURNS (bool): Whether it worked. It needs glibc.
+    RETURNS (bool): Whether it worked. It works only with glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -228,7 +229,7 @@ def keep_freed_memory() -> bool:
 
 
 def is_this_machine(budget: Budget) -> bool:
-    """Check whether a run with this budget would be one process on this machine."""
+    """Check whether a run with this budget is one process that this machine can run."""
     n_gpus = torch.cuda.device_count()
     if budget.n_gpus or n_gpus:
         return budget.n_gpus == 1 <= n_gpus
@@ -236,10 +237,10 @@ def is_this_machine(budget: Budget) -> bool:
 
 
 def measure_speed(config: PretrainingConfig) -> float:
-    """Measure the speed of a run: train for some steps on the beginning of its text.
+    """Measure the speed of a run: train some steps on the beginning of its text.
 
     config (PretrainingConfig): The settings of the run.
-    RETURNS (float): Tokens a second, the median of ten steps after a first one.
+    RETURNS (float): Tokens per second: the median of ten steps. The first step does not count.
     RAISES (ValueError): The text cannot be read.
     """
     settings = config.training
@@ -250,7 +251,7 @@ def measure_speed(config: PretrainingConfig) -> float:
         tokens, began = trainer.progress.tokens, time.perf_counter()
         trainer.step()
         speeds.append((trainer.progress.tokens - tokens) / (time.perf_counter() - began))
-    return median(speeds[1:])  # the first step allocates memory
+    return median(speeds[1:])  # The first step is slower, because it allocates memory.
 
 
 def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:

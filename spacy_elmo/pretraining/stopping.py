@@ -1,8 +1,8 @@
-"""Reasons to end a run: signals, and numbers that are not finite.
+"""Events that end a run early: signals, and numbers that are NaN or infinite.
 
-A run ends before it writes such numbers: a model with them could not be read, and a checkpoint
-could not be resumed. All processes have the same weights and optimizers, so all end at the same
-step.
+A run with such numbers ends before it writes them, because nothing could read such a model or
+resume from such a checkpoint. All processes have the same weights and optimizers, so they all end
+at the same step.
 """
 
 import signal
@@ -16,18 +16,18 @@ from torch import Tensor
 from ..bilm.finite import is_finite
 from .config import TrainingSettings
 
-# A lower value of one of these settings may save a diverged run.
+# If a run diverges, a lower value of one of these settings may help.
 LOWERED = ("learn_rate", "muon_learn_rate", "grad_clip")
 
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Collect the first SIGINT, SIGTERM or SIGHUP.
+    """Catch the first SIGINT, SIGTERM or SIGHUP in a `with` block, so that the run can stop itself.
 
-    A second one acts as usual, and so do all outside the main thread. Under `nohup`, SIGHUP stays
-    ignored.
+    A second signal has its usual effect, and so has every signal outside the main thread. Under
+    `nohup`, SIGHUP is still ignored.
 
-    YIELDS (List[int]): The signals so far.
+    YIELDS (List[int]): A list to which the signal is added.
     """
     received: list[int] = []
     with ExitStack() as restored:
@@ -35,23 +35,26 @@ def stop_signals() -> Iterator[list[int]]:
         def receive(number: int, frame: Any) -> None:
             received.append(number)
             restored.close()
-            print("\nStopping after this step; once more stops at once", file=sys.stderr)
+            print(
+                "\nStopping after this step. To stop immediately, press Ctrl-C again",
+                file=sys.stderr,
+            )
 
         numbers = [signal.SIGINT, signal.SIGTERM]
-        hang_up = getattr(signal, "SIGHUP", None)  # not on Windows
+        hang_up = getattr(signal, "SIGHUP", None)  # Windows has no SIGHUP.
         if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
             numbers.append(hang_up)
-        with suppress(ValueError):  # not the main thread
+        with suppress(ValueError):  # Only the main thread can set signal handlers.
             for number in numbers:
                 restored.callback(signal.signal, number, signal.signal(number, receive))
         yield received
 
 
 def find_not_finite(states: Mapping[Any, Any]) -> Optional[str]:
-    """Find a tensor that is not finite.
+    """Find a tensor with a NaN or an infinite number.
 
-    states (Mapping): Tensors by name, at any depth.
-    RETURNS (Optional[str]): The dotted name of the first one; None if all are finite.
+    states (Mapping): Nested dicts of tensors.
+    RETURNS (Optional[str]): The dotted name of the first such tensor; None if all are finite.
     """
     for name, value in states.items():
         if isinstance(value, Mapping):
@@ -64,9 +67,9 @@ def find_not_finite(states: Mapping[Any, Any]) -> Optional[str]:
 
 
 def check_finite(states: Mapping[str, Any], step: int, settings: TrainingSettings) -> None:
-    """Check the tensors of a checkpoint or a model before they are written.
+    """Check that all tensors of a checkpoint or a model are finite, before they are written.
 
-    states (Mapping): Tensors by name, at any depth.
+    states (Mapping): Nested dicts of tensors.
     step (int): The step of the run.
     settings (TrainingSettings): The settings of the run.
     RAISES (FloatingPointError): A tensor is not finite.
@@ -77,7 +80,7 @@ def check_finite(states: Mapping[str, Any], step: int, settings: TrainingSetting
 
 
 def diverged(what: str, step: int, settings: TrainingSettings) -> FloatingPointError:
-    """Make the error that says what is not finite, and what to do."""
+    """Return the error for a run that diverged: what is not finite, and which values to lower."""
     names = [n for n in LOWERED if n != "muon_learn_rate" or settings.optimizer == "muon"]
     values = " or ".join(f"{name} ({getattr(settings, name)})" for name in names)
     return FloatingPointError(

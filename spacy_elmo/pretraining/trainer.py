@@ -1,8 +1,11 @@
 """Training loop of a language model.
 
-A step depends only on the settings, the text, the weights and its number: windows, noise and
-random draws follow from seed and step. So a resumed run is equal bit for bit. With several
-processes each one trains its streams, and gradients are averaged.
+Invariant: the result of a step depends only on the settings, the text, the states of model and
+optimizers, and the number of the step. Windows, noise and random draws are computed from the seed
+and this number, so no generator carries a state. So a resumed run is equal bit for bit.
+
+With several processes, each process trains on its own streams. All average their gradients and make
+the same update.
 """
 
 import math
@@ -32,24 +35,23 @@ from .noise import misspell_inputs
 from .optimizers import Optimizers, learn_rate_factor
 from .stopping import check_finite, diverged, stop_signals
 
-# Random stream of misspelled words. Each process has the stream `rank + 1`.
+# Number of the random stream for misspelled words. A process has the stream `rank + 1` for itself.
 NOISE = 1 << 20
 
 
 @dataclass
 class RunProgress:
-    """Progress of a run. All else in a checkpoint is the model, the optimizers and the LSTM state.
+    """Progress of a run, a part of each checkpoint.
 
-    step (int): Steps done.
-    tokens (int): Items read, in one direction, by all processes.
-    seconds (float): Seconds in training steps.
-    elapsed (float): Seconds since the run began, with evaluations except the one of `before`.
-    waited (float): Seconds of `elapsed` in which the run waited for a processor.
-    sampled_loss (float): Mean loss of both directions between the last two evaluations, in
-        nats; not comparable with a perplexity.
+    step (int): Number of finished steps.
+    tokens (int): Number of tokens and marks that all processes read, counted in one direction.
+    seconds (float): Time of the training steps.
+    elapsed (float): Time since the run began, without the evaluation of the initial model.
+    waited (float): Part of `elapsed` in which the run waited for a processor.
+    sampled_loss (float): Mean loss between the last two evaluations, in nats. No perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.
     before (Optional[float]): Held-out perplexity of the initial model.
-    worse (int): Evaluations since the best.
+    worse (int): Number of evaluations since the best one.
     losses (List[float]): Losses of the steps since the last evaluation.
     gradient_norm (Optional[float]): Norm of all gradients before clipping, mean of the steps
         between the last two evaluations; None if it is not known for all of them.
@@ -69,7 +71,7 @@ class RunProgress:
 
     @property
     def tokens_per_second(self) -> float:
-        """Mean speed of the training steps."""
+        """Mean number of tokens per second of training steps."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
 
@@ -81,7 +83,7 @@ class Trainer:
     dev (Corpus): Held-out text.
     model (Optional[LanguageModel]): The model; default: the initial model of the settings.
     processes (Optional[Processes]): This process and the others.
-    RAISES (ValueError): The batch cannot be divided evenly.
+    RAISES (ValueError): `batch_size` cannot be divided by the number of processes and parts.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class Trainer:
         self.words = self.model.vocabulary.ids_of(train.types)
         rows = self.batches.batch_size // self.processes.size
         self.state: BiLMState = self.model.bilm.zero_state(rows)
-        # All processes must compute the same update from the common gradients.
+        # All processes must compute the same update: use bfloat16 only if all can.
         is_common = self.processes.agree(int(self.product_dtype is not None))
         common_dtype = self.product_dtype if is_common else None
         self.optimizers = Optimizers(self.settings, self.model, common_dtype)
@@ -128,7 +130,7 @@ class Trainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Finished part of the run, by limit."""
+        """Finished part of the run for each limit that is set; 1 if the limit is reached."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
@@ -140,7 +142,7 @@ class Trainer:
 
     @property
     def fraction_done(self) -> float:
-        """Finished part of the run by the nearest limit, 0 to 1."""
+        """Finished part of the run, 0 to 1. The limit that comes first counts."""
         return min(1.0, max(self.limits.values(), default=0.0))
 
     @property
@@ -150,7 +152,7 @@ class Trainer:
 
     @property
     def is_over(self) -> bool:
-        """True if a limit is reached, or patience has run out."""
+        """True if a limit is reached, or `patience` evaluations brought no better perplexity."""
         patience = self.settings.patience
         return self.fraction_done >= 1.0 or bool(patience and self.progress.worse >= patience)
 
@@ -160,18 +162,19 @@ class Trainer:
         on_step: Callable[["Trainer"], None] = lambda trainer: None,
         on_evaluation: Callable[["Trainer", Perplexity, bool], None],
     ) -> None:
-        """Train up to the first limit, with evaluations at intervals and at the end.
+        """Train until a limit is reached. Evaluate every `eval_frequency` steps and at the end.
 
-        SIGINT, SIGTERM and SIGHUP end the run after the step, and set `stopped`.
+        SIGINT, SIGTERM and SIGHUP end the run after the current step, and set `stopped`.
 
         on_step (Callable): Called after every step.
-        on_evaluation (Callable): Called with the figures, and whether they are the best.
+        on_evaluation (Callable): Called after every evaluation, with the perplexity and whether it
+            is the best so far.
         """
         clock = Clock(self.progress.elapsed, self.progress.waited)
         with stop_signals() as signals:
             while not self.is_over:
                 if self._is_before_due:
-                    with clock.paused():  # It does not count for the budget.
+                    with clock.paused():  # This evaluation does not count for max_minutes.
                         self.progress.before = self._perplexity().mean
                 began = time.perf_counter()
                 self.step()
@@ -205,7 +208,7 @@ class Trainer:
             mine = window.part(at, self.processes.size * n_parts)
             size = mine.batch_sizes[0]
             before = state.rows(range(part * size, (part + 1) * size))
-            # The last part exchanges the gradients of all parts.
+            # The processes exchange gradients only in the last part, for all parts together.
             is_local = self.processes.size > 1 and (alone or part + 1 < n_parts)
             with self.contexts.no_sync() if is_local else nullcontext():
                 loss, after = self._loss(mine, types, before, rows, alone)
@@ -217,7 +220,7 @@ class Trainer:
         value = float(loss)
         if not math.isfinite(value):
             raise diverged(f"the loss became {value}", step, settings)
-        self.norm_sum += self.optimizers.clip(rows)  # stays on the device, without a wait
+        self.norm_sum += self.optimizers.clip(rows)  # Do not wait for the GPU to read the norm.
         self.optimizers.step(self.learn_rate, rows)
         self.state = BiLMState.concatenate(states)
         self.progress.step += 1
@@ -233,7 +236,7 @@ class Trainer:
         return self.settings.learn_rate * factor
 
     def evaluate(self) -> tuple[Perplexity, bool]:
-        """Return the held-out figures, and whether they are the best so far.
+        """Return the held-out perplexity, and whether it is the best so far.
 
         RAISES (FloatingPointError): The perplexity or a weight is not finite.
         """
@@ -255,7 +258,7 @@ class Trainer:
         return figures, is_best
 
     def report(self, figures: Perplexity) -> dict[str, Any]:
-        """Return one line of `metrics.jsonl`."""
+        """Return the metrics of an evaluation, one line of `metrics.jsonl`."""
         progress = self.progress
         return {
             "step": progress.step,
@@ -271,9 +274,9 @@ class Trainer:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states for a checkpoint. Every process must call this at the same time.
+        """Return the states for a checkpoint. All processes must call this at the same step.
 
-        RETURNS (dict): Tensors, numbers, strings, lists and dicts of them.
+        RETURNS (dict): The states, as nested dicts and lists of tensors, numbers and strings.
         RAISES (FloatingPointError): A weight is not finite.
         """
         learned = {
@@ -293,17 +296,15 @@ class Trainer:
         }
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Resume from the states of another trainer with the same settings and text.
+        """Continue from the states of another trainer with the same settings and text.
 
-        The number of processes may differ.
-
-        states (dict): The states of its `state_dict`.
-        RAISES (ValueError): The number of streams differs, because the text is too short for this
-            number of processes or of parts of a batch.
+        states (dict): The result of `state_dict`, also with another number of processes.
+        RAISES (ValueError): The number of streams differs. This happens if the text is too short
+            for this number of processes or of parts of a batch.
         """
         if states["batch_size"] != self.batches.batch_size:
             raise ValueError(
-                f"the run had {states['batch_size']} streams and would have "
+                f"the run had {states['batch_size']} streams, but now it would have "
                 f"{self.batches.batch_size}. Resume with the earlier number of processes and the "
                 f"earlier accumulate_gradient."
             )
@@ -315,13 +316,13 @@ class Trainer:
         )
         self.state = BiLMState(hidden, cell)
         self.progress = RunProgress(**states["progress"])
-        # Early versions did not write the sum.
+        # Early versions did not write the sum of the norms.
         unknown = torch.tensor(math.nan if self.progress.losses else 0.0)
         self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
         self.softmax_warmup = states["softmax_warmup"]
 
     def _window(self, step: int) -> tuple[Window, Sequence[str]]:
-        """Return a step's window, with some words misspelled, and the strings of its types."""
+        """Return the window of a step, possibly with misspelled words, and the types' strings."""
         window, types = self.batches.at(step), self.train_corpus.types
         share = self.config.corpus.noise
         if not share:
@@ -348,7 +349,7 @@ class Trainer:
         return softmax.loss(contexts, targets, rows, self.product_dtype), after
 
     def _softmax_rows(self, window: Window, step: int) -> Optional[SoftmaxRows]:
-        """Return the softmax's rows for the whole batch, equal in all processes."""
+        """Return the rows of the softmax for the batches of all processes; None if adaptive."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None
@@ -360,11 +361,11 @@ class Trainer:
         return softmax.rows(targets, candidates)
 
     def _targets(self, window: Window) -> np.ndarray:
-        """Return the targets of the model's directions."""
+        """Return the words to predict, for each direction that the model has."""
         return window.targets[: self.model.bilm.config.n_directions]
 
     def _reset(self, step: int) -> BiLMState:
-        """Return the carried state, with some rows reset to zeros."""
+        """Return the carried state, with zeros for a random share of the streams."""
         share = np.random.default_rng(self._seed(step, 0)).random(self.batches.batch_size)
         kept = share[self._rows] >= self.settings.state_reset
         mask = self._to_device(kept).to(self.state.hidden).unsqueeze(1)
@@ -372,13 +373,13 @@ class Trainer:
 
     @property
     def _rows(self) -> slice:
-        """Rows of the whole state that belong to this process."""
+        """Streams of this process, as a slice of the streams of all processes."""
         rows = len(self.state)
         return slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
 
     @property
     def _is_before_due(self) -> bool:
-        """True if the initial model must be evaluated now, after the warm-up of its softmax."""
+        """True if it is time to evaluate the initial model: after the warm-up of its softmax."""
         is_wanted = bool(self.config.pretraining.init) and self.progress.before is None
         return is_wanted and self.progress.step == self.softmax_warmup
 

@@ -1,1 +1,1 @@
-"""Components for the paper's tasks that spaCy has no component for."""
+"""Components for tasks of the ELMo paper for which spaCy has no component."""

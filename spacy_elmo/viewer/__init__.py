@@ -38,7 +38,7 @@ def render(
     word (Union[str, Sequence[str], None]): One word or several, for "senses".
     style (str): "senses", "heat" or "mix".
     jupyter (Optional[bool]): Whether to show it in a notebook. Default: if this is a notebook.
-    page (bool): Whether to return a whole page, or a frame for another page.
+    page (bool): Whether to return a whole page. If not, return a frame for another page.
     options (Optional[dict]): For "senses": `gold`, `ignore_case` and `limit` of
         `draw_occurrences`, `projection` and `seed` of `senses_section`.
     RETURNS (Optional[str]): HTML; None in a notebook, which shows it.
@@ -97,7 +97,7 @@ def _senses(
 
 
 def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
-    """Return the layers and the mix of a Doc, as far as it has them, and their names."""
+    """Return the vectors of a Doc in each view, and the views' names: its layers and its mix."""
     layers = last_layers(doc)
     mix = doc.tensor if len(doc) and np.ndim(doc.tensor) == 2 else None
     if layers is None:

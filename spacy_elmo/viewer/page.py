@@ -1,7 +1,7 @@
 """Self-contained HTML pages.
 
-A page is one file without external resources. Text from corpora must never be parsed as HTML: it is
-in JSON, and the script creates text nodes from it.
+A page is one file without external resources. The browser must never parse text from corpora as
+HTML. So this text is in JSON, and the script creates text nodes from it.
 """
 
 import html
@@ -65,9 +65,9 @@ def safe_json(data: Any) -> str:
 
 
 def in_frame(page: str, title: str) -> str:
-    """Put a page into a frame for other pages and notebooks.
+    """Put a page into a frame, to show it in another page or a notebook.
 
-    Its styles and scripts cannot affect anything outside.
+    The page's styles and scripts cannot affect anything outside the frame.
 
     page (str): The result of `make_page`.
     title (str): Title of the frame.
@@ -80,9 +80,9 @@ def in_frame(page: str, title: str) -> str:
 
 
 def pack_fractions(values: np.ndarray) -> str:
-    """Pack numbers from -1 to 1 as int16, where 1 is 32,000, with an error of at most 0.00002.
+    """Pack numbers from -1 to 1 as int16, where 32,000 means 1. The error is at most 0.00002.
 
-    Base64 takes an eighth of the space of digits.
+    Base64 needs an eighth of the space of decimal digits.
 
     values (numpy.ndarray): The numbers.
     RETURNS (str): Base64.

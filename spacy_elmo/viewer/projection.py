@@ -11,8 +11,8 @@ PERPLEXITY = 30.0  # scikit-learn's default for t-SNE.
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
     """Project vectors onto their first two principal components.
 
-    The weight with the largest magnitude of each component is positive, so the map is always the
-    same.
+    The sign of a component is arbitrary. We choose the sign that makes its largest weight positive,
+    so the map is always the same.
 
     vectors (Floats2d): *Shape:* `(n, width)`
     RETURNS (Tuple[Floats2d, Floats1d]): The places, *Shape:* `(n, 2)`, and each component's share
@@ -80,11 +80,11 @@ def nearest(units: Floats2d, n: int) -> tuple[np.ndarray, Floats2d]:
     """Find the nearest neighbors of each vector by cosine, the nearest first.
 
     units (Floats2d): Vectors of length 1. *Shape:* `(n_vectors, width)`
-    n (int): Largest number of neighbors.
+    n (int): Maximum number of neighbors.
     RETURNS (Tuple[Ints2d, Floats2d]): Their numbers and cosines. *Shape:* `(n_vectors, n)`
     """
     cosines = units @ units.T
     np.fill_diagonal(cosines, -np.inf)
-    # Rounding makes equal cosines equal, and the sort then keeps their order.
+    # Round the cosines, so that equal cosines stay in order in the stable sort.
     numbers = np.argsort(-cosines.round(6), axis=1, kind="stable")[:, : min(n, len(units) - 1)]
     return numbers, np.take_along_axis(cosines, numbers, axis=1)

@@ -159,7 +159,7 @@ def _names(pipe: Elmo) -> list[str]:
 
 
 def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:
-    """Append the pipe's mix to layers, `(L + 2, n, 2P)`."""
+    """Append the vectors of the pipe's mix to the layers: `(L + 2, n, 2P)`."""
     return np.concatenate([layers, mix_layers(layers, pipe.settings.mix)[None]])
 
 

@@ -14,7 +14,7 @@ from .projection import align_places, check_projection, nearest, project
 
 N_NEIGHBORS = 10
 CONTEXT = 50  # Tokens to show on each side of a word.
-WINDOW = 5  # Tokens on each side that are searched for typical words.
+WINDOW = 5  # Typical words come from this number of tokens on each side of a word.
 
 Section = dict[str, Any]
 
@@ -68,9 +68,9 @@ def _word(
 def _views(
     drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
 ) -> tuple[list[Section], list[list[str]]]:
-    """Return a view for each layer and the mix, and a table of their figures.
+    """Return a view for each layer and the mix, and a table of the views' figures.
 
-    Each map is rotated, and its clusters are renumbered, to match the view before.
+    Each map is rotated to match the previous view, and its clusters are renumbered to match.
     """
     senses = [one.sense for one in drawn.occurrences]
     contexts = [_context(one) for one in drawn.occurrences]

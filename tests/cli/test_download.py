@@ -76,5 +76,5 @@ def test_list_fits_a_terminal(server, monkeypatch):
 
 def test_wrong_names(server):
     assert "Did you mean german?" in run("germen", status=1)
-    assert "--list lists all" in run(status=1)
+    assert "--list prints all" in run(status=1)
     assert not server.requests

@@ -113,14 +113,14 @@ def test_speed_is_that_of_this_machine(folder, measured):
     """With the sizes that go into the config; of another machine it is estimated."""
     (folder / "train.txt").write_text("the cat sat on a mat .\n" * 200_000, "utf8")
     output = " ".join(run("a.cfg", "--budget", "2 cores, 60 minutes").output.split())
-    assert "at 700 tokens/s that ten steps took" in output
+    assert "at 700 tokens/s (measured in ten steps)" in output
     config = read_config("a.cfg")
     assert [one.bilm for one in measured] == [config.bilm]
     n_steps = 700 * 60 * 60 / (128 * 20)
     assert config.training.eval_frequency == pytest.approx(n_steps / 10, rel=0.2)
     for budget in ("8 cores, 60 minutes", "1 GPU, 1 day", "the paper"):
         output = " ".join(run("a.cfg", "--force", "--budget", budget).output.split())
-        assert "that ten steps took" not in output
+        assert "measured in ten steps" not in output
     assert len(measured) == 1
 
 

@@ -91,8 +91,8 @@ def test_sentences_and_pipeline(folder, make_nlp):
     ("arguments", "message"),
     [
         ([], "nothing to show"),
-        (["text.txt"], "CORPUS and --word belong together"),
-        (["--word", "bank"], "CORPUS and --word belong together"),
+        (["text.txt"], "CORPUS and --word need each other"),
+        (["--word", "bank"], "CORPUS and --word need each other"),
         (["--sentence", "a"], "expected two sentences, got 1"),
         (["--sentence", "a", "--sentence", " "], "no token"),
     ],

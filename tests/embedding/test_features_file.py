@@ -79,7 +79,7 @@ def test_a_file_that_is_no_such_file(tmp_path, content):
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="cannot be kept in .*file/features"):
+    with pytest.raises(ValueError, match="file/features: cannot be opened as a cache"):
         DiskFeatures(tmp_path / "file" / "features", 10, "float32").get([b"key"], [(3, 1, 4)])
 
 
@@ -220,7 +220,7 @@ def test_full_file_and_full_disk(tmp_path, caplog):
     messages = [record.message for record in caplog.records]
     assert len(messages) == 2
     assert "0.01 MB in" in messages[0]
-    assert "no more features are kept in" in messages[1]
+    assert "no more layers are stored in" in messages[1]
 
 
 def _write_and_read(path, seed):

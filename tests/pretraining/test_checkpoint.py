@@ -181,7 +181,7 @@ def test_torn_file_is_skipped_for_the_one_before(tmp_path, capsys, how):
     assert read_checkpoint(tmp_path)["states"]["progress"]["step"] == 1
     shown = "".join(capsys.readouterr().out.split())
     assert shown.count("cannotbeused") == shown.count(newest.name) == 1
-    assert f"resumingfromtheonebeforeit,{oldest.name}" in shown
+    assert f"resumingfromthecheckpointbefore,{oldest.name}" in shown
     oldest.write_bytes(b"x")
     with pytest.raises(
         ValueError, match=r"no checkpoint in .* can be read: .*`overwrite=True`"
@@ -222,7 +222,7 @@ def test_torn_file_does_not_push_out_a_whole_one(tmp_path, keep):
 def test_another_version_is_skipped(tmp_path, monkeypatch):
     save_after(tmp_path, 1)
     monkeypatch.setattr(module, "VERSION", 2)
-    with pytest.raises(ValueError, match="no checkpoint.* it is of version 1, this is version 2"):
+    with pytest.raises(ValueError, match="no checkpoint.* it has version 1, but .* only version 2"):
         read_checkpoint(tmp_path)
 
 
@@ -340,7 +340,7 @@ def test_what_differs_is_named(tmp_path):
         "seed was 0 and is 3",
         "training.learn_rate was 0.01 and is 0.5",
         "training.softmax was 'sampled' and is 'full'",
-        "the training text is another one",
+        "the training text is different",
         "`overwrite=True`",
     ):
         assert part in str(error.value)

@@ -156,5 +156,5 @@ def test_override_in_a_section_that_was_left_out(tmp_path):
 
 def test_a_run_has_an_end():
     settings = pretraining_config(max_steps=0)
-    with pytest.raises(ValueError, match="one of max_epochs, max_steps, max_tokens and max_min"):
+    with pytest.raises(ValueError, match="max_minutes are all 0. Set one"):
         check_config(Config(settings))

@@ -161,7 +161,7 @@ def test_another_text_is_refused(folder, monkeypatch):
     pretrain(check_config(config), folder / "out")
     assert not (folder / "out" / "corpus").exists()
     config["corpus"]["train"] = str(folder / "two")
-    with pytest.raises(ValueError, match="the training text is another one"):
+    with pytest.raises(ValueError, match="the training text is different"):
         pretrain(check_config(config), folder / "out", resume=True)
 
 
@@ -364,7 +364,7 @@ def test_overwriting_deletes_nothing_before_the_text_is_found(folder):
     )
     with pytest.raises(ValueError, match="nothing"):
         pretrain(missing, folder / "out", overwrite=True)
-    with pytest.raises(ValueError, match="give one of them"):
+    with pytest.raises(ValueError, match="Give one of them"):
         pretrain(run_settings(folder, max_steps=2), folder / "out", overwrite=True, resume=True)
     assert sorted(path.name for path in (folder / "out").rglob("*")) == before
 
@@ -380,7 +380,7 @@ def test_several_machines_do_not_overwrite(folder, monkeypatch):
     """One that joins starts all processes anew, which `torchrun` does not count."""
     pretrain(run_settings(folder, max_steps=2), folder / "out")
     monkeypatch.setenv("GROUP_WORLD_SIZE", "2")
-    with pytest.raises(ValueError, match=r"`overwrite` is not for several machines.*`resume=True`"):
+    with pytest.raises(ValueError, match=r"`overwrite` does not work on.*`resume=True`"):
         pretrain(run_settings(folder, max_steps=4), folder / "out", overwrite=True)
     assert pretrain(run_settings(folder, max_steps=4), folder / "out", resume=True)
 

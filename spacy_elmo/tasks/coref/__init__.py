@@ -20,27 +20,27 @@ from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .model import DocRanker, Ranking
 from .spans import Cluster, antecedent_loss, gold_pairs, make_clusters, mention_loss
 
-MAX_TRAINING_TOKENS = 4096  # Bounds the memory if sentences are long.
+MAX_TRAINING_TOKENS = 4096  # Per Doc. This limits the memory if sentences are long.
 
 
 class CoreferenceResolver(TaskPipe):
     """Component that finds coreference: clusters of mentions of the same thing.
 
-    They are in `doc.spans["coref_clusters_1"]`, `doc.spans["coref_clusters_2"]` and so on, in order
-    of their first mentions. A Doc without such a group is not annotated.
+    Each cluster is a span group: `doc.spans["coref_clusters_1"]`, `doc.spans["coref_clusters_2"]`
+    and so on, in the order of first mentions. A reference without such a group has no annotation.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], DocRanker]): The model.
     name (str): Name of the pipe.
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
-    singletons (bool): Whether to find clusters of one mention. If not, those of the corpus are
-        ignored in training and in scores.
+    singletons (bool): Whether to find clusters of one mention. If not, training and scores ignore
+        such clusters in the corpus.
     mention_loss (float): Weight of a loss on the scores of mentions: each span should be a mention
         of a gold cluster or not (Zhang et al. 2018). With 0, as in Lee et al. 2017, mentions are
         only learned through links, which needs many documents.
-    max_training_sentences (int): Number of consecutive sentences of a Doc that are read in
-        training, from a random one on. They have at most 4,096 tokens, unless one sentence has
-        more. 0 reads all.
+    max_training_sentences (int): Maximum number of consecutive sentences that a training step reads
+        of a Doc, starting at a random sentence. In total they have at most 4,096 tokens, except if
+        one sentence has more. 0: all sentences.
     segmenter (Callable[[Doc], List[Segment]]): Splits Docs into the sentences that are read. A
         mention must be within one sentence.
     scorer (Optional[Callable]): The scorer.
@@ -118,7 +118,7 @@ class CoreferenceResolver(TaskPipe):
     # Training
 
     def _found_in(self, doc: Doc) -> Iterable[int]:
-        """Return the sizes of the clusters that count."""
+        """Return the sizes of the clusters that are used in training."""
         clusters = read_clusters(doc, self.span_cluster_prefix) or ()
         return (len(cluster) for cluster in clusters if len(cluster) > 1 or self.singletons)
 
@@ -169,7 +169,7 @@ class CoreferenceResolver(TaskPipe):
         return [cluster for cluster in clusters if len(cluster) > 1]
 
     def _training_segments(self, doc: Doc) -> list[Segment]:
-        """Return at most `max_training_sentences` segments, from a random one on."""
+        """Return at most `max_training_sentences` consecutive segments, from a random start."""
         segments = self.segmenter(doc)
         n = self.max_training_sentences
         if not n:

@@ -14,7 +14,7 @@ PREFIX = "coref_clusters"
 
 
 def cluster_keys(doc: Doc, prefix: str) -> list[str]:
-    """Return the keys of `doc.spans` that are a prefix and a number."""
+    """Return the keys of `doc.spans` that consist of the prefix and a number."""
     return [key for key in doc.spans if re.fullmatch(re.escape(prefix) + r"_\d+", key)]
 
 
@@ -70,8 +70,8 @@ def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
 def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
     """Return the clusters in the tokens of another Doc of the same text.
 
-    Mentions whose ends are inside a token there are left out. Of two that only differ in
-    whitespace, the first is kept.
+    Omit a mention if one of its ends is inside a token of the other Doc. If two mentions differ
+    only in whitespace, keep the first.
     """
     aligned: list[Cluster] = []
     seen: set[Optional[Mention]] = set()

@@ -30,9 +30,9 @@ class Ranking:
 
     candidates (CandidateSpans): All spans.
     mention_scores (Floats1d): Score of each span as a mention. *Shape:* `(n_spans,)`
-    kept (numpy.ndarray): Numbers of the spans that are kept. *Shape:* `(n_kept,)`
-    pair_scores (Floats2d): Scores of their antecedents. Column a is the kept span a + 1 places
-        before, -inf if there is none. The score of "no antecedent" is 0.
+    kept (numpy.ndarray): Indices of the kept spans. *Shape:* `(n_kept,)`
+    pair_scores (Floats2d): Scores of the antecedents of each kept span. Column a scores the kept
+        span a + 1 places before; -inf if there is none. "No antecedent" always has score 0.
         *Shape:* `(n_kept, n_antecedents)`
     """
 
@@ -91,7 +91,7 @@ def build_coref(
     hidden_width (int): Width of the hidden layers of both networks.
     hidden_depth (int): Number of hidden layers of each.
     feature_width (int): Width of the embeddings of a span's width and of distances.
-    max_span_width (int): Largest number of tokens of a mention.
+    max_span_width (int): Maximum number of tokens in a mention.
     spans_per_word (float): Number of spans to keep per token.
     max_antecedents (int): Number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.

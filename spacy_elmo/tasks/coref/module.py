@@ -12,10 +12,10 @@ from torch.nn.functional import pad as pad_tensor
 from ..shared.recurrent import BidirectionalRNN, masked_softmax
 from .spans import CandidateSpans, prune
 
-# The largest distance of each bin but the last, in spans.
+# Largest distance in each bin, in spans. The last bin has no limit.
 BINS = (1, 2, 3, 4, 7, 15, 31, 63)
 N_BINS = len(BINS) + 1
-SPAN_TOKENS = 512  # Tokens whose spans are represented at once; bounds the memory.
+SPAN_TOKENS = 512  # Number of tokens whose spans are represented together. It limits the memory.
 
 
 def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.Sequential:
@@ -35,7 +35,7 @@ class SpanRanker(nn.Module):
     hidden_width (int): Width of the hidden layers of both scoring networks.
     hidden_depth (int): Number of their hidden layers, 1 or more.
     feature_width (int): Width of the embeddings of a span's width and of distances.
-    max_span_width (int): Largest number of tokens of a span.
+    max_span_width (int): Maximum number of tokens in a span.
     spans_per_word (float): Number of spans to keep per token.
     max_antecedents (int): Number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.

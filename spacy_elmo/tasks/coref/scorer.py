@@ -118,8 +118,8 @@ def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, in
     clusters (Sequence[List[Tuple[int, int]]]): For recall the gold clusters, for precision the
         predicted ones.
     others (Sequence[List[Tuple[int, int]]]): The clusters of the other side.
-    RETURNS (Tuple[int, int]): The fewest links that make each cluster: how many of them are also
-        on the other side, and their number.
+    RETURNS (Tuple[int, int]): Two counts of links. A cluster of n mentions needs n - 1 links: the
+        second count is their sum. The first count is how many of them the other side also has.
     """
     right = 0
     for cluster, parts in _parts(clusters, others):
@@ -131,8 +131,8 @@ def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, in
 def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
     """Compare the clusters of each mention (Bagga and Baldwin 1998).
 
-    RETURNS (Tuple[float, int]): The sum over mentions of the share of their cluster that is also
-        in their cluster of the other side, and the number of mentions.
+    RETURNS (Tuple[float, int]): A sum over mentions, and the number of mentions. A mention adds the
+        share of its cluster that is also in its cluster on the other side.
     """
     right = sum(
         n * n / len(cluster) for cluster, parts in _parts(clusters, others) for n in parts.values()
@@ -160,8 +160,8 @@ def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, 
 
     A cluster of one mention is right if it also is a cluster of one on the other side.
 
-    RETURNS (Tuple[float, int]): The sum over clusters of their size times the share of their links
-        that are also on the other side, and the sum of their sizes.
+    RETURNS (Tuple[float, int]): A sum over clusters, and the sum of the clusters' sizes. A cluster
+        adds its size times the share of its links that are also on the other side.
     """
     right = 0.0
     for cluster, parts in _parts(clusters, others):
@@ -176,7 +176,7 @@ def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, 
 def _parts(
     clusters: Sequence[Cluster], others: Sequence[Cluster]
 ) -> Iterable[tuple[Cluster, Counter[int]]]:
-    """Yield each cluster, and the number of its mentions in each cluster of the other side."""
+    """Yield each cluster, and a count of its mentions by their cluster on the other side."""
     place: dict[Mention, int] = {m: j for j, other in enumerate(others) for m in other}
     for cluster in clusters:
         yield cluster, Counter(place[mention] for mention in cluster if mention in place)

@@ -42,10 +42,10 @@ class CandidateSpans:
 def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
     """Find all spans within segments.
 
-    If segments overlap, the one that keeps a span's first token has the span.
+    If segments overlap, a span belongs to the segment that keeps its first token.
 
     segments (Sequence[Segment]): The segments.
-    max_width (int): Largest number of tokens of a span.
+    max_width (int): Maximum number of tokens in a span.
     RETURNS (CandidateSpans): The spans.
     """
     found = [np.zeros((0, 3), dtype="int64")]
@@ -68,7 +68,7 @@ def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
 
     spans (CandidateSpans): The spans.
     scores (numpy.ndarray): *Shape:* `(n_spans,)`
-    n_kept (int): Largest number of spans to keep.
+    n_kept (int): Maximum number of spans to keep.
     RETURNS (numpy.ndarray): The numbers of the kept spans, in order. *Shape:* `(n,)`
     """
     mentions = spans.mentions
@@ -96,7 +96,7 @@ def make_clusters(
     """Join linked spans to clusters.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
-    links (numpy.ndarray): Distance to the antecedent of each, in spans; 0 if there is none.
+    links (numpy.ndarray): Distance of each span to its antecedent, in spans; 0 if it has none.
         *Shape:* `(n_spans,)`
     is_mention (numpy.ndarray): True at spans that are a cluster even without a link.
         *Shape:* `(n_spans,)`
@@ -133,8 +133,8 @@ def gold_pairs(
 def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Floats2d]:
     """Compute the loss of the scores of antecedents (Lee et al. 2017, section 6).
 
-    It is the negative log-likelihood of all right antecedents together. If none is right, "no
-    antecedent" is, with the score 0.
+    The loss is the negative log-likelihood of all correct antecedents together. If a span has no
+    correct antecedent, "no antecedent" with score 0 is correct.
 
     pair_scores (Floats2d): -inf if there is no antecedent. *Shape:* `(n_kept, n_columns)`
     right (numpy.ndarray): The result of `gold_pairs`. *Shape:* `(n_kept, n_columns)`

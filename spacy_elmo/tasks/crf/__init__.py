@@ -28,7 +28,8 @@ ENTITY = (1, 3)  # Values of `ent_iob`: inside an entity, at its beginning.
 class CRFTagger(SpanPipe):
     """Component that finds labeled spans that do not overlap.
 
-    They are the most probable valid tags of a linear-chain CRF. A Doc is one chain.
+    A linear-chain CRF scores sequences of tags. The spans come from the most probable valid
+    sequence. A Doc is one chain.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], Chains]): The model.
@@ -36,7 +37,8 @@ class CRFTagger(SpanPipe):
     spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Existing
         entities of a Doc are kept.
     scheme (str): The tags: "biluo" or "bio".
-    max_batch_tokens (int): Largest batch in prediction, in tokens; one Doc may have more.
+    max_batch_tokens (int): Maximum number of tokens in a batch in prediction. A batch of one Doc
+        may have more.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """

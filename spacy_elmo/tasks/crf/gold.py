@@ -38,8 +38,8 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
 
     example (Example): The example.
     spans_key (Optional[str]): The span group; None for entities.
-    RETURNS (Optional[Gold]): The spans; None if the reference has no annotation. Spans that fit
-        no tokens of the predicted Doc are missing.
+    RETURNS (Optional[Gold]): The spans; None if the reference has no annotation. If a span does not
+        fit tokens of the predicted Doc, its tokens count as missing annotation.
     RAISES (ValueError): Two spans overlap, or one has no tokens or no label.
     """
     if spans_key is None:

@@ -1,8 +1,8 @@
 """Model of `elmo_crf`: scores of tags, and the distribution of a linear-chain CRF.
 
-The recursion needs `log(exp(values) @ exp(matrix))`. We compute it with one matrix product, after
-the largest values are subtracted. Steps whose values lie too far apart for that use `log_sum_exp`.
-The gradient goes back through the same steps. PyTorch's autograd takes twice as long.
+The recursion needs `log(exp(values) @ exp(matrix))`. We subtract the largest values and compute it
+with one matrix product. If the values of a step are too far apart for this, `log_sum_exp` computes
+the step. We also compute the gradient ourselves: PyTorch's autograd takes twice as long.
 """
 
 from collections.abc import Callable, Sequence

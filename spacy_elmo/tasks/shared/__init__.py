@@ -32,9 +32,10 @@ def check_rate(name: str, dropout: float) -> None:
 
 
 class DocHead:
-    """Head of a model that runs several times over vectors that are computed once.
+    """Head of a model: layers that can run several times on vectors that are computed once.
 
-    It adds up the gradient of the vectors. spaCy's parser returns a callable for the same reason.
+    The head adds up the gradients of the vectors. spaCy's parser uses a callable for the same
+    reason.
 
     head (Model): The layers of the head.
     vectors (List[Floats2d]): Vectors of the Docs. *Shape:* `(n_tokens, width)` each
@@ -51,9 +52,10 @@ class DocHead:
 def forward_head(
     model: Model, docs: list[Doc], is_train: bool, *, make: Callable[..., DocHead]
 ) -> tuple[DocHead, Callable]:
-    """Compute the vectors, and return the head.
+    """Compute the vectors of Docs, and return a head that can run on them several times.
 
-    The backward pass takes the head after all backward passes of the head itself.
+    First call the backward passes of the head. Then call the backward pass of this function once,
+    with the head as its argument.
     """
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
     head = make(model.get_ref("head"), vectors, is_train)

@@ -13,12 +13,11 @@ Tags = TypeVar("Tags", bound="BIOTags")
 
 
 class BIOTags:
-    """Tags of labels as numbers: O is 0, then B and I of each label.
+    """BIO tags as numbers: O is 0, followed by B and I of each label.
 
-    An I only follows B or I of the same label.
-
-    Attributes are the scores of the order, 0 or minus infinity: `transitions` from each tag to
-    each, `(n_tags, n_tags)`; `start` of the first token's tags and `end` of the last token's,
+    I can only follow B or I of the same label. Three attributes contain 0 for what is valid and
+    minus infinity for what is not: `transitions` from each tag to each tag, `(n_tags, n_tags)`;
+    `start` for the tag of the first token, `(n_tags,)`; `end` for the tag of the last token,
     `(n_tags,)`.
 
     labels (Sequence[str]): The labels.
@@ -42,7 +41,7 @@ class BIOTags:
         return 1 + len(self.prefixes) * len(self.labels)
 
     def begin(self, label: str) -> int:
-        """Return the tag B of a label. The next tag is its I.
+        """Return the number of a label's tag B. The next number is its tag I.
 
         RAISES (KeyError): The label is unknown.
         """
@@ -116,7 +115,7 @@ class BILUOTags(BIOTags):
 
 @lru_cache(maxsize=16)
 def make_tags(kind: type[Tags], labels: tuple[str, ...]) -> Tags:
-    """Return the tags of labels; those of the last calls are kept."""
+    """Return the tags of labels. The results of the last calls are cached."""
     return kind(labels)
 
 

@@ -191,7 +191,7 @@ class SpanPipe(TaskPipe):
         self._forget()
 
     def _forget(self) -> None:
-        """Reset what `cfg` says about an earlier training, if a component keeps such a thing."""
+        """Reset values in `cfg` that describe an earlier training. The default does nothing."""
 
     def _check_initialized(self) -> None:
         self._require_labels()

@@ -10,12 +10,12 @@ from spacy.training import Example
 
 
 def name_of(doc: Doc) -> str:
-    """Return the first words of a Doc, for error messages."""
+    """Return a name for a Doc in error messages: its first words."""
     return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
 
 
 def span_error(span: Span, key: Optional[str], fault: str) -> ValueError:
-    """Return the error that an annotated span is wrong.
+    """Return the error for a wrong annotated span.
 
     span (Span): The span.
     key (Optional[str]): The key of its span group; None for an entity.

@@ -1,6 +1,6 @@
 """Thinc layers with a PyTorch module that reads one or two texts per Doc.
 
-Items of similar length form a batch, whatever Docs they belong to.
+A batch consists of items of similar length, also from different Docs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -60,14 +60,13 @@ def TextLayer(
 def create_module(
     model: Model, X: Optional[list[Doc]] = None, Y: object = None, **sizes: int
 ) -> None:
-    """Initialize a layer: make its module.
+    """Initialize a layer: make its module with the given sizes and the widths of the vectors.
 
-    Its sizes include the widths of the vectors: `nI` of `tok2vec`, and `nE` of `output_tok2vec` or
-    0.
+    The widths are `nI`, the width of `tok2vec`, and `nE`, the width of `output_tok2vec` or 0.
 
     model (Model): The layer.
     X (Optional[List[Doc]]): Sample Docs.
-    sizes (int): All other sizes.
+    sizes (int): All sizes of the module except `nI` and `nE`.
     """
     widths = []
     for layer in model.layers:
@@ -162,7 +161,8 @@ def by_padded(lengths: Sequence[Sequence[int]], max_tokens: int) -> Iterator[lis
 
     lengths (Sequence[Sequence[int]]): Lengths of the sequences of each item. All items have the
         same number of sequences; each is padded to the longest of its group.
-    max_tokens (int): Most tokens of a group, padding included, unless one item alone has more.
+    max_tokens (int): Maximum number of tokens in a group, including padding. A group of one item
+        may have more.
     YIELDS (List[int]): Indices of the items of a group, the longest first.
     """
     group: list[int] = []

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class ModuleShim(PyTorchShim):
-    """Shim with a PyTorch module that is made when its sizes are known.
+    """Shim of a PyTorch module that is made later, when its sizes are known.
 
-    It is saved as sizes and tensors, never as a pickle.
+    The shim is saved as sizes and tensors, never as a pickle.
 
     build (Callable[..., Module]): Makes the module from its sizes, given as keywords. It must be
         picklable: a class, a function of a module, or a `functools.partial` of them.
@@ -52,7 +52,7 @@ class ModuleShim(PyTorchShim):
         self._model = self.build(**sizes).to(get_torch_default_device())
 
     def copy(self) -> "ModuleShim":
-        """Return a copy with a new id, by which optimizers identify the parameters."""
+        """Return a copy with a new id. Optimizers use the id as a key of the parameters."""
         return copy_shim(self)
 
     def to_device(self, device_type: str, device_id: int) -> None:
@@ -86,7 +86,7 @@ class ModuleShim(PyTorchShim):
         return srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
 
     def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
-        """Load a saved module; sizes and tensors are compared before memory is allocated.
+        """Load a saved module. Compare sizes and tensors before memory is allocated.
 
         bytes_data (bytes): The result of `to_bytes`.
         RETURNS (ModuleShim): This object.

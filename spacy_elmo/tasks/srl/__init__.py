@@ -39,19 +39,20 @@ FINDS_PREDICATES = "finds_predicates"
 
 
 class SemanticRoleLabeler(SpanPipe):
-    """Component that finds semantic roles, who did what to whom, in `doc.spans["srl"]`.
+    """Component that finds semantic roles: who did what to whom. It sets `doc.spans["srl"]`.
 
-    A span's `id` is the token of its predicate. A Doc without this group is not annotated.
+    The `id` of a span is the index of its predicate's token. A reference without this group has no
+    annotation.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], InstanceScorer]): The model.
     name (str): Name of the pipe.
-    predicates (str): The predicates in prediction. "model": the model finds them, and learns this
-        in training. "verbs": tokens whose `pos_` is VERB or AUX. "gold": the predicates that
-        `doc.spans["srl"]` has already; in an evaluation, the reference's predicates.
+    predicates (str): Source of the predicates in prediction. "model": the model finds them. It
+        learns this in training. "verbs": tokens with `pos_` VERB or AUX. "gold": the predicates
+        that are already in `doc.spans["srl"]`; in an evaluation, the predicates of the reference.
     segmenter (Callable[[Doc], List[Segment]]): Splits Docs into the sentences that are read.
-    max_batch_tokens (int): Largest batch of the encoder, in tokens. A sentence counts once for
-        each of its predicates.
+    max_batch_tokens (int): Maximum number of tokens in a batch of the encoder. A sentence counts
+        once for each of its predicates.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """

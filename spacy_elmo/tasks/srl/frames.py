@@ -65,7 +65,7 @@ def write_frames(doc: Doc, frames: Frames) -> None:
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
-    """Return the spans of each predicate by its token and by label, as in `doc._.srl`.
+    """Return `doc._.srl`: a dict from each predicate's token to its spans by label.
 
     RAISES (ValueError): A span is wrong, see `read_frames`.
     """
@@ -107,8 +107,8 @@ def predicted_frames(example: Example) -> Frames:
 def _align(frames: Frames, aligner: Aligner) -> Frames:
     """Return the frames in the tokens of another Doc of the same text.
 
-    Spans whose ends are inside a token there are left out. If two predicates become one token, the
-    second is left out.
+    Omit a span if one of its ends is inside a token of the other Doc. If two predicates become one
+    token, omit the second.
     """
     aligned: Frames = {}
     for predicate, roles in frames.items():

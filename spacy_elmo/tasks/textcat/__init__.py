@@ -44,8 +44,8 @@ def build_bcn(
     maxout_widths (Sequence[int]): Widths of the two maxout layers before the last.
     maxout_pieces (int): Pieces of the maxout layers.
     dropout (float): Rate on the vectors and between layers, in training.
-    max_batch_tokens (int): Largest batch in tokens, padding included; one Doc may have more.
-        Attention takes memory by the square of a Doc's length.
+    max_batch_tokens (int): Maximum number of tokens in a batch, including padding. A batch of one
+        Doc may have more. The memory for attention grows with the square of a Doc's length.
     nO (Optional[int]): Number of classes.
     RETURNS (Model[List[Doc], Floats2d]): Probabilities. *Shape:* `(n_docs, nO)`
     RAISES (ValueError): A value is out of range.

@@ -31,9 +31,10 @@ def make_pair(
 ) -> Doc:
     """Make one Doc of two texts.
 
-    The second text begins a sentence; the pipeline can set all other sentences.
+    The second text starts a sentence. The pipeline can set all other starts of sentences.
 
-    nlp (Union[Language, Vocab]): Its tokenizer splits the texts. A vocab splits at whitespace.
+    nlp (Union[Language, Vocab]): A pipeline, whose tokenizer splits the texts. With a vocab, the
+        texts are split at whitespace.
     first (Union[str, Sequence[str]]): The first text, or its words.
     second (Union[str, Sequence[str]]): The second text, or its words.
     groups (Sequence[str]): The keys of the span groups of the two texts.

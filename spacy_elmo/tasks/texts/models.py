@@ -40,7 +40,8 @@ def build_esim(
     groups (Sequence[str]): The keys of the two texts' span groups.
     width (int): Width of the layers, half of it for each direction of an LSTM.
     dropout (float): Rate at the input of each layer.
-    max_batch_tokens (int): Largest batch in tokens, padding included; one pair may have more.
+    max_batch_tokens (int): Maximum number of tokens in a batch, including padding. A batch of one
+        pair may have more.
     RETURNS (Model[List[Doc], Floats2d]): The probabilities of the labels, `(n_docs, n_labels)`.
         The backward pass takes the gradient of the logits.
     RAISES (ValueError): A value is out of range.
@@ -77,10 +78,10 @@ def build_bidaf(
     groups (Sequence[str]): The keys of the span groups of question and context.
     width (int): Width of the layers, half of it for each direction of a GRU.
     dropout (float): Rate at the input of each layer.
-    window (int): Largest number of tokens of a context that are read at once.
+    window (int): Maximum number of tokens of a context that are read at once.
     overlap (int): Number of tokens that a window shares with the next.
-    max_batch_tokens (int): Largest batch in tokens, padding included; one window with its question
-        may have more.
+    max_batch_tokens (int): Maximum number of tokens in a batch, including padding. A batch of one
+        window and its question may have more.
     RETURNS (Model[List[Doc], List[Floats2d]]): The scores of each token of the context as the first
         and as the last token of the answer, before the softmax over all tokens.
         *Shape:* `(n_context_tokens, 2)` per Doc

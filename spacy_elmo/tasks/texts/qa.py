@@ -28,7 +28,7 @@ from .models import AnswerModel
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_ANSWER = "no_answer"  # Key of `cfg`: whether training had questions without an answer.
 WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-MAX_DOCS = 256  # Largest number of Docs in a batch of predictions.
+MAX_DOCS = 256  # Maximum number of Docs in a batch of predictions.
 
 
 class Answer(NamedTuple):
@@ -47,19 +47,19 @@ class Answer(NamedTuple):
 class QuestionAnswerer(TaskPipe):
     """Component that finds the answer to a question in its context.
 
-    It sets `doc.spans["answer"]`. The group has one span, or none if there is no answer. A training
-    Doc without the group is not annotated.
+    It sets `doc.spans["answer"]`, a group of one span, or an empty group if there is no answer. A
+    reference without the group has no annotation.
 
-    If a training question has an empty group, the model also learns to give no answer (Levy et al.
-    2017): "no answer" joins the softmax over first tokens and the softmax over last tokens. Its
-    score is always 0, because the biases of the tokens' scores are learned.
+    If a training question has an empty group, the model also learns when there is no answer (Levy
+    et al. 2017). "No answer" is then one more choice in the softmax over first tokens and in the
+    softmax over last tokens. Its score is always 0, because the tokens' scores have learned biases.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats2d]]): The model.
     name (str): Name of the pipe.
-    max_answer_tokens (int): Largest number of tokens of an answer.
-    min_score (float): Smallest score of an answer, between 0 and 1. An answer with a lower score is
-        not given.
+    max_answer_tokens (int): Maximum number of tokens of an answer.
+    min_score (float): Minimum score of an answer, between 0 and 1. If the best answer has a lower
+        score, there is no answer.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
@@ -198,7 +198,7 @@ def best_span(
     most `max_tokens` tokens. With `no_answer`, "no answer" is in the softmax, too; its sum is 0.
 
     scores (numpy.ndarray): Scores as first and as last token. *Shape:* `(n_tokens, 2)`
-    max_tokens (int): Largest number of tokens of the span.
+    max_tokens (int): Maximum number of tokens in the span.
     sentences (numpy.ndarray): Number of each token's sentence. *Shape:* `(n_tokens,)`
     no_answer (bool): Whether there may be no answer.
     RETURNS (Optional[Answer]): The span, its ends counted in the context; None if "no answer" has a
@@ -225,12 +225,14 @@ def make_qa_scorer() -> Callable:
 
 
 def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Compute SQuAD's scores, as the script of SQuAD 2.0 (Rajpurkar et al. 2018).
+    """Compute the scores of SQuAD like the script of SQuAD 2.0 (Rajpurkar et al. 2018).
 
-    They are the share of answers that equal a gold answer, and the mean F-score of the words that
-    an answer shares with a gold answer. The best gold answer counts. Case, articles and punctuation
-    are ignored. If the reference's group is empty, both are 1 without an answer, else 0. Examples
-    whose reference lacks the group do not count.
+    `qa_exact` is the share of answers that equal a gold answer. `qa_f1` is the mean F-score of the
+    words that answer and gold answer have in common. With several gold answers, the best one
+    counts. Case, articles and punctuation are ignored.
+
+    If the reference's group is empty, both scores are 1 for no answer and 0 for an answer. Examples
+    whose reference has no such group do not count.
 
     examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1` over all questions; `qa_has_ans_f1` and
