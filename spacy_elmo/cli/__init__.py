@@ -14,7 +14,7 @@ from .errors import command
 COMMANDS = (
     *("ask", "convert", "corpus", "download", "dump_token_embeddings", "embed", "evaluate"),
     *("info", "init_pretraining", "init_training", "mix", "neighbors", "perplexity", "pretrain"),
-    *("probe", "sample", "senses", "substitutes", "wsd"),
+    *("probe", "robustness", "sample", "senses", "substitutes", "wsd"),
 )
 _HOME = re.compile(r"(--[\w.-]+=)?(~(?:/.*)?)", re.DOTALL)
 

@@ -16,7 +16,7 @@ from ..files.docbin import BROKEN
 from ..files.errors import named_errors
 from ..files.terminal import msg
 from .errors import check_new
-from .options import FORCE, PIPELINE
+from .options import CODE, FORCE, GPU_ID, PIPELINE, READER
 from .pipelines import load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
@@ -28,16 +28,10 @@ def evaluate_cli(
     data: Path = typer.Argument(
         ..., help="Gold data in the reader's format: .jsonl, .spacy", exists=True
     ),
-    reader: Optional[str] = typer.Option(
-        None,
-        help="Name of a reader, used with its default settings, such as spacy-elmo.QACorpus.v1. "
-        "Default: the dev reader in the pipeline's config",
-    ),
+    reader: Optional[str] = READER,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file of all scores"),
-    code: Optional[Path] = typer.Option(
-        None, "--code", "-c", help="Python file with functions that the pipeline needs"
-    ),
-    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+    code: Optional[Path] = CODE,
+    gpu_id: int = GPU_ID,
     force: bool = FORCE,
 ) -> None:
     """Score a pipeline on gold data of its tasks.

@@ -25,4 +25,11 @@ LAYERS = typer.Option(
 AS_JSON = typer.Option(False, "--json", help="Print JSON instead of a table")
 JSON_FILE = typer.Option(None, help="JSON file to write; '-' prints it")
 HTML = typer.Option(None, help="HTML page to write")
+READER = typer.Option(
+    None,
+    help="Reader with its default settings, such as spacy-elmo.QACorpus.v1; default: the reader "
+    "and settings of the dev data in the pipeline's config",
+)
+CODE = typer.Option(None, "--code", "-c", help="Python file with functions that the pipeline needs")
+GPU_ID = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU")
 FORCE = typer.Option(False, "--force", "-F", help="Replace an existing file")

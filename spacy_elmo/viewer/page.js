@@ -20,7 +20,8 @@ const SHAPES = [
 const count = (n) => n.toLocaleString("en-US");
 
 function el(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
+  const node = /^(svg|path|text)$/.test(tag)
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (value !== false) node.setAttribute(name, value === true ? "" : value);
@@ -37,17 +38,13 @@ function fractions(text) {
   return Float64Array.from(unpack(text, Int16Array), (one) => one / UNIT);
 }
 
-function symbol(number) {
-  const [svg, path] = ["svg", "path"].map((name) =>
-    document.createElementNS("http://www.w3.org/2000/svg", name));
-  path.setAttribute("d", SHAPES[number % SHAPES.length]);
-  path.setAttribute("fill", `var(--c${number % SHAPES.length})`);
-  svg.setAttribute("viewBox", "-1.5 -1.5 3 3");
-  svg.setAttribute("class", "symbol");
-  svg.setAttribute("aria-hidden", "true");
-  svg.append(path);
-  return svg;
+function shape(number, transform = "") {
+  const look = number % SHAPES.length;
+  return el("path", { d: SHAPES[look], fill: `var(--c${look})`, transform });
 }
+
+const symbol = (number) => el(
+  "svg", { viewBox: "-1.5 -1.5 3 3", class: "symbol", "aria-hidden": "true" }, shape(number));
 
 function button(text, onclick) {
   return el("button", { type: "button", class: "more", onclick }, text);
@@ -478,9 +475,26 @@ function neighbors(data) {
     data.lines.length ? concordance(data.lines) : el("p", { class: "notice" }, data.notice));
 }
 
+// Build the section of a curve: a line for each kind of damage, and its points as a table.
+function curve(data) {
+  const at = ([x, y]) => `${60 + 720 * x} ${300 - 280 * y}`;
+  const rows = data.lines.flatMap(({ name, points }, i) => points.map(([, , value, share]) =>
+    el("tr", {}, el("th", { scope: "row" }, symbol(i), ` ${name}`),
+      ...[share, value].map((text) => el("td", { class: "number" }, text)))));
+  return el("section", {}, el("h2", {}, data.heading),
+    el("svg", { class: "curve", viewBox: "0 0 820 330", "aria-hidden": "true" },
+      ...data.up.map(([y]) => el("path", { d: `M${at([0, y])}L${at([1, y])}` })),
+      ...data.up.map(([y, text]) => el("text", { x: 10, y: 305 - 280 * y }, text)),
+      ...data.across.map(([x, text]) => el("text", { x: 45 + 720 * x, y: 325 }, text)),
+      ...data.lines.flatMap(({ points }, i) => [
+        el("path", { d: `M${points.map(at).join("L")}`, style: `stroke: var(--c${i % 8})` }),
+        ...points.map((point) => shape(i, `translate(${at(point)}) scale(5)`))])),
+    table({}, [["damage", ""], ["damaged words", "number"], ["score", "number"]], rows));
+}
+
 const data = JSON.parse(document.getElementById("data").textContent);
 document.body.append(el("header", {},
   el("h1", {}, data.title), el("p", { class: "quiet" }, data.about)));
 for (const part of data.sections) {
-  document.body.append({ senses, heat, bars, neighbors }[part.type](part));
+  document.body.append({ senses, heat, bars, neighbors, curve }[part.type](part));
 }

@@ -1,6 +1,7 @@
 """Sections of a page: compared tokens, neighbors, and bars of mixes and probes."""
 
 from collections.abc import Sequence
+from math import ceil, floor
 from typing import Any, Optional
 
 import numpy as np
@@ -141,6 +142,30 @@ def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[s
     )
     content = {"columns": ["predictor", "reads"], "measure": score, "rows": bars, "note": note}
     return {"type": "bars", "heading": f"Probes of {report['task']}", **content}
+
+
+def curve_section(rows: Sequence[dict[str, Any]], score: str) -> dict[str, Any]:
+    """Make the section with a score by the share of damaged words.
+
+    rows (Sequence[dict]): The results of `measure_robustness`.
+    score (str): The name of the score.
+    RETURNS (dict): The section, for `make_page`.
+    """
+    values = [row["scores"][score] for row in rows]
+    low = floor(10 * min(values))  # In tenths.
+    high = max(low + 1, ceil(10 * max(values)))
+    last = max(row["damaged"] for row in rows) or 1.0
+    lines: dict[str, list] = {}
+    for row, value in zip(rows, values):
+        point = [row["damaged"] / last, (10 * value - low) / (high - low), f"{value:.2%}"]
+        lines.setdefault(row["damage"], []).append([*point, f"{row['damaged']:.1%}"])
+    return {
+        "type": "curve",
+        "heading": f"{score} by share of damaged words",
+        "across": [[i / 4, f"{i * last / 4:.1%}"] for i in range(5)],
+        "up": [[(i - low) / (high - low), f"{i / 10:.0%}"] for i in range(low, high + 1)],
+        "lines": [{"name": name, "points": points} for name, points in lines.items()],
+    }
 
 
 def _bar(names: list[str], share: float, figure: str) -> dict[str, Any]:

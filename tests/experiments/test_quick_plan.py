@@ -18,6 +18,7 @@ from scripts.experiments.runs import read_runs
 ASSETS = {  # the folders of the corpora, by those of the project's assets
     "wnut17": "ner/wnut17",
     "uner_ewt": "ner/uner_ewt",
+    "europeana_de": "ner/europeana_de",
     "sst5": "textcat/sst5",
     "trec": "textcat/trec",
     "ud_ewt": "ud/en_ewt",
@@ -30,7 +31,8 @@ ASSETS = {  # the folders of the corpora, by those of the project's assets
     "ontogum_coref": "coref/ontogum",
 }
 STEPS = [
-    f"corpus-{name}" for name in ("ner", "textcat", "tagger", "srl", "entailment", "qa", "coref")
+    f"corpus-{name}"
+    for name in ("ner", "textcat", "tagger", "srl", "entailment", "qa", "coref", "europeana")
 ]
 
 
@@ -94,6 +96,7 @@ def test_experiment(experiment, real_corpus, language_model, own_inputs, tmp_pat
     line = command("experiments.run_plan", *options, "--model", language_model, *where, *own_inputs)
     subprocess.run(line, env=environment(), check=True)
     plan = [trial for trial in trials.quick_plan() if trial.experiment == experiment]
+    plan = [trial for trial in plan if trial.variant != "de_historical"]  # not published yet
     runs = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert set(runs) == {trial.name for trial in plan}
     for trial in plan:

@@ -30,9 +30,7 @@ def check(data):
     """Check the JSON of a page: the keys of each object, and the kinds and sizes of values."""
     _has(data, title=str, about=str, sections=list)
     for section in data["sections"]:
-        {"senses": _senses, "heat": _heat, "bars": _bars, "neighbors": _neighbors}[section["type"]](
-            section
-        )
+        KINDS[section["type"]](section)
 
 
 def _has(value, **kinds):
@@ -114,3 +112,22 @@ def _neighbors(section):
     _has(section, type=str, heading=str, before=str, itself=str, after=str, lines=list, notice=str)
     for line in section["lines"]:
         _has(line, before=str, itself=str, after=str, cosine=float)
+
+
+def _curve(section):
+    _has(section, type=str, heading=str, across=list, up=list, lines=list)
+    for place, text in section["across"] + section["up"]:
+        assert 0 <= place <= 1 and text.endswith("%")
+    for line in section["lines"]:
+        _has(line, name=str, points=list)
+        for x, y, *texts in line["points"]:
+            assert 0 <= x <= 1 and 0 <= y <= 1 and len(texts) == 2
+
+
+KINDS = {
+    "senses": _senses,
+    "heat": _heat,
+    "bars": _bars,
+    "neighbors": _neighbors,
+    "curve": _curve,
+}

@@ -68,7 +68,16 @@ def test_commands(project):
     "workflow",
     [
         *("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "entailment", "qa"),
-        *("static", "pretrained", "domain", "language_models", "experiments", "pretrain", "all"),
+        *(
+            "static",
+            "pretrained",
+            "domain",
+            "language_models",
+            "historical",
+            "experiments",
+            "pretrain",
+            "all",
+        ),
     ],
 )
 def test_workflows_make_what_they_need(project, workflow):

@@ -28,6 +28,12 @@ TABLES = [
     ("tuning", ["wnut17"], ["input", "fine_tuned", "dropout_0.5"], [1.0]),
     ("two_hours", ["wnut17"], ["tok2vec", "pretrained", "two_hours"], [1.0]),
     ("domain", ["wnut17"], ["input", "domain"], [1.0]),
+    (
+        "historical",
+        [f"europeana_{name}" for name in ("lft", "onb", "sbb")],
+        ["tok2vec", "static", "de_historical", "en_small"],
+        [1.0],
+    ),
     ("language_models", ["wnut17"], LANGUAGE_MODELS, [1.0]),
     ("place", ["wnut17"], ["input", "output", "input_output", "crf_input", "taglm"], [1.0]),
 ]

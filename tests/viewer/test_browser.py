@@ -12,7 +12,7 @@ pytest.importorskip("sklearn")
 
 from spacy_elmo.analysis.occurrences import Drawn, Occurrence
 from spacy_elmo.viewer.page import in_frame, make_page
-from spacy_elmo.viewer.sections import heat_section, mix_section
+from spacy_elmo.viewer.sections import curve_section, heat_section, mix_section
 from spacy_elmo.viewer.senses import senses_section
 
 from helpers import shown_pages
@@ -399,3 +399,26 @@ def test_narrow_screens(open_page, section):
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     page.mouse.click(*dots(page, section)[2])
     assert rows(page, "near").count() == 10
+
+
+def test_curve(browser, tmp_path):
+    """A line for each kind of damage, its points on it, and the same as text."""
+    rows = [
+        {"damage": kind, "damaged": share, "scores": {"ents_f": 0.8 - share * loss}}
+        for kind, loss in (("ocr", 1.0), ("keyboard", 0.0))
+        for share in (0.0, 0.15, 0.3)
+    ]
+    path = tmp_path / "curve.html"
+    path.write_text(make_page("curve", [curve_section(rows, "ents_f")]), "utf8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    lines = page.locator(".curve path[style]")
+    assert [line.get_attribute("d") for line in lines.all()] == [
+        "M60 20L420 160L780 300",
+        "M60 20L420 20L780 20",
+    ]
+    assert page.locator(".curve path[transform]").count() == 6
+    assert page.locator("tbody tr").nth(2).inner_text().split() == ["ocr", "30.0%", "50.00%"]
+    box = page.locator(".curve").bounding_box()
+    assert box["width"] > 400
+    page.close()

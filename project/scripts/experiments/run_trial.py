@@ -26,12 +26,13 @@ from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.named import BUNDLED, NAMED
 
 from .evaluate import evaluate
 from .heads import MAX_MINUTES
 from .runs import Run, read_runs, write_runs
 from .trial_config import PLACES, STATIC, Inputs, LanguageModel, build_config
-from .trials import LANGUAGE_MODELS, SCORES, Trial, check_trial
+from .trials import LANGUAGE_MODELS, NAMED_MODELS, SCORES, Trial, check_trial
 
 LOGGER = "spacy-elmo-project.progress.v1"
 SPLITS = ("train", "dev", "test")
@@ -152,11 +153,13 @@ class Places:
             "vectors": (self.vectors, STATIC),
             "tok2vec": (self.tok2vec, ("pretrained",)),
         }
-        return {name: path for name, (path, of) in found.items() if trial.variant in of}
+        own = {name: path for name, (path, of) in found.items() if trial.variant in of}
+        return {"weights": Path(trial.variant)} if trial.variant in NAMED_MODELS else own
 
     def missing(self, trial: Trial) -> list[Path]:
         """RETURNS (List[Path]): What of these has not been made."""
-        return [path for path in self.own_inputs(trial).values() if not path.exists()]
+        found = self.own_inputs(trial).values()
+        return [path for path in found if str(path) not in (BUNDLED, *NAMED) and not path.exists()]
 
     def inputs(self, trial: Trial) -> Inputs:
         """RETURNS (Inputs): What a trial begins with.

@@ -32,6 +32,7 @@ Experiment = Literal[
     "tuning",
     "two_hours",
     "domain",
+    "historical",
     "language_models",
     "probe",
     "senses",

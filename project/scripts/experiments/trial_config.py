@@ -15,7 +15,7 @@ from thinc.api import Config
 
 from .corpora import CORPUS, open_corpus
 from .heads import BILSTM_DEPTH, own_settings
-from .trials import LANGUAGE_MODELS, Trial
+from .trials import LANGUAGE_MODELS, NAMED_MODELS, Trial
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
 # Where the encoder is.
@@ -61,7 +61,7 @@ PLACES = {
     "static_input": ("input",),
     "pretrained": (),
     "fine_tuned": ("input",),
-    **dict.fromkeys((*MIXES, *LANGUAGE_MODELS), ("input",)),
+    **dict.fromkeys((*MIXES, *LANGUAGE_MODELS, *NAMED_MODELS), ("input",)),
     "taglm": ("between",),
 }
 STATIC = ("static", "static_input")  # beside static vectors

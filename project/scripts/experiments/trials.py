@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 TASKS = {
     "wnut17": "ner",
     "uner_ewt": "ner",
+    **dict.fromkeys(("europeana_lft", "europeana_onb", "europeana_sbb"), "ner"),
     "sst5": "textcat",
     "trec": "textcat",
     "ud_ewt": "tagger",
@@ -34,11 +35,14 @@ LANGUAGE_MODELS = (
     *("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),
     *("two_hours", "domain"),
 )
+# Variants with a language model of that name, or a folder of that name.
+NAMED_MODELS = ("de_historical", "en_small")
 VARIANTS = (
     *("tok2vec", "bilstm", "elmo", "input", "output", "input_output", "crf_input", "taglm"),
     *("top", "average", "layer_0", "layer_1", "lambda_1", "lambda_0.001", "rate_10"),
     *("static", "static_input", "pretrained", "fine_tuned", "dropout_0.5"),
     *LANGUAGE_MODELS,
+    *NAMED_MODELS,
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 Rows = tuple[tuple[str, ...], tuple[str, ...]]
@@ -67,6 +71,10 @@ DETAILS: dict[str, Rows] = {
     "tuning": (("wnut17",), ("input", "fine_tuned", "dropout_0.5")),
     "two_hours": (("wnut17",), ("tok2vec", "pretrained", "two_hours")),
     "domain": (("wnut17",), ("input", "domain")),
+    "historical": (
+        ("europeana_lft", "europeana_onb", "europeana_sbb"),
+        ("tok2vec", "static", *NAMED_MODELS),
+    ),
     "language_models": (
         ("wnut17",),
         ("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),

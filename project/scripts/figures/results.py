@@ -28,6 +28,9 @@ SCORES = {
 NAMES = {
     "wnut17": "WNUT17",
     "uner_ewt": "UNER EWT",
+    "europeana_lft": "newspapers (LFT)",
+    "europeana_onb": "newspapers (ONB)",
+    "europeana_sbb": "newspapers (SBB)",
     "sst5": "SST-5",
     "trec": "TREC",
     "ud_ewt": "UD EWT",
@@ -52,6 +55,8 @@ NAMES = {
     "pretrained": "`spacy pretrain`, without ELMo",
     "two_hours": "ELMo of two hours",
     "domain": "ELMo continued on the domain's text",
+    "de_historical": "ELMo, `de_historical`",
+    "en_small": "ELMo, `en_small`",
     "fine_tuned": "ELMo fine-tuned",
     "dropout_0.5": "ELMo with dropout 0.5",
     "both": "both directions, characters, residual connections",

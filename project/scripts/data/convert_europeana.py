@@ -1,0 +1,95 @@
+"""This script converts a file of Europeana's newspapers (a token, a space, an IOB2 tag a line) to
+spaCy's training data, one Doc a sentence.
+
+The files have no sentences and no parts. The first 80 % of the tokens are train, the next 10 % dev,
+the rest test: blocks in order, because neighboring sentences are about the same people. A sentence
+ends at `.`, `!` or `?`, or after 60 tokens, but never within an entity; parts end at sentences.
+
+Repaired, and counted:
+
+* lines of `#` with two or more words: page numbers and addresses, left out; a page ends a sentence
+* `Die Böhminger O`: spaces within a token, which is joined
+* a missing tag, or a tag that is no tag (`Bür v`): O
+* tags written in another way (`B-PEr`, `I_ORG`, `B.PER`, `B-LOCer`, `B-ER`, `B-BER`, `B-OLOC`):
+  PER, LOC or ORG
+* `I-MISC`, a type that the corpus does not have: O
+* I that follows neither B nor I of its type: B
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+from .bio import Sentence, convert
+
+PARTS = {"train": 0.8, "dev": 0.9, "test": 1.0}  # End of each part, as a share of the tokens.
+MAX_TOKENS = 60
+COMMENT = re.compile(r"# ?\S* ?(file|url):")
+TAG = re.compile(r"([BI])[-_.]([A-Za-z]+)")
+LABELS = {"ER": "PER", "BER": "PER", "OLOC": "LOC", "LOCER": "LOC"}
+
+
+def parse_line(line: str, repairs: Counter[str]) -> tuple[str, str]:
+    """Return the token and the repaired tag of a line."""
+    token, *tags = line.rsplit(maxsplit=1)
+    found = TAG.fullmatch(tags[0]) if tags else None
+    label = LABELS.get(found[2].upper(), found[2].upper()) if found else ""
+    tag = f"{found[1]}-{label}" if found and label in ("PER", "LOC", "ORG") else "O"
+    if not tags:
+        repairs["tag missing"] += 1
+    elif label == "MISC":
+        repairs["I-MISC"] += 1
+    elif tag != tags[0]:
+        repairs["other tag" if tag != "O" else "tag unknown"] += 1
+    if " " in token.strip():
+        repairs["spaces in a token"] += 1
+    return "".join(token.split()), tag
+
+
+def read_sentences(path: Path, repairs: Counter[str]) -> list[Sentence]:
+    """Return the sentences of a file, and count the repairs."""
+    sentences: list[Sentence] = [[]]
+    previous = "O"
+    for number, line in enumerate(path.read_text("utf8").split("\n"), 1):
+        if COMMENT.match(line) or not line.strip():
+            repairs["comment left out"] += bool(line.strip())
+            sentences.append([])
+            previous = "O"
+            continue
+        token, tag = parse_line(line, repairs)
+        if tag[0] == "I" and previous[1:] != tag[1:]:
+            repairs["I to B"] += 1
+            tag = f"B{tag[1:]}"
+        ends = sentences[-1] and sentences[-1][-1][1] in (".", "!", "?")
+        if tag[0] != "I" and (ends or len(sentences[-1]) >= MAX_TOKENS):
+            sentences.append([])
+        sentences[-1].append((number, token, tag))
+        previous = tag
+    return list(filter(None, sentences))
+
+
+def main(
+    input_path: Path = typer.Argument(..., help=".bio file", exists=True, dir_okay=False),
+    prefix: Path = typer.Argument(..., help="PREFIX-train.spacy and so on are written"),
+) -> None:
+    """Convert a file of newspapers to three .spacy files."""
+    repairs: Counter[str] = Counter()
+    sentences = read_sentences(input_path, repairs)
+    n_tokens, place = sum(map(len, sentences)), 0
+    parts: dict[str, list[Sentence]] = {name: [] for name in PARTS}
+    for sentence in sentences:
+        part = next(name for name, end in PARTS.items() if place < end * n_tokens)
+        parts[part].append(sentence)
+        place += len(sentence)
+    for name, found in parts.items():
+        convert(iter(found), input_path, Path(f"{prefix}-{name}.spacy"))
+        labels = Counter(tag[2:] for each in found for _, _, tag in each if tag[0] == "B")
+        msg.text(", ".join(f"{label} {n:,}" for label, n in sorted(labels.items())))
+    msg.text("Repairs: " + (", ".join(f"{what} {n}" for what, n in repairs.items()) or "none"))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,139 @@
+"""Scores of a pipeline on text with damaged words.
+
+Words of the gold data are replaced. Tokenization, spaces and annotation stay, so all scorers work.
+The words that are damaged at one rate are also damaged at each higher rate, in the same way:
+otherwise a score could rise with the rate by chance.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from math import hypot
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens._serialize import ALL_ATTRS
+from spacy.training import Example
+
+QWERTY = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+KEYBOARDS = {"de": ("qwertzuiopü", "asdfghjklöä", "yxcvbnm")}
+ROW_OFFSETS = (0.0, 0.25, 0.75)  # Each row begins farther to the right, in widths of a key.
+# Printed letters and what they are read as, also in Fraktur. The last one is the small e above a
+# vowel, which old prints have in place of an umlaut's dots.
+CONFUSIONS = (
+    "a:o b:h c:e e:c f:s f:t g:q h:b i:l j:i k:t l:1 l:i n:u o:0 o:c q:g r:t s:f t:r u:n v:r "
+    "y:v z:s rn:m m:rn in:m m:in cl:d d:cl ri:n ii:u u:ii vv:w w:vv B:8 B:V C:E D:O E:C G:C I:l "
+    "K:R N:R O:0 R:K S:5 S:E V:B ä:a ö:o ü:u ü:ii Ä:A Ö:O Ü:U ß:B ß:tz ſ:f f:ſ \u0364:"  # noqa: RUF001
+)
+MISSPELLINGS = Path(__file__).parent / "misspellings.txt"
+
+
+def make_damage(kind: str, lang: str) -> Callable[[str], list[str]]:
+    """Make a function that returns all damaged forms of a word, or none.
+
+    kind (str): "keyboard", "ocr" or "misspellings".
+    lang (str): Language of the keyboard; QWERTY if it is not known.
+    RETURNS (Callable[[str], List[str]]): The function.
+    RAISES (ValueError): There is no such kind.
+    """
+    if kind == "misspellings":
+        lines = map(str.split, MISSPELLINGS.read_text("utf8").splitlines())
+        known = {word: forms for word, *forms in lines if word != "#"}
+
+        def misspell(word: str) -> list[str]:
+            cases = [case for case in (str.lower, str.title, str.upper) if case(word) == word]
+            return [cases[0](form) for form in known.get(word.lower(), ()) if cases]
+
+        return misspell
+    if kind == "keyboard":
+        rows = zip(KEYBOARDS.get(lang, QWERTY), ROW_OFFSETS)
+        keys = [(key, x + dx, y) for y, (row, dx) in enumerate(rows) for x, key in enumerate(row)]
+        pairs = [(a, b) for a, x, y in keys for b, u, v in keys if 0 < hypot(x - u, y - v) < 1.3]
+        pairs += [(a.upper(), b.upper()) for a, b in pairs]
+    elif kind == "ocr":
+        pairs = [(old, new) for old, _, new in (one.partition(":") for one in CONFUSIONS.split())]
+    else:
+        raise ValueError(f"`damage` must be keyboard, ocr or misspellings, got '{kind}'")
+    return lambda word: [
+        word[:at] + new + word[at + len(old) :]
+        for old, new in pairs
+        for at in range(len(word))
+        if word.startswith(old, at)
+    ]
+
+
+def measure_robustness(
+    nlp: Language,
+    examples: Sequence[Example],
+    kinds: Sequence[str],
+    rates: Sequence[float],
+    seed: int = 0,
+) -> Iterator[dict[str, Any]]:
+    """Evaluate a pipeline at several rates of damaged words.
+
+    nlp (Language): The pipeline.
+    examples (Sequence[Example]): The gold data.
+    kinds (Sequence[str]): Kinds of damage, see `make_damage`.
+    rates (Sequence[float]): Shares of the words to damage, 0 to 1.
+    seed (int): Random seed.
+    YIELDS (dict): "damage", "rate", "scores", and the share of "damaged" words: it is lower than
+        the rate if too few words have a damaged form.
+    """
+    damages = {kind: make_damage(kind, nlp.lang) for kind in kinds}
+    n_words = sum(any(map(str.isalpha, t.text)) for each in examples for t in each.predicted)
+    clean = nlp.evaluate(examples)
+    for kind, damage in damages.items():
+        rng = np.random.default_rng(seed)
+        changes = []
+        for number, example in enumerate(examples):
+            for i, j in shared_tokens(example):
+                forms = list(filter(None, damage(example.predicted[i].text)))
+                if forms:
+                    changes.append((number, i, j, forms[rng.integers(len(forms))]))
+        order = rng.permutation(len(changes))
+        for rate in rates:
+            words: dict[int, tuple[dict, dict]] = defaultdict(lambda: ({}, {}))
+            chosen = order[: round(rate * n_words)]
+            for number, i, j, word in (changes[place] for place in chosen):
+                words[number][0][i] = words[number][1][j] = word
+            damaged = [
+                Example(*map(replace_words, (one.predicted, one.reference), words[number]))
+                for number, one in enumerate(examples)
+            ]
+            scores = nlp.evaluate(damaged) if len(chosen) else clean
+            share = len(chosen) / max(n_words, 1)
+            yield {"damage": kind, "rate": rate, "damaged": share, "scores": scores}
+
+
+def shared_tokens(example: Example) -> Iterator[tuple[int, int]]:
+    """Yield the positions, in `predicted` and `reference`, of tokens that are the same in both."""
+    to_reference, to_predicted = example.alignment.x2y, example.alignment.y2x
+    for i in range(len(example.predicted)):
+        found = to_reference[i].tolist()
+        if len(found) == 1 and len(to_predicted[found[0]]) == 1:
+            yield i, found[0]
+
+
+def replace_words(doc: Doc, words: dict[int, str]) -> Doc:
+    """Copy a Doc with other words; its tokenization, spaces and annotation stay.
+
+    doc (Doc): The Doc.
+    words (Dict[int, str]): The new words by position.
+    RETURNS (Doc): The copy, or the Doc itself if there are no new words.
+    """
+    if not words:
+        return doc
+    spaces = None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc]
+    new = [words.get(token.i, token.text) for token in doc]
+    copy = Doc(doc.vocab, words=new, spaces=spaces, user_data=dict(doc.user_data))
+    names = [name for name in ALL_ATTRS if name != "ORTH"]
+    array = doc.to_array(names)
+    array[list(words), names.index("NORM")] = 0  # A new word has its own norm.
+    copy.from_array(names, array)
+    copy.cats = dict(doc.cats)
+    for key, group in doc.spans.items():
+        spans = [Span(copy, s.start, s.end, s.label, kb_id=s.kb_id, span_id=s.id) for s in group]
+        copy.spans[key] = SpanGroup(copy, name=group.name, attrs=group.attrs, spans=spans)
+    return copy
