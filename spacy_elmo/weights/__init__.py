@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
     """Read a biLM in any of the supported formats.
 
-    Supported are a `.safetensors` file, a spaCy pipeline with an `elmo` pipe, an HDF5 file of
-    AllenNLP or bilm-tf with its options (the folder, the `.hdf5` file, or the common prefix of
-    both names), a folder of ELMoForManyLangs, and a zip archive of the last two.
+    The path can be a `.safetensors` file, a spaCy pipeline with an `elmo` pipe, weights of
+    AllenNLP or bilm-tf with their options (the folder, the `.hdf5` file, or the common prefix of
+    both names), or a folder of ELMoForManyLangs. A zip archive of the last two works, too.
 
     path (Union[str, Path]): The model's path, name or URL; see `locate`.
     RETURNS (FrozenBiLM): The model.
-    RAISES (ValueError): There is no such model, or its files are broken.
+    RAISES (ValueError): The model does not exist, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """
     from .formats import read_model
@@ -31,11 +31,11 @@ def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
 
 
 def language_of_weights(path: Union[str, Path]) -> Optional[str]:
-    """Find the language of a biLM, without a download if the model has a name.
+    """Return the language of a biLM. A model with a name is not downloaded for this.
 
     path (Union[str, Path]): The model's path, name or URL; see `locate`.
-    RETURNS (Optional[str]): The language's code; None if the weights do not store it.
-    RAISES (ValueError): There is no such model, or its files are broken.
+    RETURNS (Optional[str]): The language code; None if the weights do not store one.
+    RAISES (ValueError): The model does not exist, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """
     named = find_named(path)

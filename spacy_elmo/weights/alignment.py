@@ -13,7 +13,7 @@ _PYTORCH = (".pth", ".pt")
 
 
 def read_alignment(path: Path, width: int) -> np.ndarray:
-    """Read a matrix W; `W v` is the aligned vector of v.
+    """Read an alignment matrix W. It maps a vector v to `W v`.
 
     path (Path): A `.npy` file, or a text file: one row per line, numbers separated by spaces.
     width (int): Width of the vectors, 2P.
@@ -24,7 +24,7 @@ def read_alignment(path: Path, width: int) -> np.ndarray:
         raise ValueError(
             f"align: {path} is a PyTorch file. Save its matrix W with numpy.save('W.npy', W)"
         )
-    with named_errors(f"align: no matrix can be read from {path}", (OSError, ValueError)):
+    with named_errors(f"align: {path} does not contain a readable matrix", (OSError, ValueError)):
         if path.suffix == ".npy":
             found = np.load(path, mmap_mode="r", allow_pickle=False)
         else:
@@ -37,5 +37,5 @@ def read_alignment(path: Path, width: int) -> np.ndarray:
         )
     matrix = np.array(found, dtype="float32")
     if not np.isfinite(matrix).all():
-        raise ValueError(f"align: the matrix in {path} contains numbers that are not finite")
+        raise ValueError(f"align: the matrix in {path} contains NaN or infinity. Compute it again")
     return matrix

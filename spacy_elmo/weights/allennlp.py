@@ -50,16 +50,16 @@ OUR_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
 
 
 class AllenNLP(Format):
-    """Model of bilm-tf or AllenNLP: weights, options, and `vocab.txt` if it has words.
+    """Model of bilm-tf or AllenNLP: weights, options, and `vocab.txt` for a model with words.
 
-    We also write the softmax and the provenance; AllenNLP ignores both.
+    Files written by spacy-elmo also contain the softmax and the provenance. AllenNLP ignores both.
 
     options (Union[Path, zipfile.Path]): The options file.
     weights (Union[Path, zipfile.Path]): The HDF5 file.
     embeddings (Optional[Path]): An HDF5 file of precomputed token vectors (`embedding`), as
         bilm-tf dumps them. The character CNN computes the vectors of all other words.
-    vocabulary (Optional[Path]): The words of these vectors, or of a model without
-        characters. Default: the `vocab.txt` beside them.
+    vocabulary (Optional[Path]): The words of `embeddings`, or of a model without characters.
+        Default: the `vocab.txt` beside the vectors.
     """
 
     name = "allennlp"
@@ -117,7 +117,7 @@ class AllenNLP(Format):
             bilm = build(config, vocabularies, parameters, source=self.weights, read=read)
             bundle = ModelBundle(bilm)
             text = stored[0].attribute(PROVENANCE)
-            with named_errors(f"{self.weights}: its provenance is not JSON"):
+            with named_errors(f"{self.weights}: the provenance is not valid JSON"):
                 provenance = None if text is None else srsly.json_loads(text)
             bundle.add_provenance(provenance, self.weights)
             if not weights_only:
@@ -152,7 +152,7 @@ class AllenNLP(Format):
 
     @classmethod
     def has_room(cls, softmax: FrozenSoftmax) -> bool:
-        """Return whether the softmax is a full one."""
+        """Return whether the format can store the softmax. It stores only a full softmax."""
         return softmax.kind == "full"
 
     @classmethod
@@ -194,7 +194,7 @@ class AllenNLP(Format):
     ) -> tuple[dict[str, np.ndarray], Optional[InputVocabulary]]:
         """Read the weights, and return the words in the order of their rows.
 
-        The word vectors, if there are any, are in the last file.
+        If the model has word vectors, they are in the last file.
         """
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
         parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
@@ -207,12 +207,12 @@ class AllenNLP(Format):
         return parameters, words
 
     def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
-        """Read the words of a file's embeddings."""
+        """Read the words that have a row in the dataset `embedding`."""
         file, shape = self.embeddings or self.weights, stored.shape(EMBEDDING)
         if shape is None or len(shape) != 2 or not shape[0]:
             raise ValueError(
-                f"{file}: no dataset '{EMBEDDING}' with one row per word. Token vectors need it, "
-                f"and so do models without 'char_cnn' in their options"
+                f"{file}: no dataset '{EMBEDDING}' with one row per word. Token vectors and "
+                f"models without 'char_cnn' in their options need this dataset"
             )
         return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
@@ -231,12 +231,12 @@ class AllenNLP(Format):
         known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:
-            bundle.extras.append(f"datasets that are no part of a biLM ({listed(unknown)})")
+            bundle.extras.append(f"datasets that do not belong to a biLM ({listed(unknown)})")
 
     def _read_softmax(
         self, stored: HDF5Arrays, width: int, file: File, words_of: File
     ) -> Prediction:
-        """Read a softmax; bilm-tf does not dump it, but other programs may."""
+        """Read a softmax, if another program added one. bilm-tf's dump has none."""
         shape = stored.shape(WEIGHT)
         n_words = shape[0] if shape else 0
         layout = [plain(WEIGHT, (n_words, width), "weight"), plain(BIAS, (n_words,), "bias")]
@@ -255,8 +255,9 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
     predicted = prediction[1]
     if read is not None and [word or "" for word in read.strings] != predicted.words:
         raise ValueError(
-            f"the model reads other words than it predicts, and one {VOCABULARY_FILE} cannot store "
-            f"both. Set `keep_softmax=False` to leave the softmax out"
+            f"the words that the model reads differ from those that it predicts, and one "
+            f"{VOCABULARY_FILE} cannot store both. Set `keep_softmax=False` to leave the "
+            f"softmax out"
         )
     if read is not None:
         return vocab_content(read)
@@ -267,7 +268,7 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
 def _vocabulary_of(
     name: str, n_words: int, path: File, vocabulary: Optional[File]
 ) -> InputVocabulary:
-    """Read the words of a dataset's rows."""
+    """Read the vocabulary of a dataset, one word per row."""
     vocabulary = vocabulary or find_vocabulary(path)
     if vocabulary is None:
         raise ValueError(
@@ -288,13 +289,13 @@ def _marks_first(
     *tables: str,
     keep_unused: bool = True,
 ) -> InputVocabulary:
-    """Move the rows of the marks to the front; in bilm-tf they may be anywhere.
+    """Move the rows of `<S>`, `</S>` and `<UNK>` to the front. In bilm-tf they can be anywhere.
 
     words (InputVocabulary): The words of the rows.
     parameters (Dict[str, numpy.ndarray]): The parameters; their tables are changed in place.
     tables (str): Names of the tables.
-    keep_unused (bool): Whether to keep rows whose word occurs again in a later row.
-    RETURNS (InputVocabulary): The words of the changed tables.
+    keep_unused (bool): Whether to keep a row whose word has a later row, too.
+    RETURNS (InputVocabulary): The words in the new order of the rows.
     """
     marks = [words[mark] for mark in SPECIAL if mark in words]
     rows = marks + [row for row in range(len(words)) if row not in marks]
@@ -312,10 +313,11 @@ def _marks_first(
 def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator[Entry]:
     """Yield every dataset of a model.
 
-    The names mislead: the file's `W_carry` is the highway's transform gate.
+    Some names in the file mislead: `W_carry` is the transform gate of the highway.
 
     config (BiLMConfig): The sizes.
-    stored (Optional[HDF5Arrays]): The file to read; it decides where programs write differently.
+    stored (Optional[HDF5Arrays]): The file to read. Programs write some datasets differently, and
+        the layout follows the file.
     """
     width, n_filters = config.projection_dim, config.n_filters
     if config.n_words:
@@ -349,7 +351,7 @@ def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator
 
 
 def _character_embedding(char_dim: int, stored: Optional[HDF5Arrays]) -> Entry:
-    # Some models were trained with one more character id, which no word uses.
+    # Some files have an embedding for one more character id, which no word uses.
     longer = (262, char_dim)
     has_more = stored is not None and stored.shape("char_embed") == longer
     return Entry(
@@ -366,7 +368,7 @@ def _lstm(
 ) -> Iterator[Entry]:
     width, lstm_dim = config.projection_dim, config.lstm_dim
     root, weight, bias, projection = f"RNN_{direction}/RNN", "W_0", "B", "W_P_0"
-    if not config.bidirectional:  # bilm-tf's dump does not rename these
+    if not config.bidirectional:  # bilm-tf's dump keeps TensorFlow's names.
         root, weight, bias, projection = "rnn", "kernel", "bias", "projection/kernel"
     group = f"{root}/MultiRNNCell/Cell{layer}/LSTMCell"
     alone = f"{root}/LSTMCell"

@@ -15,9 +15,9 @@ _DATED = re.compile(rf"vocab.*\.txt({re.escape(PACKED)})?")
 
 
 def weights_in(folder: File) -> Optional[File]:
-    """Return the weights in a folder, if there are any.
+    """Return the weights in a folder, or None.
 
-    RAISES (ValueError): There are several.
+    RAISES (ValueError): The folder contains several weights.
     """
     files: list[Any] = sorted(
         (
@@ -45,8 +45,8 @@ def find_options(weights: File) -> Optional[File]:
 def find_vocabulary(weights: File) -> Optional[File]:
     """Return the vocabulary that belongs to the weights, if there is one.
 
-    It is named after the weights, or `vocab.txt`, or is the only `vocab*.txt` of the folder. Each
-    may be compressed by gzip.
+    Its name begins with the name of the weights, or is `vocab.txt`, or is the only name
+    `vocab*.txt` in the folder. Each file may also be compressed with gzip.
     """
     names = names_beside(weights.name, VOCABULARY_FILE)
     found = _first(weights, [name + packed for name in names for packed in ("", PACKED)])
@@ -58,13 +58,13 @@ def find_vocabulary(weights: File) -> Optional[File]:
 
 
 def find_softmax(weights: File) -> Optional[File]:
-    """Return the softmax beside the weights, as in `elmo_small_softmax_weights.hdf5`, if any."""
+    """Return the softmax file beside the weights, such as `elmo_small_softmax_weights.hdf5`."""
     endings = [SOFTMAX + ending for ending in SUFFIXES]
     return _first(weights, [name for one in endings for name in names_beside(weights.name, one)])
 
 
 def expected(weights: File, name: str) -> str:
-    """Return the places where a file should be, for error messages."""
+    """Return the paths where a file is expected, for error messages."""
     folder: Any = weights.parent
     return " or ".join(str(folder / one) for one in names_beside(weights.name, name))
 

@@ -1,4 +1,4 @@
-"""Files of a model in a folder or in a zip archive, which is read without unpacking it."""
+"""Files of a model in a folder or in a zip archive. The archive is read without unpacking."""
 
 import math
 import zipfile
@@ -25,8 +25,8 @@ def opened_path(path: Path) -> Iterator[File]:
     """Open a path if it is a zip archive; yield any other path unchanged.
 
     path (Path): A path.
-    YIELDS (Union[Path, zipfile.Path]): The path, or the archive's root. If the archive has
-        everything in one folder: that folder.
+    YIELDS (Union[Path, zipfile.Path]): The path, or the root of the archive. If the archive
+        contains a single folder, that folder.
     RAISES (ValueError): The archive is broken.
     """
     if path.suffix.lower() != SUFFIX or not path.is_file():
@@ -68,7 +68,7 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
     """Read a file.
 
     file (Union[Path, zipfile.Path]): The file.
-    max_bytes (int): Largest size that is read.
+    max_bytes (int): Maximum size of the file.
     RETURNS (bytes): Its content.
     RAISES (ValueError): The file cannot be read, or is too large.
     """
@@ -77,7 +77,7 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
     with _open(file) as stream:
         content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
-        raise ValueError(f"{file}: more than {max_bytes:,} bytes, which no such file has")
+        raise ValueError(f"{file}: more than {max_bytes:,} bytes, too large for such a file")
     return content
 
 
@@ -85,12 +85,13 @@ def read_json(file: File) -> Any:
     """Read a small JSON file, such as a file of settings.
 
     file (Union[Path, zipfile.Path]): The file.
-    RETURNS (Any): Its content.
-    RAISES (ValueError): It is not JSON, not UTF-8, or too large.
+    RETURNS (Any): The content.
+    RAISES (ValueError): The file is not JSON, not UTF-8, or too large.
     """
     content = read_bytes(file, LARGEST_JSON)
-    with named_errors(f"{file}: not JSON"):
-        return srsly.json_loads(content.decode("utf-8-sig"))  # editors write a byte order mark
+    with named_errors(f"{file}: not valid JSON"):
+        # Editors may write a byte order mark.
+        return srsly.json_loads(content.decode("utf-8-sig"))
 
 
 def read_object(file: File) -> dict[str, Any]:
@@ -112,9 +113,9 @@ def stem(file: File) -> str:
 
 
 def check_directory(stream: BinaryIO) -> None:
-    """Check the size of a zip archive's directory before `zipfile` makes an object per entry.
+    """Check the size of a zip archive's directory, because `zipfile` makes an object per entry.
 
-    stream (BinaryIO): The archive; it is rewound.
+    stream (BinaryIO): The archive. Its position is set to the start.
     RAISES (ValueError): The directory is too large.
     """
     end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
@@ -124,7 +125,7 @@ def check_directory(stream: BinaryIO) -> None:
 
 
 def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
-    """Check the entries' names; a tree of some would never end, or fill the memory."""
+    """Check the names of the entries. Some names would make an endless or huge folder tree."""
     names = archive.namelist()
     if len(names) > MAX_ENTRIES:
         raise ValueError(f"{path}: {len(names):,} entries, a model has at most {MAX_ENTRIES:,}")
@@ -139,12 +140,12 @@ def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def _open(path: Path) -> BinaryIO:
-    if path.exists() and not path.is_file():  # Reading a pipe or a device may never end.
+    if path.exists() and not path.is_file():  # A pipe or a device may have no end.
         raise ValueError(f"{path}: cannot be read: not a regular file")
     try:
         return path.open("rb")
     except FileNotFoundError:
-        raise ValueError(f"{path}: cannot be read: it is missing. Copy it there") from None
+        raise ValueError(f"{path}: cannot be read: the file is missing. Copy it there") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -153,7 +154,7 @@ def _read_packed(file: zipfile.Path, max_bytes: float = math.inf) -> bytes:
     with named_errors(f"{file}: cannot be read from the archive", Exception):
         info = file.root.getinfo(file.at)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError("its compression is not supported. Unpack the archive yourself")
+            raise ValueError("the compression is not supported. Unpack the archive")
         if info.file_size > min(max_bytes, largest_unpacked(info.compress_size)):
             raise ValueError(f"it claims to contain {info.file_size:,} bytes")
         return file.root.read(info)

@@ -1,7 +1,7 @@
 """Attribution: the authors and licenses of the texts and weights that a model was made from.
 
-The provenance stores it as `attribution`, so it travels with the weights. A file beside the
-weights repeats it, because people look for it there.
+The provenance stores this text as `attribution`, so the weights and the text stay together. A file
+beside the weights repeats the text, because people look for it there.
 """
 
 import re
@@ -15,7 +15,7 @@ from .archives import read_bytes
 from .limits import LARGEST_JSON
 
 ENDING = "-ATTRIBUTION.md"
-LICENSES_FILE = "LICENSES_SOURCES"  # `spacy package` copies it out of a pipeline's folder.
+LICENSES_FILE = "LICENSES_SOURCES"  # `spacy package` copies this file from a pipeline.
 META_FILE = "meta.json"
 _NAMED_FILE = re.compile(rf"[\w.]+{re.escape(ENDING)}")
 _KEYS = ("licence", "license", "attribution")
@@ -31,7 +31,7 @@ def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
     """Add the attribution file beside the weights to a provenance that has none.
 
     provenance (dict): The weights' provenance.
-    weights (Path): Their file.
+    weights (Path): The file of the weights.
     RAISES (ValueError): The attribution file cannot be read.
     """
     path = beside(weights)
@@ -40,7 +40,7 @@ def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
 
 
 def inherited(provenance: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries that also apply to everything made from the model."""
+    """Return the license and attribution, which also apply to models made from this one."""
     return {key: provenance[key] for key in _KEYS if key in provenance}
 
 
@@ -85,7 +85,7 @@ def names_pipe(folder: Path, pipe: str) -> bool:
 def write_in_pipeline(provenance: dict[str, Any], folder: Path, pipe: str) -> None:
     """Write attribution and license where `spacy package` looks for them.
 
-    A pipe's `to_disk` only gets the pipe's own folder, but spaCy has written `meta.json` before.
+    Call this function from a pipe's `to_disk`. spaCy has written `meta.json` at that point.
 
     provenance (dict): The model's provenance.
     folder (Path): The pipeline's folder; any other folder is left unchanged.

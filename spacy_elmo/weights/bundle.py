@@ -16,13 +16,13 @@ Prediction = tuple[FrozenSoftmax, Vocabulary]
 
 @dataclass
 class ModelBundle:
-    """Model and everything stored with it; readers return it, writers take it.
+    """Model and everything stored with it. Readers return a bundle, writers write one.
 
     bilm (FrozenBiLM): The layers.
     prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax and its words.
-    lang (Optional[str]): The language, if it is known.
-    extras (List[str]): Descriptions of everything in the source that this bundle cannot store.
-    missing (str): The part of the prediction that is missing: a file name, or "softmax".
+    lang (Optional[str]): The language code; None if unknown.
+    extras (List[str]): Descriptions of everything in the source that a bundle cannot store.
+    missing (str): The missing part of `prediction`: a file name, or "softmax".
     """
 
     bilm: FrozenBiLM
@@ -43,9 +43,9 @@ class ModelBundle:
     def add_provenance(self, provenance: Any, source: object) -> None:
         """Set provenance and language, if the file has a provenance.
 
-        provenance (Any): The file's entry; None if there is none.
+        provenance (Any): The provenance in the file, or None.
         source (object): The file, for error messages.
-        RAISES (ValueError): The entry is invalid, see `checked_provenance`.
+        RAISES (ValueError): The provenance is invalid, see `checked_provenance`.
         """
         if provenance is not None:
             self.provenance = checked_provenance(provenance, source)
@@ -55,20 +55,20 @@ class ModelBundle:
 def checked_provenance(provenance: Any, source: object) -> dict[str, Any]:
     """Check the provenance in a file.
 
-    provenance (Any): The file's entry.
+    provenance (Any): The provenance in the file.
     source (object): The file, for error messages.
-    RETURNS (dict): The entry.
-    RAISES (ValueError): It is not a JSON object, its language is not a string, or it contains
-        half of a surrogate pair, which UTF-8 cannot encode.
+    RETURNS (dict): The same provenance.
+    RAISES (ValueError): The provenance is not a JSON object, its language is not a string, or it
+        contains a lone surrogate, which UTF-8 cannot encode.
     """
     if not isinstance(provenance, dict):
-        raise ValueError(f"{source}: its provenance is no JSON object")
+        raise ValueError(f"{source}: the provenance is not a JSON object")
     lang = provenance.get("lang")
     if not isinstance(lang, (str, type(None))):
         raise ValueError(
             f"{source}: 'lang' in its provenance is {shortened(lang)}. It must be a language "
             f"code, such as 'en'"
         )
-    with named_errors(f"{source}: its provenance is not UTF-8", UnicodeEncodeError):
+    with named_errors(f"{source}: the provenance is not UTF-8", UnicodeEncodeError):
         srsly.json_dumps(provenance).encode()
     return provenance

@@ -12,13 +12,13 @@ import numpy as np
 from .allennlp import BIAS, EMBEDDING, WEIGHT, AllenNLP
 from .archives import File
 
-STATE_FILE = "checkpoint"  # TensorFlow's note of the latest checkpoint.
+STATE_FILE = "checkpoint"  # File in which TensorFlow writes the name of the latest checkpoint.
 INDEX = ".index"
 _SCOPE = "lm/"
 _LATEST = re.compile(r'^model_checkpoint_path:\s*"(?:.*[/\\])?([^"/\\]+)"', re.MULTILINE)
-# Names of variables in HDF5, as bilm-tf's `dump_weights` writes them.
+# HDF5 names of the variables, as bilm-tf's `dump_weights` writes them.
 _NAMES = (("multi_rnn_cell/cell_", "MultiRNNCell/Cell"), ("lstm_cell/", "LSTMCell/"))
-# These names only apply to models of two directions.
+# bilm-tf renames these only in models with two directions.
 _TWO_DIRECTIONS = (
     ("/rnn/", "/RNN/"),
     ("projection/kernel", "W_P_0"),
@@ -30,8 +30,8 @@ _TWO_DIRECTIONS = (
 class Checkpoint(AllenNLP):
     """Checkpoint `model.ckpt-NUMBER` (`.index` and `.data` files) with its `options.json`.
 
-    We read the same weights as bilm-tf's `dump_weights`, and also the softmax. We cannot write
-    checkpoints.
+    The reader returns the weights that bilm-tf's `dump_weights` writes, and the softmax.
+    Checkpoints cannot be written.
     """
 
     name = "checkpoint"
@@ -59,9 +59,9 @@ class Checkpoint(AllenNLP):
 
 
 class CheckpointArrays(dict[str, str]):
-    """Variables of a checkpoint by their names in HDF5, as `StoredArrays`.
+    """Variables of a checkpoint by their HDF5 names. Implements `StoredArrays`.
 
-    The optimizer's variables, whose names begin with a variable's name, are left out.
+    The optimizer's variables are left out. Their names begin with the name of a weight.
 
     reader (CheckpointReader): TensorFlow's reader.
     source (str): The checkpoint's name in error messages.
@@ -87,7 +87,7 @@ class CheckpointArrays(dict[str, str]):
             self[WEIGHT] = self[EMBEDDING]  # The option `share_embedding_softmax`.
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a variable; None if there is none."""
+        """Return the shape of a variable; None if it does not exist."""
         if name not in self:
             return None
         theirs = self[name]
@@ -129,15 +129,16 @@ def _load(prefix: File) -> Any:
 def _named_errors(source: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # TensorFlow has its own exceptions.
+    except Exception as error:  # TensorFlow raises its own exception types.
         reason = str(error).split("\n")[0] or type(error).__name__
         raise ValueError(f"{source}: TensorFlow cannot read this checkpoint: {reason}") from error
 
 
 def _latest(folder: Path) -> Optional[Path]:
-    """Find the checkpoint of a folder that TensorFlow noted as the latest, or the only one.
+    """Find the latest checkpoint in a folder, or the only one.
 
-    The note contains a path on the machine that trained it, so only its name counts.
+    TensorFlow writes the path of the latest checkpoint into a file. The path belongs to the
+     machine of the training, so only its file name is used.
     """
     found = sorted(folder.glob(f"*ckpt*{INDEX}"))
     if len(found) > 1 and (folder / STATE_FILE).is_file():
@@ -147,7 +148,8 @@ def _latest(folder: Path) -> Optional[Path]:
     if len(found) > 1:
         example = found[0].with_suffix("")
         raise ValueError(
-            f"{folder} contains several checkpoints. Give the path of one, such as {example}"
+            f"{folder} contains several checkpoints. Give the path of one "
+            f"checkpoint, such as {example}"
         )
     return found[0].with_suffix("") if found else None
 

@@ -13,7 +13,7 @@ from .tensor_file import DTYPES
 
 
 class LossError(ValueError):
-    """Error of a conversion that would lose something without `allow_loss`."""
+    """Error of a conversion that would lose information and has no `allow_loss`."""
 
     exit_code = 3
 
@@ -31,30 +31,34 @@ def convert(
     allow_loss: bool = False,
     force: bool = False,
 ) -> tuple[ModelBundle, list[str]]:
-    """Write a model in another format, completely or not at all.
+    """Convert a model to another format. If this fails, nothing is written.
 
     source (Union[str, Path]): The model's path, name or URL.
     target (Path): The path to write.
-    format (Optional[str]): The name of one of `FORMATS`. Default: the format that the target's
-        suffix means.
+    format (Optional[str]): The name of one of `FORMATS`. Default: chosen by the suffix of the
+        target.
     dtype (str): Type of the biLM's weights on disk: "float32", "float16" or "bfloat16".
-    keep_softmax (bool): Whether to keep softmax and vocabulary. If not, they do not count as lost.
-    lang (Optional[str]): Language of the model, if the source does not store it.
-    provenance (Optional[dict]): Changes of the provenance, a JSON merge patch (RFC 7386).
+    keep_softmax (bool): Whether to keep softmax and vocabulary. If False, they are left out on
+        purpose and do not count as lost.
+    lang (Optional[str]): Language code of the model. Default: the language in the source.
+    provenance (Optional[dict]): Changes to the provenance, as a JSON merge patch (RFC 7386).
     vectors (Optional[WordVectors]): The word vectors of a CoVe encoder. The source must then be
         the file of its state dict.
     allow_loss (bool): Write the model even if something is lost.
     force (bool): Overwrite an existing model.
-    RETURNS (Tuple[ModelBundle, List[str]]): What was written, and what was lost.
-    RAISES (LossError): Something would be lost.
-    RAISES (ValueError): The source cannot be read, or the target cannot store it.
+    RETURNS (Tuple[ModelBundle, List[str]]): The written model, and descriptions of the losses.
+    RAISES (LossError): The target format cannot store a part of the model.
+    RAISES (ValueError): The source cannot be read, or the format cannot store the model.
     """
     target = user_path(target)
     chosen = _chosen_format(target, format)
     if dtype not in DTYPES:
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
     if chosen.programs and dtype != "float32":
-        raise ValueError(f"{chosen.programs} only read float32: {target} cannot be {dtype}")
+        raise ValueError(
+            f"{chosen.programs} only read float32: {target} cannot be {dtype}. Use float32, or "
+            f"another format"
+        )
     _check_room(target, chosen, force)
     if vectors is None:
         bundle = read_bundle(source, softmax=keep_softmax)
@@ -81,7 +85,7 @@ def convert(
 
 
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
-    """Choose the format to write; a file's suffix must fit, or it could not be read."""
+    """Choose the format to write, and check that the suffix of the target fits it."""
     by_name = {format.name: format for format in FORMATS}
     folders = [format for format in FORMATS if not format.suffixes]
     named = next((format for format in FORMATS if target.suffix in format.suffixes), None)
@@ -91,13 +95,14 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
         known = " and ".join(format.suffixes[0] for format in FORMATS if format.suffixes)
         ways = " or ".join(f"`format={format.name}`" for format in folders)
         raise ValueError(
-            f"{target}: no file format ends in '{target.suffix}', but {known}. "
-            f"If it should be a folder, set {ways}"
+            f"{target}: no file format has the suffix '{target.suffix}'. Known are {known}. "
+            f"For a folder, set {ways}"
         )
     chosen = (by_name[name] if name is not None else named) or folders[0]
     if chosen.suffixes and chosen is not named:
         raise ValueError(
-            f"{target}: the name of such a file must end in {' or '.join(chosen.suffixes)}"
+            f"{target}: the name of a file of format '{chosen.name}' must "
+            f"end in {' or '.join(chosen.suffixes)}"
         )
     return chosen
 
@@ -115,7 +120,7 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
             raise ValueError(f"{path} is a {'folder' if is_folder else 'file'}. Give another name")
         if is_folder and format.is_foreign(path):
             raise ValueError(
-                f"{path} contains something else than a {format.contents}. Give another name"
+                f"{path} contains other files than a {format.contents}. Give another name"
             )
         if path.exists() and not force:
             raise ValueError(f"{path} exists already. Give another name, or `force=True`")

@@ -14,11 +14,11 @@ from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters, without_forget_bias
 from .state_dict_file import StateDict, read_state_dict
 
-SECOND = "_hh"  # PyTorch's LSTM has two biases, ours has their sum.
+SECOND = "_hh"  # PyTorch's LSTM has two biases. `FrozenBiLM` stores their sum.
 
 
 class WordVectors(NamedTuple):
-    """Word vectors (such as GloVe's) that the encoder was trained on.
+    """Word vectors, such as GloVe, that the encoder was trained with.
 
     words (Sequence[str]): The words.
     table (numpy.ndarray): Their vectors. *Shape:* `(n_words, width)`
@@ -31,13 +31,14 @@ class WordVectors(NamedTuple):
 def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
     """Read the encoder of a translation model, a bidirectional LSTM of PyTorch.
 
-    Its parameters have PyTorch's names (`weight_ih_l0`, `weight_ih_l0_reverse`, ...), with or
-    without a prefix. The word vectors are layer 0; unknown words get zeros.
+    The state dict has PyTorch's parameter names (`weight_ih_l0`, `weight_ih_l0_reverse`, ...),
+    with or without a prefix. The word vectors become layer 0. Unknown words get zeros.
 
     file (Path): The state dict.
-    vectors (WordVectors): The vectors that it was trained on.
+    vectors (WordVectors): The word vectors that the encoder was trained with.
     RETURNS (FrozenBiLM): The model.
-    RAISES (ValueError): The file is not such a state dict, or the vectors have another width.
+    RAISES (ValueError): The file is not the state dict of an encoder, or the vectors have another
+        width.
     """
     stored = _without_prefix(read_state_dict(file))
     shape, width = stored.shape("weight_ih_l0"), vectors.table.shape[1]
@@ -62,7 +63,7 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
     parameters = read_parameters(_layout(config), stored, "the width of the vectors")
     for name in [name for name in parameters if name.endswith(".bias")]:
         parameters[name] = without_forget_bias(parameters[name] + parameters.pop(name + SECOND))
-    # The marks and unknown words have rows of zeros before the table.
+    # Sentence marks and unknown words get rows of zeros before the table.
     words = [None if word in SPECIAL else word for word in vectors.words]
     zeros = np.zeros((len(SPECIAL), width), dtype="float32")
     table = np.concatenate([zeros, vectors.table.astype("float32")])

@@ -1,4 +1,14 @@
-"""Download of one file over HTTP, completely or not at all, with resuming."""
+"""Resumable download of one file over HTTP.
+
+Models have up to several hundred megabytes. A connection may break before the end, and the file on
+the server may change between two attempts. So the bytes go to `NAME.part`, and `NAME.part.version`
+stores the ETag or date of the file on the server. The next attempt asks for the remaining bytes
+with `If-Range`: if the file has changed, the server sends it from the start. A file gets its final
+name only after its size and checksum were compared and it could be opened.
+
+Invariant: the version is written before the first byte. So a `.part` without a version is a file
+of the user, and is never overwritten.
+"""
 
 import json
 import os
@@ -16,29 +26,29 @@ from ..files.errors import named_errors
 from .limits import LARGEST_JSON, largest_unpacked
 from .published_file import PublishedFile
 
-TIMEOUT = (15.0, 60.0)  # Seconds to connect, and seconds without a byte.
-PAUSE = 1.0  # Seconds before the second attempt; doubled for each further one.
-ATTEMPTS = 5  # Attempts in a row that bring no new bytes.
-ATTEMPTS_TO_REACH = 2  # Attempts until the server answers for the first time.
-MAX_BYTES = 8 << 30  # Limit for files of unknown size; JSON has a smaller one.
-CHUNK = 1 << 14  # Bytes per write; a broken connection loses at most these.
-TEMPORARY = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses that justify another attempt.
+TIMEOUT = (15.0, 60.0)  # Seconds to wait for a connection, and for the next bytes.
+PAUSE = 1.0  # Seconds before the second attempt. Each further pause is twice as long.
+ATTEMPTS = 5  # Maximum number of consecutive attempts without new bytes.
+ATTEMPTS_TO_REACH = 2  # Maximum number of attempts if the server never answered.
+MAX_BYTES = 8 << 30  # Maximum size of a file of unknown size. JSON has a smaller limit.
+CHUNK = 1 << 14  # Bytes per write. A broken connection loses at most one write.
+TEMPORARY = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a request is repeated.
 
 
 class DownloadError(OSError):
-    """Error of a file that cannot be downloaded, or is not the expected one."""
+    """Error of a failed download, or of a downloaded file with wrong content."""
 
     exit_code = 4
 
 
 class _BrokenOff(Exception):
-    """Error of an attempt after which another one may succeed."""
+    """Error after which another attempt can succeed."""
 
 
 _ANOTHER_ATTEMPT = (
     requests.ConnectionError,
     requests.Timeout,
-    requests.exceptions.ChunkedEncodingError,  # The end is missing.
+    requests.exceptions.ChunkedEncodingError,  # The connection ended before the file did.
     _BrokenOff,
 )
 
@@ -46,14 +56,15 @@ _ANOTHER_ATTEMPT = (
 def download(file: PublishedFile, target: Path) -> None:
     """Download a file.
 
-    It gets its name when it is complete, has the right checksum and can be opened. An interrupted
-    download stays beside it as `.part`, and is resumed if the file on the server is unchanged.
+    The file gets its final name when it is complete, has the right checksum and can be opened. An
+    interrupted download stays beside `target` as `.part`. The next call resumes it if the file on
+    the server is unchanged.
 
     file (PublishedFile): The file.
     target (Path): The path to write; its folder is created if necessary.
-    RAISES (DownloadError): The file cannot be downloaded, or is not the expected one.
+    RAISES (DownloadError): The download failed, or the file has the wrong size or checksum.
     RAISES (OSError): The file cannot be written.
-    RAISES (ValueError): A user's file has the name of the `.part`.
+    RAISES (ValueError): A file that spacy-elmo did not write has the name of the `.part`.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = _Part(target)
@@ -91,13 +102,12 @@ def check(file: PublishedFile, path: Path) -> None:
 
 
 class _Part:
-    """Unfinished download, and a file with its version on the server.
+    """Unfinished download: the files `NAME.part` and `NAME.part.version`.
 
-    The version file is written first, and is empty if the server sends no version. So a `.part`
-    without it is a user's file.
+    The version file is empty if the server sends no version.
 
     target (Path): Path of the finished file.
-    RAISES (ValueError): A user's file has the name of the `.part`.
+    RAISES (ValueError): A file that spacy-elmo did not write has the name of the `.part`.
     """
 
     def __init__(self, target: Path):
@@ -113,14 +123,14 @@ class _Part:
 
     @property
     def size(self) -> int:
-        """Number of bytes to resume after; 0 if the version is not known."""
+        """Number of bytes that are kept; 0 if the version is not known."""
         is_known = self.path.is_file() and self.version_path.stat().st_size
         return self.path.stat().st_size if is_known else 0
 
     def start(self, reply: requests.Response) -> None:
-        """Discard what arrived, and store the version of a reply."""
+        """Delete the bytes that arrived, and store the version that a response names."""
         self.delete()
-        # A weak ETag does not promise the same bytes, and RFC 9110 forbids it in If-Range.
+        # A weak ETag does not guarantee identical bytes. RFC 9110 forbids weak ETags in If-Range.
         etag = reply.headers.get("ETag", "W/")
         version = reply.headers.get("Last-Modified", "") if etag.startswith("W/") else etag
         with self.version_path.open("x", encoding="utf8") as file:
@@ -133,7 +143,7 @@ class _Part:
 
 
 def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any) -> None:
-    """Repeat attempts until the file is complete, or several bring no new bytes."""
+    """Repeat requests until the file is complete, or until several requests bring no new bytes."""
     failures, furthest, was_reached = 0, part.size, False
     while True:
         try:
@@ -153,12 +163,12 @@ def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any
             raise DownloadError(
                 f"{file.url} cannot be {'fetched' if was_reached else 'reached'}: "
                 f"{_short(reason)}{kept if size else ''}"
-            ) from None  # The four errors before it say the same.
+            ) from None  # The earlier attempts failed with the same error.
         time.sleep(PAUSE * 2 ** max(0, failures - 1))
 
 
 def _short(error: Exception) -> str:
-    """Return the cause of an error of `requests`, without the connection."""
+    """Return the cause of an error of `requests`, without the name of the connection object."""
     cause = str((getattr(error.args[0], "reason", None) if error.args else None) or error)
     return cause.partition("): ")[2] or cause
 
@@ -174,7 +184,7 @@ def _request(session: requests.Session, file: PublishedFile, part: _Part) -> req
 def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: Any) -> None:
     """Write the body of a response to the `.part` file.
 
-    RAISES (_BrokenOff): The reply is incomplete.
+    RAISES (_BrokenOff): The response is incomplete.
     RAISES (DownloadError): The response is too long, or has a Content-Encoding.
     """
     _check_status(reply, file)
@@ -184,14 +194,14 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
             f"{file.url} is sent compressed (Content-Encoding: {encoding}), against our request"
         )
     resumes = reply.status_code == 206
-    if reply.status_code == 416:  # No bytes follow those that we have.
+    if reply.status_code == 416:  # All bytes are already in the `.part`.
         if reply.headers.get("Content-Range", "") == f"bytes */{part.size}":
             return
         part.delete()
         raise _BrokenOff("the file on the server is shorter than the part that arrived")
     if resumes and not reply.headers.get("Content-Range", "").startswith(f"bytes {part.size}-"):
         part.delete()
-        raise _BrokenOff("the server sent another part than requested")
+        raise _BrokenOff("the server sent other bytes than requested")
     if not resumes:
         part.start(reply)
     have = part.size if resumes else 0

@@ -13,16 +13,16 @@ from .tensor_file import rounded
 
 
 class Format(ABC):
-    """Model on disk; each subclass is a format.
+    """Model on disk. Each subclass implements one format.
 
     name (str): The format's name for users.
     suffixes (Tuple[str, ...]): Suffixes of its files; empty if it is a folder.
-    marker (str): A file that every folder of the format has.
-    written (FrozenSet[str]): Names of everything that `write` writes into a folder.
-    contents (str): Description of the content of such a folder.
-    programs (str): Other programs that read the format; they only read float32.
-    keeps_alignment (bool): Whether it can store the matrix that aligns the layers.
-    path (Path): The path where the model was found.
+    marker (str): Name of a file that every folder of this format contains.
+    written (FrozenSet[str]): Names of all files that `write` creates in a folder.
+    contents (str): Description of the content of a folder, for error messages.
+    programs (str): Other programs that read the format. If not empty, weights are float32.
+    keeps_alignment (bool): Whether the format can store the alignment matrix.
+    path (Path): The path of the model.
     """
 
     name: ClassVar[str]
@@ -49,26 +49,26 @@ class Format(ABC):
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read the model.
 
-        weights_only (bool): Read the biLM and nothing else.
-        softmax (bool): Whether to read the softmax and its words.
+        weights_only (bool): Whether to read only the biLM.
+        softmax (bool): Whether to read the softmax and its vocabulary.
         RETURNS (ModelBundle): The model.
-        RAISES (ValueError): A file is broken, or the files do not belong together.
+        RAISES (ValueError): A file is broken, or the files belong to different models.
         """
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """Return the files that make the model, the weights first."""
+        """Return the files of the model, the weights first."""
 
     def dtype(self) -> Optional[str]:
-        """Return the type of the weights on disk; None if that is not easily known."""
+        """Return the type of the weights on disk; None if the format cannot tell."""
         return None
 
     @classmethod
     @abstractmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
-        """Write a model, completely or not at all.
+        """Write a model. If this fails, nothing is written.
 
-        bundle (ModelBundle): The model; everything in `losses` is left out.
+        bundle (ModelBundle): The model. Everything that `losses` lists is left out.
         target (Path): The file or folder; its parent exists.
         dtype (str): Type of the biLM's weights on disk, one of `DTYPES`.
         RAISES (ValueError): The format cannot store the model.
@@ -76,12 +76,12 @@ class Format(ABC):
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
-        """Return the paths that `write` would write: the target, and files beside it."""
+        """Return the paths that `write` creates: the target, and files beside it."""
         return [target]
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
-        """Return whether a folder contains something that `write` does not write."""
+        """Return whether a folder contains files that `write` does not create."""
         names = {path.name for path in folder.iterdir()}
         return bool(names) and not {cls.marker} <= names <= cls.written
 
@@ -89,7 +89,7 @@ class Format(ABC):
     def check(cls, bundle: ModelBundle) -> None:
         """Check that the format can store a model.
 
-        RAISES (ValueError): It cannot, or needs more information.
+        RAISES (ValueError): The format cannot store the model, or a setting is missing.
         """
 
     @classmethod
@@ -99,12 +99,12 @@ class Format(ABC):
 
     @classmethod
     def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
-        """Return the value of a weight after it was written and read again.
+        """Return a weight as it is after writing and reading.
 
         name (str): Its name.
         weight (numpy.ndarray): Its value.
         dtype (str): Type of the biLM's weights on disk.
-        RETURNS (numpy.ndarray): The value, in float32.
+        RETURNS (numpy.ndarray): The value after writing and reading, in float32.
         """
         return rounded(weight, dtype)
 
@@ -125,7 +125,7 @@ class Format(ABC):
                 f"(set `keep_softmax=False` if you do not need them)"
             )
         if bundle.bilm.alignment is not None and not cls.keeps_alignment:
-            lost.append("the matrix that aligns its layers with another model")
+            lost.append("the alignment matrix")
         n_changed, largest = 0, 0.0
         for name, weight in bundle.bilm.arrays().items():
             errors = np.abs(cls.stored(name, weight, dtype) - weight)

@@ -1,4 +1,4 @@
-"""List of all formats; reading and description of a model in any of them."""
+"""Functions that find the format of a model, and read or describe it."""
 
 import re
 from pathlib import Path
@@ -17,10 +17,10 @@ from .pipeline_folder import PipelineFolder
 from .safetensors_file import SafetensorsFile
 from .vocabulary_files import VOCABULARY_FILE
 
-# Archives other than zip.
+# Suffixes of archives that cannot be read.
 PACKED = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz|7z|rar)$", re.IGNORECASE)
 _ORIGIN = ("name", "urls", "licence")
-# The order matters: the first format that finds a model in a path reads it.
+# The order matters: the first format whose `find` returns a model reads it.
 FORMATS: list[type[Format]] = [PipelineFolder, SafetensorsFile, ManyLangs, AllenNLP]
 READ_ONLY: list[type[Format]] = [Checkpoint]
 
@@ -28,13 +28,13 @@ READ_ONLY: list[type[Format]] = [Checkpoint]
 def read_model(
     source: Union[str, Path], *, weights_only: bool = False, softmax: bool = True
 ) -> tuple[Format, ModelBundle]:
-    """Read a model of any format, but no other component of a pipeline.
+    """Read a model of any format. Other components of a pipeline are not read.
 
     source (Union[str, Path]): The model's path, name or URL; see `locate`.
-    weights_only (bool): Read the biLM and nothing else.
-    softmax (bool): Whether to read the softmax and its words.
-    RETURNS (Tuple[Format, ModelBundle]): The model on disk, and its content. If it is in an
-        archive, its weights cannot be read a second time.
+    weights_only (bool): Whether to read only the biLM.
+    softmax (bool): Whether to read the softmax and its vocabulary.
+    RETURNS (Tuple[Format, ModelBundle]): The model on disk, and its content. Weights in an archive
+        cannot be read again later.
     RAISES (ValueError): There is no such model, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """
@@ -59,8 +59,8 @@ def read_model(
                     f"give the path of the folder"
                 )
             raise ValueError(
-                f"{path} is no model that spacy-elmo can read: neither .safetensors nor .hdf5 "
-                f"with options.json, nor ELMoForManyLangs' encoder.pkl and token_embedder.pkl"
+                f"{path} is not a model that spacy-elmo can read. Give a .safetensors file, an "
+                f".hdf5 file with options.json, or a folder with encoder.pkl and token_embedder.pkl"
             )
         stored.path = path
         bundle = stored.read(weights_only=weights_only, softmax=softmax)
@@ -84,11 +84,11 @@ def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundl
 def describe(source: Union[str, Path]) -> dict[str, Any]:
     """Describe a model.
 
-    A published model that is not in the cache is not downloaded; the description is then short.
+    Published models are not downloaded. Without the files in the cache, the description is short.
 
     source (Union[str, Path]): The model's path, name or URL.
-    RETURNS (dict): Path, format, languages, sizes, number of parameters and more, as JSON. The
-        checksum of the weights is the same in all formats.
+    RETURNS (dict): Path, format, language, sizes, number of parameters and more, as JSON. The
+        checksum of the weights does not depend on the format.
     RAISES (ValueError): The model cannot be read.
     RAISES (OSError): The model cannot be downloaded.
     """

@@ -16,20 +16,20 @@ from .archives import Readable, opened
 from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
 _GZIP = h5py.h5z.FILTER_DEFLATE
-# Only these filters are safe: their unpacked size can be checked per chunk. For some others HDF5
-# would load a plugin.
+# Only these filters are safe, because the unpacked size of each chunk can be checked. HDF5 would
+# load a plugin for some other filters.
 _FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
 
 class HDF5Arrays(dict[str, h5py.Dataset]):
-    """Datasets of an open file by name, as `StoredArrays`.
+    """Datasets of an open file by name. Implements `StoredArrays`.
 
     Soft and external links are not followed.
 
     file (h5py.File): The file.
-    source (str): Its name in error messages.
-    n_bytes (int): Its size.
+    source (str): Name of the file in error messages.
+    n_bytes (int): Size of the file.
     """
 
     kind = "dataset"
@@ -50,7 +50,7 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
             raise ValueError(f"{source}: {n_chunks:,} chunks, at most {MAX_CHUNKS:,} are allowed")
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a dataset; None if there is none."""
+        """Return the shape of a dataset; None if it does not exist."""
         dataset = self.get(name)
         if dataset is None:
             return None
@@ -72,11 +72,11 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
             return np.asarray(self[name][()], dtype="float32")
 
     def dtypes(self) -> set[str]:
-        """Return the types of all datasets of floats."""
+        """Return the types of all floating point datasets."""
         return {str(dataset.dtype) for dataset in self.values() if _has_floats(dataset)}
 
     def attribute(self, name: str) -> Optional[str]:
-        """Return an attribute of the file, as text; None if there is none."""
+        """Return an attribute of the file as text; None if it does not exist."""
         with _readable(self.source):
             if name not in self._file.attrs:
                 return None
@@ -91,14 +91,14 @@ def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
     """Open an HDF5 file.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    YIELDS (HDF5Arrays): Its datasets.
+    YIELDS (HDF5Arrays): The datasets.
     RAISES (ValueError): The file is broken.
     """
     with opened(file) as stream:
         n_bytes = stream.seek(0, 2)
         try:
             with _readable(file):
-                # HDF5 reads a path faster than a Python stream.
+                # HDF5 reads faster from a path than from a Python stream.
                 content = h5py.File(file if isinstance(file, Path) else stream, "r")
         except ValueError as error:
             if not isinstance(error.__cause__, BlockingIOError):
@@ -143,9 +143,9 @@ def _is_elsewhere(dataset: h5py.Dataset) -> bool:
 
 
 def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
-    """Return the number of chunks, and the unpacked bytes of each.
+    """Return the number of chunks, and the unpacked size of a chunk in bytes.
 
-    A dataset in another file has none, as that file is not opened.
+    A dataset in another file has no chunks, because that file is not opened.
     """
     if _is_elsewhere(dataset) or dataset.shape is None:
         return 0, 0
@@ -156,7 +156,7 @@ def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
 
 
 def _check_chunks(dataset: h5py.Dataset) -> None:
-    """Check that no chunk unpacks to more than its size; HDF5 only checks after unpacking."""
+    """Check that no chunk unpacks to more than its declared size. HDF5 checks it too late."""
     _, chunk_bytes = _chunks(dataset)
     for i in range(dataset.id.get_num_chunks()):
         chunk = dataset.id.get_chunk_info(i).chunk_offset
@@ -168,5 +168,5 @@ def _check_chunks(dataset: h5py.Dataset) -> None:
 
 
 def _readable(source: object) -> AbstractContextManager[None]:
-    """Name the file in errors of HDF5, which have many types."""
+    """Turn HDF5's errors, which have many types, into a ValueError that names the file."""
     return named_errors(f"{source}: not a readable HDF5 file", Exception)

@@ -1,7 +1,7 @@
-"""Layouts: the arrays of a file of weights, and their conversion to parameters and back.
+"""Layouts: which arrays a weights file contains, and how they become parameters.
 
-A format describes its file once, as a list of `Entry`. `read_parameters` and `stored_arrays` use
-the same list, so reading and writing cannot disagree.
+A format describes its file once, as a list of `Entry`. `read_parameters` reads with this list and
+`stored_arrays` writes with it, so reading and writing always agree.
 """
 
 import os
@@ -26,11 +26,11 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """One array of a file of weights, and the parameters of a BiLM that it contains.
+    """Array in a weights file, and the BiLM parameters that it contains.
 
-    name (str): Its name in the file.
-    shape (Tuple[int, ...]): Its shape in the file.
-    parameters (Tuple[str, ...]): Names of the parameters of a BiLM.
+    name (str): Name of the array in the file.
+    shape (Tuple[int, ...]): Shape of the array in the file.
+    parameters (Tuple[str, ...]): Names of the BiLM parameters.
     to_parameters (Callable): Converts the array to these parameters.
     to_stored (Callable): Converts these parameters to the array.
     """
@@ -43,7 +43,7 @@ class Entry:
 
 
 class StoredArrays(Protocol):
-    """Protocol of the readers of a file of weights.
+    """Protocol for readers of a weights file.
 
     kind (str): The file's term for an array, such as "dataset".
     source (str): Name of the file in error messages.
@@ -56,9 +56,9 @@ class StoredArrays(Protocol):
         """Return the names of all arrays."""
 
     def shape(self, name: str) -> Optional[Shape]:
-        """Return the shape of an array; None if there is none.
+        """Return the shape of an array; None if it does not exist.
 
-        RAISES (ValueError): It does not contain floats, or is incomplete.
+        RAISES (ValueError): The array does not contain floats, or is incomplete.
         """
 
     def read(self, name: str) -> np.ndarray:
@@ -75,10 +75,11 @@ def read_parameters(
 
     layout (Iterable[Entry]): The expected arrays.
     stored (StoredArrays): The file.
-    sizes_from (str): Source of the sizes, for error messages.
-    accounted (Tuple[str, ...]): Prefixes of names. An array with one of them that is not in the
-        layout is an error, so a layer too many is found; other arrays are ignored.
-    RETURNS (Dict[str, numpy.ndarray]): The parameters; in float16 if stored so, else in float32.
+    sizes_from (str): Where the sizes come from, for error messages.
+    accounted (Tuple[str, ...]): Name prefixes. An array with one of these prefixes must be in the
+        layout, so an extra layer is an error. Other arrays are ignored.
+    RETURNS (Dict[str, numpy.ndarray]): The parameters, in float16 if the file has float16, else in
+        float32.
     RAISES (ValueError): An array is missing or unexpected, has another shape, or is not finite.
     """
     entries = {entry.name: entry for entry in layout}
@@ -86,20 +87,18 @@ def read_parameters(
         if name not in entries and name.startswith(accounted):
             raise ValueError(
                 f"{stored.source}: {stored.kind} {shortened(name)} "
-                f"{shortened(stored.shape(name))} has no place in the model that {sizes_from} "
-                f"describes"
+                f"{shortened(stored.shape(name))} does not belong to the model described "
+                f"by {sizes_from}"
             )
     parameters = {}
     for entry in entries.values():
         what = f"{stored.source}: {stored.kind} '{entry.name}'"
         shape = stored.shape(entry.name)
         if shape is None:
-            raise ValueError(
-                f"{what} is missing. Its shape should be {entry.shape} by {sizes_from}"
-            )
+            raise ValueError(f"{what} is missing. By {sizes_from}, its shape is {entry.shape}")
         if shape != entry.shape:
             raise ValueError(
-                f"{what} has shape {shortened(shape)}, by {sizes_from} it should be {entry.shape}"
+                f"{what} has shape {shortened(shape)}. By {sizes_from}, it should be {entry.shape}"
             )
         values = stored.read(entry.name)
         if not np.isfinite(values).all():
@@ -130,12 +129,13 @@ def plain(
     parameter: str,
     convert: Callable[[np.ndarray], np.ndarray] = lambda values: values,
 ) -> Entry:
-    """Return the entry of an array that contains one parameter.
+    """Make the entry of an array that contains one parameter.
 
-    name (str): Its name in the file.
-    shape (Tuple[int, ...]): Its shape in the file.
+    name (str): Name of the array in the file.
+    shape (Tuple[int, ...]): Shape of the array in the file.
     parameter (str): Name of the parameter.
-    convert (Callable): Converts one to the other and back, such as `numpy.transpose`.
+    convert (Callable): Converts the array to the parameter, and back. It must be its own inverse,
+        such as `numpy.transpose`.
     RETURNS (Entry): The entry.
     """
     return Entry(
@@ -144,16 +144,16 @@ def plain(
 
 
 def without_forget_bias(values: np.ndarray) -> np.ndarray:
-    """Return the bias of an LSTM of PyTorch's kind as our LSTM stores it.
+    """Convert the bias of PyTorch's LSTM to the bias that `FrozenBiLM` stores.
 
-    Their forget gate includes an addend that ours adds when it runs.
+    PyTorch's bias of the forget gate includes `FORGET_BIAS`. `FrozenBiLM` adds it when it runs.
     """
     i, j, f, o = np.split(swapped_gates(values), 4)
     return np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])
 
 
 def with_forget_bias(bias: np.ndarray) -> np.ndarray:
-    """Return the argument of `without_forget_bias` by its result."""
+    """Undo `without_forget_bias`."""
     i, j, f, o = np.split(bias, 4)
     return np.asarray(swapped_gates(np.concatenate([i, j, f + np.float32(FORGET_BIAS), o])))
 
@@ -170,11 +170,11 @@ def build(
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): The vocabularies of the token encoder.
-    parameters (Dict[str, numpy.ndarray]): All parameters, of the right shapes.
-    source (Union[Path, zipfile.Path]): The file or folder they were read from.
+    parameters (Dict[str, numpy.ndarray]): All parameters, with the right shapes.
+    source (Union[Path, zipfile.Path]): The file or folder of the parameters, for error messages.
     read (Optional[Callable]): Function that reads the parameters again.
     RETURNS (FrozenBiLM): The model.
-    RAISES (ValueError): The vocabularies do not fit.
+    RAISES (ValueError): The vocabularies do not fit the sizes.
     """
     provenance = {"source": source.name}
     with named_errors(source):
@@ -185,8 +185,8 @@ def open_files(*files: File) -> list[OpenedFile]:
     """Open the files of a model, so that `reread` can read them again.
 
     files (Union[Path, zipfile.Path]): The files.
-    RETURNS (List[OpenedFile]): The open files. Empty if one is in an archive or cannot be opened,
-        and on Windows, where `OpenedFile` does not work.
+    RETURNS (List[OpenedFile]): The open files. The list is empty if a file is in an archive or
+        cannot be opened, and on Windows, where `OpenedFile` does not work.
     """
     paths = [file for file in files if isinstance(file, Path) and file.is_file()]
     if len(paths) < len(files) or not hasattr(os, "preadv"):
@@ -200,12 +200,12 @@ def open_files(*files: File) -> list[OpenedFile]:
 def reread(
     files: list[OpenedFile], read: Callable[..., dict[str, np.ndarray]]
 ) -> Optional[Callable[[], dict[str, np.ndarray]]]:
-    """Make the function that reads the parameters of a model again.
+    """Return a function that reads the parameters of a model again.
 
     files (List[OpenedFile]): The result of `open_files`.
     read (Callable): Reads the parameters from the open files.
-    RETURNS (Optional[Callable]): The function; None if the files cannot be read again, or were
-        replaced since they were opened.
+    RETURNS (Optional[Callable]): The function; None if the files cannot be read again or were
+        replaced.
     """
     if not files or not all(file.is_at_its_path() for file in files):
         return None

@@ -44,7 +44,7 @@ PROVENANCE = "spacy_elmo_provenance"
 CHARACTERS = "char_emb_layer.embedding.weight"
 WORDS = "word_emb_layer.embedding.weight"
 
-# Places of the sizes in a file of sizes.
+# Keys of each size in the configuration file.
 PLACES = {
     "lstm_dim": ("encoder", "dim"),
     **under("encoder", "projection_dim", "n_layers", "cell_clip", "proj_clip"),
@@ -55,7 +55,8 @@ PLACES = {
 }
 # The only supported `name` of each section.
 _KINDS = {"encoder": "elmo", "token_embedder": "cnn"}
-# Sizes of all published models. Their archives name a file of sizes, but do not contain it.
+# All published models have these sizes. Their archives name a configuration file, but do not
+# contain it.
 PUBLIC_SIZES: dict[str, Any] = {
     "lstm_dim": 4096,
     "projection_dim": 512,
@@ -88,14 +89,14 @@ class ManyLangs(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["ManyLangs"]:
-        """Find a model by its folder, or by one of its state dicts."""
+        """Find a model. The path is its folder, or one of its state dicts."""
         names = (ENCODER_FILE, TOKEN_ENCODER_FILE)
         if path.name in names and path.is_file():
             return cls(path.parent)  # type: ignore[arg-type]
         return cls(path) if any((path / name).is_file() for name in names) else None
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
-        """Read settings, vocabularies, state dicts and classifier."""
+        """Read settings, vocabularies, state dicts and the softmax (`classifier.pkl`)."""
         folder = self.folder
         needed = (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE)
         missing = ", ".join(name for name in needed if not (folder / name).is_file())
@@ -143,7 +144,7 @@ class ManyLangs(Format):
 
     @classmethod
     def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
-        """Return a weight; 1 is added to forget biases for the file, and subtracted again."""
+        """Return a weight as it is after writing and reading. Forget biases are stored plus 1."""
         exact = rounded(weight, dtype)
         if name.startswith("stacks.") and name.endswith(".bias"):
             return without_forget_bias(with_forget_bias(exact))
@@ -164,7 +165,8 @@ class ManyLangs(Format):
             ):
                 arrays = stored_arrays(layout, parameters)
                 tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
-                # `full_disk` only sees a full disk if we open the file.
+                # `full_disk` finds the error of a full disk only if PyTorch writes to an open
+                # file.
                 with (folder / file).open("wb") as opened:
                     torch.save(tensors, opened)
             for name, content in dictionaries.items():
@@ -175,11 +177,11 @@ class ManyLangs(Format):
 
 
 def to_sizes(config: BiLMConfig) -> dict[str, Any]:
-    """Return the sizes in the form of ELMoForManyLangs' configuration files.
+    """Return the content of an ELMoForManyLangs configuration file.
 
     config (BiLMConfig): The sizes.
-    RETURNS (dict): All entries that their program reads, as JSON.
-    RAISES (ValueError): The format cannot store such a model.
+    RETURNS (dict): All entries that ELMoForManyLangs reads, as JSON.
+    RAISES (ValueError): The format cannot store the model.
     """
     lacks = {
         "a model that reads tokens as UTF-8 bytes": config.token_encoder != "manylangs",
@@ -210,15 +212,16 @@ def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]
 
 
 def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Read the sizes, and return them with their source.
+    """Read the sizes. Return them, and where they were found.
 
-    `config_path` is a path on the machine that trained the model. Only the folder is searched for
-    the file; if it is missing, the published sizes are used.
+    The settings name a configuration file (`config_path`) on the machine of the training. Only the
+    model's folder is searched for this file. If the folder does not contain it, the published
+    sizes are used.
     """
     named = settings.get("config_path")
     if not isinstance(named, str) or not named:
         raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
-    path = PureWindowsPath(named)  # It splits at both kinds of slashes.
+    path = PureWindowsPath(named)  # A Windows path splits at both kinds of slashes.
     names = [path.name, f"configs/{path.name}"] if path.name else []
     if not path.anchor and ".." not in path.parts:
         names.insert(0, path.as_posix())
@@ -227,7 +230,7 @@ def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[dict[str, Any],
             content = read_object(folder / name)
             with named_errors(folder / name):
                 return _sizes_in(content), str(folder / name)
-    missing = f"{shortened(named)} is not in {folder}; if you have it, copy it there"
+    missing = f"{shortened(named)} is not in {folder}. If you have the file, copy it there"
     return PUBLIC_SIZES, f"the published sizes ({missing})"
 
 
@@ -237,7 +240,7 @@ def _sizes_in(content: dict[str, Any]) -> dict[str, Any]:
         found = content[section].get("name", kind)
         if found != kind:
             raise ValueError(
-                f"'{section}' has the name {shortened(found)}; only '{kind}' is supported"
+                f"'{section}' has the name {shortened(found)}. Only '{kind}' is supported"
             )
     return sizes
 
@@ -245,12 +248,12 @@ def _sizes_in(content: dict[str, Any]) -> dict[str, Any]:
 def _is_file(path: File) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # Not a valid file name.
+    except (OSError, ValueError):  # The name is not valid on this system.
         return False
 
 
 def _config(sizes: dict[str, Any], token_encoder: StateDict, encoder: StateDict) -> BiLMConfig:
-    """Make the config; the tensors determine the sizes of the vocabularies."""
+    """Make the config. The sizes of the vocabularies come from the tensors."""
     clips = {name: sizes[name] or None for name in ("cell_clip", "proj_clip")}
     has_characters, has_words = sizes["char_embed_dim"] != 0, sizes["word_embed_dim"] != 0
     rows = {"n_characters": _n_rows(token_encoder, CHARACTERS)} if has_characters else NO_CHARACTERS
@@ -266,7 +269,7 @@ def _config(sizes: dict[str, Any], token_encoder: StateDict, encoder: StateDict)
 def _n_rows(stored: StateDict, name: str) -> int:
     shape = stored.shape(name)
     if shape is None or len(shape) != 2:
-        raise ValueError(f"{stored.source}: tensor '{name}' should be a matrix, its shape: {shape}")
+        raise ValueError(f"{stored.source}: tensor '{name}' must be a matrix, not {shape}")
     return shape[0]
 
 
@@ -300,7 +303,8 @@ def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
 def _highway_halves(values: np.ndarray) -> Arrays:
     """Split a highway layer, and negate the gate.
 
-    Their gate weights the input, ours the transformed input: 1 - s(x) = s(-x).
+    ELMoForManyLangs' gate weights the input, bilm-tf's gate the transformed input. The sign
+    changes, because 1 - sigmoid(x) = sigmoid(-x).
     """
     nonlinear, gate = np.split(values, 2)
     return [nonlinear, -gate]

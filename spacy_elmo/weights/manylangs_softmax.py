@@ -1,6 +1,6 @@
 """Reader of the softmax that ELMoForManyLangs' training can save as `classifier.pkl`.
 
-There are three kinds; we convert each to a full softmax.
+There are three kinds of softmax. Each is converted to a full softmax.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from .state_dict_file import StateDict, read_state_dict
 from .vocabulary_files import read_dic
 
 CLASSIFIER_FILE = "classifier.pkl"
-THEIR_SPECIAL = ("<bos>", "<eos>", "<oov>")  # In the order of SPECIAL.
+THEIR_SPECIAL = ("<bos>", "<eos>", "<oov>")  # ELMoForManyLangs' marks, in the order of `SPECIAL`.
 PADDING = "<pad>"
-# Names of the tensor with one row per word, and of the bias, by kind of softmax.
+# Names of the weight and bias tensors, by kind of softmax.
 KINDS = {
     "cnn_softmax": ("corr.weight",),
     "sampled_softmax": ("column_emb.weight", "column_bias.weight"),
@@ -30,9 +30,9 @@ KINDS = {
 def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
     """Read a `classifier.pkl`.
 
-    A CNN softmax (Jozefowicz et al. 2016, section 3.2) computes a word's vector from its
-    characters and a correction, without a bias: `e_w = CNN(w) + M corr_w`. For the unknown word,
-    a separate column replaces `CNN(w)`.
+    A CNN softmax (Jozefowicz et al. 2016, section 3.2) has no bias. It computes the vector of a
+    word from its characters and a correction: `e_w = CNN(w) + M corr_w`. For the unknown word, a
+    separate column replaces `CNN(w)`.
 
     folder (Union[Path, zipfile.Path]): The model's folder, with `word.dic`.
     bilm (FrozenBiLM): The model.
@@ -43,7 +43,7 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
     stored = read_state_dict(file)
     kind = next((kind for kind, names in KINDS.items() if names[0] in stored), None)
     if kind is None:
-        raise ValueError(f"{file}: unknown kind of classifier. Known are {', '.join(KINDS)}")
+        raise ValueError(f"{file}: unknown kind of classifier. Known kinds are {', '.join(KINDS)}")
     table = KINDS[kind][0]
     shape = stored.shape(table)
     words = read_dic(words_of, shape[0] if shape else 0, f"'{table}' in {file}")
@@ -62,7 +62,7 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
 def _rows(
     stored: StateDict, kind: str, bilm: FrozenBiLM, words: InputVocabulary
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return weight and bias, one row per id of `word.dic`."""
+    """Return weight and bias, with one row per id of `word.dic`."""
     n_words, width = len(words), bilm.config.projection_dim
     if kind != "cnn_softmax":
         of_bias = (n_words, 1) if kind == "sampled_softmax" else (n_words,)
@@ -72,7 +72,7 @@ def _rows(
     dim = shape[1] if len(shape) == 2 else 0
     sizes = {"M": (width, dim), "corr.weight": (n_words, dim), "oov_column": (width, 1)}
     to_width, correction, unknown = _read(stored, sizes)
-    # A whole vocabulary would only fill the cache.
+    # Without the cache, because a whole vocabulary would push out all other tokens.
     weight = bilm.replace(cache=0).token_vectors([word or "" for word in words.strings])
     weight[words[THEIR_SPECIAL[2]]] = unknown[:, 0]
     return weight + correction @ to_width.T, np.zeros(n_words, dtype="float32")

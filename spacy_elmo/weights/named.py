@@ -33,11 +33,11 @@ _MANYLANGS = "http://vectors.nlpl.eu/repository/11/{}.zip"
 
 # github.com/allenai/allennlp/issues/1462: AllenNLP puts no restriction on the models.
 _ALLENNLP_LICENCE = "no restriction by AllenNLP (their code: Apache-2.0)"
-# github.com/HIT-SCIR/ELMoForManyLangs/issues/64
+# The license is stated in github.com/HIT-SCIR/ELMoForManyLangs/issues/64.
 _MANYLANGS_LICENCE = "MIT"
 
-# Languages of ELMoForManyLangs, by their numbers from 136 on. The table in its README confuses
-# Dutch and Bokmål; this order is right.
+# Languages of ELMoForManyLangs in the order of their numbers, which start at 136. The table in the
+# README of ELMoForManyLangs confuses Dutch and Bokmål. This order is right.
 _MANYLANGS_LANGUAGES = (
     "ar bg ca cs cu da de el en es et eu fa fi fr ga gl grc he hi hr hu id it ja ko la lv nl nb nn "
     "pl pt ro ru sk sl sv tr ug uk ur vi zh"
@@ -48,12 +48,12 @@ _MANYLANGS_LANGUAGES = (
 class NamedModel:
     """Published model, or a model known only by its URL.
 
-    name (str): Its name in spacy-elmo, or its URL.
-    format (str): "allennlp" or "manylangs".
-    lang (str): Its language's code, as in spaCy and Universal Dependencies.
-    licence (str): The licence of the publication.
-    files (Tuple[PublishedFile, ...]): Its files, the weights last.
-    n_weights (int): Its number of weights; 0 if not known.
+    name (str): Name in spacy-elmo, or the URL.
+    format (str): "allennlp" or "manylangs"; "" for a URL.
+    lang (str): Language code, as in spaCy and Universal Dependencies; "" for a URL.
+    licence (str): License of the published weights; "" for a URL.
+    files (Tuple[PublishedFile, ...]): Files of the model, the weights last.
+    n_weights (int): Number of weights; 0 if unknown.
     """
 
     name: str
@@ -65,7 +65,7 @@ class NamedModel:
 
     @property
     def size(self) -> int:
-        """Bytes of its files in the cache, or the estimated size of its weights; 0 if unknown."""
+        """Size in bytes of the cached files, else an estimate for the weights; 0 if unknown."""
         if self.is_cached:
             return sum(path.stat().st_size for path in self.paths)
         return 4 * self.n_weights
@@ -86,23 +86,23 @@ class NamedModel:
 
     @property
     def folder(self) -> Path:
-        """Its folder in the cache."""
+        """Folder of the model in the cache."""
         digest = hashlib.sha256(self.name.encode("utf8")).hexdigest()
         return cache_folder() / (self.name if self.is_published else f"url-{digest[:16]}")
 
     @property
     def paths(self) -> list[Path]:
-        """Paths of its files in the cache, whether they exist or not."""
+        """Paths of the model's files in the cache. The files need not exist."""
         return [_in_folder(self.folder, file) for file in self.files]
 
     @property
     def path(self) -> Path:
-        """Path of its weights in the cache, whether they exist or not."""
+        """Path of the weights in the cache. The file need not exist."""
         return self.paths[-1]
 
     @property
     def is_cached(self) -> bool:
-        """True if all of its files are in the cache."""
+        """True if all files of the model are in the cache."""
         return all(path.is_file() for path in self.paths)
 
 
@@ -134,7 +134,7 @@ NAMED = {
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:
-    """Return the path of a model; download it if it is neither a path nor in the cache.
+    """Return the path of a model. Download a published model that is not in the cache.
 
     name_or_path (Union[str, Path]): One of
 
@@ -144,7 +144,8 @@ def locate(name_or_path: Union[str, Path]) -> Path:
         * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file with its
           `options.json` beside it
     RETURNS (Path): The path of the model.
-    RAISES (ValueError): The model is not in this package, or the URL is not a model's.
+    RAISES (ValueError): This package does not contain the model, or the URL is not the URL of a
+        model.
     RAISES (OSError): The model cannot be downloaded.
     """
     path = user_path(name_or_path)
@@ -161,7 +162,7 @@ def locate(name_or_path: Union[str, Path]) -> Path:
 
 
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
-    """Return the published model that a name or URL means; None for a path.
+    """Return the published model with a name or URL; None for a path.
 
     A file or folder on disk has precedence over a model of the same name.
     """
@@ -176,9 +177,10 @@ def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
 
 
 def is_available(weights: object) -> bool:
-    """Return whether there are weights to read.
+    """Return whether weights can be read.
 
-    There are none for None, and for the bundled model if this version does not include it.
+    The result is False for None. It is also False for the bundled model if this version does not
+    include it.
     """
     if weights == BUNDLED:
         return Path(BUNDLED).exists() or _BUNDLED_FILE.exists()
@@ -188,9 +190,9 @@ def is_available(weights: object) -> bool:
 def get_named(name: str) -> NamedModel:
     """Look up a published model.
 
-    name (str): Its name, or its URL.
+    name (str): Name or URL.
     RETURNS (NamedModel): The model.
-    RAISES (ValueError): No model has this name, or the URL cannot be a model's.
+    RAISES (ValueError): The name is unknown, or the URL is not the URL of a model.
     """
     if is_url(name):
         published = (model for model in NAMED.values() if model.files[-1].url == name)
@@ -207,19 +209,19 @@ def get_named(name: str) -> NamedModel:
 
 
 def did_you_mean(name: object) -> str:
-    """Return a question that suggests models with similar names; "" if there are none."""
+    """Return a question that suggests models with similar names; "" if no name is similar."""
     similar = difflib.get_close_matches(str(name).lower(), [BUNDLED, *NAMED], n=3)
     return f"Did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def obtain(model: NamedModel, *, force: bool = False) -> Path:
-    """Return a published model from the cache, without network access, or download it.
+    """Return the weights of a published model. Download the model if it is not in the cache.
 
     model (NamedModel): The model.
     force (bool): Download it again, even if it is in the cache.
-    RETURNS (Path): Its weights.
-    RAISES (DownloadError): It cannot be downloaded. The message says which files to fetch
-        yourself, and where to put them.
+    RETURNS (Path): The weights in the cache.
+    RAISES (DownloadError): The download failed. The message names the files to download yourself,
+        and where to put them.
     RAISES (OSError): The cache cannot be written.
     """
     if model.is_cached and not force:
@@ -235,7 +237,7 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
         raise OSError(
             f"{folder} cannot be created: {error}. Set {CACHE_VARIABLE} to another folder"
         ) from error
-    with FileLock(folder / "lock"):  # Wait if another process is downloading the model.
+    with FileLock(folder / "lock"):  # Another process may be downloading the same model.
         missing = [
             (file, path)
             for file, path in zip(model.files, model.paths)
@@ -250,7 +252,7 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
 
 
 def _at_url(url: str) -> NamedModel:
-    """Return the model at a URL."""
+    """Make a `NamedModel` for a URL."""
     parts = urlsplit(url)
     is_local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
     if parts.scheme != "https" and not is_local:
@@ -269,13 +271,13 @@ def _at_url(url: str) -> NamedModel:
 
 
 def _in_folder(folder: Path, file: PublishedFile) -> Path:
-    """Return the path of a file, with the first of its names that is in the folder."""
+    """Return the path of a file that can have several names. The first existing name is used."""
     paths = [folder / name for name in file.names]
     return next((path for path in paths if path.is_file()), paths[0])
 
 
 def _download_either(file: PublishedFile, path: Path) -> None:
-    """Download a file from the first of its URLs that has it."""
+    """Download a file from the first of its URLs that works."""
     from .download import DownloadError, download
 
     for url in (file.url, *file.other_urls):
@@ -291,4 +293,4 @@ def _instructions(missing: list[tuple[PublishedFile, Path]]) -> str:
     for file, path in missing:
         general = f" (or {file.names[-1]})" if file.other_urls else ""
         ways.append(f"put {file.url}{general} at {path}")
-    return f"To do it yourself: {'; '.join(ways)}"
+    return f"To download it yourself, {'; '.join(ways)}"

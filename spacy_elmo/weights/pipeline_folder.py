@@ -1,4 +1,4 @@
-"""Format of a spaCy pipeline: the pipe `elmo`, with the softmax and its words beside it."""
+"""Format of a spaCy pipeline: the folder of a pipeline with the pipe `elmo`, and the softmax."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 PIPE = "elmo"
 DESCRIPTION = "An ELMo language model for spacy-elmo"
 CONFIG_FILE = "config.cfg"
-# Entries of meta.json that spaCy fills with defaults.
+# Entries of meta.json. spaCy fills them with defaults.
 _NAMES = ("name", "version", "author", "email", "url", "license")
 
 
 class PipelineFolder(SafetensorsFile):
     """Folder of a spaCy pipeline with one biLM.
 
-    Other components are not read. The only pipe that is written is `elmo`.
+    Other components are not read. A written pipeline has only the pipe `elmo`.
     """
 
     name = "pipeline"
@@ -75,15 +75,16 @@ class PipelineFolder(SafetensorsFile):
         return bundle
 
     def files(self) -> list[Path]:
-        """Return the weights, and softmax and words if both exist."""
+        """Return the weights, and the files of softmax and vocabulary if both exist."""
         return [self.file, *(self.others if all(file.is_file() for file in self.others) else [])]
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
-        """Check that the language is known."""
+        """Check that the language of the model is known. A pipeline needs one."""
         if not bundle.lang:
             raise ValueError(
-                "the model's language is not known, and a pipeline needs one. Set `lang` to its "
+                "a pipeline needs a language, but the language of the model is not known. Set "
+                "`lang` to its "
                 "code, such as de for German"
             )
 
@@ -102,12 +103,12 @@ class PipelineFolder(SafetensorsFile):
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
-        """Return the folder."""
+        """Return the folder of the pipeline."""
         return [target]
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
-        """Return whether a folder has other files, or a pipeline with other components."""
+        """Return whether a folder contains other files, or a pipeline with other components."""
         config = folder / CONFIG_FILE
         return super().is_foreign(folder) or (
             config.is_file() and _read_config(config, PIPE)[1] != [PIPE]
@@ -132,10 +133,10 @@ def _pipeline(bundle: ModelBundle) -> "Language":
 def _changed_entries(
     pipe: str, settings: dict[str, Any], meta_file: Path, license: str
 ) -> Iterator[str]:
-    """Describe what differs from a new pipeline.
+    """List everything that a new pipeline with the pipe `elmo` would not have.
 
     pipe (str): Name of the pipe `elmo`.
-    settings (Dict[str, Any]): Its settings.
+    settings (Dict[str, Any]): Settings of the pipe.
     meta_file (Path): The pipeline's meta.json.
     license (str): License of the weights.
     YIELDS (str): Descriptions of settings, entries of meta.json and static vectors.
@@ -156,7 +157,7 @@ def _changed_entries(
     meta = read_object(meta_file) if meta_file.is_file() else {}
     vectors = meta.get("vectors", {})
     if not isinstance(vectors, dict):
-        raise ValueError(f"{meta_file} is no meta.json of a pipeline: 'vectors' is not an object")
+        raise ValueError(f"{meta_file} is not a pipeline's meta.json: 'vectors' is not an object")
     known = {**new.meta, **({"license": license} if meta.get("license") else {})}
     names = [name for name in _NAMES if meta.get(name, known[name]) != known[name]]
     if names:

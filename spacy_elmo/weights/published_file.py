@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 class PublishedFile:
     """File on a server.
 
-    url (str): Its URL.
-    size (Optional[int]): Its size in bytes, if known.
-    md5 (Optional[str]): Its checksum, if published.
-    other_urls (Tuple[str, ...]): Other URLs to try, with other file names.
+    url (str): The URL.
+    size (Optional[int]): Size in bytes, if known.
+    md5 (Optional[str]): MD5 checksum, if published.
+    other_urls (Tuple[str, ...]): More URLs to try, with other file names.
     """
 
     url: str
@@ -23,11 +23,11 @@ class PublishedFile:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """File name of the first URL."""
         return self.names[0]
 
     @property
     def names(self) -> list[str]:
-        """Its possible names, in the order of its URLs."""
+        """Possible file names, in the order of the URLs."""
         urls = (self.url, *self.other_urls)
         return [PurePosixPath(urlsplit(url).path).name for url in urls]

@@ -1,6 +1,6 @@
-"""Registered readers for `weights` in a config, for when a path is not enough.
+"""Registered readers for `weights` in a config. Use them if a path is not enough.
 
-They read the files only when the weights are needed.
+The files are read when the weights are needed, not when the pipe is created.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def make_safetensors_reader(path: str) -> Callable[[], "FrozenBiLM"]:
     """Make a reader of a `.safetensors` file.
 
-    path (str): The file; its name may have any suffix.
+    path (str): The file, with any suffix.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_safetensors, path)
@@ -33,12 +33,13 @@ def make_allennlp_reader(
 ) -> Callable[[], "FrozenBiLM"]:
     """Make a reader of an AllenNLP or bilm-tf model.
 
-    path (str): The HDF5 file; without `options` also a folder, a zip archive or a prefix.
-    options (Optional[str]): The options file, if it is not beside the weights.
-    embeddings (Optional[str]): An HDF5 file of precomputed token vectors. They replace the
-        vectors of the character CNN for the words of its vocabulary.
-    vocabulary (Optional[str]): The words of these vectors, or of a model without characters.
-        Default: the `vocab.txt` beside them.
+    path (str): The HDF5 file. Without `options`, it can also be a folder, a zip archive or a
+        prefix.
+    options (Optional[str]): The options file. Default: the file beside the weights.
+    embeddings (Optional[str]): An HDF5 file with precomputed token vectors of a vocabulary. For
+        these words, they replace the vectors of the character CNN.
+    vocabulary (Optional[str]): The words of `embeddings`, or of a model without characters.
+        Default: the `vocab.txt` beside the vectors.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_allennlp, path, options, embeddings, vocabulary)
@@ -48,7 +49,7 @@ def make_allennlp_reader(
 def make_manylangs_reader(path: str) -> Callable[[], "FrozenBiLM"]:
     """Make a reader of an ELMoForManyLangs model.
 
-    path (str): Its folder or zip archive.
+    path (str): Folder or zip archive of the model.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_manylangs, path)

@@ -1,7 +1,7 @@
 """Format of spacy-elmo: one `.safetensors` file.
 
-Config and provenance are in its metadata. Vocabularies are tensors of bytes, because the largest
-are too long for the header.
+The metadata contain config and provenance. Vocabularies are tensors of bytes, because the largest
+ones are too long for the header.
 """
 
 from contextlib import ExitStack
@@ -37,7 +37,7 @@ _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float
 
 
 class SafetensorsFile(Format):
-    """File `NAME.safetensors`, with the softmax, if any, in `NAME.softmax.safetensors`."""
+    """File `NAME.safetensors`. A softmax is in the file `NAME.softmax.safetensors` beside it."""
 
     name = "safetensors"
     suffixes: ClassVar[tuple[str, ...]] = (SUFFIX,)
@@ -48,14 +48,14 @@ class SafetensorsFile(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["SafetensorsFile"]:
-        """Find a `.safetensors` file, or the only one of a folder."""
+        """Find a `.safetensors` file. In a folder, it must be the only one."""
         if not isinstance(path, Path) or path.is_file():
             return cls(path) if isinstance(path, Path) and path.suffix == SUFFIX else None
         file = find_one(path, f"*{SUFFIX}", f".{SOFTMAX_FILE}")
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
-        """Read weights, attribution and softmax."""
+        """Read the weights, the attribution and the softmax."""
         bilm = read(self.file)
         take_attribution(bilm.provenance, self.file)
         bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"))
@@ -76,7 +76,7 @@ class SafetensorsFile(Format):
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
-        """Write weights and softmax; delete the softmax of an overwritten model."""
+        """Write weights and softmax. The softmax of an overwritten model is deleted."""
         content, softmax = to_bytes(bundle.bilm, dtype), softmax_of(target)
         with ExitStack() as later:
             if bundle.prediction is not None:
@@ -85,7 +85,8 @@ class SafetensorsFile(Format):
                 file.flush()
             with atomic_stream(target) as file:
                 file.write(content)
-                # A model must never be beside the softmax of another.
+                # Delete the old softmax first: it must never be beside the weights of another
+                # model.
                 softmax.unlink(missing_ok=True)
 
     @classmethod
@@ -100,7 +101,7 @@ class SafetensorsFile(Format):
 
 
 def softmax_of(file: Path) -> Path:
-    """Return the path of the softmax that belongs to a file of weights."""
+    """Return the path of the softmax that belongs to a weights file."""
     return file.with_name(f"{file.stem}.{SOFTMAX_FILE}")
 
 
@@ -123,8 +124,8 @@ def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
     folder (Path): The folder.
     pattern (str): The pattern.
     besides (str): Suffixes of files to ignore.
-    RETURNS (Optional[Path]): The file, or None if there is none.
-    RAISES (ValueError): There are several.
+    RETURNS (Optional[Path]): The file; None if no file matches.
+    RAISES (ValueError): Several files match.
     """
     files = (file for file in folder.glob(pattern) if not file.name.endswith(besides))
     found = sorted(file for file in files if not file.name.startswith("."))
@@ -135,18 +136,18 @@ def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
 
 
 def write(bilm: FrozenBiLM, path: Path, dtype: str = "float32") -> None:
-    """Write a file, completely or not at all.
+    """Write a model to a file. If this fails, an existing file stays unchanged.
 
     bilm (FrozenBiLM): The model.
     path (Path): The file to write.
     dtype (str): Type of the weights on disk, one of `DTYPES`.
-    RAISES (ValueError): A weight is too large for the type.
+    RAISES (ValueError): A weight is too large for the type, or not finite.
     """
     atomic_write(path, to_bytes(bilm, dtype))
 
 
 def to_bytes(bilm: FrozenBiLM, dtype: str = "float32") -> bytes:
-    """Return the content of a file; the arguments are those of `write`."""
+    """Return the bytes of a file. The arguments are the same as for `write`."""
     metadata = {
         "format": FORMAT,
         "config": srsly.json_dumps(bilm.config.to_dict()),
@@ -160,12 +161,12 @@ def to_bytes(bilm: FrozenBiLM, dtype: str = "float32") -> bytes:
 
 
 def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
-    """Read the content of a file.
+    """Make a model from the bytes of a file.
 
-    data (bytes): The content.
-    source (str): Its name in error messages.
+    data (bytes): The bytes.
+    source (str): Name of the file in error messages.
     RETURNS (FrozenBiLM): The model.
-    RAISES (ValueError): The content is broken, or not a model of spacy-elmo.
+    RAISES (ValueError): The bytes are broken, or not a model of spacy-elmo.
     """
     (config, vocabularies, provenance), parameters = _parameters(data, source)
     alignment = parameters.pop(ALIGNMENT, None)
@@ -182,17 +183,17 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
 def _parameters(
     data: bytes, source: str
 ) -> tuple[tuple[BiLMConfig, Vocabularies, Any], dict[str, np.ndarray]]:
-    """Read (config, vocabularies, provenance), and the weights with the alignment."""
+    """Return (config, vocabularies, provenance), and all weights including the alignment."""
     try:
         tensors = load(data)
         metadata = _metadata(data)
         config = BiLMConfig.from_dict(srsly.json_loads(metadata["config"]))
-        with named_errors("its provenance is not JSON"):
+        with named_errors("the provenance is not valid JSON"):
             provenance = srsly.json_loads(metadata.get("provenance", "{}"))
     except KeyError:
         raise ValueError(
-            f"{source}: a .safetensors file without the metadata of spacy-elmo. "
-            f"Only files that spacy-elmo wrote can be read"
+            f"{source}: the metadata of spacy-elmo are missing. "
+            f"Give a .safetensors file that spacy-elmo wrote"
         ) from None
     except (SafetensorError, ValueError, TypeError) as error:
         raise ValueError(f"{source}: not a readable .safetensors file: {bounded(error)}") from error

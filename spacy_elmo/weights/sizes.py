@@ -1,7 +1,7 @@
 """Sizes of a biLM in the JSON files of other programs.
 
-A format lists the place of each size once. `read_sizes` and `write_sizes` use the same list, so
-reading and writing cannot disagree.
+A format lists the keys of each size once. `read_sizes` and `write_sizes` use the same list, so
+reading and writing always agree.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ Places = dict[str, tuple[str, ...]]
 
 
 def under(section: str, *names: str) -> Places:
-    """Return the places of sizes that have the same name in the file."""
+    """Return the key paths of sizes that have the same name in the file and in `BiLMConfig`."""
     return {name: (section, name) for name in names}
 
 
-# Places in the options.json of bilm-tf and AllenNLP.
+# Key paths in the options.json of bilm-tf and AllenNLP.
 _LSTM = {
     "lstm_dim": ("lstm", "dim"),
     **under("lstm", "projection_dim", "n_layers", "cell_clip", "proj_clip", "use_skip_connections"),
@@ -34,9 +34,9 @@ def read_sizes(content: Any, places: Places, **defaults: Any) -> dict[str, Any]:
     """Read sizes from the content of a JSON file.
 
     content (Any): The content.
-    places (Dict[str, Tuple[str, ...]]): The path of keys of each size.
-    defaults (Any): Values of sizes that may be missing.
-    RETURNS (Dict[str, Any]): The sizes by their names in `BiLMConfig`, not checked.
+    places (Dict[str, Tuple[str, ...]]): The key path of each size.
+    defaults (Any): Values of sizes that may be missing in the file.
+    RETURNS (Dict[str, Any]): The sizes by their names in `BiLMConfig`. They are not validated.
     RAISES (ValueError): A key is missing.
     """
     sizes = defaults
@@ -62,16 +62,17 @@ def write_sizes(content: dict[str, Any], config: BiLMConfig, places: Places) -> 
 
 
 def check_room(file: str, lacks: dict[str, bool]) -> None:
-    """Check that a file has a place for everything in a model.
+    """Check that a format can store all properties of a model.
 
-    file (str): The file.
-    lacks (Dict[str, bool]): What the file has no place for, and whether the model has it.
-    RAISES (ValueError): The model has some of it.
+    file (str): The format or file, for the error message.
+    lacks (Dict[str, bool]): Properties that the format cannot store, and whether the model has
+        them.
+    RAISES (ValueError): The model has one of these properties.
     """
     lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
     if lacking:
         raise ValueError(
-            f"{file} has no place for {lacking}. Convert to NAME.safetensors or a pipeline."
+            f"{file} cannot store {lacking}. Convert to NAME.safetensors or a pipeline."
         )
 
 
@@ -79,11 +80,11 @@ def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) 
     """Make a config from the `options.json` of bilm-tf or AllenNLP; ignore unknown keys.
 
     options (Any): The parsed file.
-    n_words (int): Number of words with a ready-made vector, which the options do not contain.
-        A model without characters needs it.
+    n_words (int): Number of words with an embedding. The options do not contain this number. A
+        model without characters needs it.
     bidirectional (bool): Whether there are two directions.
     RETURNS (BiLMConfig): The config.
-    RAISES (ValueError): A key is missing or its value impossible.
+    RAISES (ValueError): A key is missing, or its value is impossible.
     """
     if not isinstance(options, Mapping) or "lstm" not in options:
         raise ValueError("'lstm' is missing. Use the options.json of an ELMo model.")
@@ -93,7 +94,7 @@ def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) 
             "'char_cnn' is missing, so the model reads word ids. Give its vocabulary and the "
             "file with its 'embedding'."
         )
-    # Every other key is required.
+    # All keys without a default are required.
     clips = {"cell_clip": None, "proj_clip": None}
     sizes = read_sizes(options, _LSTM, n_layers=1, use_skip_connections=False, **clips)
     if has_characters:
@@ -106,12 +107,12 @@ def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) 
 
 
 def to_options(config: BiLMConfig) -> dict[str, Any]:
-    """Return the content of an `options.json` for AllenNLP, which expects 262 characters.
+    """Return the content of an `options.json`. `n_characters` is 262, as AllenNLP expects.
 
     config (BiLMConfig): The sizes.
     RETURNS (Dict[str, Any]): The content.
-    RAISES (ValueError): The format cannot express the model: ELMoForManyLangs' token encoder,
-        highways between LSTMs, joined directions, or words beside characters.
+    RAISES (ValueError): The format cannot store the model. Examples are ELMoForManyLangs' token
+        encoder, highways between LSTMs, joined directions, or words beside characters.
     """
     lacks = {
         f"the token encoder '{config.token_encoder}'": config.token_encoder != "bilm-tf",

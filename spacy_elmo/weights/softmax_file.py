@@ -1,4 +1,4 @@
-"""Files of a language model's softmax and its words, separate because few users need them."""
+"""Files of a softmax and its vocabulary. They are separate files, because few users need them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,12 +21,12 @@ WORDS = "words"
 
 
 def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = True) -> bytes:
-    """Return the content of a file.
+    """Return the bytes of a softmax file.
 
     prediction (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     dtype (str): Type of the weights on disk.
     words (bool): Whether to include the words.
-    RETURNS (bytes): The content.
+    RETURNS (bytes): The bytes.
     RAISES (ValueError): A weight is too large for the type.
     """
     softmax, vocabulary = prediction
@@ -49,13 +49,13 @@ def read_softmax(path: Path, width: int, words_of: Optional[Path] = None) -> Pre
     with named_errors(path, SafetensorError):
         tensors = load(read_file(path))
     if words_of is not None:
-        # Each word has at least one number, of two bytes.
+        # The file has at least one number of two bytes per word.
         words = read_lines(words_of, path.stat().st_size // 2)
         return make_prediction(tensors, words, width, path, words_of)
     text = tensors.pop(WORDS, None)
     if text is None or text.dtype != np.uint8:
         raise ValueError(f"{path}: tensor '{WORDS}' is missing, or does not contain bytes")
-    with named_errors(f"{path}: its words are not UTF-8"):
+    with named_errors(f"{path}: the words are not UTF-8"):
         words = text.tobytes().decode().split("\n")
     return make_prediction(tensors, words, width, path, path)
 
@@ -63,7 +63,7 @@ def read_softmax(path: Path, width: int, words_of: Optional[Path] = None) -> Pre
 def make_prediction(
     tensors: Mapping[str, np.ndarray], words: list[str], width: int, path: File, words_of: File
 ) -> Prediction:
-    """Make a prediction from a softmax's weights and its words.
+    """Make the pair of softmax and vocabulary.
 
     tensors (Mapping[str, numpy.ndarray]): The softmax's weights.
     words (List[str]): The words.
@@ -71,7 +71,7 @@ def make_prediction(
     path (Union[Path, zipfile.Path]): The file of the weights, for error messages.
     words_of (Union[Path, zipfile.Path]): The file of the words, for error messages.
     RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
-    RAISES (ValueError): Softmax and words do not belong together.
+    RAISES (ValueError): Softmax and words have different sizes.
     """
     with named_errors(words_of):
         vocabulary = Vocabulary(words)

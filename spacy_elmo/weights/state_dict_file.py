@@ -1,10 +1,14 @@
 """Safe reader of PyTorch's pickled state dicts.
 
-`torch.load(weights_only=True)` runs no code of the file, but does not bound time and memory. With
-PyTorch 2.13 a file of 1 KB took 2 GB (a `bytearray`), another never ended (sixty nested tuples,
-each used twice, as a key), and one of 250 KB crashed the process (250,000 nested tuples as a key).
-So we scan the pickles first and refuse names that no state dict has, objects that are used twice,
-and deep nesting.
+`torch.load(weights_only=True)` does not run code from the file, but time and memory have no limit.
+Examples with PyTorch 2.13:
+
+* A file of 1 KB with a `bytearray` took 2 GB.
+* A file with sixty nested tuples as a key, each used twice, never ended.
+* A file of 250 KB with 250,000 nested tuples as a key crashed the process.
+
+So the reader scans the pickles first. It refuses names that no state dict needs, objects that are
+used twice, and deep nesting.
 """
 
 import pickletools
@@ -33,18 +37,19 @@ _ALLOWED = {
 }
 _GETTING = {"GET", "BINGET", "LONG_BINGET"}
 _PUTTING = {"PUT", "BINPUT", "LONG_BINPUT"}
-# A state dict only uses names and strings twice.
+# Only names and strings may be used twice. A state dict uses no other object twice.
 _SHARED = {"GLOBAL", "BINUNICODE", "SHORT_BINUNICODE", "UNICODE", *_GETTING}
-_OLD_PICKLES = 5  # Magic number, version, system, state dict, names of the storages.
-_MARK = None  # A mark in a list of levels.
+# Pickles in an old file: magic number, version, system, state dict, storage names.
+_OLD_PICKLES = 5
+_MARK = None  # Stands for the pickle machine's mark in a list of levels.
 
 
 class Refused(Exception):
-    """Error of a file with content that no state dict has."""
+    """Error of a file whose content does not belong in a state dict."""
 
 
 class StateDict(dict[str, "torch.Tensor"]):
-    """Tensors of a state dict by name, as `StoredArrays`.
+    """Tensors of a state dict by name. Implements `StoredArrays`.
 
     tensors (Mapping[str, Tensor]): The tensors.
     source (str): Name of the file in error messages.
@@ -57,7 +62,7 @@ class StateDict(dict[str, "torch.Tensor"]):
         self.source = source
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a tensor; None if there is none."""
+        """Return the shape of a tensor; None if it does not exist."""
         tensor = self.get(name)
         if tensor is None:
             return None
@@ -78,8 +83,8 @@ def read_state_dict(file: Readable) -> StateDict:
     """Read a state dict with `weights_only=True`, after a scan of its pickles.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    RETURNS (StateDict): Its tensors.
-    RAISES (ValueError): The file is not a state dict, or broken; or PyTorch is not installed.
+    RETURNS (StateDict): The tensors.
+    RAISES (ValueError): The file is broken or not a state dict, or PyTorch is not installed.
     """
     torch = import_torch(f"{file} is a state dict of PyTorch")
     with opened(file) as stream:
@@ -90,8 +95,8 @@ def read_state_dict(file: Readable) -> StateDict:
                 warnings.simplefilter("ignore")
                 tensors = torch.load(stream, map_location="cpu", weights_only=True)
         except Refused as error:
-            raise ValueError(f"{file}: {error}. No code of it was run.") from error
-        except Exception as error:  # PyTorch raises many kinds of errors for broken files.
+            raise ValueError(f"{file}: {error}. No code from this file was run.") from error
+        except Exception as error:  # PyTorch raises many types of errors for broken files.
             reason = without_advice(error)
             raise ValueError(f"{file}: not a readable state dict of PyTorch: {reason}") from None
     if not isinstance(tensors, dict) or not all(
@@ -103,9 +108,9 @@ def read_state_dict(file: Readable) -> StateDict:
 
 
 def import_torch(reason: str) -> Any:
-    """Import PyTorch, which the other formats do not need.
+    """Import PyTorch. Other formats do not need it.
 
-    reason (str): The beginning of the error message: the file or format that needs PyTorch.
+    reason (str): Start of the error message: the file or format that needs PyTorch.
     RETURNS (ModuleType): PyTorch.
     RAISES (ValueError): PyTorch is not installed.
     """
@@ -120,7 +125,8 @@ def check_pickles(stream: BinaryIO) -> None:
     """Scan the pickles of a file without unpickling them.
 
     stream (BinaryIO): The file.
-    RAISES (Refused): They are too large, or have content that no state dict has.
+    RAISES (Refused): The pickles are too large, or have content that does not belong in a state
+        dict.
     RAISES (Exception): The file is neither a zip archive nor a pickle.
     """
     is_archive = stream.read(4) == b"PK\x03\x04"
@@ -136,8 +142,9 @@ def check_pickles(stream: BinaryIO) -> None:
         members = archive.infolist()
         if len(members) > MAX_ENTRIES:
             raise Refused(f"it has {len(members):,} members")
-        if sum(member.file_size for member in members) > n_bytes:  # PyTorch compresses nothing.
-            raise Refused("it claims to contain more bytes than it has")
+        # PyTorch writes archives without compression.
+        if sum(member.file_size for member in members) > n_bytes:
+            raise Refused("its members claim more bytes than the file has")
         pickled = [member for member in members if member.filename.endswith(".pkl")]
         _check_size(sum(member.file_size for member in pickled))
         for member in pickled:
@@ -150,14 +157,14 @@ def _check_size(n_bytes: int) -> None:
 
 
 def _check_pickle(stream: BytesIO) -> None:
-    """Check size, names and depth, and that no object is used twice."""
-    levels: list[Optional[int]] = []  # The depth of each object on the stack.
+    """Check size, names and depth of a pickle, and that no object is used twice."""
+    levels: list[Optional[int]] = []  # Nesting depth of each object on the stack.
     shared: set[object] = set()
     last = ""
     for opcode, argument, _ in pickletools.genops(stream):
         name = opcode.name
         _check_size(stream.tell())
-        # PyTorch itself refuses the other opcodes with names.
+        # PyTorch refuses all other opcodes that import a name.
         if name == "GLOBAL" and argument not in _ALLOWED:
             asked = shortened(str(argument).replace(" ", "."))
             raise Refused(f"its pickle asks for {asked}, which no state dict needs")
@@ -173,7 +180,7 @@ def _check_pickle(stream: BytesIO) -> None:
 
 
 def _step(levels: list[Optional[int]], opcode: pickletools.OpcodeInfo) -> None:
-    """Apply an opcode to the stack of levels."""
+    """Update the nesting depths on the stack after an opcode."""
     before, after = opcode.stack_before, opcode.stack_after
     taken: list[Optional[int]] = []
     n_below = len(before)

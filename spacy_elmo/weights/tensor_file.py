@@ -15,14 +15,14 @@ from ..frozen.kernel.rounding import bfloat16_bits, to_bfloat16
 from .archives import opened
 from .limits import LARGEST_JSON
 
-N_SIZE = 8  # Bytes of the header's length.
+N_SIZE = 8  # Bytes of the number at the start of a file: the length of the header.
 DTYPES = ("float32", "float16", "bfloat16")
-# Numpy's types by their names in a file; bfloat16 is widened.
+# NumPy types by their names in a file. bfloat16 becomes float32.
 _READ = {f"{kind.upper()}{8 * size}": f"<{kind}{size}" for kind in "fiu" for size in (1, 2, 4, 8)}
 
 
 class StoredTensors(dict[str, np.ndarray]):
-    """Tensors of a file by name, as `StoredArrays`.
+    """Tensors of a file by name. Implements `StoredArrays`.
 
     tensors (Mapping[str, numpy.ndarray]): The tensors.
     source (str): Name of the file in error messages.
@@ -35,7 +35,7 @@ class StoredTensors(dict[str, np.ndarray]):
         self.source = source
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a tensor; None if there is none."""
+        """Return the shape of a tensor; None if it does not exist."""
         values = self.get(name)
         if values is None:
             return None
@@ -45,7 +45,7 @@ class StoredTensors(dict[str, np.ndarray]):
         return values.shape
 
     def read(self, name: str) -> np.ndarray:
-        """Return a tensor; one in float64 is converted to float32."""
+        """Return a tensor. float64 becomes float32."""
         values = self[name]
         with np.errstate(over="ignore"):
             return values.astype("float32") if values.dtype == "float64" else values
@@ -55,8 +55,8 @@ def read_file(file: Union[Path, OpenedFile]) -> bytes:
     """Read a `.safetensors` file.
 
     file (Union[Path, OpenedFile]): The file.
-    RETURNS (bytes): Its content.
-    RAISES (ValueError): The file cannot be read, or its header is larger than any model's.
+    RETURNS (bytes): The content.
+    RAISES (ValueError): The file cannot be read, or its header is too large.
     """
     with opened(file) as stream:
         start = stream.read(N_SIZE)
@@ -70,16 +70,15 @@ def read_file(file: Union[Path, OpenedFile]) -> bytes:
 
 
 def header_size(data: bytes) -> int:
-    """Return the header's length, which the first bytes of the file declare."""
+    """Return the length of the header from the first bytes of a file."""
     return int.from_bytes(data[:N_SIZE], "little")
 
 
 def load(data: bytes) -> dict[str, np.ndarray]:
-    """Read the tensors of a file's content.
+    """Make tensors from the content of a file.
 
     data (bytes): The content.
-    RETURNS (Dict[str, numpy.ndarray]): The tensors by name. bfloat16 is widened to float32, which
-        is exact.
+    RETURNS (Dict[str, numpy.ndarray]): The tensors by name. bfloat16 becomes float32 without loss.
     RAISES (SafetensorError): The content is broken.
     """
     tensors = {}
@@ -91,7 +90,7 @@ def load(data: bytes) -> dict[str, np.ndarray]:
         elif kind in _READ:
             tensors[name] = np.frombuffer(content, dtype=_READ[kind]).reshape(tensor["shape"])
         else:
-            # V1 means neither floats nor bytes, so every reader refuses it.
+            # Other types become V1, which is neither floats nor bytes, so every reader refuses it.
             tensors[name] = np.frombuffer(content, dtype="V1")
     return tensors
 
@@ -103,7 +102,7 @@ def save(
 
     tensors (Mapping[str, numpy.ndarray]): The tensors by name.
     dtype (str): Type of floats on disk, one of `DTYPES`.
-    metadata (Optional[Dict[str, str]]): Strings of the header.
+    metadata (Optional[Dict[str, str]]): Metadata of the header.
     RETURNS (bytes): The content.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
@@ -114,18 +113,18 @@ def save(
 
 
 def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
-    """Set the type of tensors that were written as integers, because numpy has no bfloat16."""
+    """Set the type bfloat16 in the header. Tensors were written as integers, for lack of a type."""
     end = N_SIZE + header_size(content)
     header = json.loads(content[N_SIZE:end])
     for name in names:
         header[name]["dtype"] = "BF16"
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % N_SIZE)  # The tensors begin at a multiple of 8.
+    text += b" " * (-len(text) % N_SIZE)  # The length of the header must be a multiple of 8.
     return len(text).to_bytes(N_SIZE, "little") + text + content[end:]
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Return a weight in float32 after it was rounded to a type."""
+    """Round a weight to a type, and return it in float32."""
     exact = np.asarray(values, dtype="float32")
     if dtype == "bfloat16":
         return to_bfloat16(exact)
@@ -134,7 +133,7 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _cast(name: str, values: np.ndarray, dtype: str) -> np.ndarray:
-    """Convert a weight to its type on disk; bfloat16 becomes integers with its bits."""
+    """Convert a weight to its type on disk. For bfloat16, return the bits as integers."""
     if not np.isfinite(values).all():
         raise ValueError(
             f"'{name}' contains NaN or infinity, so the model is not written. Train again with a "

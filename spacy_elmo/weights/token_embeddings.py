@@ -21,13 +21,13 @@ def dump_token_embeddings(
 
     bilm (FrozenBiLM): The model.
     vocabulary (Path): `vocab.txt`, one word per line.
-    path (Path): The HDF5 file; it gets its name when it is complete.
+    path (Path): The HDF5 file. It appears when it is complete.
     progress (bool): Whether to show a progress bar.
     RETURNS (int): The number of rows.
     RAISES (ValueError): The vocabulary cannot be read, or is empty.
     """
     vocabulary, path = user_path(vocabulary), user_path(path)
-    # A file has at most as many lines as bytes.
+    # The number of bytes is an upper bound for the number of lines.
     words = read_words(vocabulary, vocabulary.stat().st_size)
     if not words:
         raise ValueError(f"{vocabulary} contains no words")

@@ -15,9 +15,9 @@ from .limits import LARGEST_LINE, SMALL
 VOCABULARY_FILE = "vocab.txt"
 PACKED = ".gz"
 BYTE_ORDER_MARK = "\ufeff"
-# Some of bilm-tf's vocabularies have this line, which is not a word.
+# Line in some vocabularies of bilm-tf. It is not a word.
 NO_WORD = "!!!MAXTERMID"
-# ELMoForManyLangs reads a line without a token as this one.
+# Token that ELMoForManyLangs reads for a line without a token.
 WHITE_SPACE = "\u3000"
 
 
@@ -25,15 +25,15 @@ def read_vocab(file: File, n_rows: int) -> InputVocabulary:
     """Read a `vocab.txt`: one token per line, in the order of ids.
 
     file (Union[Path, zipfile.Path]): The file.
-    n_rows (int): Number of rows of its embedding.
+    n_rows (int): Number of rows of the embedding.
     RETURNS (InputVocabulary): The vocabulary.
-    RAISES (ValueError): The file is not UTF-8, or much too long.
+    RAISES (ValueError): The file is not UTF-8, or much longer than the embedding.
     """
     return _last_ones(read_words(file, 2 * n_rows))
 
 
 def read_words(file: File, max_lines: int) -> list[str]:
-    """Read all words of a `vocab.txt`, repeated ones included; see `read_lines`."""
+    """Read all words of a `vocab.txt`, including repeated words. See `read_lines`."""
     words = [line.strip() for line in read_lines(file, max_lines)]
     return [word for word in words if word != NO_WORD]
 
@@ -41,10 +41,10 @@ def read_words(file: File, max_lines: int) -> list[str]:
 def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
     """Read a `.dic`: one `token<TAB>id` per line.
 
-    A line with only an id means a white-space token.
+    A line with only an id stands for a white-space token.
 
     file (Union[Path, zipfile.Path]): The file.
-    n_rows (int): Number of rows of its embedding.
+    n_rows (int): Number of rows of the embedding.
     tensor (str): Name of the embedding in error messages.
     RETURNS (InputVocabulary): The vocabulary.
     RAISES (ValueError): A line is broken, or the ids do not match the embedding.
@@ -93,9 +93,9 @@ def dic_content(vocabulary: InputVocabulary, name: str) -> str:
 def read_lines(file: File, max_lines: int) -> list[str]:
     """Read the lines of a text file of limited length.
 
-    file (Union[Path, zipfile.Path]): The file; `.gz` is unpacked.
-    max_lines (int): Largest number of lines.
-    RETURNS (List[str]): Its lines, without a byte order mark.
+    file (Union[Path, zipfile.Path]): The file. A `.gz` file is unpacked.
+    max_lines (int): Maximum number of lines.
+    RETURNS (List[str]): The lines, without a byte order mark.
     RAISES (ValueError): The file is not UTF-8, or too long.
     """
     content = read_bytes(file, largest_text(max_lines))
@@ -106,7 +106,7 @@ def read_lines(file: File, max_lines: int) -> list[str]:
         raise ValueError(f"{file}: {n_lines:,} entries, expected at most {max_lines:,}")
     with named_errors(f"{file}: not UTF-8"):
         lines = content.decode("utf8").split("\n")
-    # If nothing or a tab follows, the mark is an entry of the vocabulary.
+    # Before a tab or an empty rest, the mark is a token of the vocabulary, not a byte order mark.
     if lines[0].startswith(BYTE_ORDER_MARK) and lines[0][1:2] not in ("", "\t"):
         lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
     return lines[:-1] if lines[-1] == "" else lines
@@ -121,12 +121,12 @@ def _unpacked(content: bytes, file: File, max_bytes: int) -> bytes:
 
 
 def largest_text(n_strings: int) -> int:
-    """Return the largest size of a text with this number of strings."""
+    """Return the maximum size in bytes of a text with this number of strings."""
     return SMALL + LARGEST_LINE * n_strings
 
 
 def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]) -> list[str]:
-    """Return a string for every id, after a check that the file can store each."""
+    """Check that a file can store all strings, and return a string for every id."""
     strings = vocabulary.strings
     wrong = [string for string in strings if string is not None and not fits(string)]
     if wrong:
@@ -137,7 +137,7 @@ def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]
     last = strings[-1]
     if last is None:
         raise ValueError(f"{name} needs a token for every id, but the last id has none")
-    # An id without a string is never used, so a string that has a later id is harmless.
+    # An id without a string is never used. Its line repeats the last string, whose last id counts.
     return [last if string is None else string for string in strings]
 
 
@@ -146,14 +146,14 @@ def _fits_vocab(word: str) -> bool:
 
 
 def _fits_dic(token: str) -> bool:
-    # ELMoForManyLangs splits lines like `str.splitlines`, and strips the beginning of a token.
+    # ELMoForManyLangs splits lines like `str.splitlines`, and strips white space before a token.
     is_stripped = token == WHITE_SPACE or token == token.lstrip()
     is_line = token.splitlines() == [token] and "\t" not in token
     return fits_a_line(token) and is_stripped and is_line
 
 
 def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
-    """Make a vocabulary; the last id of a repeated token counts, as in both programs."""
+    """Make a vocabulary. A repeated token gets its last id, as in bilm-tf and ELMoForManyLangs."""
     last = {token: row for row, token in enumerate(tokens)}
     return InputVocabulary(
         [token if last[token] == row else None for row, token in enumerate(tokens)]

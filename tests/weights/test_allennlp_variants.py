@@ -276,8 +276,8 @@ def test_zip_archive_that_holds_no_model(tmp_path):
     for content, message in (
         ({"weights.hdf5": ""}, "/weights.hdf5: the options file is missing"),
         ({"weights.hdf5": "", "options.json": options}, "/weights.hdf5: not a readable HDF5 file"),
-        ({"notes.txt": ""}, "no model that spacy-elmo can read"),
-        ({}, "no model that spacy-elmo can read"),
+        ({"notes.txt": ""}, "not a model that spacy-elmo can read"),
+        ({}, "not a model that spacy-elmo can read"),
     ):
         with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
             for name, text in content.items():

@@ -166,7 +166,7 @@ def test_a_folder_that_is_no_pipeline_is_never_replaced(tmp_path, source):
     convert(source, tmp_path / "home")  # empty
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "love.txt").touch()
-    with pytest.raises(ValueError, match="something else than a pipeline"):
+    with pytest.raises(ValueError, match="other files than a pipeline"):
         convert(source, tmp_path / "letters", force=True)
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="is a file"):
@@ -197,7 +197,7 @@ def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
     (tmp_path / "noted" / "README.md").write_text("mine")
     for name in ("trained", "noted"):
         before = content(tmp_path / name)
-        with pytest.raises(ValueError, match=f"{name} contains something else than a pipeline"):
+        with pytest.raises(ValueError, match=f"{name} contains other files than a pipeline"):
             convert(source, tmp_path / name, force=True)
         assert content(tmp_path / name) == before
     convert(source, tmp_path / "m", force=True)
@@ -264,10 +264,10 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
 @pytest.mark.parametrize(
     ("target", "settings", "message"),
     [
-        ("a.bin", {}, "no file format ends in '.bin'"),
+        ("a.bin", {}, "no file format has the suffix '.bin'"),
         ("a.bin", {"format": "safetensors"}, "must end in .safetensors"),
         ("a.safetensors", {"format": "allennlp"}, "must end in .hdf5 or .h5"),
-        ("a", {"format": "manylangs"}, "no place for a model that reads tokens as UTF-8"),
+        ("a", {"format": "manylangs"}, "cannot store a model that reads tokens as UTF-8"),
         ("a.bin", {}, "`format=pipeline` or `format=manylangs`"),
         ("a", {"format": "pickle"}, "must be one of pipeline, safetensors, manylangs, allennlp"),
         ("weights.hdf5", {"dtype": "float16", "allow_loss": True}, "only read float32"),

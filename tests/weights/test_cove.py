@@ -123,7 +123,7 @@ def test_names_with_a_prefix(lstm, vectors, tmp_path):
     ("change", "message"),
     [
         (lambda state: state.pop("bias_hh_l1_reverse"), "bias_hh_l1_reverse' is missing"),
-        (lambda state: state.update(extra=torch.zeros(2)), "has no place"),
+        (lambda state: state.update(extra=torch.zeros(2)), "does not belong to the model"),
         (lambda state: state.pop("weight_hh_l0"), "weight_hh_l0' is missing"),
         (lambda state: state.pop("weight_ih_l0"), "not an encoder of CoVe"),
         (lambda state: state["weight_hh_l1"].fill_(np.nan), "not finite"),

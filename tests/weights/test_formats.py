@@ -88,9 +88,9 @@ def test_a_fifth_format_is_converted(tmp_path, toy, source):
     assert describe(tmp_path / "c.npz")["provenance"] == {**PROVENANCE, "lang": "de"}
     with pytest.raises(LossError, match="the softmax and its vocabulary of 6 words"):
         convert(source, tmp_path / "d.npz")
-    with pytest.raises(ValueError, match=r"but .safetensors and .hdf5 and .npz\. If"):
+    with pytest.raises(ValueError, match=r"are .safetensors and .hdf5 and .npz\. For"):
         convert(source, tmp_path / "d.bin")
-    with pytest.raises(ValueError, match=r"the name of such a file must end in \.npz"):
+    with pytest.raises(ValueError, match=r"a file of format 'numpy' must end in \.npz"):
         convert(source, tmp_path / "d", format="numpy")
     with pytest.raises(ValueError, match="exists already"):
         convert(source, toy)
@@ -98,7 +98,7 @@ def test_a_fifth_format_is_converted(tmp_path, toy, source):
 
 def test_without_the_toy_its_file_is_no_model(toy):
     formats.FORMATS.remove(NumpyFile)
-    with pytest.raises(ValueError, match="a.npz is no model that spacy-elmo can read"):
+    with pytest.raises(ValueError, match="a.npz is not a model that spacy-elmo can read"):
         read_weights(toy)
 
 

@@ -59,7 +59,7 @@ def test_hostile_pickle_raises_and_runs_nothing(folder, tmp_path, name, old_pick
     state["more"] = Hostile(trace)
     hostile = state if place == "state" else Hostile(trace)
     torch.save(hostile, folder / name, _use_new_zipfile_serialization=not old_pickles)
-    fails(folder, folder / name, "open", "No code of it was run")
+    fails(folder, folder / name, "open", "No code from this file was run")
     assert not trace.exists()
     torch.load(folder / name, weights_only=False)  # it would have
     assert trace.exists()
@@ -78,7 +78,7 @@ def test_pickle_that_asks_for_memory(folder, old_pickles):
     """Of what `weights_only` would allow."""
     place = folder / "encoder.pkl"
     torch.save({"a": Greedy()}, place, _use_new_zipfile_serialization=not old_pickles)
-    fails(folder, place, "bytearray", "No code of it was run")
+    fails(folder, place, "bytearray", "No code from this file was run")
 
 
 def test_tensors_of_one_storage_take_it_once(tmp_path):
@@ -144,7 +144,7 @@ def test_names_that_are_no_text(tmp_path):
     assert read_weights(path).config.n_layers == 2
     with h5py.File(path, "a") as file:
         file[b"CNN/\xff"] = 1.0
-    fails(path, r"CNN/\\xff", "has no place")
+    fails(path, r"CNN/\\xff", "does not belong to the model")
 
 
 def test_dataset_of_another_file(tmp_path):

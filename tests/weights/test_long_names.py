@@ -128,7 +128,7 @@ def test_words_that_do_not_fit_the_softmax(tmp_path):
     write_source(tmp_path / "p")
     path = tmp_path / "p" / "softmax.safetensors"
     save_file({**load_file(path), LONG: torch.zeros(2), "b": torch.zeros(1)}, path)
-    with pytest.raises(ValueError, match="in the model that the 6 words of vocab.txt") as error:
+    with pytest.raises(ValueError, match="described by the 6 words of vocab.txt") as error:
         read_bundle(tmp_path / "p")
     assert len(str(error.value)) < MOST
     assert "\n" not in str(error.value)
@@ -139,7 +139,7 @@ def test_what_a_conversion_would_lose(tmp_path):
     with h5py.File(path, "a") as file:
         for i in range(300):
             file[f"more/{'x' * 500}{i:03d}"] = np.zeros(1)
-    with pytest.raises(LossError, match="datasets that are no part .*, 295 others") as error:
+    with pytest.raises(LossError, match="datasets that do not belong .*, 295 others") as error:
         convert(path, tmp_path / "b.safetensors")
     assert len(str(error.value)) < MOST
     assert read_weights(path).config.n_layers == 2

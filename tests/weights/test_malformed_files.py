@@ -168,7 +168,7 @@ SAFETENSORS = [
     (content("a.safetensors", b"no tensors here" * 20), "not a readable .safetensors"),
     *(
         (content("a.safetensors", save({"weight": torch.zeros(3)}, metadata=metadata)),)
-        + ("Only files that spacy-elmo wrote",)
+        + ("Give a .safetensors file that spacy-elmo wrote",)
         for metadata in (None, {"format": "pt"})
     ),
     *((tensors({"config": text}),) for text in ("{", "[1]", "3")),
@@ -237,7 +237,7 @@ ALLENNLP = [
     (
         changed_json("options.json", bidirectional=False),
         "RNN_0/RNN/MultiRNNCell/Cell0",
-        "has no place",
+        "does not belong to the model",
     ),
 ]
 WORD_IDS = [
@@ -274,15 +274,19 @@ MANYLANGS = [
         for changes, *named in (
             ({"dim": 21}, "forward_layer_0.input_linearity.weight", (80, 6), (84, 6)),
             ({"projection_dim": 7}, "projection.weight", (6, 20), (7, 20)),
-            ({"n_layers": 1}, "forward_layer_1", "has no place"),
+            ({"n_layers": 1}, "forward_layer_1", "does not belong to the model"),
             ({"n_layers": 3}, "forward_layer_2.input_linearity.weight", "is missing"),
             ({"n_layers": 101}, "n_layers", "101"),
             ({"n_highway": 3}, "highways._layers.2.weight", "is missing", (30, 15)),
-            ({"n_highway": 1}, "highways._layers.1.weight", "has no place"),
-            ({"word_dim": 0}, "word_emb_layer.embedding.weight", "has no place"),
-            ({"char_dim": 0}, "char_emb_layer.embedding.weight", "has no place"),
+            ({"n_highway": 1}, "highways._layers.1.weight", "does not belong to the model"),
+            ({"word_dim": 0}, "word_emb_layer.embedding.weight", "does not belong to the model"),
+            ({"char_dim": 0}, "char_emb_layer.embedding.weight", "does not belong to the model"),
             ({"char_dim": 5}, "char_emb_layer.embedding.weight", (22, 4), (22, 5)),
-            ({"filters": [[1, 4], [2, 6]]}, "convolutions.2.weight", "has no place"),
+            (
+                {"filters": [[1, 4], [2, 6]]},
+                "convolutions.2.weight",
+                "does not belong to the model",
+            ),
             ({"filters": "wide"}, "filters", "wide"),
             ({"dim": None}, "lstm_dim", "None"),
             ({"projection_dim": 20}, "projection.weight"),

@@ -101,7 +101,11 @@ def test_perplexity(tmp_path, kind):
         ("cnn_softmax", {"M": np.zeros((5, 3))}, "'M' has shape (5, 3)"),
         ("cnn_softmax", {"oov_column": None}, "'oov_column' is missing"),
         ("cnn_softmax", {"corr.weight": np.zeros((4, 3))}, "word.dic"),
-        ("cnn_softmax", {"corr.weight": None}, "unknown kind of classifier. Known are cnn_softmax"),
+        (
+            "cnn_softmax",
+            {"corr.weight": None},
+            "unknown kind of classifier. Known kinds are cnn_softmax",
+        ),
         ("softmax", {"hidden2tag.bias": np.full(N_WORDS, np.nan)}, "not finite"),
     ],
 )

@@ -124,7 +124,7 @@ def test_pipelines_languages_and_provenance(tmp_path, source):
     (tmp_path / "b" / "config.json").write_text(
         json.dumps({**config, "spacy_elmo_provenance": ["x"]})
     )
-    check_refused(lambda: read_bundle(tmp_path / "b"), "config.json", "no JSON object")
+    check_refused(lambda: read_bundle(tmp_path / "b"), "config.json", "not a JSON object")
 
 
 # What is lost
@@ -214,7 +214,7 @@ def test_nothing_is_overwritten_unasked(tmp_path, source):
     assert_same_vectors(tmp_path / "b", source)
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "love.txt").touch()
-    with pytest.raises(ValueError, match="something else than a model of ELMoForManyLangs"):
+    with pytest.raises(ValueError, match="other files than a model of ELMoForManyLangs"):
         to_manylangs(source, tmp_path / "letters", force=True)
 
 

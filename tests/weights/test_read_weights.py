@@ -107,7 +107,7 @@ def test_nothing_there(tmp_path):
 def test_something_else_there(tmp_path, name):
     (tmp_path / name).write_bytes(b"x")
     for place in (tmp_path, tmp_path / name):
-        with pytest.raises(ValueError, match="no model that spacy-elmo can read") as error:
+        with pytest.raises(ValueError, match="not a model that spacy-elmo can read") as error:
             read_weights(place)
         assert str(place) in str(error.value)
 

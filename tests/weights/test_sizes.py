@@ -70,7 +70,7 @@ def test_there_and_back(sizes):
     ],
 )
 def test_sizes_without_a_place(sizes, message):
-    with pytest.raises(ValueError, match=f"no place for {message}"):
+    with pytest.raises(ValueError, match=f"cannot store {message}"):
         to_options(BiLMConfig(**sizes))
 
 

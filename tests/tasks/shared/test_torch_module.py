@@ -159,7 +159,7 @@ def test_saved_sizes_are_compared_before_there_is_memory_for_them(number):
         ({"state": 10**11}, "{'nI': 3}"),
         ({"state": b"\xff" * 64}, "{'nI': 3}"),
         ({"state": save({})}, "SpanRanker: tensor 'encoder.rnn.weight_ih_l0' is missing"),
-        ({"state": save({"x": torch.zeros(2)})}, r"SpanRanker: tensor 'x' \(2,\) has no place"),
+        ({"state": save({"x": torch.zeros(2)})}, r"SpanRanker: tensor 'x' \(2,\) does not belong"),
     ],
 )
 def test_what_is_saved_otherwise_is_refused(changes, named):
