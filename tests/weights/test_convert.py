@@ -267,7 +267,7 @@ def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
         ("a.bin", {}, "no file format has the suffix '.bin'"),
         ("a.bin", {"format": "safetensors"}, "must end in .safetensors"),
         ("a.safetensors", {"format": "allennlp"}, "must end in .hdf5 or .h5"),
-        ("a", {"format": "manylangs"}, "cannot store a model that reads tokens as UTF-8"),
+        ("a", {"format": "manylangs"}, "cannot store a model that reads UTF-8 bytes"),
         ("a.bin", {}, "`format=pipeline` or `format=manylangs`"),
         ("a", {"format": "pickle"}, "must be one of pipeline, safetensors, manylangs, allennlp"),
         ("weights.hdf5", {"dtype": "float16", "allow_loss": True}, "only read float32"),

@@ -310,7 +310,7 @@ MANYLANGS = [
     *(
         (pickled(value), "token_embedder.pkl", named)
         for value, named in (
-            (None, "should be a matrix"),
+            (None, "must be a matrix"),
             (torch.zeros(3), "(3,)"),
             (torch.zeros(22, 4, dtype=torch.int32), "asks for"),
             (torch.full((22, 4), torch.nan), "not finite"),

@@ -164,7 +164,7 @@ def test_softmax_has_no_room(tmp_path, source):
 def test_models_of_other_kinds(tmp_path, source):
     bilm = tiny_bilm()
     check_refused(
-        lambda: manylangs.to_sizes(bilm.config), "no place", "UTF-8 bytes", "NAME.safetensors"
+        lambda: manylangs.to_sizes(bilm.config), "cannot store", "UTF-8 bytes", "NAME.safetensors"
     )
     config = read_weights(source).config
     for changes, message in (
