@@ -157,5 +157,5 @@ def test_impossible_settings(settings, named):
 
 
 def test_wrong_number_of_layers():
-    with pytest.raises(ValueError, match="n_layers = 3.* 2 layers.* Write n_layers = 2"):
+    with pytest.raises(ValueError, match="n_layers = 3.* 2 layers.* Set n_layers .* to 2"):
         ScalarMix(3).predict([np.zeros((2, 1, 5), dtype="f")])
