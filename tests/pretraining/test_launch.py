@@ -71,7 +71,7 @@ def test_gpus_among_those_that_are_visible(see, monkeypatch):
     [
         (0, "0", "PyTorch sees no GPU here"),
         (2, "0,2,5", "there is no GPU 2, 5; PyTorch sees 2, counted from 0"),
-        (2, "0,0", "different numbers, such as 0,1,2,3; got '0,0'"),
+        (2, "0,0", "different ids, such as 0,1,2,3; got '0,0'"),
         (2, "all", "got 'all'"),
         (2, "", "got ''"),
     ],
