@@ -184,8 +184,7 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     RAISES (ValueError): The format cannot store the model.
     """
     lacks = {
-        "a model that reads tokens as UTF-8 bytes or as words only": config.token_encoder
-        != "manylangs",
+        "a model that reads UTF-8 bytes or only words": config.token_encoder != "manylangs",
         "one direction": not config.bidirectional,
         "highway connections": config.connections == "highway",
         "joined directions": config.joined_directions,
