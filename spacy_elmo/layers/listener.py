@@ -130,7 +130,7 @@ def forward(
     vectors, bp_mix = model.mix([model.ops.asarray3f(values) for values in layers], is_train)
 
     def backprop(d_vectors: Vectors) -> list[Doc]:
-        # Of spaCy's components, only the taggers check their loss. So check it here for all.
+        # Only spaCy's taggers check their loss. So check it here for all components.
         check_loss(float(sum((d**2).sum() for d in d_vectors)), model.component)
         d_layers = bp_mix(d_vectors)
         if report is not None:

@@ -4,27 +4,8 @@ import pytest
 
 from spacy_elmo.frozen.config import BiLMConfig
 
-CHANGED = {
-    "lstm_dim": 7,
-    "projection_dim": 6,
-    "n_layers": 3,
-    "cell_clip": 2.5,
-    "proj_clip": None,
-    "use_skip_connections": False,
-    "char_embed_dim": 9,
-    "filters": ((2, 5), (4, 3)),
-    "n_highway": 0,
-    "activation": "tanh",
-    "max_characters_per_token": 11,
-}
-WORDS_ONLY = {
-    "char_embed_dim": 0,
-    "filters": (),
-    "n_highway": 0,
-    "n_characters": 0,
-    "n_words": 9,
-    "word_embed_dim": 128,
-}
+from helpers.models import CHANGED, WORDS_ONLY
+
 MANYLANGS = {
     "token_encoder": "manylangs",
     "n_characters": 74,

@@ -37,6 +37,29 @@ OPTIONS: dict[str, Any] = {
         "max_characters_per_token": 16,
     },
 }
+# Sizes of a BiLMConfig, all other than the defaults.
+CHANGED: dict[str, Any] = {
+    "lstm_dim": 7,
+    "projection_dim": 6,
+    "n_layers": 3,
+    "cell_clip": 2.5,
+    "proj_clip": None,
+    "use_skip_connections": False,
+    "char_embed_dim": 9,
+    "filters": ((2, 5), (4, 3)),
+    "n_highway": 0,
+    "activation": "tanh",
+    "max_characters_per_token": 11,
+}
+# Sizes of a model that reads words only.
+WORDS_ONLY: dict[str, Any] = {
+    "char_embed_dim": 0,
+    "filters": (),
+    "n_highway": 0,
+    "n_characters": 0,
+    "n_words": 9,
+    "word_embed_dim": 128,
+}
 TINY_OPTIONS = {
     "lstm": {**OPTIONS["lstm"], "projection_dim": 6},
     "char_cnn": {**OPTIONS["char_cnn"], "max_characters_per_token": 20},

@@ -4,25 +4,10 @@ import json
 
 import pytest
 
-from spacy_elmo.frozen.config import NO_CHARACTERS, BiLMConfig
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.weights.sizes import from_options, to_options
 
-from helpers.models import tiny_options
-
-CHANGED = {
-    "lstm_dim": 7,
-    "projection_dim": 6,
-    "n_layers": 3,
-    "cell_clip": 2.5,
-    "proj_clip": None,
-    "use_skip_connections": False,
-    "char_embed_dim": 9,
-    "filters": ((2, 5), (4, 3)),
-    "n_highway": 0,
-    "activation": "tanh",
-    "max_characters_per_token": 11,
-}
-WORDS_ONLY = {**NO_CHARACTERS, "n_words": 9, "word_embed_dim": 128}
+from helpers.models import CHANGED, WORDS_ONLY, tiny_options
 
 
 def test_options_are_read_field_by_field():
