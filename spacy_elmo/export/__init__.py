@@ -1,4 +1,4 @@
-"""Vectors of whole corpora, written to files."""
+"""Export: writes the vectors of whole corpora to files."""
 
 from .embedder import CorpusEmbedder as Embedder
 from .spacy_output import load_docs

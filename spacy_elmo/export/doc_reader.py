@@ -1,4 +1,4 @@
-"""Reader of Docs: it runs the pipeline on text, and makes entries of Docs."""
+"""Reader that runs the pipeline on text and converts Docs to entries."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -21,14 +21,15 @@ from .selection import WORDS, SelectedSpan, SpanSelector, labels_of
 class DocReader:
     """Reader of text that runs the pipeline up to its pipe `elmo`.
 
-    The components after it run only if their annotations decide what gets a vector.
+    Components after `elmo` run only if `only` needs their annotations.
 
     nlp (Language): The pipeline. The pipe and the components after it are disabled.
     pipe (Elmo): The pipe.
-    selector (Optional[SpanSelector]): Selects what gets a vector; by default every token does.
+    selector (Optional[SpanSelector]): Selects the tokens or spans that get a vector. Default:
+        every token.
     """
 
-    keep_docs = False  # whether entries contain their Docs
+    keep_docs = False  # Whether each entry contains its Doc.
 
     def __init__(self, nlp: Language, pipe: Elmo, selector: Optional[SpanSelector] = None):
         self._labels = labels_of(nlp)
@@ -36,20 +37,20 @@ class DocReader:
         at = names.index(pipe.name)
         self._behind = [nlp.get_pipe(name) for name in names[at + 1 :] if name in nlp.pipe_names]
         if self._behind:
-            self._behind.insert(0, pipe)  # They may listen to it.
+            self._behind.insert(0, pipe)  # Components after `elmo` may listen to `elmo`.
         for name in names[at:]:
             if name in nlp.pipe_names:
                 nlp.disable_pipe(name)
-        nlp.max_length = sys.maxsize  # The limit is for the memory of parsers.
+        nlp.max_length = sys.maxsize  # spaCy's limit protects the memory of parsers.
         self.nlp = nlp
         self.segmenter: Segmenter = pipe.settings.segmenter
         self.selector = selector
         self._sentencizer = Sentencizer()
 
     def check_labels(self) -> None:
-        """Check that the pipeline can set the labels that are asked for.
+        """Check that the pipeline can set the labels of `only`.
 
-        RAISES (ValueError): It cannot set one of them.
+        RAISES (ValueError): No component sets one of the labels.
         """
         choices = [*WORDS, *sorted(self._labels or ())]
         only = self.selector.only if self.selector is not None and self._labels else None
@@ -61,17 +62,17 @@ class DocReader:
                 )
 
     def pipe(self, texts: Iterable[tuple[str, Any]], as_tuples: bool) -> Iterator[tuple[Doc, Any]]:
-        """Run `Language.pipe`, and cut Docs without sentences into sentences."""
+        """Run `Language.pipe`. Docs without sentence boundaries get them from a sentencizer."""
         for doc, context in self.nlp.pipe(texts, as_tuples=as_tuples):
             if not doc.has_annotation("SENT_START"):
                 self._sentencizer(doc)
             yield doc, context
 
     def entry(self, doc: Doc, *, annotate: bool = False) -> TextEntry:
-        """Make an entry of a Doc.
+        """Convert a Doc to an entry.
 
         doc (Doc): The Doc.
-        annotate (bool): Whether to run the components after the pipe, if their annotations count.
+        annotate (bool): Whether to run the components after `elmo` if `only` is set.
         RETURNS (TextEntry): The entry.
         """
         data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None
@@ -81,18 +82,18 @@ class DocReader:
         return TextEntry(doc.text, words, segments, data, selected)
 
     def read(self, text: str) -> TextEntry:
-        """Make an entry of a text."""
+        """Convert a text to an entry."""
         return self.entry(self.nlp(text), annotate=True)
 
     def select(self, entry: TextEntry) -> TextEntry:
-        """Select what gets a vector, if the entry was made without a Doc.
+        """Select the tokens or spans that get a vector, if this was not done yet.
 
         entry (TextEntry): The entry.
         RETURNS (TextEntry): The entry with the selection.
         """
         if self.selector is None or entry.selected is not None:
             return entry
-        if self.selector.only is None:  # The entry is one sentence.
+        if self.selector.only is None:  # An entry without a selection is one sentence.
             n = len(entry)
             whole = SelectedSpan(0, n, "", entry.text, range(n))
             return replace(entry, selected=[whole] if n else [])
@@ -112,16 +113,16 @@ class DocReader:
         return self.selector(doc)
 
     def read_docbin(self, file: InputPiece) -> Iterator[TextEntry]:
-        """Read the Docs of a `.spacy` file. The whole file is in memory meanwhile.
+        """Read the Docs of a `.spacy` file. The whole file is loaded into memory.
 
         file (InputPiece): The file.
-        YIELDS (TextEntry): A Doc, in the sequences that the pipe cuts it into.
-        RAISES (ValueError): It is not such a file, or it is broken.
+        YIELDS (TextEntry): The entry of a Doc.
+        RAISES (ValueError): The file is not a `.spacy` file, or it is broken.
         """
         with named_errors(f"{file} is not a .spacy file, or it is broken. Write it again", BROKEN):
             docs = DocBin().from_bytes(file.read_bytes())
         stream = docs.get_docs(self.nlp.vocab)
-        # One memory zone for all Docs: the first Doc adds the strings of all.
+        # Use one memory zone for all Docs, because the first Doc adds the strings of all.
         with self.nlp.memory_zone():
             for number in range(1, len(docs) + 1):
                 with named_errors(f"{file}: Doc {number} cannot be read", BROKEN):

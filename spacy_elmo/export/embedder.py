@@ -1,8 +1,8 @@
-"""Embedding of entries and of Arrow tables with the language model of a file or folder.
+"""Embedders: add vectors to entries and to Arrow tables.
 
-The same entries get the same vectors, bit for bit, in one run or in resumed runs. A token's vector
-differs in its last bits with the tokens that are encoded beside it. So `GroupEmbedder` encodes the
-new tokens of a whole group together, and keeps a cache of its own.
+Invariant: the same entries get the same vectors, bit for bit, in one run or in resumed runs. The
+last bits of a token vector depend on the other tokens in its batch. So `GroupEmbedder` encodes all
+new tokens of a group in one batch, and has its own cache.
 """
 
 import json
@@ -31,26 +31,27 @@ from .layers import VECTOR, Choose, choose_layers
 from .selection import SpanSelector
 
 DTYPES = "float32", "float16", "int8"
-PLACE = "start", "end", "label"  # attributes of a selected span
+PLACE = "start", "end", "label"  # Columns of a selected span.
 DEFAULT_LANG = "en"
-CHUNK_BATCHES = 4  # batches of a group, in which sequences are sorted by length
+CHUNK_BATCHES = 4  # Batches per group. Sequences are sorted by length within a group.
 
 
 class GroupEmbedder:
-    """Embedder of groups of entries, whose vectors depend only on the groups so far.
+    """Embedder that processes entries group by group. Vectors depend only on the groups so far.
 
-    For this, the new tokens of every group are encoded together and in order.
+    The new tokens of each group are encoded together, in order of appearance.
 
     pipe (Elmo): The language model and its settings.
-    choose (Callable): Makes the wanted vectors of layers.
+    choose (Callable): Selects or mixes the layers of each token.
     dtype (str): Type of the vectors.
-    sentence_marks (bool): Whether the marks around a sentence get vectors, too.
+    sentence_marks (bool): Whether the sentence marks also get vectors.
     """
 
     def __init__(self, pipe: Elmo, choose: Choose, dtype: str, sentence_marks: bool = False):
         self.bilm = pipe.bilm
         if isinstance(self.bilm, FrozenBiLM):
-            # Use an own cache: tokens cached by other callers differ in their last bits.
+            # Use a separate cache, because vectors cached by other callers differ in the last
+            # bits.
             capacity = self.bilm.cache.capacity
             self.bilm = self.bilm.replace()
             self.bilm.cache = TokenVectorCache(capacity)
@@ -65,7 +66,7 @@ class GroupEmbedder:
         """Embed entries, group by group.
 
         entries (Iterable[TextEntry]): The entries.
-        YIELDS (Embedded): An entry.
+        YIELDS (Embedded): An entry with its vectors.
         RAISES (ValueError): A number is too large for the type.
         """
         max_tokens = CHUNK_BATCHES * self.settings.max_batch_tokens
@@ -83,7 +84,7 @@ class GroupEmbedder:
                 yield make_embedded(entry, self.choose(np.asarray(values)), self.dtype, marks)
 
     def encode(self, group: Sequence[TextEntry]) -> None:
-        """Encode the new tokens of the next group.
+        """Encode the new tokens of the next group, and store them in the cache.
 
         group (Sequence[TextEntry]): The group.
         """
@@ -93,7 +94,8 @@ class GroupEmbedder:
         tokens = list(dict.fromkeys([*self.bilm.indexer.marks, *words]))
         self.bilm.cache = self._known
         vectors = self.bilm.token_vectors(tokens)
-        # Embedding the group must not change the content of the main cache.
+        # Give the model a small cache for this group, so that embedding does not change the main
+        # cache.
         self.bilm.cache = TokenVectorCache(len(tokens))
         self.bilm.cache.lookup(tokens, lambda _: vectors)
 
@@ -101,13 +103,14 @@ class GroupEmbedder:
 def make_embedded(
     entry: TextEntry, vectors: np.ndarray, dtype: str, marks: Optional[Sequence[str]] = None
 ) -> Embedded:
-    """Make the output of an entry: select, average and convert its vectors.
+    """Select, average and convert the vectors of an entry.
 
     entry (TextEntry): The entry.
     vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`
     dtype (str): One of `DTYPES`.
     marks (Optional[Sequence[str]]): The sentence marks, if they have vectors.
-    RETURNS (Embedded): The entry. int8 comes with scales: multiply each vector by its scale.
+    RETURNS (Embedded): The entry with its vectors. int8 vectors have scales: multiply each vector
+        by its scale.
     RAISES (ValueError): A number is too large for the type.
     """
     words, beside = entry.words, {}
@@ -126,7 +129,7 @@ def make_embedded(
 
 
 def _to_int8(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Divide each vector by a scale of its own, so that its largest number is 127."""
+    """Divide each vector by its own scale, so that its largest absolute value is 127."""
     scales = np.abs(vectors).max(axis=-1) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(vectors / scales[..., None]), scales
@@ -137,7 +140,7 @@ def _cast(vectors: np.ndarray, dtype: str) -> np.ndarray:
         cast = vectors.astype(dtype, copy=False)
     if dtype == "float16" and np.isinf(cast).any():
         raise ValueError(
-            f"the vectors have numbers up to {np.abs(vectors).max():g}, too large for "
+            f"the vectors contain numbers up to {np.abs(vectors).max():g}, too large for "
             f"{dtype}. Use float32."
         )
     return cast
@@ -152,9 +155,9 @@ class _Loaded(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusEmbedder:
-    """Embedder that adds vectors to Arrow tables, in any process.
+    """Embedder that adds vectors to Arrow tables. Other processes can use it, too.
 
-    It is pickled as its arguments, and reads the model at the first call.
+    Pickling stores only the arguments. The model is loaded at the first call.
 
     model (str): Folder or package of a pipeline with a pipe `elmo`, or weights that
         `spacy_elmo.weights.read_weights` can read.
@@ -162,17 +165,18 @@ class CorpusEmbedder:
         or "mix:PIPE" (the mix that a component learned).
     dtype (str): Type of the vectors: "float32", "float16", or "int8" with a scale for each
         vector.
-    precision (Optional[str]): Precision of the products; default: the pipe's.
-    initial_state (Optional[str]): Initial state of the LSTMs; default: the pipe's.
-    batch_tokens (Optional[int]): Most tokens of a batch; default: the pipe's.
-    lang (Optional[str]): Language of spaCy's tokenizer if the model is not a pipeline; default:
-        the language of the weights, or "en" if they do not name it.
-    sentence_marks (bool): Whether to keep the vectors of the marks around each sentence.
-    pool (Optional[str]): Unit that gets a vector: "sentence", "doc" or "span"; default: token.
-    only (Optional[str]): Tokens to use: "ents", "nouns" or labels, separated by commas; default:
-        all.
-    device (Optional[str]): PyTorch's name of the device; default: the pipeline's.
-    RAISES (ValueError): A setting is invalid; at a call, the model cannot be read.
+    precision (Optional[str]): Precision of matrix products. Default: the setting of the pipe.
+    initial_state (Optional[str]): Initial state of the LSTMs. Default: the setting of the pipe.
+    batch_tokens (Optional[int]): Maximum number of tokens in a batch. Default: the setting of the
+        pipe.
+    lang (Optional[str]): Language of spaCy's tokenizer if the model is not a pipeline. Default:
+        the language of the weights, or "en" if it is not known.
+    sentence_marks (bool): Whether to keep the vectors of the sentence marks.
+    pool (Optional[str]): Unit that gets a vector: "sentence", "doc" or "span". Default: a token.
+    only (Optional[str]): Tokens to use: "ents", "nouns" or labels, separated by commas. Default:
+        all tokens.
+    device (Optional[str]): PyTorch's name of the device. Default: the device of the pipeline.
+    RAISES (ValueError): A setting is invalid. Calls also raise it if the model cannot be read.
     """
 
     model: str
@@ -193,19 +197,19 @@ class CorpusEmbedder:
         self._selector.check()
         if self._is_selective and self.sentence_marks:
             raise ValueError(
-                "`sentence_marks`: marks are no tokens, so `pool` and `only` cannot select them. "
+                "`sentence_marks`: marks are not tokens, so `pool` and `only` cannot select them. "
                 "Omit one of these settings."
             )
 
     def __call__(self, table: Any) -> Any:
         """Embed the rows of a table.
 
-        table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (lists
-            of strings, a sentence each) or `text` (for the pipeline). A null is an empty row.
-        RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with more columns:
-            `tokens`; `vectors` or `layer_0`, `layer_1` and so on, a list of vectors each;
-            `scales` for int8; and `starts`, `ends` and `labels` with `pool` or `only`.
-        RAISES (ValueError): It has neither column, or as `CorpusEmbedder`.
+        table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (a list
+            of strings is a sentence) or `text` (for the pipeline). A null is an empty row.
+        RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with more columns: `tokens`;
+            `vectors`, or `layer_0`, `layer_1` and so on (each a list of vectors); `scales` for
+            int8; `starts`, `ends` and `labels` with `pool` or `only`.
+        RAISES (ValueError): The table has neither column, or the model cannot be read.
         """
         from .parquet import add_columns, table_entries
 
@@ -216,9 +220,9 @@ class CorpusEmbedder:
         return add_columns(table, rows or [self.empty])
 
     def embed(self, entries: Iterable[TextEntry]) -> Iterator[Embedded]:
-        """Embed entries in order, with memory for some thousand tokens.
+        """Embed entries in order. Only some thousand tokens are in memory at a time.
 
-        The same entries get the same vectors, bit for bit, whatever was embedded before.
+        The same entries get the same vectors, bit for bit. Earlier calls do not matter.
 
         entries (Iterable[TextEntry]): The entries.
         YIELDS (Embedded): An entry with its vectors.
@@ -232,9 +236,9 @@ class CorpusEmbedder:
         return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
 
     def reader(self, *, keep_docs: bool = False) -> DocReader:
-        """Return the reader of text, always the same object.
+        """Return the reader of text. All calls return the same object.
 
-        keep_docs (bool): Whether its entries contain their Docs.
+        keep_docs (bool): Whether each entry contains its Doc.
         """
         self._loaded.reader.keep_docs = keep_docs
         return self._loaded.reader
@@ -248,7 +252,7 @@ class CorpusEmbedder:
         return make_embedded(entry, self._loaded.choose(layers), self.dtype)
 
     def describe(self) -> dict[str, Any]:
-        """Return what vectors depend on beside the text, as JSON."""
+        """Return all settings that change the vectors, as JSON."""
         return dict(self._description)
 
     @property
@@ -257,7 +261,7 @@ class CorpusEmbedder:
 
     @property
     def _is_selective(self) -> bool:
-        """True if units other than tokens get vectors, or only some tokens."""
+        """True if `pool` or `only` is set."""
         return any(self._selector)
 
     @cached_property
@@ -273,7 +277,8 @@ class CorpusEmbedder:
             "lang": reader.nlp.lang,
             "dtype": self.dtype,
             **chosen,
-            # Earlier versions did not write these.
+            # Earlier versions did not write these keys, so they are left out if they have their
+            # default.
             **({"sentence_marks": True} if self.sentence_marks else {}),
             **({"pool": self.pool, "only": self.only} if self._is_selective else {}),
         }
@@ -281,18 +286,18 @@ class CorpusEmbedder:
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        """Pipeline of the model, or a new one around weights, that cuts text into sentences."""
+        """Pipeline, layers and reader. Plain weights get a new pipeline with a sentencizer."""
         nlp = read_pipeline(self.model, self.lang or self._lang_of_weights())
         if self.lang not in (None, nlp.lang):
             raise ValueError(
-                f"the pipeline '{self.model}' is of the language '{nlp.lang}', not '{self.lang}'. "
+                f"the pipeline '{self.model}' has the language '{nlp.lang}', not '{self.lang}'. "
                 f"Omit `lang`."
             )
         if not is_pipeline(self.model):
             nlp.add_pipe("sentencizer", first=True)
         pipe = elmo_pipe(nlp)
         if self.sentence_marks and not pipe.bilm.config.sentence_marks:
-            raise ValueError(f"`sentence_marks`: '{self.model}' reads sentences without marks")
+            raise ValueError(f"`sentence_marks`: '{self.model}' has no marks. Omit this setting")
         wanted: dict[str, Any] = {
             "precision": self.precision,
             "initial_state": self.initial_state,
@@ -321,7 +326,7 @@ class CorpusEmbedder:
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:
-        """Embedder shared by all calls on tables, so that repeated words are encoded once."""
+        """Embedder for tables. All calls share it, so repeated words are encoded once."""
         return self._group_embedder()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,18 +10,19 @@ import numpy as np
 from ..embedding.segmenters import Segment
 from .selection import SelectedSpan
 
-INDEX = "sentence_to_index"  # as AllenNLP names it
+INDEX = "sentence_to_index"  # AllenNLP's name of this dataset.
 
 
 @dataclass(frozen=True)
 class TextEntry:
     """Sentence or Doc of the input.
 
-    text (str): Its text.
-    words (List[str]): Its tokens.
+    text (str): The text.
+    words (List[str]): The tokens.
     segments (List[Segment]): The sequences that the language model reads.
-    doc (Optional[bytes]): The Doc, if the output needs more of it than its tokens.
-    selected (Optional[List[SelectedSpan]]): What gets a vector; None if every token does.
+    doc (Optional[bytes]): The Doc, if the output contains Docs.
+    selected (Optional[List[SelectedSpan]]): The tokens or spans that get a vector; None for every
+        token.
     """
 
     text: str
@@ -36,13 +37,13 @@ class TextEntry:
 
 @dataclass(frozen=True)
 class Embedded:
-    """An entry with its vectors.
+    """Entry with its vectors.
 
-    text (str): Its text.
-    words (List[str]): What has vectors: tokens and sentence marks, or the texts of spans.
+    text (str): The text.
+    words (List[str]): One string per vector: a token, a sentence mark, or the text of a span.
     vectors (numpy.ndarray): *Shape:* `(n_words, width)`, or `(L + 1, n_words, width)`
     doc (Optional[bytes]): As in `TextEntry`.
-    beside (Dict[str, List]): More columns with one value per vector, by name.
+    beside (Dict[str, List]): Other columns by name, with one value per vector.
     """
 
     text: str
@@ -56,11 +57,11 @@ class Embedded:
 class WriteOptions:
     """Options of an output format.
 
-    index (bool): Whether to write the texts, or `sentence_to_index`.
-    sentence_keys (bool): Whether sentences, not numbers, name the datasets of HDF5, as with
-        AllenNLP's `sentence_keys`. There is then no index, and repeated and empty sentences are
-        left out.
-    empty (Embedded): An entry without a token, which gives the columns of a table without rows.
+    index (bool): Whether to write the texts: `sentence_to_index`, or a column of texts.
+    sentence_keys (bool): Whether to name the HDF5 datasets by sentences instead of numbers, like
+        AllenNLP's `--use-sentence-keys`. The file then has no index. Repeated and empty sentences
+        are left out.
+    empty (Embedded): Entry without tokens. It defines the columns of a table without rows.
     first (int): Number of the first entry.
     """
 
@@ -74,9 +75,9 @@ class WriteOptions:
 class EntryCounts:
     """Numbers of entries, tokens and vectors.
 
-    entries (int): Sentences or Docs.
-    tokens (int): Their tokens.
-    vectors (int): Tokens or spans that get a vector.
+    entries (int): Number of sentences or Docs.
+    tokens (int): Number of tokens.
+    vectors (int): Number of tokens or spans with a vector.
     """
 
     entries: int = 0
@@ -84,7 +85,7 @@ class EntryCounts:
     vectors: int = field(default=0, compare=False)
 
     def count(self, entries: Iterable[TextEntry]) -> Iterator[TextEntry]:
-        """Count entries as they pass.
+        """Count entries while they are iterated.
 
         entries (Iterable[TextEntry]): The entries.
         YIELDS (TextEntry): The same entries.
@@ -104,22 +105,22 @@ class EntryCounts:
 def sentence(words: list[str]) -> TextEntry:
     """Make an entry of one sentence.
 
-    words (List[str]): Its tokens.
-    RETURNS (TextEntry): The entry. Its text is the tokens, separated by spaces.
+    words (List[str]): The tokens.
+    RETURNS (TextEntry): The entry. The text is the tokens, joined by spaces.
     """
     n = len(words)
     return TextEntry(" ".join(words), words, [Segment(0, n, 0, n)] if n else [])
 
 
 def read_json(text: Optional[Any]) -> dict[str, Any]:
-    """Read the settings that an output contains.
+    """Parse the settings in an output file.
 
-    text (Optional[Any]): JSON, or something else if the file is not ours.
-    RETURNS (dict): The settings; empty if the file is not ours.
+    text (Optional[Any]): JSON. Files of other programs can have any value, or None.
+    RETURNS (dict): The settings; empty if another program wrote the file.
     """
     try:
         value = json.loads(text) if text else {}
-    except (ValueError, TypeError, RecursionError):  # An attribute of HDF5 has any type.
+    except (ValueError, TypeError, RecursionError):  # An HDF5 attribute can have any type.
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -127,8 +128,8 @@ def read_json(text: Optional[Any]) -> dict[str, Any]:
 def index_json(last: dict[str, int]) -> bytes:
     """Make AllenNLP's `sentence_to_index`, a JSON object with sorted keys.
 
-    last (Dict[str, int]): From each sentence, as JSON, to the number of its last entry.
-    RETURNS (bytes): The object.
+    last (Dict[str, int]): Number of the last entry of each sentence. Keys are JSON strings.
+    RETURNS (bytes): The JSON object.
     """
     return "{{{}}}".format(", ".join(f'{key}: "{last[key]}"' for key in sorted(last))).encode(
         "ascii"

@@ -16,7 +16,8 @@ SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
 SETTINGS = "spacy_elmo"
 BESIDE = {"starts": "int32", "ends": "int32", "labels": h5py.string_dtype()}
-OLDEST = h5py.h5f.LIBVER_V18  # groups of any number of datasets in bounded memory
+# This version of the format writes any number of datasets in bounded memory.
+OLDEST = h5py.h5f.LIBVER_V18
 
 
 def write(
@@ -24,17 +25,17 @@ def write(
 ) -> None:
     """Write a file with a dataset for each entry, named by its number, and `sentence_to_index`.
 
-    Further values of each vector, such as `scales`, are attributes of the dataset.
+    Other columns, such as `scales`, become attributes of the dataset.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
-    settings (dict): Settings of the run; an attribute of the file.
-    options (WriteOptions): How to write them.
-    RAISES (ValueError): A sentence cannot be a name.
+    settings (dict): Settings of the run. They become an attribute of the file.
+    options (WriteOptions): Options of the format.
+    RAISES (ValueError): A sentence cannot be the name of a dataset.
     """
     index = options.index and not options.sentence_keys
     last: dict[str, int] = {}
-    # Without the guard, HDF5 ends the process when the disk is full.
+    # Without `guarded_hdf5`, HDF5 ends the process when the disk is full.
     with guarded_hdf5(path, oldest=OLDEST) as (file, check):
         file.attrs[SETTINGS] = json.dumps(settings)
         for i, entry in enumerate(entries, options.first):
@@ -53,7 +54,7 @@ def write(
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read the settings that `write` was given; empty if it did not write the file."""
+    """Read the settings that `write` stored; empty if another program wrote the file."""
     try:
         with h5py.File(path, "r") as file:
             return read_json(file.attrs.get(SETTINGS))
@@ -65,7 +66,7 @@ def _write_by_sentence(file: h5py.File, entry: Embedded, i: int) -> None:
     name = entry.text
     if "/" in name or "\0" in name or name == ".":
         raise ValueError(
-            f"sentence {i} cannot be a name of a dataset: {name[:80]!r}. Run the same with "
+            f"sentence {i} cannot be the name of a dataset: {name[:80]!r}. Run again with "
             f"`resume=True` and without `sentence_keys` to number the sentences."
         )
     if name and name not in file:
@@ -73,7 +74,7 @@ def _write_by_sentence(file: h5py.File, entry: Embedded, i: int) -> None:
 
 
 def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:
-    """Write a dataset, several times as fast as `create_dataset`."""
+    """Write a dataset. This is several times faster than `create_dataset`."""
     space = h5py.h5s.create_simple(array.shape)
     kind, properties = _layout(array.dtype)
     dataset = h5py.h5d.create(file.id, name.encode("ascii"), kind, space, properties)

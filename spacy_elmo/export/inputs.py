@@ -1,4 +1,4 @@
-"""Input files of all formats, read as a stream of entries."""
+"""Input files: finds them, and reads all formats as a stream of entries."""
 
 from collections.abc import Iterator, Sequence
 from glob import has_magic
@@ -25,18 +25,19 @@ def find_inputs(
 ) -> list[InputPiece]:
     """Find the files to read.
 
-    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, and URLs of
-        them as `fsspec` reads them.
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, or URLs that
+        `fsspec` can read.
     output (Union[str, Path]): The output. Files in it or in `OUTPUT.part` are not read.
-    column (Optional[str]): Text column of `.tsv` files. Without it they are not read.
-    RETURNS (List[InputPiece]): The files, each once. Parquet files are found only by a name or
-        glob with their ending.
-    RAISES (ValueError): A file is missing or has an unknown format, or `column` has no file.
+    column (Optional[str]): Text column of `.tsv` files. `.tsv` files are read only if this is set.
+    RETURNS (List[InputPiece]): The files, without duplicates. Parquet files must be named by a
+        path or glob that ends in `.parquet`.
+    RAISES (ValueError): A file is missing or has an unknown format, or `column` is set without a
+        file that has columns.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if column is None and (tables := [name for name in given if str(name).endswith(TSV)]):
         raise ValueError(
-            f"{tables[0]}: which column has the text? Set `column` to its name or number."
+            f"{tables[0]}: the text column is not known. Set `column` to its name or number."
         )
     readable = INPUTS if column is None else (*INPUTS, *TSV)
     if any(str(name).endswith(PARQUET) for name in given):
@@ -60,7 +61,7 @@ def find_inputs(
 
 
 def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
-    """Find the readable files at a URL, as `find_files` does for paths."""
+    """Find the readable files at a URL, like `find_files` for paths."""
     from fsspec.core import url_to_fs
 
     with reading(given):
@@ -79,12 +80,12 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
         raise ValueError(f"no {', '.join(readable)} file at '{given}'")
     for url in urls:
         if not url.endswith(readable):
-            raise ValueError(f"{url}: unknown format; readable are {', '.join(readable)}")
+            raise ValueError(f"{url}: unknown format. Use {', '.join(readable)}")
     return urls
 
 
 def _is_hidden(path: str, given: str) -> bool:
-    """Check whether a part of the path begins with a dot that the given path does not have."""
+    """Check whether a path has a hidden part that is not in the given path."""
     named = PurePosixPath(given).parts
     return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 
@@ -99,18 +100,18 @@ def read_entries(
 ) -> Iterator[TextEntry]:
     """Read the entries of files.
 
-    An entry is a sentence of `.txt`, `.conllu` and `.conll`, a line of `.jsonl` and `.tsv`, a row
-    of Parquet, or a Doc of `.spacy`.
+    An entry is a sentence in `.txt`, `.conllu` and `.conll`, a line in `.jsonl` and `.tsv`, a row
+    in Parquet, or a Doc in `.spacy`.
 
-    files (Sequence[InputPiece]): Files of `find_inputs`, or parts of them.
-    reader (DocReader): Makes Docs from text.
+    files (Sequence[InputPiece]): Files from `find_inputs`, or parts of them.
+    reader (DocReader): Converts text and Docs to entries.
     tokenize (bool): Whether text files contain running text. Otherwise each line is a sentence
-        with its tokens separated by spaces.
-    column (Optional[str]): Column of `.tsv` and `.conll` files: its name, or number from 1.
-    max_tokens (int): Most tokens of an entry.
+        whose tokens are separated by spaces.
+    column (Optional[str]): Column of `.tsv` and `.conll` files: the name, or the number from 1.
+    max_tokens (int): Maximum number of tokens in an entry.
     YIELDS (TextEntry): An entry.
-    RAISES (ValueError): A file cannot be read, an entry is too long, or the number of entries
-        of a part differs from the plan.
+    RAISES (ValueError): A file cannot be read, an entry is too long, or a part has another number
+        of entries than in the plan.
     """
     for file in files:
         n_read = 0

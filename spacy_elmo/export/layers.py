@@ -1,4 +1,4 @@
-"""Choice of vectors: all layers, or one mix of them."""
+"""Choice of the exported vectors: all layers, one layer, or a mix."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ from ..embedding.vectors import mix_layers
 from ..layers.scalar_mix import mix_weights, mixes_of
 from ..pipeline.load import elmo_pipe
 
-VECTOR = "vector"  # the pipe's own mix
+VECTOR = "vector"  # The mix of the pipe `elmo`.
 LAYERS = VECTOR, "all", "top", "average"
 MIX = "mix:"
 
@@ -20,15 +20,15 @@ Choose = Callable[[np.ndarray], np.ndarray]
 
 
 def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
-    """Find the function that makes the wanted vectors from layers.
+    """Return the function that selects or mixes layers.
 
     name (str): "vector" (the pipe's `mix`), "all", "top", "average", the number of a layer,
         or "mix:PIPE" (the mix that a component learned). If a component has several mixes,
         "mix:PIPE:NUMBER", counted from 0.
-    nlp (Language): The pipeline with that component.
-    RETURNS (Tuple[Callable, dict]): A function from `(L + 1, n_tokens, 2P)` to the same shape or
-        to `(n_tokens, 2P)`, and a description of the choice as JSON.
-    RAISES (ValueError): There is no such choice.
+    nlp (Language): The pipeline.
+    RETURNS (Tuple[Callable, dict]): The function, and a description of the choice as JSON. The
+        function maps `(L + 1, n_tokens, 2P)` to the same shape or to `(n_tokens, 2P)`.
+    RAISES (ValueError): The name is unknown.
     """
     if name == "all":
         return lambda layers: layers, {"layers": name}
@@ -65,6 +65,6 @@ def _find_mix(given: str, nlp: Language) -> Model:
             choices[name] = choices[f"{name}:0"]
     if given not in choices:
         names = ", ".join(f"{MIX}{name}" for name in choices)
-        advice = f"Give one of {names}" if choices else "No component has one"
+        advice = f"Give one of {names}" if choices else "No component has a mix"
         raise ValueError(f"no mix of ELMo layers is named '{given}'. {advice}.")
     return choices[given]

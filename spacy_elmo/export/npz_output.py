@@ -19,12 +19,12 @@ def write(
 ) -> None:
     """Write a file with an array for each entry, named by its number, and `sentence_to_index`.
 
-    Writer and readers keep a list of all arrays in memory, about 340 bytes each.
+    Writing and reading keep a list of all arrays in memory: about 340 bytes per array.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
-    settings (dict): Settings of the run; the comment of the zip archive, if they fit.
-    options (WriteOptions): How to write them.
+    settings (dict): Settings of the run. They become the comment of the zip archive if they fit.
+    options (WriteOptions): Options of the format.
     """
     last: dict[str, int] = {}
     with zipfile.ZipFile(path, "w") as archive:
@@ -39,7 +39,7 @@ def write(
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read the settings that `write` was given; empty if it did not write the file."""
+    """Read the settings that `write` stored; empty if another program wrote the file."""
     try:
         with zipfile.ZipFile(path) as archive:
             return read_json(archive.comment)
@@ -48,6 +48,6 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
-    # New members have the date 1980, so the same content gives the same bytes.
+    # A constant date (1980), so that equal content gives equal bytes.
     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
         np.lib.format.write_array(file, array, allow_pickle=False)

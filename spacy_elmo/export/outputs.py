@@ -1,4 +1,4 @@
-"""Output formats, and checks of the output's name."""
+"""Output formats, and checks of output names and settings."""
 
 from pathlib import Path
 from types import ModuleType
@@ -17,14 +17,14 @@ OUTPUTS: dict[str, ModuleType] = {
 
 
 def check_format(output: Path, format: Optional[str], *, is_sharded: bool) -> str:
-    """Find the format to write.
+    """Return the format to write.
 
     output (Path): The output.
     format (Optional[str]): The format, if the user set one.
     is_sharded (bool): Whether the output is a folder of shards.
-    RETURNS (str): One of `OUTPUTS`; by default the format of the name's ending, or "parquet" for
-        shards without one.
-    RAISES (ValueError): There is no such format, or the ending has none.
+    RETURNS (str): One of `OUTPUTS`. Default: the format with the suffix of `output`, or "parquet"
+        for shards without a suffix.
+    RAISES (ValueError): The format or the suffix is unknown.
     RAISES (ImportError): The format needs a library that is not installed.
     """
     by_suffix = {suffix: name for name, kind in OUTPUTS.items() for suffix in kind.SUFFIXES}
@@ -33,7 +33,7 @@ def check_format(output: Path, format: Optional[str], *, is_sharded: bool) -> st
         format = by_suffix.get(output.suffix.lower() or unnamed, other)
         if format is None:
             raise ValueError(
-                f"{output}: no format ends in '{output.suffix}'. Use "
+                f"{output}: no format has the suffix '{output.suffix}'. Use "
                 f"{', '.join(suffix for suffix in by_suffix if suffix)}, or set `format`."
             )
     if format not in OUTPUTS:
@@ -47,9 +47,9 @@ def check_room(output: Path, format: str, force: bool) -> None:
     """Check that an output does not overwrite another file by mistake.
 
     output (Path): The output.
-    format (str): Its format.
-    force (bool): Whether it may replace an existing output of this command.
-    RAISES (ValueError): It would overwrite something.
+    format (str): Format of the output.
+    force (bool): Whether an existing output of this command may be replaced.
+    RAISES (ValueError): Another file has this name.
     """
     if not output.exists():
         return
@@ -70,7 +70,7 @@ def check_wanted(
 ) -> None:
     """Check settings that depend on each other.
 
-    RAISES (ValueError): A setting is invalid, or two exclude each other.
+    RAISES (ValueError): A setting is invalid, or two settings exclude each other.
     """
     if max_tokens < 1:
         raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
@@ -79,7 +79,8 @@ def check_wanted(
     is_reduced = embedder.dtype == "int8" or embedder.pool or embedder.only
     if is_reduced and (format not in ("hdf5", "parquet") or sentence_keys):
         raise ValueError(
-            "`pool`, `only` and `dtype=int8` are for Parquet and numbered HDF5. Set `format`."
+            "`pool`, `only` and `dtype=int8` need Parquet, or HDF5 without "
+            "`sentence_keys`. Set `format`."
         )
     if embedder.sentence_marks and format == "spacy":
-        raise ValueError("`sentence_marks`: a Doc has no token for a mark. Set another `format`.")
+        raise ValueError("`sentence_marks`: a Doc has no tokens for marks. Set another `format`.")

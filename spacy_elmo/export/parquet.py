@@ -19,15 +19,15 @@ from .places import InputPiece
 SUFFIXES = (".parquet",)
 IS_FOLDER = False
 SETTINGS = b"spacy_elmo"
-BATCH_ROWS = 256  # rows read at a time
-ROW_GROUP_BYTES = 1 << 23  # bytes of vectors; readers keep one row group in memory
+BATCH_ROWS = 256  # Rows that are read at a time.
+ROW_GROUP_BYTES = 1 << 23  # Bytes of vectors in a row group. Readers keep one row group in memory.
 ROW_GROUP_ROWS = 10_000
 
 
 def check_pyarrow() -> None:
     """Check that pyarrow is installed.
 
-    RAISES (ImportError): It is not.
+    RAISES (ImportError): pyarrow is not installed.
     """
     try:
         import pyarrow.parquet  # noqa: F401
@@ -39,27 +39,27 @@ def check_pyarrow() -> None:
 
 
 def text_column(names: Sequence[str]) -> str:
-    """Return the name of a table's column of text.
+    """Return the name of the column with the text.
 
-    RAISES (ValueError): No column does.
+    RAISES (ValueError): The table has no such column.
     """
     for name in ("tokens", "text"):
         if name in names:
             return name
     raise ValueError(
-        f"no column 'tokens' or 'text', but {listed(names) or 'none'}. Rename the column of text."
+        f"no column 'tokens' or 'text', but {listed(names) or 'none'}. Rename the text column."
     )
 
 
 def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[TextEntry]:
-    """Read the rows of a table.
+    """Convert the rows of a table to entries.
 
-    table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (lists of
-        strings, a sentence each) or `text` (for the pipeline). A null is an empty row.
-    reader (DocReader): Makes the Docs.
-    first (int): Number of the first row, for errors.
-    YIELDS (TextEntry): A row.
-    RAISES (ValueError): It has neither column, or a row has another type.
+    table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (a list of
+        strings is a sentence) or `text` (for the pipeline). A null is an empty row.
+    reader (DocReader): Converts text to entries.
+    first (int): Number of the first row, for error messages.
+    YIELDS (TextEntry): The entry of a row.
+    RAISES (ValueError): The table has neither column, or a row has another type.
     """
     name = text_column(table.column_names)
     empty: Any = "" if name == "text" else []
@@ -79,22 +79,22 @@ def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[Tex
 
 
 def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
-    """Read the rows of a Parquet file.
+    """Read a Parquet file.
 
-    A row of its column `tokens` (lists of strings) is a sentence. Without that column, a row of
-    `text` is a Doc of the pipeline. A null is an empty entry.
+    A row of the column `tokens` (lists of strings) is a sentence. Without that column, the
+    pipeline reads each row of `text` as a Doc. A null is an empty entry.
 
-    file (InputPiece): The file, or some row groups of it.
-    reader (DocReader): Makes the Docs.
-    YIELDS (TextEntry): A row.
-    RAISES (ValueError): It is not such a file, or has no such column.
+    file (InputPiece): The file, or some of its row groups.
+    reader (DocReader): Converts text to entries.
+    YIELDS (TextEntry): The entry of a row.
+    RAISES (ValueError): The file is not a Parquet file, or has neither column.
     """
     check_pyarrow()
     import pyarrow
     import pyarrow.parquet
 
     if file.row_groups is not None:
-        file.open().close()  # compares the file with the plan
+        file.open().close()  # Check that the file has not changed since the plan.
     try:
         with file.open_file() as opened, pyarrow.parquet.ParquetFile(opened) as parquet:
             column = text_column(parquet.schema_arrow.names)
@@ -113,7 +113,7 @@ def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
 
 
 def group_bytes(group: Any) -> tuple[int, int]:
-    """Return the first byte and the end of a row group in its file."""
+    """Return the start and the end of a row group in its file, in bytes."""
     columns = [group.column(i) for i in range(group.num_columns)]
     starts = [
         column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
@@ -124,16 +124,16 @@ def group_bytes(group: Any) -> tuple[int, int]:
 
 
 def layer_names(vectors: np.ndarray) -> list[str]:
-    """Return the names of the columns of an entry's vectors."""
+    """Return the names of the columns with vectors."""
     return ["vectors"] if vectors.ndim == 2 else [f"layer_{i}" for i in range(len(vectors))]
 
 
 def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
-    """Make columns of entries.
+    """Convert entries to columns.
 
     rows (Sequence[Embedded]): Entries, at least one.
-    RETURNS (Dict[str, pyarrow.Array]): `tokens`, a column for each of `layer_names`, and the
-        further values of each vector.
+    RETURNS (Dict[str, pyarrow.Array]): `tokens`, the columns of `layer_names`, and the other
+        columns of the entries.
     """
     import pyarrow as pa
 
@@ -156,11 +156,12 @@ def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
 def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
     """Add tokens and vectors to a table.
 
-    A vector is a list of any length, because Spark knows no fixed-size lists.
+    Vectors are lists of variable length, because Spark does not support fixed-size lists.
 
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): The table.
-    rows (Sequence[Embedded]): Its rows; one empty row if it has none.
-    RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the columns.
+    rows (Sequence[Embedded]): The entries of its rows. For a table without rows, one entry without
+        tokens.
+    RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the new columns.
     """
     import pyarrow as pa
 
@@ -176,14 +177,14 @@ def write(
 ) -> None:
     """Write a file with a row for each entry.
 
-    Its columns are `index`, `text`, `tokens`, and `vectors` or, with all layers, `layer_0`,
-    `layer_1` and so on: a list of vectors, one a token. Lists with the further values of each
-    vector follow, such as `scales`.
+    The columns are `index`, `text`, `tokens` and `vectors`: a list with one vector per token. With
+    all layers, the columns `layer_0`, `layer_1` and so on replace `vectors`. Other columns with
+    one value per vector follow, such as `scales`.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
-    settings (dict): Settings of the run; metadata of the file.
-    options (WriteOptions): How to write them.
+    settings (dict): Settings of the run. They become metadata of the file.
+    options (WriteOptions): Options of the format.
     """
     import pyarrow.parquet
 
@@ -193,7 +194,7 @@ def write(
     like = first_rows[0] if first_rows else options.empty
     schema = _batch([like], first, options).schema
     schema = schema.with_metadata({SETTINGS: json.dumps(settings)})
-    # Parquet has no type of one byte, but indices of a dictionary take one.
+    # Parquet has no one-byte type, but dictionary indices can take one byte.
     names = layer_names(like.vectors) if like.vectors.dtype == "int8" else []
     dictionaries = [f"{name}.list.element.list.element" for name in names]
     with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=dictionaries) as writer:
@@ -203,7 +204,7 @@ def write(
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read the settings that `write` was given; empty if it did not write the file."""
+    """Read the settings that `write` stored; empty if another program wrote the file."""
     import pyarrow
     import pyarrow.parquet
 

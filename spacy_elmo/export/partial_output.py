@@ -1,10 +1,12 @@
-"""An unfinished output file: the folder `OUTPUT.part`.
+"""Unfinished output file: the folder `OUTPUT.part`.
 
-The folder carries the marker of this package. In it are `shards`, the kind of folder that
-`embed --shards` writes, and `joining`, which has a lock and the output while it is written. So
-the same code makes one file and many. Here a shard is a file of msgpack with everything that an
-output format needs. The output is written once, in its own format, when all shards are there.
-Shards in the format of the output would not do: HDF5 and npz hold no tokens and no Docs.
+A single output file is made from shards, with the same code as `embed --shards`, so it can be
+resumed, too. The folder contains the marker of this package, `shards` (a folder like the output of
+`embed --shards`) and `joining` (a lock, and the output while it is written).
+
+A shard is a msgpack file with everything that an output format needs. When all shards exist, the
+output is written once, in its own format. Shards in the format of the output do not suffice,
+because HDF5 and npz files do not contain tokens and Docs.
 """
 
 import errno
@@ -34,11 +36,11 @@ from .places import LocalFolder, partial_folder
 
 SUFFIX = ".msgpack"
 SHARDS, JOINING = "shards", "joining"
-MAX_ENTRY = (1 << 31) - 1  # bytes of the largest entry that can be read
+MAX_ENTRY = (1 << 31) - 1  # Maximum bytes of an entry.
 
 
 class PartialOutput:
-    """Folder `OUTPUT.part` of an output.
+    """Folder `OUTPUT.part` of an unfinished output.
 
     output (Path): The output.
     """
@@ -50,25 +52,25 @@ class PartialOutput:
         self.whole = self.folder / JOINING / "whole"
 
     def check(self) -> None:
-        """Check that this version made the folder, if it is there.
+        """Check that this version made the folder, if it exists.
 
-        RAISES (ValueError): Something else, or an earlier version, made it.
+        RAISES (ValueError): Another program or an earlier version made the folder.
         """
         check_ours(self.folder)
         names = set(os.listdir(self.folder)) if self.folder.exists() else set()
         if not names <= {MARKER, SHARDS, JOINING, "previous"}:
             raise ValueError(
-                f"{self.folder} was begun by another version of spacy-elmo, and cannot be "
+                f"{self.folder} was started by another version of spacy-elmo, and cannot be "
                 f"resumed. Begin again with `force=True`."
             )
 
     @contextmanager
     def held(self, *, begin_again: bool) -> Iterator[None]:
-        """Make the folder, and lock it.
+        """Make the folder, and lock it inside the context.
 
-        begin_again (bool): Whether to delete its content.
-        RAISES (BlockingIOError): Another process has locked it.
-        RAISES (ValueError): Something else has the folder's name.
+        begin_again (bool): Whether to delete the content of an existing folder.
+        RAISES (BlockingIOError): Another process has locked the folder.
+        RAISES (ValueError): A file or folder of another program has this name.
         """
         with by_its_name(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
@@ -81,9 +83,9 @@ class PartialOutput:
             yield
 
     def clear_whole(self) -> Path:
-        """Make room for the output.
+        """Delete an earlier attempt, and check that the disk has room for the output.
 
-        RETURNS (Path): The path to write it to.
+        RETURNS (Path): The path to write the output to.
         RAISES (OSError): The disk has no room for an output as large as the shards.
         """
         delete(self.whole)
@@ -101,13 +103,13 @@ class PartialOutput:
             publish(self.whole, self.output)
 
     def delete(self) -> None:
-        """Delete the folder, and leftovers of a killed process that deleted it."""
+        """Delete the folder. Also delete leftovers, if a process was killed during this."""
         delete_ours(self.folder)
         sweep(self.folder.parent, self.folder.name)
 
 
 def write_embedded(path: Path, entries: Iterable[Embedded]) -> None:
-    """Write a shard.
+    """Write a shard as msgpack.
 
     path (Path): A new file.
     entries (Iterable[Embedded]): The entries.
@@ -122,7 +124,7 @@ def write_embedded(path: Path, entries: Iterable[Embedded]) -> None:
 
 
 def read_embedded(path: Path) -> Iterator[Embedded]:
-    """Read a shard.
+    """Read a shard that `write_embedded` wrote.
 
     path (Path): The file.
     YIELDS (Embedded): An entry.

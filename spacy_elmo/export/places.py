@@ -1,4 +1,4 @@
-"""Places of input and output: files, parts of files and folders, on this machine or at URLs."""
+"""Files and folders for input and output, on this machine or at URLs."""
 
 import gzip
 import hashlib
@@ -15,8 +15,8 @@ from ..files.checksum import BLOCK
 from ..files.remote import RemoteFile, is_url, named_access, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
-IS_FILE = "is a file, but shards need a folder. Give another output."
-# Stores in which an object appears when it is complete, and cannot be renamed.
+IS_FILE = "is a file, but shards need a folder. Choose another output."
+# Object stores: an object appears when it is complete, and cannot be renamed.
 OBJECT_STORES = {"abfs", "abfss", "adl", "az", "gcs", "gs", "oci", "oss", "s3", "s3a"}
 
 
@@ -27,18 +27,20 @@ def partial_folder(output: Path) -> Path:
 
 @dataclass(frozen=True)
 class InputPiece:
-    """An input file, or a part of one that was planned.
+    """Input file, or a planned part of it.
 
     source (str): Path or URL of the file.
     input (int): Number of the file in the plan.
     start (int): First byte of the part.
-    stop (Optional[int]): End of the part; None for the whole file as it is now.
+    stop (Optional[int]): End of the part; None for the whole file.
     sha256 (Optional[str]): Checksum of the part.
     first_line (int): Number of the first line, from 1.
     entries (Optional[int]): Number of entries, if the plan knows it.
-    column (Optional[str]): Number of the text column, if the column's name precedes the part.
-    row_groups (Optional[Tuple[int, int]]): First and end of the row groups of a Parquet file.
-    unpacked (Optional[bool]): Whether `start` and `stop` count unpacked bytes of a `.gz` file.
+    column (Optional[str]): Number of the text column, if the line with the column names is in an
+        earlier part.
+    row_groups (Optional[Tuple[int, int]]): First row group of a Parquet file, and the end.
+    unpacked (Optional[bool]): Whether `start` and `stop` are positions in the unpacked content of
+        a `.gz` file.
     """
 
     source: str
@@ -62,17 +64,17 @@ class InputPiece:
 
     @property
     def suffix(self) -> str:
-        """Ending of the file's name, or "" if the piece is read unpacked."""
+        """Suffix of the file name, or "" if the piece is read unpacked."""
         return "" if self.unpacked else PurePosixPath(self.name).suffix
 
     def absolute(self) -> "InputPiece":
-        """Return the same piece for processes that run in another folder."""
+        """Return the piece with an absolute path, for processes in other working directories."""
         return self if is_url(self) else replace(self, source=str(Path(self.source).absolute()))
 
     def size(self) -> int:
-        """Return the bytes of the whole file.
+        """Return the size of the whole file in bytes.
 
-        RAISES (ValueError): It cannot be read.
+        RAISES (ValueError): The file cannot be read.
         """
         if is_url(self.source):
             return RemoteFile(self.source).size()
@@ -82,7 +84,7 @@ class InputPiece:
     def open_file(self) -> BinaryIO:
         """Open the whole file.
 
-        RAISES (ValueError): It cannot be read.
+        RAISES (ValueError): The file cannot be read.
         """
         if is_url(self.source):
             return RemoteFile(self.source).open()
@@ -90,10 +92,10 @@ class InputPiece:
             return Path(self.source).open("rb")
 
     def open(self, *_: Any, **__: Any) -> BinaryIO:
-        """Open the piece. A part is copied to a temporary file first.
+        """Open the piece. A part of a file is first copied to a temporary file.
 
-        RETURNS (BinaryIO): The piece. The copy is deleted when it is closed.
-        RAISES (ValueError): It cannot be read, or has changed since it was planned.
+        RETURNS (BinaryIO): The open piece. Closing deletes the temporary file.
+        RAISES (ValueError): The file cannot be read, or has changed since it was planned.
         """
         if self.stop is None:
             return self.open_file()
@@ -112,12 +114,12 @@ class InputPiece:
         return copy
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """Read a stretch of the file.
+        """Read a range of the file.
 
-        start (int): Its first byte.
-        stop (int): Its end; it is shorter if the file is.
+        start (int): First byte.
+        stop (int): End of the range. A shorter file ends earlier.
         YIELDS (bytes): A block.
-        RAISES (ValueError): It cannot be read.
+        RAISES (ValueError): The file cannot be read.
         """
         with ExitStack() as stack:
             file: Any = stack.enter_context(self.open_file())
@@ -134,7 +136,7 @@ class InputPiece:
                 start += len(block)
 
     def digest(self, start: int, stop: int) -> str:
-        """Compute the SHA-256 of a stretch of the file."""
+        """Compute the SHA-256 of a range of the file."""
         digest = hashlib.sha256()
         for block in self.blocks(start, stop):
             digest.update(block)
@@ -143,10 +145,10 @@ class InputPiece:
     def read_bytes(self) -> bytes:
         """Read the piece into memory.
 
-        RAISES (ValueError): It cannot be read, or its server does not tell its size.
+        RAISES (ValueError): The file cannot be read, or the server does not send its size.
         """
         if self.stop is None:
-            self.size()  # A server without a size may send bytes until the memory is full.
+            self.size()  # Without a known size, a server could send bytes until the memory is full.
         with self.open() as file:
             return file.read()
 
@@ -155,7 +157,7 @@ class InputPiece:
 class LocalFolder:
     """Folder on this machine or a mounted disk.
 
-    path (Path): Its path.
+    path (Path): Path of the folder.
     """
 
     path: Path
@@ -164,9 +166,9 @@ class LocalFolder:
         return str(self.path)
 
     def names(self) -> set[str]:
-        """Return the names in the folder; none if there is no such folder.
+        """Return the names in the folder. If the folder does not exist, the set is empty.
 
-        RAISES (ValueError): It is a file.
+        RAISES (ValueError): The path is a file.
         """
         if self.path.is_dir():
             return set(os.listdir(self.path))
@@ -179,17 +181,17 @@ class LocalFolder:
         return (self.path / name).read_bytes()
 
     def write(self, name: str, content: str) -> None:
-        """Write a file, which gets its name when it is complete."""
-        with suppress(FileNotFoundError):  # Another process wrote the same file and cleaned up.
+        """Write a file. It appears when it is complete."""
+        with suppress(FileNotFoundError):  # Another process wrote it.
             atomic_write(self.path / name, content)
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Write a file or folder, which gets its name when it is on the disk.
+        """Write a file or folder inside the context. It appears when it is complete on the disk.
 
-        If two processes write the same one, the result of the second replaces the first.
+        If two processes write the same name, the second result replaces the first.
 
-        name (str): Its name.
+        name (str): Name in the folder.
         YIELDS (Path): The path to write to.
         """
         path = self.path / name
@@ -199,19 +201,19 @@ class LocalFolder:
                 put_on_disk(place / WHOLE)
                 publish(place / WHOLE, path)
         except OSError:
-            if not path.exists():  # Otherwise another process wrote it and cleaned up.
+            if not path.exists():  # Another process wrote it and cleaned up.
                 raise
 
     def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
-        """Compare a file or folder with its state when it was written.
+        """Check that a file or folder has not changed since it was written.
 
-        name (str): Its name.
-        files (dict): What `describe_files` returned then.
-        RETURNS (Optional[str]): How it differs; None if it does not.
+        name (str): Name in the folder.
+        files (dict): The result of `describe_files` at that time.
+        RETURNS (Optional[str]): Description of the difference; None if nothing changed.
         """
         if describe_files(self.path / name) == files:
             return None
-        return "its checksum is wrong: it was changed or damaged"
+        return "the checksum is wrong: the file was changed or damaged"
 
     def delete(self, name: str) -> None:
         """Delete a shard, a record, or leftovers of a killed writer."""
@@ -226,10 +228,11 @@ class LocalFolder:
 class RemoteFolder:
     """Folder at a URL that `fsspec` can write to.
 
-    A file is written on this machine, and copied under a temporary name. If objects of the store
-    appear only when complete, it is copied under its final name.
+    A file is first written on this machine. Then it is copied under a temporary name and renamed.
+    In object stores it is copied under its final name, because an object appears when it is
+    complete.
 
-    url (str): Its URL.
+    url (str): URL of the folder.
     """
 
     url: str
@@ -238,9 +241,9 @@ class RemoteFolder:
         return self.url
 
     def names(self) -> set[str]:
-        """Return the names in the folder; none if there is no such folder.
+        """Return the names in the folder. If the folder does not exist, the set is empty.
 
-        RAISES (ValueError): It is a file, or cannot be read.
+        RAISES (ValueError): The path is a file, or cannot be read.
         """
         with reading(self.url):
             system, path = self._system()
@@ -254,25 +257,25 @@ class RemoteFolder:
     def read(self, name: str) -> bytes:
         """Return the content of a file.
 
-        RAISES (ValueError): It cannot be read.
+        RAISES (ValueError): The file cannot be read.
         """
         return RemoteFile.join(self.url, name).read()
 
     def write(self, name: str, content: str) -> None:
-        """Write a file, which gets its name when it is whole.
+        """Write a file. It appears when it is complete.
 
-        RAISES (ValueError): It cannot be written.
+        RAISES (ValueError): The file cannot be written.
         """
         with self.writing(name) as path:
             path.write_text(content, "utf8")
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Write a file, which gets its name when it is whole.
+        """Write a file inside the context. It appears when it is complete.
 
-        name (str): Its name.
+        name (str): Name in the folder.
         YIELDS (Path): The path to write to.
-        RAISES (ValueError): It cannot be written.
+        RAISES (ValueError): The file cannot be written.
         """
         with tempfile.TemporaryDirectory() as place:
             yield Path(place, name)
@@ -280,14 +283,14 @@ class RemoteFolder:
                 self._put(Path(place, name), name)
 
     def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
-        """Compare the size of a file with its size when it was written.
+        """Check that the size of a file has not changed since it was written.
 
-        A comparison of checksums would download the whole file.
+        Checksums are not compared, because that would download the whole file.
 
-        name (str): Its name.
-        files (dict): What `describe_files` returned then.
-        RETURNS (Optional[str]): How it differs; None if it does not.
-        RAISES (ValueError): It cannot be read.
+        name (str): Name in the folder.
+        files (dict): The result of `describe_files` at that time.
+        RETURNS (Optional[str]): Description of the difference; None if nothing changed.
+        RAISES (ValueError): The file cannot be read.
         """
         expected = sum(about["size"] for about in files.values())
         size = RemoteFile.join(self.url, name).size()
@@ -312,7 +315,7 @@ class RemoteFolder:
         try:
             system.mv(unfinished, f"{path}/{name}")
         except Exception:
-            if not system.exists(f"{path}/{name}"):  # Otherwise another process wrote it.
+            if not system.exists(f"{path}/{name}"):  # If the file exists, another process wrote it.
                 raise
             with suppress(FileNotFoundError):
                 system.rm_file(unfinished)
@@ -333,7 +336,7 @@ def open_folder(given: Union[str, Path]) -> Folder:
 
 
 def describe_files(path: Path) -> dict[str, Any]:
-    """Return size and checksum of a file, as ".", or of the files of a folder, by name."""
+    """Return size and checksum of each file in a folder, by name. A file has the name "."."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return {
         file.relative_to(path).as_posix(): {"size": file.stat().st_size, "sha256": checksum(file)}

@@ -1,4 +1,8 @@
-"""Plan of the shards: the parts of the input that belong to each."""
+"""Plan of the shards: which parts of the input belong to which shard.
+
+The plan depends only on the input and the settings. So all processes make the same plan, and a
+resumed run continues with it.
+"""
 
 import codecs
 import hashlib
@@ -20,12 +24,15 @@ Plan = list[list[InputPiece]]
 ShardAt = Callable[[int], int]
 Progress = Callable[[int], object]
 
-CHUNKS = 8  # chunks of a shard; it may be larger or smaller than others by one chunk
-# Bytes of a shard of one output file: half a minute with en_small, a quarter of an hour with the
-# published original. Each shard starts with an empty cache of words, so smaller ones cost time.
+CHUNKS = 8  # Chunks per shard. The size of a shard varies by one chunk.
+# Bytes per shard of a single output file. A shard takes half a minute with en_small, and a quarter
+# of an hour with the published original. Smaller shards cost time, because each shard starts with
+# an empty cache.
 SHARD_SIZE = 1 << 20
-MAX_SHARDS = 1000  # A packed file is unpacked from its start for each of its shards.
-# Bytes of running text without an empty line, after which it is cut at the end of a line.
+# More shards cost time, because each shard of a packed file unpacks the file from its start.
+MAX_SHARDS = 1000
+# Running text is cut at empty lines. After this number of bytes without an empty line, it is cut
+# at the end of a line.
 MAX_UNCUT = 1 << 20
 
 
@@ -38,22 +45,24 @@ def make_plan(
 ) -> Plan:
     """Cut the input into shards of about the same number of bytes.
 
-    Text is cut at the ends of lines, sentences of several lines at empty lines, Parquet between
-    row groups, and `.spacy` files not at all. The same input makes the same plan. The input is
-    read once.
+    Text is cut at the ends of lines, sentences of several lines at empty lines, and Parquet
+    between row groups. `.spacy` files are not cut. The same input gives the same plan. The input
+    is read once.
 
-    sources (Sequence[InputPiece]): The whole files, with checksums if those must be right.
-    n_shards (Optional[int]): Most shards; packed files are then not cut. By default shards have
-        `SHARD_SIZE` bytes.
+    sources (Sequence[InputPiece]): The whole files. If they have checksums, the content must
+        match.
+    n_shards (Optional[int]): Maximum number of shards. If it is set, packed files are not cut.
+        Default: shards of `SHARD_SIZE` bytes.
     tokenize (bool): Whether text files contain running text.
     column (Optional[str]): Column of `.tsv` files.
-    RETURNS (List[List[InputPiece]]): For each shard its parts of files.
+    RETURNS (List[List[InputPiece]]): The parts of files of each shard.
     RAISES (ValueError): A file cannot be read, or is empty.
     """
     sizes = [source.size() for source in sources]
     total, offset = max(sum(sizes), 1), 0
     if n_shards is None:
-        # Cut at the readers' chunks: they end paragraphs of running text there, too.
+        # Use the chunks of the readers, because a reader ends a paragraph of running text with its
+        # chunk.
         n_cuts, per, chunk_size = 1, max(SHARD_SIZE, total // MAX_SHARDS), CHUNK_SIZE
     else:
         n_cuts, per = n_shards, total
@@ -77,7 +86,7 @@ def make_plan(
                 pieces = cutter.cut(size, shard_at, chunk_size, bar.update)
             end = size
             for piece in pieces:
-                end = max(end, piece.stop or 0)  # unpacked text is longer than its file
+                end = max(end, piece.stop or 0)  # Unpacked text is longer than the file.
                 if piece.entries != 0:
                     shards.setdefault(shard_at(piece.start), []).append(piece)
             offset += end
@@ -85,9 +94,9 @@ def make_plan(
 
 
 class _LineCutter:
-    """Cutter of a file of lines. It counts entries if each line is one."""
+    """Cutter for files of lines. It counts the entries if each line is an entry."""
 
-    cuts_packed = False  # whether to cut a `.gz` file by its unpacked content
+    cuts_packed = False  # Whether to cut `.gz` files by their unpacked content.
 
     def __init__(self, source: InputPiece, *, tokenize: bool, column: Optional[str]):
         name = source.name
@@ -108,7 +117,7 @@ class _LineCutter:
         is_packed = self.source.suffix == ".gz" and not self.cuts_packed
         unpacked = True if self.source.suffix == ".gz" and self.cuts_packed else None
         part, mark = replace(self.source, entries=0, unpacked=unpacked), b""
-        with suppress(ValueError):  # the first chunk reports the error
+        with suppress(ValueError):  # Reading the first chunk reports the error.
             mark = b"".join(part.blocks(0, len(codecs.BOM_UTF8)))
         stop = len(mark) if mark == codecs.BOM_UTF8 else 0
         digest = hashlib.sha256(mark[:stop])
@@ -131,20 +140,20 @@ class _LineCutter:
                     digest = hashlib.sha256()
             progress(chunk.n_read)
         if self.source.sha256 not in (None, chunks.checksums[0]):
-            raise ValueError(f"{self.source} has changed while it was read. Run the same again.")
+            raise ValueError(f"{self.source} has changed while it was read. Run it again.")
         if is_packed:
             yield replace(part, stop=size, sha256=chunks.checksums[0])
         elif stop > part.start:
             yield replace(part, stop=stop, sha256=digest.hexdigest())
 
     def _may_cut(self, end: bytes, n_bytes: int) -> bool:
-        """Return whether the file can be cut here, `n_bytes` after the last possible cut."""
+        """Return whether the file can be cut here. The last possible cut was `n_bytes` earlier."""
         if not self.by_paragraph or end.endswith((b"\n\n", b"\n\r\n")):
             return end.endswith(b"\n")
         return self.max_uncut is not None and n_bytes > self.max_uncut and end.endswith(b"\n")
 
     def _count(self, part: InputPiece, chunk: Chunk, place: Optional[str]) -> Optional[int]:
-        """Return the entries of a part after one more chunk."""
+        """Return the number of entries of a part after one more chunk."""
         if self.by_paragraph or part.entries is None:
             return None
         n_lines = sum(self.may_be_blank or bool(line.strip()) for _, line in lines_of(chunk))

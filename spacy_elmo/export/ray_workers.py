@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from ..text.workers import Label, Result
 
-# Retries of a task whose actor's process was killed.
+# Retries of a task if the process of its actor is killed.
 RETRIES = 3
 
 
@@ -21,14 +21,14 @@ def map_with_ray(
     """Call a function on each task, with an actor for each processor or GPU of the cluster.
 
     function (Callable): A function that every machine of the cluster can import.
-    tasks (Sequence[Tuple[Any, tuple]]): Label and arguments of each task.
-    address (Optional[str]): Address of the cluster for `ray.init`; default: the connected
-        cluster, else RAY_ADDRESS, else a new one on this machine.
-    gpus_per_worker (float): GPUs reserved for an actor.
-    YIELDS (Tuple[Any, Any]): A label and its result, in any order.
+    tasks (Sequence[Tuple[Any, tuple]]): A label and the arguments of each task.
+    address (Optional[str]): Address of the cluster for `ray.init`. Default: the connected cluster,
+        else RAY_ADDRESS, else a new cluster on this machine.
+    gpus_per_worker (float): GPUs reserved for each actor.
+    YIELDS (Tuple[Any, Any]): The label and the result of a task, in order of completion.
     RAISES (ImportError): Ray is not installed.
-    RAISES (OSError): The cluster cannot be reached, an actor was killed several times, or the
-        function raised one.
+    RAISES (OSError): The cluster cannot be reached, a task was killed several times, or the
+        function raised an OSError.
     """
     try:
         import ray.data
@@ -49,7 +49,7 @@ def map_with_ray(
         yield from _map(ray, function, tasks, gpus_per_worker)
     except ray.exceptions.RayError as error:
         reason = str(error).strip().splitlines()[-1]
-        raise ChildProcessError(f"Ray gave up a task of {RETRIES + 1} tries: {reason}") from error
+        raise ChildProcessError(f"Ray stopped after {RETRIES + 1} attempts: {reason}") from error
     finally:
         if is_ours:
             ray.shutdown()
@@ -70,7 +70,7 @@ def _map(
         fn_constructor_args=(function,),
         batch_size=1,
         batch_format="pyarrow",
-        # The maximum is high because the cluster may grow during the run.
+        # Allow many actors, because the cluster may grow during the run.
         compute=ray.data.ActorPoolStrategy(
             min_size=1,
             max_size=len(tasks),
@@ -108,5 +108,5 @@ class _Caller:
     def _call(self, *arguments: Any) -> Any:
         try:
             return self.function(*arguments)
-        except OSError as error:  # e.g. a full disk; Ray would wrap it in its own error
+        except OSError as error:  # Ray would wrap this error, such as a full disk.
             return error

@@ -1,4 +1,4 @@
-"""Selection of the tokens and spans that get a vector."""
+"""Selection of tokens and spans for export."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional
@@ -9,21 +9,21 @@ from spacy.tokens import Doc
 
 POOLS = "sentence", "doc", "span"
 NOUNS = "NOUN", "PROPN"
-WORDS = "ents", "nouns"  # values of `only` that are no labels
+WORDS = "ents", "nouns"  # Values of `only` that are not labels.
 PLACES = {"doc.ents", "doc.spans"}
 ADVICE = "a pipeline with a component that sets them, or .spacy files that have them"
 
-Labelled = tuple[int, int, str]  # start and end of a span, its label
+Labelled = tuple[int, int, str]  # Start, end and label of a span.
 
 
 class SelectedSpan(NamedTuple):
     """Group of tokens that is exported as one vector.
 
-    start (int): The first token.
-    end (int): The token after the last.
-    label (str): Label of the span, or "" if it has none.
+    start (int): Index of the first token.
+    end (int): Index after the last token.
+    label (str): Label of the span; "" without a label.
     text (str): The text.
-    tokens (Sequence[int]): Numbers of the tokens whose vectors are averaged.
+    tokens (Sequence[int]): Indices of the tokens whose vectors are averaged.
     """
 
     start: int
@@ -37,9 +37,9 @@ class SpanSelector(NamedTuple):
     """Rule that selects the tokens and spans that get a vector.
 
     pool (Optional[str]): Unit that gets a vector: "sentence", "doc", or "span" (the spans of
-        `only`); default: token.
+        `only`). Default: a token.
     only (Optional[str]): Tokens to use: "ents", "nouns", or labels of spans and entities,
-        separated by commas; default: all.
+        separated by commas. Default: all tokens.
     """
 
     pool: Optional[str]
@@ -48,21 +48,21 @@ class SpanSelector(NamedTuple):
     def check(self) -> None:
         """Check the settings.
 
-        RAISES (ValueError): There is no such pool, or it has no spans.
+        RAISES (ValueError): `pool` is unknown, or `pool` is "span" and `only` names no spans.
         """
         if self.pool not in (None, *POOLS):
             raise ValueError(f"`pool` must be one of {', '.join(POOLS)}, got '{self.pool}'")
         if self.pool == "span" and self.only is None:
-            raise ValueError("`pool=span`: which spans? Set `only` to ents, or to their labels.")
+            raise ValueError("`pool=span` needs spans. Set `only` to ents, or to their labels.")
         if self.only is not None and not all(self.only.split(",")):
-            raise ValueError(f"`only` is ents, nouns or LABEL,LABEL..., got '{self.only}'")
+            raise ValueError(f"`only` must be ents, nouns or LABEL,LABEL..., got '{self.only}'")
 
     def __call__(self, doc: Doc) -> list[SelectedSpan]:
         """Select the tokens and spans that get a vector.
 
-        doc (Doc): The Doc. It is cut into sentences if it has none.
+        doc (Doc): The Doc. If it has no sentence boundaries, a sentencizer sets them.
         RETURNS (List[SelectedSpan]): The spans, in order.
-        RAISES (ValueError): The Doc has not been annotated.
+        RAISES (ValueError): The Doc does not have the annotations that `only` needs.
         """
         spans = sorted({*self._spans(doc)}) if self.only else []
         if self.pool == "span":
@@ -100,10 +100,10 @@ class SpanSelector(NamedTuple):
 
 
 def labels_of(nlp: Language) -> Optional[set[str]]:
-    """Find the labels of the entities and spans that a pipeline can set.
+    """Return the labels of entities and spans that a pipeline can set.
 
     nlp (Language): The pipeline.
-    RETURNS (Optional[Set[str]]): Its labels; None if a component does not declare what it sets.
+    RETURNS (Optional[Set[str]]): The labels; None if a component does not declare its labels.
     """
     labels: set[str] = set()
     for name, pipe in nlp.pipeline:

@@ -1,9 +1,14 @@
-"""Folder of shards, which any number of processes write, and which can be resumed.
+"""Resumable folder of shards that several processes write at the same time.
 
-`_manifest.json` is the plan: settings, inputs, and the pieces of each shard with their checksums.
-Beside each shard `NAME` is `_NAME.json`, its record: the plan that it belongs to, its counts, and
-sizes and checksums of its files. A record is written before its shard gets its name. So a shard
-without a record, or with another checksum, has been changed or damaged.
+`_manifest.json` contains the plan: settings, inputs, and for each shard its parts of the input
+with checksums. Each shard `NAME` has a record `_NAME.json`: the checksum of the plan, the counts,
+and size and checksum of each file of the shard.
+
+A shard is complete when it has its final name. There is no list of complete shards, so processes
+need no lock and a killed process leaves nothing to repair.
+
+Invariant: the record is written before the shard gets its final name. So a shard without a record,
+or with another checksum, was changed or damaged.
 """
 
 import json
@@ -35,9 +40,12 @@ from .spacy_output import is_foreign
 
 # Readers of Parquet folders skip names that begin with "_" or a dot.
 MANIFEST = "_manifest.json"
-FORMAT_VERSION = 2  # Shards of version 1 have no checksums.
+FORMAT_VERSION = 2  # Version 1 has no checksums of shards.
 OURS = re.compile(r"_?part-\d{5,}-of-\d{5,}(\.\w+)*")
-ADVICE = "Give the same, another output, or begin again with `force=True` and no `resume=True`."
+ADVICE = (
+    "Use the same settings and input, choose another output, or start again with `force=True` and "
+    "without `resume=True`."
+)
 PIECE = {
     "input": Natural,
     "start": Natural,
@@ -58,7 +66,7 @@ PLAN = Schema(
         "checksum": String,
     }
 )
-# Earlier versions did not write the counts.
+# Records of earlier versions have no counts.
 COUNTS = NotRequired[record({"entries": Natural, "tokens": Natural, "vectors": Natural})]  # type: ignore[misc]
 RECORD = Schema(
     {
@@ -74,11 +82,11 @@ RECORD = Schema(
 
 @dataclass(frozen=True)
 class ShardFolder:
-    """Shards and their plan. A shard is done when it has its name.
+    """Shards and their plan.
 
     folder (Folder): The folder.
-    suffix (str): Ending of the shards' names.
-    plan (List[List[InputPiece]]): The plan of `make_plan`.
+    suffix (str): Suffix of the shards' names.
+    plan (List[List[InputPiece]]): The result of `make_plan`.
     checksum (str): Checksum of the manifest.
     """
 
@@ -88,18 +96,18 @@ class ShardFolder:
     checksum: str
 
     def name(self, number: int) -> str:
-        """Return the name of a shard, by its number from 0."""
+        """Return the name of a shard. Numbers start at 0."""
         return f"part-{number:05}-of-{len(self.plan):05}{self.suffix}"
 
     def firsts(self) -> Optional[list[int]]:
-        """Return the number of each shard's first entry; None if the plan does not know it."""
+        """Return the number of the first entry of each shard; None if the plan has no counts."""
         counts = [[piece.entries for piece in shard] for shard in self.plan]
         if any(None in shard for shard in counts):
             return None
         return list(accumulate((sum(map(int, shard)) for shard in counts), initial=0))  # type: ignore[arg-type]
 
     def sweep(self) -> None:
-        """Delete leftovers of killed processes, if their shards are done."""
+        """Delete temporary files of killed processes, if their shards exist."""
         names = self.folder.names()
         for name in filter(is_temporary, names):
             shard = name.lstrip("._")[: len(self.name(0))]
@@ -107,10 +115,10 @@ class ShardFolder:
                 self.folder.delete(name)
 
     def find_problem(self, name: str) -> Optional[str]:
-        """Compare a shard with its record.
+        """Compare an existing shard with its record.
 
-        name (str): The name of a shard that is there.
-        RETURNS (Optional[str]): What is wrong; None if it is whole.
+        name (str): Name of the shard.
+        RETURNS (Optional[str]): Description of the problem; None if the shard is unchanged.
         """
         try:
             return self.folder.compare(name, self._read_record(name)["files"])
@@ -118,7 +126,7 @@ class ShardFolder:
             return f"{_record_name(name)} cannot be used ({error})"
 
     def counts(self) -> EntryCounts:
-        """Return the counts of all shards, which must exist."""
+        """Return the sum of the counts of all shards. All shards must exist."""
         counts = EntryCounts()
         for number in range(len(self.plan)):
             counts += EntryCounts(**self._read_record(self.name(number))["counts"])
@@ -127,18 +135,18 @@ class ShardFolder:
     def _read_record(self, name: str) -> dict[str, Any]:
         content = RECORD.read_sealed(self.folder.read(_record_name(name)), FORMAT_VERSION)
         if (content["plan"], content["shard"]) != (self.checksum, name):
-            raise ValueError("it belongs to another shard")
+            raise ValueError("the record belongs to another shard")
         return content
 
 
 def write_record(folder: Folder, name: str, plan: str, shard: Path, counts: EntryCounts) -> None:
-    """Write the record of a shard, before the shard gets its name.
+    """Write the record of a shard. Call it before the shard gets its final name.
 
     folder (Folder): The folder.
-    name (str): The shard's name.
+    name (str): Final name of the shard.
     plan (str): Checksum of the manifest.
-    shard (Path): The file or folder that gets the name.
-    counts (EntryCounts): Its counts.
+    shard (Path): The shard under its temporary name.
+    counts (EntryCounts): Counts of the shard.
     """
     files = describe_files(shard)
     content = {"plan": plan, "shard": name, "files": files, "counts": asdict(counts)}
@@ -160,12 +168,13 @@ def open_shards(
     """Read the plan of a folder, or make one for an empty folder.
 
     folder (Folder): The folder.
-    suffix (str): Ending of the shards' names.
-    settings (dict): What the shards depend on beside the input, as JSON.
-    sources (Sequence[InputPiece]): The input, whole files.
+    suffix (str): Suffix of the shards' names.
+    settings (dict): All settings that change the shards, as JSON.
+    sources (Sequence[InputPiece]): The whole input files.
     make_plan (Callable[[], Plan]): Cuts the input.
     RETURNS (ShardFolder): The folder.
-    RAISES (ValueError): It has other files, or was begun with other settings or input.
+    RAISES (ValueError): The folder contains other files, or was started with other settings or
+        input.
     """
     if not _is_begun(folder):
         plan = make_plan()
@@ -173,7 +182,7 @@ def open_shards(
             raise ValueError(
                 f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
             )
-        if not _is_begun(folder):  # another process may have made the same plan
+        if not _is_begun(folder):  # Another process may have written the same plan.
             content: dict[str, Any] = {
                 "format_version": FORMAT_VERSION,
                 "settings": settings,
@@ -185,7 +194,7 @@ def open_shards(
         content = PLAN.read_sealed(folder.read(MANIFEST), FORMAT_VERSION)
     except ValueError as error:
         raise ValueError(
-            f"{folder}/{MANIFEST} cannot be used: {error}. Give another output, or begin again "
+            f"{folder}/{MANIFEST} cannot be used: {error}. Choose another output, or start again "
             f"with `force=True`."
         ) from error
     known = [f"{about['name']} of {about['size']:,} bytes" for about in content["inputs"]]
@@ -194,35 +203,35 @@ def open_shards(
     if known != found:
         pairs = zip([*known, "nothing"], [*found, "nothing"])
         before, now = next(pair for pair in pairs if pair[0] != pair[1])
-        raise ValueError(f"{folder} was begun with other input: {now}, and was {before}. {ADVICE}")
+        raise ValueError(f"{folder} was started with other input: {now}, not {before}. {ADVICE}")
     plan = [[_from_json(about, sources) for about in shard] for shard in content["shards"]]
     return ShardFolder(folder, suffix, plan, content["checksum"])
 
 
 def check_settings(folder: object, known: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Check that a run is resumed with its first settings.
+    """Check that a resumed run has the same settings as the first run.
 
-    folder (object): The output, for errors.
+    folder (object): The output, for error messages.
     known (dict): The settings of the first run.
     settings (dict): The settings of this run.
-    RAISES (ValueError): They differ.
+    RAISES (ValueError): The settings differ.
     """
     different = [
-        f"{name} is {settings.get(name)!r}, and was {known.get(name)!r}"
+        f"{name} is {settings.get(name)!r}, but was {known.get(name)!r}"
         for name in {**known, **settings}
         if known.get(name) != settings.get(name)
     ]
     if different:
         raise ValueError(
-            f"{folder} was begun with other settings: {'; '.join(different)}. {ADVICE}"
+            f"{folder} was started with other settings: {'; '.join(different)}. {ADVICE}"
         )
 
 
 def clear(folder: Folder) -> None:
-    """Delete all shards of a folder, and the manifest last.
+    """Delete all shards of a folder. The manifest is deleted last.
 
     folder (Folder): The folder.
-    RAISES (ValueError): It has files that `embed` does not write. Nothing is deleted.
+    RAISES (ValueError): The folder contains files that `embed` does not write. Nothing is deleted.
     """
     names = folder.names() if _is_begun(folder) else set()
     for name in names:
@@ -230,17 +239,17 @@ def clear(folder: Folder) -> None:
         is_ours = is_temporary(name) or name == MANIFEST or OURS.fullmatch(name)
         if not is_ours or (inner and inner.is_dir() and OURS.fullmatch(name) and is_foreign(inner)):
             raise ValueError(
-                f"{folder} contains a file that is no shard, {name}. Give another output."
+                f"{folder} contains a file that is not a shard: {name}. Choose another output."
             )
     for name in sorted(names, key=lambda name: (name == MANIFEST, name[0] == "_")):
         folder.delete(name)
 
 
 def _is_begun(folder: Folder) -> bool:
-    """Return whether the manifest is there. Without it, the folder must be empty."""
+    """Return whether the manifest exists. A folder without a manifest must be empty."""
     names = {name for name in folder.names() if not is_temporary(name)}
     if names and MANIFEST not in names:
-        raise ValueError(f"{folder} contains files that are no shards. Give another output.")
+        raise ValueError(f"{folder} contains files that are not shards. Choose another output.")
     return bool(names)
 
 
@@ -249,7 +258,7 @@ def _to_json(piece: InputPiece) -> dict[str, Any]:
 
 
 def _from_json(about: dict[str, Any], sources: Sequence[InputPiece]) -> InputPiece:
-    """Make a piece of an input file, which may have moved."""
+    """Make a piece from the plan. The path comes from `sources`: the file may have moved."""
     if "row_groups" in about:
         about = {**about, "row_groups": tuple(about["row_groups"])}
     return InputPiece(source=sources[about["input"]].source, **about)

@@ -1,8 +1,8 @@
-"""Embedding of text of any size into a file or a folder of shards.
+"""Resumable embedding of text of any size into a file or a folder of shards.
 
-Both work the same way: a plan cuts the input into shards, any number of processes make them, and
-complete shards are kept, so that a run can be resumed. For one file the shards are in
-`OUTPUT.part`, and are joined at the end.
+A plan cuts the input into shards, several processes make the shards, and complete shards are kept.
+So a run can be resumed. A single output file works the same way: its shards are in `OUTPUT.part`,
+and are joined at the end.
 """
 
 import warnings
@@ -29,17 +29,17 @@ from .ray_workers import map_with_ray
 from .shard_folder import ShardFolder, check_settings, clear, open_shards, write_record
 
 MAX_TOKENS = 10_000
-ADVICE = "run the same with `resume=True`: it resumes"
-SHOWN = 20  # failed shards named in an error
+ADVICE = "run again with `resume=True`: it resumes"
+SHOWN = 20  # Maximum number of failed shards in an error message.
 
-Made = Union[EntryCounts, str]  # counts of a shard, or an error message
+Made = Union[EntryCounts, str]  # Counts of a shard, or an error message.
 
 
 @dataclass(frozen=True)
 class _Job:
-    """Settings that are the same for all shards.
+    """Settings that all shards share.
 
-    is_joined (bool): Whether the shards become one file.
+    is_joined (bool): Whether the shards are joined into one file.
     """
 
     embedder: CorpusEmbedder
@@ -82,34 +82,37 @@ def embed_corpus(
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, and URLs that
         `fsspec` can read.
     output (Union[str, Path]): The file or folder. Shards may be written to a URL.
-    shards (Optional[int]): Most shards; by default one file is written.
-    workers (Union[int, str]): Processes on this machine. Several have a thread each. "ray": the
-        actors of a Ray cluster, which must see model, input and output under the same paths.
-    worker (Optional[str]): "K/N" makes every N-th shard from the K-th on.
+    shards (Optional[int]): Maximum number of shards. Default: write a single file.
+    workers (Union[int, str]): Number of processes on this machine; several processes use one
+        thread each. Or "ray": the actors of a Ray cluster, which must see model, input and output
+        under the same paths.
+    worker (Optional[str]): "K/N" makes every N-th shard, starting with the K-th.
     address (Optional[str]): Address of the Ray cluster for `ray.init`.
-    gpus_per_worker (float): GPUs of a Ray actor. Above 0, the model runs on them.
-    format (Optional[str]): One of `OUTPUTS`; default: the format of the output's ending, or
-        "parquet" for shards without one.
-    tokenize (bool): Whether text files contain running text for the pipeline to split. By
-        default a line is a sentence, its tokens separated by spaces.
+    gpus_per_worker (float): GPUs of each Ray actor. If above 0, the model runs on a GPU.
+    format (Optional[str]): One of `OUTPUTS`. Default: the format with the suffix of `output`, or
+        "parquet" for shards without a suffix.
+    tokenize (bool): Whether text files contain running text that the pipeline splits. By default a
+        line is a sentence whose tokens are separated by spaces.
     column (Optional[str]): Text column of `.tsv` files (name, or number from 1), and word column
         of `.conll` files (number).
-    max_tokens (int): Most tokens of a sentence or Doc.
+    max_tokens (int): Maximum number of tokens in a sentence or Doc.
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
-    sentence_keys (bool): Whether sentences, not numbers, name the datasets of an HDF5 file.
-    resume (bool): Whether to resume an unfinished output in spite of `force`, and to accept an
-        output that is finished.
+    sentence_keys (bool): Whether to name the datasets of an HDF5 file by sentences instead of
+        numbers.
+    resume (bool): Whether to resume an unfinished output even with `force`, and to accept a
+        finished output.
     force (bool): Whether to replace an existing output, and to delete an unfinished one.
     options: Other arguments of `CorpusEmbedder`.
-    RETURNS (EntryCounts): Counts of the file, or for shards of what this call embedded.
+    RETURNS (EntryCounts): Counts of the file. For shards, counts of the shards that this call
+        made.
     RAISES (ValueError): A setting is invalid, the model or input cannot be read, the output
         exists, the unfinished output has other settings, or a shard is damaged.
-    RAISES (ImportError): Ray is needed and not installed.
+    RAISES (ImportError): Ray is not installed.
     RAISES (OSError): The disk is full, another process writes the same file, or a worker was
         killed.
     """
     output = output if is_url(output) else user_path(output)
-    if workers == "ray":  # actors run in folders of their own
+    if workers == "ray":  # Ray actors have other working directories.
         output = output if is_url(output) else Path(output).absolute()
         model = str(user_path(model).absolute()) if user_path(model).exists() else model
     format = check_format(Path(output), format, is_sharded=shards is not None)
@@ -120,7 +123,7 @@ def embed_corpus(
     output = output if is_url(output) else followed(Path(output))
     sources = find_inputs(inputs, output, column)
     if not any(source.name.endswith(DOCBIN) for source in sources):
-        embedder.reader().check_labels()  # Docs of .spacy files may have other labels
+        embedder.reader().check_labels()  # Docs in .spacy files may have other labels.
     if workers == "ray":
         sources = [source.absolute() for source in sources]
     job = _Job(
@@ -149,9 +152,9 @@ def embed_corpus(
 
 @dataclass(frozen=True)
 class _Run:
-    """Call of `embed_corpus`.
+    """One call of `embed_corpus`.
 
-    call (Callable): Calls a function on all tasks.
+    call (Callable): Function that maps a function over tasks, in this or other processes.
     """
 
     job: _Job
@@ -164,7 +167,7 @@ class _Run:
         n_shards: int,
         worker: Optional[str],
     ) -> tuple[EntryCounts, bool]:
-        """Make this call's shards. Return what was embedded, and whether that is all."""
+        """Make the shards of this call. Return their counts, and whether these are all shards."""
         job = self.job
         settings = {
             **job.embedder.describe(),
@@ -183,7 +186,7 @@ class _Run:
         with full_disk(str(folder), ADVICE):
             damaged = _find_damaged(shards, mine)
             failed = [
-                f"{name}: {problem}. Delete this shard, and run the same again"
+                f"{name}: {problem}. Delete this shard, and run again"
                 for name, problem in damaged.items()
             ]
             counts, n_made = EntryCounts(), 0
@@ -205,7 +208,7 @@ class _Run:
     def write_file(
         self, sources: Sequence[InputPiece], output: Path, *, resume: bool, force: bool
     ) -> EntryCounts:
-        """Make all shards in `OUTPUT.part`, and join them."""
+        """Make the shards in `OUTPUT.part`, and join them to the output file."""
         job, part = self.job, PartialOutput(output)
         if not resume:
             check_room(output, job.format, force)
@@ -242,9 +245,9 @@ class _Run:
                     )
                 settings |= {"entries": counts.entries, "tokens": counts.tokens}
                 _join(job, part, shards, settings)
-                check_room(output, job.format, force)  # it may have appeared in the meantime
+                check_room(output, job.format, force)  # Another process may have written it.
                 part.publish()
-        except BlockingIOError:  # another process uses the folder
+        except BlockingIOError:  # Another process uses the folder.
             raise
         except BaseException:
             if not has_shards:
@@ -256,7 +259,7 @@ class _Run:
     def _make_shards(
         self, shards: ShardFolder, settings: dict[str, Any], numbers: range
     ) -> Iterator[tuple[str, Made]]:
-        """Make the missing shards. Yield names, and the counts or an error message."""
+        """Make the missing shards. Yield the name and the counts, or an error message, of each."""
         done, firsts, tasks = shards.folder.names(), shards.firsts(), []
         shared = self.job, shards.folder, shards.checksum, settings
         for number in numbers:
@@ -271,7 +274,7 @@ class _Run:
 
 
 def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
-    """Return what the vectors of a file depend on. The file contains it, too."""
+    """Return all settings and inputs that change a file. The file stores them."""
     return {
         **job.embedder.describe(),
         "inputs": [
@@ -280,13 +283,13 @@ def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any
         ],
         "format": job.format,
         "tokenize": job.tokenize,
-        # Earlier versions did not write it.
+        # Earlier versions did not write this key.
         **({} if job.column is None else {"column": job.column}),
     }
 
 
 def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[str, Any]) -> None:
-    """Join the shards into the output."""
+    """Join the shards to the output file."""
     numbers, whole = range(len(shards.plan)), part.clear_whole()
     for name, problem in _find_damaged(shards, numbers).items():
         raise ValueError(f"{part.shards}/{name}: {problem}. `resume=True` makes it again.")
@@ -297,7 +300,7 @@ def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[st
 
 
 def _find_damaged(shards: ShardFolder, numbers: range) -> dict[str, str]:
-    """Return the problems of existing shards, by name."""
+    """Return the damaged shards: name and problem."""
     done = shards.folder.names() & {shards.name(number) for number in numbers}
     problems = {name: shards.find_problem(name) for name in sorted(done)}
     return {name: problem for name, problem in problems.items() if problem}
@@ -312,7 +315,7 @@ def _make_shard(
     pieces: Sequence[InputPiece],
     first: Optional[int],
 ) -> Made:
-    """Make a shard, in any process. Return its counts or an error message."""
+    """Make a shard. Return its counts or an error message. This runs in any process."""
     embedder, counts = job.embedder, EntryCounts()
     if job.n_threads is not None:
         limit_threads(job.n_threads)
@@ -344,18 +347,18 @@ def _make_shard(
 
 @lru_cache(maxsize=1)
 def _loaded_once(embedder: CorpusEmbedder) -> CorpusEmbedder:
-    """Return the first of equal copies, which has read the model already."""
+    """Return the first of several equal embedders. Only this one loads the model."""
     return embedder
 
 
 def _caller(
     workers: Union[int, str], address: Optional[str], gpus_per_worker: float
 ) -> Callable[..., Iterator[tuple[str, Made]]]:
-    """Return the function that calls a function on all tasks."""
+    """Return the function that maps a function over tasks."""
     if workers == "ray":
         return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)
     if address is not None or gpus_per_worker:
-        raise ValueError("`address` and `gpus_per_worker` are for `workers=ray`")
+        raise ValueError("`address` and `gpus_per_worker` need `workers=ray`")
     if isinstance(workers, str) or workers < 1:
         raise ValueError(f"`workers` must be 1 or more, or 'ray', got {workers}")
     return partial(map_in_order, n_process=workers)
@@ -369,7 +372,7 @@ def _check_shards(
     *,
     force: bool,
 ) -> None:
-    """Check the settings that are for files only or for shards only.
+    """Check the settings that apply only to files or only to shards.
 
     RAISES (ValueError): A setting is invalid.
     """
@@ -379,12 +382,12 @@ def _check_shards(
             raise ValueError(f"`shards` must be 1 or more, got {shards}")
         if format == "spacy" and isinstance(open_folder(output), RemoteFolder):
             raise ValueError(
-                f"{output}: Docs are written to folders of this machine only. Set another `format`."
+                f"{output}: Docs can only be written to this machine. Set another `format`."
             )
         if worker and force:
             raise ValueError("`force` would delete the shards of other workers. Omit one of them.")
     elif worker is not None:
-        raise ValueError("`worker` makes some of several shards. Set `shards`.")
+        raise ValueError("`worker` needs `shards`. Set `shards`.")
     elif is_url(output):
         raise ValueError(f"{output}: a single file cannot be written to a URL. Set `shards`.")
     elif is_stream(Path(output)):

@@ -1,4 +1,4 @@
-"""Output of spaCy Docs with their vectors."""
+"""Output as spaCy Docs with vectors, and the reader of these Docs."""
 
 import json
 import re
@@ -24,9 +24,9 @@ SUFFIXES = (".spacy", "")
 IS_FOLDER = True
 SETTINGS = "meta.json"
 _NAMES = re.compile(rf"\d{{8}}\.spacy|{re.escape(SETTINGS)}")
-LAYERS = "elmo_layers"  # key of user_data
-SHARD_BYTES = 1 << 23  # a whole file is in memory several times
-TOKEN_BYTES = 128  # estimate for a token without its vector
+LAYERS = "elmo_layers"  # Key in `Doc.user_data`.
+SHARD_BYTES = 1 << 23  # Maximum bytes of a file. Several copies of a file are in memory.
+TOKEN_BYTES = 128  # Estimated bytes of a token without its vector.
 
 
 def write(
@@ -37,18 +37,18 @@ def write(
     path (Path): The folder.
     entries (Iterable[Embedded]): The entries.
     settings (dict): Settings of the run, for `meta.json`.
-    options (WriteOptions): Not used: Docs have texts and no numbers.
+    options (WriteOptions): Not used. A Doc has a text and no number.
     """
     path.mkdir()
     for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):
-        vocab = Vocab()  # a shared one would collect the words of all the text
+        vocab = Vocab()  # A shared vocab would collect the words of the whole corpus.
         packed = _packed(_doc(entry, vocab) for entry in group)
         (path / f"{number:08}.spacy").write_bytes(packed)
     (path / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf8")
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the settings that `write` was given; empty if it did not write the folder."""
+    """Return the settings that `write` stored; empty if another program wrote the folder."""
     file = path / SETTINGS
     return read_json(file.read_bytes()) if file.is_file() else {}
 
@@ -63,14 +63,14 @@ def is_foreign(path: Path) -> bool:
 def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     """Read the Docs that `python -m spacy elmo embed` wrote, in order, and restore their vectors.
 
-    `doc.tensor`, and `.vector`, `.has_vector` and `.similarity` of Docs, spans and tokens work
-    again. If all layers were kept, they are in `doc._.elmo`, and the tensor is their average. One
-    file is in memory at a time.
+    This restores `doc.tensor`, and `.vector`, `.has_vector` and `.similarity` of Docs, spans and
+    tokens. If the output has all layers, they are in `doc._.elmo`, and the tensor is their
+    average. One file is in memory at a time.
 
     path (Union[str, Path]): The folder, a folder of shards, or a `.spacy` file.
     vocab (Vocab): The vocab of the Docs.
     YIELDS (Doc): A Doc.
-    RAISES (ValueError): There are no Docs, or they have no vectors.
+    RAISES (ValueError): The path contains no Docs, or the Docs have no vectors.
     """
     path = user_path(path)
     files = (
@@ -91,8 +91,8 @@ def _n_bytes(entry: Embedded) -> int:
 def _packed(docs: Iterable[Doc]) -> bytes:
     """Pack Docs like `DocBin(docs=docs, store_user_data=True).to_bytes()`, but faster.
 
-    DocBin looks for plug-ins of its packer once for each Doc, and tries to compress vectors, in
-    vain.
+    DocBin searches for msgpack plug-ins once per Doc, and compresses vectors, which do not get
+    smaller.
     """
     without, user_data, packer = DocBin(), [], Packer(use_bin_type=True)
     for doc in docs:

@@ -1,4 +1,4 @@
-"""Readers of text, JSON lines and tables of text, a chunk of lines at a time."""
+"""Readers of text, JSON lines, TSV, CoNLL and CoNLL-U. They read one chunk of lines at a time."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,21 +13,21 @@ from .doc_reader import DocReader
 from .entries import TextEntry, sentence
 from .places import InputPiece
 
-CHUNK_SIZE = 1 << 17  # bytes read at a time
-DOCUMENT = "-DOCSTART-"  # first word of lines between documents in CoNLL-2003
-CELLS = 10  # columns of CoNLL-U
+CHUNK_SIZE = 1 << 17  # Bytes that are read at a time.
+DOCUMENT = "-DOCSTART-"  # First word of the lines between documents in CoNLL-2003.
+CELLS = 10  # Number of columns in CoNLL-U.
 SPACES = re.compile(" +")
 # Comments of CoNLL-2012, CoNLL-U and MultiCoNER. Other lines that begin with "#" are words.
 COMMENT = re.compile(r"#(begin|end) document|# (newdoc|newpar|id|\S+ =)(\s|$)")
 
 
 def chunks_of(file: InputPiece, *, by_paragraph: bool) -> Iterator[Chunk]:
-    """Read a file, gzipped or not, in pieces that end with a line.
+    """Read a text file or a `.gz` file in chunks of whole lines.
 
     file (InputPiece): The file, or a part of it.
-    by_paragraph (bool): Whether to cut at empty lines, if there are some.
+    by_paragraph (bool): Whether to cut at empty lines if possible.
     YIELDS (Chunk): Some lines.
-    RAISES (ValueError): It is empty, or cannot be read to its end.
+    RAISES (ValueError): The file is empty, or cannot be read to its end.
     """
     first_line = None if file.stop is None else file.first_line
     for chunk in ChunkReader([file], CHUNK_SIZE, [by_paragraph], first_line):
@@ -45,7 +45,7 @@ def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
 def decode(file: InputPiece, number: int, line: bytes) -> str:
     """Decode a line.
 
-    RAISES (ValueError): It is not UTF-8.
+    RAISES (ValueError): The line is not UTF-8.
     """
     try:
         return line.decode("utf8").rstrip("\r")
@@ -56,11 +56,11 @@ def decode(file: InputPiece, number: int, line: bytes) -> str:
 def read_text(file: InputPiece, reader: Optional[DocReader]) -> Iterator[TextEntry]:
     """Read a text file.
 
-    A line is an entry with tokens separated by spaces. Empty lines count, so that the number of an
-    entry is the number of its line. In running text a sentence is an entry.
+    A line is an entry, with tokens separated by spaces. Empty lines are entries, too, so an entry
+    has the number of its line. In running text, an entry is a sentence.
 
     file (InputPiece): The file, or a part of it.
-    reader (Optional[DocReader]): Splits running text; None if there is none.
+    reader (Optional[DocReader]): Splits running text. None: the lines are split at spaces.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
@@ -77,10 +77,10 @@ def read_text(file: InputPiece, reader: Optional[DocReader]) -> Iterator[TextEnt
 def read_records(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
     """Read a `.jsonl` file. A line is an entry.
 
-    Its `tokens` are one sentence; its `text` is a Doc of the pipeline.
+    A line with `tokens` is a sentence. A line with `text` is a Doc that the pipeline makes.
 
     file (InputPiece): The file, or a part of it.
-    reader (DocReader): Makes the Docs.
+    reader (DocReader): Converts text to entries.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
@@ -100,7 +100,9 @@ def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> Te
         if isinstance(content, str):
             return reader.read(content)
         if any(map(has_half_a_pair, content)):
-            raise ValueError("'tokens' hold half a surrogate pair, which cannot be written")
+            raise ValueError(
+                "'tokens' contain a lone surrogate, which cannot be written. Remove it"
+            )
     except ValueError as error:
         refuse(file, number, str(error))
     return sentence(content)
@@ -109,18 +111,18 @@ def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> Te
 def read_tsv(
     file: InputPiece, column: str, reader: DocReader, *, tokenize: bool
 ) -> Iterator[TextEntry]:
-    """Read a column of a tab-separated file. Quotes have no meaning.
+    """Read a column of a tab-separated file. Quotes are plain characters.
 
-    A row is an entry, even if its text is empty: tokens separated by spaces, or a Doc of the
-    pipeline.
+    A row is an entry, even if its text is empty. The text has tokens separated by spaces, or is
+    running text.
 
     file (InputPiece): The file, or a part of it.
-    column (str): The column's name, which is in the first line; or its number, from 1. With a
-        number the first line is an entry, too.
-    reader (DocReader): Makes the Docs.
-    tokenize (bool): Whether it contains running text.
+    column (str): Name of the column in the first line, or number of the column, from 1. With a
+        number, the first line is an entry, too.
+    reader (DocReader): Converts text to entries.
+    tokenize (bool): Whether the column contains running text.
     YIELDS (TextEntry): An entry.
-    RAISES (ValueError): There is no such column, or the file cannot be read.
+    RAISES (ValueError): The column is missing, or the file cannot be read.
     """
     place = _place(column)
     for chunk in chunks_of(file, by_paragraph=False):
@@ -137,14 +139,14 @@ def read_tsv(
 
 
 def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[TextEntry]:
-    """Read a file with a word a line, as in CoNLL's shared tasks.
+    """Read a file with one word per line, as in CoNLL's shared tasks.
 
-    Columns are separated by tabs or else by spaces, sentences by empty lines.
+    Tabs separate columns; without a tab, spaces do. Empty lines separate sentences.
 
     file (InputPiece): The file, or a part of it.
-    column (Optional[str]): Number of the column of words, from 1; None for the first.
+    column (Optional[str]): Number of the word column, from 1. Default: the first column.
     YIELDS (TextEntry): A sentence.
-    RAISES (ValueError): A line has no such column, or the file cannot be read.
+    RAISES (ValueError): The column is missing in a line, or the file cannot be read.
     """
     place = _place(column or "1")
     if place is None:
@@ -166,11 +168,12 @@ def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[TextEntry]:
 def read_conllu(file: InputPiece) -> Iterator[TextEntry]:
     """Read a CoNLL-U file (universaldependencies.org/format.html).
 
-    Tokens are its words, whose ids are numbers. Multiword tokens and empty nodes are left out.
+    The tokens are the words, which have a number as id. Multiword tokens and empty nodes are left
+    out.
 
     file (InputPiece): The file, or a part of it.
     YIELDS (TextEntry): A sentence.
-    RAISES (ValueError): It is not such a file.
+    RAISES (ValueError): The file is not in CoNLL-U.
     """
 
     def words_of(number: int, line: str) -> list[str]:
@@ -179,14 +182,14 @@ def read_conllu(file: InputPiece) -> Iterator[TextEntry]:
         cells = line.split("\t")
         is_word = cells[0].isdecimal()
         if len(cells) != CELLS or not (is_word or cells[0].replace(".", "-").count("-") == 1):
-            refuse(file, number, f"not CoNLL-U, which has {CELLS} columns, the first one an id")
+            refuse(file, number, f"not CoNLL-U. A line has {CELLS} columns, first an id")
         return [cells[1]] if is_word else []
 
     return _sentences(file, words_of)
 
 
 def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> Iterator[TextEntry]:
-    """Collect the words of lines into sentences, which are separated by empty lines."""
+    """Collect the words of lines into sentences. Empty lines separate sentences."""
     words: list[str] = []
     for chunk in chunks_of(file, by_paragraph=True):
         for number, line in lines_of(chunk):
@@ -201,13 +204,13 @@ def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> I
 
 
 def column_number(file: InputPiece, line: bytes, column: str) -> str:
-    """Find the number of the text column of a `.tsv` file, for parts without the first line.
+    """Return the number of the text column of a `.tsv` file, for parts without the first line.
 
     file (InputPiece): The file.
-    line (bytes): Its first line.
-    column (str): The column's name in this line, or its number, from 1.
-    RETURNS (str): Its number.
-    RAISES (ValueError): There is no such column.
+    line (bytes): First line of the file.
+    column (str): Name of the column in this line, or number of the column, from 1.
+    RETURNS (str): Number of the column.
+    RAISES (ValueError): The column is missing.
     """
     if _place(column) is not None:
         return column
@@ -226,5 +229,5 @@ def _find(file: InputPiece, number: int, names: list[str], column: str) -> int:
 
 def _cell(file: InputPiece, number: int, cells: list[str], place: int) -> str:
     if place >= len(cells):
-        refuse(file, number, f"no column {place + 1}: the line has {len(cells)}")
+        refuse(file, number, f"no column {place + 1}: the line has {len(cells)} columns")
     return cells[place]

@@ -58,7 +58,7 @@ def flip(path, place):
 def test_a_flipped_bit_in_a_shard(embed, unfinished, place):
     shards, expected = unfinished
     flip(shards[2], place)
-    with pytest.warns(UserWarning, match="part-00002.* is made again: its checksum is wrong"):
+    with pytest.warns(UserWarning, match="part-00002.* is made again: the checksum is wrong"):
         assert embed(resume=True).entries == len(SENTENCES)
     assert Path("out.npz").read_bytes() == expected
 
@@ -100,11 +100,11 @@ def test_a_shard_that_is_damaged_meanwhile(embed, unfinished, monkeypatch):
 
 # How the manifest of a run is edited, and what the error says.
 EDITS = [
-    (lambda text: "", "no JSON"),
+    (lambda text: "", "not JSON"),
     (lambda text: "[]", "dictionary, got"),
     (lambda text: NEST, "nested too deeply"),
-    (lambda text: text.replace("npz", "hdf5"), "its checksum is wrong"),
-    (lambda text: text.replace('"first_line": 2', '"first_line": 3'), "its checksum is wrong"),
+    (lambda text: text.replace("npz", "hdf5"), "the checksum is wrong"),
+    (lambda text: text.replace('"first_line": 2', '"first_line": 3'), "the checksum is wrong"),
     (lambda text: text.replace('"start": 0', '"start": false'), '"start".* should be a valid int'),
     (lambda text: text.replace('"checksum"', '"other"'), '"checksum" is missing'),
     (lambda text: json.dumps({"settings": json.loads(text)["settings"]}), "version 1"),
@@ -166,9 +166,9 @@ def without_key(name):
 
 
 CHANGES = [
-    (without_a_shard, "its checksum is wrong"),
-    (with_shards(entries=7), "its checksum is wrong"),
-    (with_shards(input=3), "its checksum is wrong"),
+    (without_a_shard, "the checksum is wrong"),
+    (with_shards(entries=7), "the checksum is wrong"),
+    (with_shards(input=3), "the checksum is wrong"),
     (with_shards(entries=-1), r'"shards"\[1\]\[0\]\["entries"\] should be greater than'),
     (with_shards(entries="7"), r'"shards"\[1\]\[0\]\["entries"\] should be a valid integer'),
     (with_shards(start=None), r'"shards"\[1\]\[0\]\["start"\] should be a valid integer'),
@@ -180,7 +180,10 @@ CHANGES = [
     (lambda plan: plan.update(inputs=[{"name": 3, "size": 1}]), r'"inputs"\[0\]\["name"\]'),
     (lambda plan: plan.update(format_version="2"), '"format_version" should be a valid integer'),
     (lambda plan: plan.pop("checksum"), '"checksum" is missing'),
-    (lambda plan: plan.update(format_version=1), "it has version 1, and this package reads 2"),
+    (
+        lambda plan: plan.update(format_version=1),
+        "it has version 1, but this package reads version 2",
+    ),
 ]
 
 
@@ -203,7 +206,9 @@ def test_an_edited_plan(shard, change, message):
 def test_no_plan(shard, text):
     shard(worker="1/5")
     Path("out/_manifest.json").write_text(text, "utf8")
-    with pytest.raises(ValueError, match=r"_manifest\.json cannot be used: .*Give another output"):
+    with pytest.raises(
+        ValueError, match=r"_manifest\.json cannot be used: .*Choose another output"
+    ):
         shard()
 
 

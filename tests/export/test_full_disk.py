@@ -41,7 +41,7 @@ def test_full_disk(folder, tiny_weights):
         for line, has_shards in zip(lines[3 * i :], (False, True)):
             message, n_shards, exists = json.loads(line)
             assert message == (
-                f"{format} cannot be written: File too large. Make room and run the same with "
+                f"{format} cannot be written: File too large. Make room and run again with "
                 f"`resume=True`: it resumes."
             )
             assert not exists

@@ -176,12 +176,12 @@ def test_a_folder(inputs, tiny_weights, embed_to):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.txt", b"", "holds no text"),
+        ("x.txt", b"", "contains no text"),
         ("x.txt", b"one\ntw\xff\n", "line 2: not UTF-8"),
-        ("x.txt.gz", gzip.compress(b"one\n" * 9, mtime=0)[:-5], "not a whole gzip file"),
-        ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: needs 'tokens'"),
-        ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' hold half a surrogate"),
-        ("x.jsonl", b'{"text": "\\ud800"}\n', "line 1: 'text' has half a surrogate"),
+        ("x.txt.gz", gzip.compress(b"one\n" * 9, mtime=0)[:-5], "the gzip file is broken"),
+        ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: no 'tokens'"),
+        ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' contain a lone surrogate"),
+        ("x.jsonl", b'{"text": "\\ud800"}\n', "line 1: 'text' contains a lone surrogate"),
         ("x.jsonl", b"{\n", "line 1: not a JSON object"),
         ("x.conllu", b"1\tone\n", "line 1: not CoNLL-U"),
         ("x.conllu", b"# a comment\n", "no sentence in"),
@@ -208,7 +208,7 @@ def test_refused(folder, tiny_weights, name, content, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"output": "out.csv"}, "no format ends in '.csv'"),
+        ({"output": "out.csv"}, "no format has the suffix '.csv'"),
         ({"format": "csv"}, "the format must be one of hdf5, npz, parquet, spacy"),
         ({"dtype": "int4"}, "the dtype must be one of float32, float16"),
         (
@@ -217,7 +217,7 @@ def test_refused(folder, tiny_weights, name, content, message):
         ),
         (
             {"layers": "mix:ner"},
-            "no mix of ELMo layers is named 'ner'. No component has one",
+            "no mix of ELMo layers is named 'ner'. No component has a mix",
         ),
         ({"initial_state": "cold"}, "initial_state: Input should be 'zeros'"),
         ({"batch_tokens": 0}, "max_batch_tokens: Input should be greater than or equal to 1"),
@@ -225,7 +225,7 @@ def test_refused(folder, tiny_weights, name, content, message):
         ({"precision": "float8"}, "float8"),
         ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
         ({"model": "nowhere"}, "no weights at 'nowhere'"),
-        ({"inputs": "x.tsv"}, "x.tsv: which column has the text"),
+        ({"inputs": "x.tsv"}, "x.tsv: the text column is not known"),
         ({"column": "text"}, "`column=text`: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
     ],
 )
@@ -239,7 +239,7 @@ def test_settings_that_are_refused(folder, tiny_weights, settings, message):
 
 def test_language_of_a_pipeline(folder, make_nlp):
     make_nlp().to_disk("pipeline")
-    with pytest.raises(ValueError, match="is of the language 'en', not 'de'"):
+    with pytest.raises(ValueError, match="has the language 'en', not 'de'"):
         embed_corpus("pipeline", "text.txt", folder / "out.npz", lang="de")
 
 

@@ -171,7 +171,7 @@ def test_sentences_as_keys(folder, tiny_weights):
         for i, sentence in enumerate(sentences[:2]):
             np.testing.assert_array_equal(keys[sentence][()], numbers[str(i)][()])
     path = folder / "slash.hdf5"
-    with pytest.raises(ValueError, match=r"sentence 2 cannot be a name of a dataset: 'a/b"):
+    with pytest.raises(ValueError, match=r"sentence 2 cannot be the name of a dataset: 'a/b"):
         embed_corpus(str(tiny_weights), "text.txt", path, sentence_keys=True)
     assert not path.exists()
     assert embed_corpus(str(tiny_weights), "text.txt", path, resume=True).entries == 6

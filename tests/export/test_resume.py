@@ -96,11 +96,11 @@ def test_force_begins_again(embed, interrupted, written):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"layers": "all"}, "layers is 'all', and was 'top'"),
-        ({"dtype": "float16"}, "dtype is 'float16', and was 'float32'"),
-        ({"batch_tokens": 2}, "batch_tokens is 2, and was 1"),
-        ({"initial_state": "zeros"}, "initial_state is 'zeros', and was 'warm'"),
-        ({"format": "spacy"}, "format is 'spacy', and was 'npz'"),
+        ({"layers": "all"}, "layers is 'all', but was 'top'"),
+        ({"dtype": "float16"}, "dtype is 'float16', but was 'float32'"),
+        ({"batch_tokens": 2}, "batch_tokens is 2, but was 1"),
+        ({"initial_state": "zeros"}, "initial_state is 'zeros', but was 'warm'"),
+        ({"format": "spacy"}, "format is 'spacy', but was 'npz'"),
         ({"inputs": "other.txt"}, "inputs is"),
     ],
 )
@@ -126,7 +126,7 @@ def test_another_model(embed, interrupted, folder, tiny_weights):
 
 def test_input_that_has_changed(embed, interrupted):
     Path("text.txt").write_text("changed\n")
-    with pytest.raises(ValueError, match="was begun with other settings: inputs is"):
+    with pytest.raises(ValueError, match="was started with other settings: inputs is"):
         embed(resume=True)
 
 
@@ -199,7 +199,9 @@ def test_half_finished_by_an_earlier_version(embed, folder):
     for name in (".spacy-elmo", "manifest.json", "chunks/00000000"):
         (part / name).write_text("")
     for settings in ({}, {"resume": True}, {"resume": True, "force": True}):
-        with pytest.raises(ValueError, match=r"out\.npz\.part was begun by another .*`force=True`"):
+        with pytest.raises(
+            ValueError, match=r"out\.npz\.part was started by another .*`force=True`"
+        ):
             embed(**settings)
     assert (part / "chunks" / "00000000").exists()
     assert embed(force=True).entries == len(SENTENCES)
@@ -361,5 +363,5 @@ def test_packed_input_is_cut(folder, embed, written, name):
 
 
 def test_several_calls_need_shards(embed):
-    with pytest.raises(ValueError, match="`worker` makes some of several shards. Set `shards`"):
+    with pytest.raises(ValueError, match="`worker` needs `shards`. Set `shards`"):
         embed(worker="1/2")

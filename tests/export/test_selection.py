@@ -220,7 +220,7 @@ def test_interrupted_runs_keep_what_stands_beside(folder, docs, tiny_weights, mo
     assert embed_corpus(str(tiny_weights), docs, folder / "out.parquet", **again).entries == 3
     with pytest.raises(ValueError, match="exists already"):
         embed_corpus(str(tiny_weights), docs, folder / "out.parquet", **{**again, "only": "PER"})
-    with pytest.raises(ValueError, match="only is 'PER', and was 'ents'"):
+    with pytest.raises(ValueError, match="only is 'PER', but was 'ents'"):
         embed_corpus(
             str(tiny_weights), docs, folder / "out", shards=1, **{**settings, "only": "PER"}
         )
@@ -230,12 +230,12 @@ def test_interrupted_runs_keep_what_stands_beside(folder, docs, tiny_weights, mo
     ("settings", "message"),
     [
         ({"pool": "token"}, "`pool` must be one of sentence, doc, span, got 'token'"),
-        ({"pool": "span"}, "`pool=span`: which spans"),
-        ({"only": "PER,"}, "`only` is ents, nouns or LABEL,LABEL..., got 'PER,'"),
-        ({"pool": "doc", "sentence_marks": True}, "marks are no tokens"),
-        ({"pool": "doc", "format": "npz"}, "are for Parquet and numbered HDF5"),
-        ({"dtype": "int8", "format": "spacy"}, "are for Parquet and numbered HDF5"),
-        ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "numbered HDF5"),
+        ({"pool": "span"}, "`pool=span` needs spans"),
+        ({"only": "PER,"}, "`only` must be ents, nouns or LABEL,LABEL..., got 'PER,'"),
+        ({"pool": "doc", "sentence_marks": True}, "marks are not tokens"),
+        ({"pool": "doc", "format": "npz"}, "need Parquet, or HDF5 without"),
+        ({"dtype": "int8", "format": "spacy"}, "need Parquet, or HDF5 without"),
+        ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "HDF5 without"),
         ({"only": "ents"}, r"`only=ents`: the text has no entities .*ner|component that sets"),
         ({"only": "nouns"}, "`only=nouns`: the text has no parts of speech. Use a pipeline"),
         ({"only": "PER"}, "`only=PER`: the text has no entities or spans"),

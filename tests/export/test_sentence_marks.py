@@ -65,5 +65,5 @@ def test_not_between_windows(folder, make_nlp, initial_state):
 
 
 def test_docs_cannot_hold_them(folder, tiny_weights):
-    with pytest.raises(ValueError, match="a Doc has no token for a mark"):
+    with pytest.raises(ValueError, match="a Doc has no tokens for marks"):
         embed_corpus(str(tiny_weights), "text.txt", folder / "docs", sentence_marks=True)

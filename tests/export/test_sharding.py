@@ -246,22 +246,22 @@ def test_array_of_jobs(shard, expected):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"layers": "average"}, "layers is 'average', and was 'top'"),
-        ({"shards": 8}, "shards is 8, and was 7"),
-        ({"format": "hdf5"}, "format is 'hdf5', and was 'parquet'"),
-        ({"batch_tokens": 99}, "batch_tokens is 99, and was 100"),
-        ({"inputs": "other.txt"}, "other input: other.txt of 6 bytes, and was text.txt of"),
+        ({"layers": "average"}, "layers is 'average', but was 'top'"),
+        ({"shards": 8}, "shards is 8, but was 7"),
+        ({"format": "hdf5"}, "format is 'hdf5', but was 'parquet'"),
+        ({"batch_tokens": 99}, "batch_tokens is 99, but was 100"),
+        ({"inputs": "other.txt"}, "other input: other.txt of 6 bytes, not text.txt of"),
         (
             {"inputs": ["text.txt", "other.txt"]},
-            "other input: other.txt of 6 bytes, and was nothing",
+            "other input: other.txt of 6 bytes, not nothing",
         ),
         ({"inputs": "nowhere.txt"}, "no .txt.* file at 'nowhere.txt'"),
-        ({"worker": "8/7"}, "`worker` is K/N"),
-        ({"worker": "one"}, "`worker` is K/N"),
+        ({"worker": "8/7"}, "`worker` must be K/N"),
+        ({"worker": "one"}, "`worker` must be K/N"),
         ({"shards": 0}, "`shards` must be 1 or more, got 0"),
         ({"workers": 0}, "`workers` must be 1 or more, or .ray., got 0"),
         ({"workers": "rya"}, "`workers` must be 1 or more, or .ray., got rya"),
-        ({"address": "auto"}, "`address` and `gpus_per_worker` are for `workers=ray`"),
+        ({"address": "auto"}, "`address` and `gpus_per_worker` need `workers=ray`"),
         ({"output": "text.txt"}, "text.txt is a file, but shards need a folder"),
         ({"output": "."}, "contains"),
     ],
@@ -353,7 +353,7 @@ def test_local_workers(shard, monkeypatch):
     assert content(Path("out")) == content(Path("one"))
     with monkeypatch.context() as patched:
         patched.setattr(sharding, "_make_shard", killed_at_third)
-        with pytest.raises(ChildProcessError, match="a worker process was ended from outside"):
+        with pytest.raises(ChildProcessError, match="a worker process was killed"):
             shard(output="two", workers=2)
     assert 0 < len(shards_of("two")) < 7
     shard(output="two")
@@ -391,7 +391,7 @@ def test_url_as_output(shard, folder, memory, monkeypatch, protocol):
         patched.setattr(sharding.OUTPUTS["parquet"], "write", stopped)
         with pytest.raises(KeyboardInterrupt):
             shard(output="memory://out", worker="3/7")
-    with pytest.raises(ValueError, match=r"memory://out was begun with other settings: layers"):
+    with pytest.raises(ValueError, match=r"memory://out was started with other settings: layers"):
         shard(output="memory://out", layers="average")
     assert shard(output="memory://out", inputs=["text.txt"]).entries < 300
     found = {name.rsplit("/")[-1]: memory.cat(name) for name in memory.ls("/out", detail=False)}
@@ -408,7 +408,7 @@ def test_urls_that_are_refused(shard, memory, monkeypatch):
         shard(output="memory://in/file")
     with pytest.raises(ValueError, match="memory://in/folder contains"):
         shard(output="memory://in/folder")
-    with pytest.raises(ValueError, match="memory://out: Docs are written to folders of this"):
+    with pytest.raises(ValueError, match="memory://out: Docs can only be written to this"):
         shard(output="memory://out", format="spacy")
     with pytest.raises(ValueError, match="nothing://out cannot be read: Protocol not known"):
         shard(output="nothing://out")
