@@ -1,5 +1,5 @@
 # ruff: noqa: F401
-"""Atomic files and folders; checksums, locks, full disks, progress."""
+"""Helpers for files: atomic writes, checksums, locks, full disks, progress bars."""
 
 from .atomic import (
     WHOLE,

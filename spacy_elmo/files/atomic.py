@@ -1,4 +1,8 @@
-"""Atomic writes: a file or folder is complete or unchanged. And a lock for writers."""
+"""Atomic writes of files and folders, and a lock for writers.
+
+A file or folder is written under a temporary name, flushed to the disk, and renamed. So readers
+see the old content or the complete new content.
+"""
 
 import errno
 import os
@@ -18,8 +22,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 def atomic_write(path: Path, content: Union[str, bytes]) -> None:
     """Write a file. If writing fails, an existing file stays unchanged.
 
-    path (Path): The file; its folder is made if necessary.
-    content (Union[str, bytes]): The content; text is encoded as UTF-8.
+    path (Path): The file. Missing folders are created.
+    content (Union[str, bytes]): The content. Text is encoded as UTF-8.
     """
     with atomic_stream(path) as file:
         file.write(content.encode("utf8") if isinstance(content, str) else content)
@@ -29,11 +33,10 @@ def atomic_write(path: Path, content: Union[str, bytes]) -> None:
 def atomic_stream(path: Path) -> Iterator[BinaryIO]:
     """Write a file piece by piece. If writing fails, an existing file stays unchanged.
 
-    The file gets its name when all of it is on the disk. Several processes may write the same
-    file.
+    The file appears when it is complete on the disk. Several processes may write the same file.
 
-    path (Path): The file; its folder is made if necessary. A symbolic link is followed. A device or
-        FIFO is written into.
+    path (Path): The file. Missing folders are created. Symbolic links are followed. Devices and
+        FIFOs are written directly.
     YIELDS (BinaryIO): A temporary file.
     """
     path = followed(path)
@@ -52,12 +55,12 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Write a folder, and delete an earlier one when the new one is complete.
+    """Write a folder. It replaces an earlier folder when it is complete.
 
-    If writing fails, the earlier folder stays.
+    If writing fails, the earlier folder stays unchanged.
 
     folder (Path): The folder. A symbolic link is followed.
-    YIELDS (Path): The path of a temporary folder, which does not exist yet.
+    YIELDS (Path): Path of a temporary folder. The caller must create it.
     """
     folder = followed(folder)
     with temporary_folder(folder) as place:
@@ -68,13 +71,13 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 def replace_folder(whole: Path, folder: Path, place: Path) -> None:
     """Rename a complete folder to its final name, and replace an earlier folder.
 
-    If that fails, the earlier folder gets its name back. After a kill, it gets its name back when
-    `place` is deleted.
+    If this fails, the earlier folder gets its name back. If the process is killed, the earlier
+    folder gets its name back when `place` is deleted.
 
     whole (Path): The complete folder.
-    folder (Path): Its new name.
-    place (Path): A folder with our marker. The earlier folder is moved there, and deleted with
-        it.
+    folder (Path): The final name.
+    place (Path): A folder with the marker. The earlier folder is moved there, and is deleted
+        together with `place`.
     """
     try:
         if folder.exists():
@@ -91,7 +94,8 @@ def publish(whole: Path, path: Path) -> None:
     """Rename a complete file to its final name.
 
     whole (Path): The complete file.
-    path (Path): Its new name. A file of this name is replaced; a device or FIFO is written into.
+    path (Path): The final name. An existing file is replaced. Devices and FIFOs are written
+        directly.
     """
     path = followed(path)
     if is_stream(path) or whole.stat().st_dev != path.parent.stat().st_dev:
@@ -100,12 +104,12 @@ def publish(whole: Path, path: Path) -> None:
         return
     try:
         os.replace(whole, path)
-    except OSError as error:  # Users do not know the temporary name.
+    except OSError as error:  # Name the output, because users do not know the temporary name.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def put_on_disk(path: Path) -> None:
-    """Wait until a file, or the files of a folder, are on the disk.
+    """Flush a file, or the files in a folder, to the disk.
 
     path (Path): The file or folder.
     """
@@ -119,8 +123,8 @@ def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
     """Lock a file inside the context. The system releases the lock if the process dies.
 
     path (Path): The lock file.
-    wait (bool): Whether to wait for another process that holds the lock.
-    RAISES (BlockingIOError): Another process holds it.
+    wait (bool): Whether to wait for a process that has the lock.
+    RAISES (BlockingIOError): Another process has the lock.
     RAISES (OSError): The file system has no locks.
     """
     from filelock import FileLock, Timeout
@@ -129,8 +133,8 @@ def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
         held = FileLock(path).acquire(-1 if wait else 0)
     except Timeout as error:
         raise BlockingIOError(
-            f"another process is writing to {path.parent.parent}. Wait for it, or give another "
-            f"folder."
+            f"another process is writing to {path.parent.parent}. Wait for it, or choose "
+            f"another folder."
         ) from error
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in _NO_LOCKS:

@@ -1,4 +1,4 @@
-"""Reader of spaCy's binary format."""
+"""Reader of spaCy's binary format (`.spacy`)."""
 
 import zlib
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-# Errors that spaCy raises for bytes of another format.
+# Errors that spaCy raises for other formats.
 BROKEN = ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error
 
 
@@ -19,9 +19,9 @@ def read_docbin(path: Path, vocab: "Vocab") -> Iterator["Doc"]:
     """Read the Docs of a `.spacy` file.
 
     path (Path): The file.
-    vocab (Vocab): Their vocab.
+    vocab (Vocab): The vocab of the Docs.
     YIELDS (Doc): A Doc.
-    RAISES (ValueError): It is not such a file, or it is broken.
+    RAISES (ValueError): The file is not a `.spacy` file, or it is broken.
     """
     from spacy.tokens import DocBin
 

@@ -1,4 +1,4 @@
-"""Errors that name the file, and what to do."""
+"""Context managers that make errors name the file, and say what to do."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
-LONGEST = 1000  # characters of a message; a name read from a file may be very long
+LONGEST = 1000  # Maximum characters of a message. A name in a broken file may be very long.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -17,12 +17,12 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
     """Turn errors into a ValueError that names a file.
 
     source (object): The file, or the beginning of the message.
-    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): The errors.
-    RAISES (ValueError): One of them was raised.
+    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): Types of the errors.
+    RAISES (ValueError): One of these errors was raised.
     """
     try:
         yield
-    except MemoryError:  # does not concern the file
+    except MemoryError:  # A lack of memory is no error of the file.
         raise
     except kinds as error:
         raise ValueError(f"{source}: {bounded(error)}") from error
@@ -30,15 +30,15 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
 
 @contextmanager
 def by_its_name(path: Path) -> Iterator[None]:
-    """Name the output in errors about a temporary file beside it.
+    """Replace the name of a temporary file in errors by the name of the output.
 
     path (Path): The output.
-    RAISES (OSError): Its folder is missing or read-only, or the disk is full.
+    RAISES (OSError): The folder is missing or read-only, or the disk is full.
     """
     try:
         yield
     except OSError as error:
-        # An error without a number would lose its message.
+        # An error without a number loses its message if a file name is set.
         named = error.errno is not None and error.filename is not None
         if named and Path(error.filename).parent == path.parent:
             error.filename = str(path)
@@ -46,26 +46,24 @@ def by_its_name(path: Path) -> Iterator[None]:
 
 
 def bounded(error: object) -> str:
-    """Cut the message of an error if it is too long.
+    """Return the message of an error, cut to about 1,000 characters.
 
     error (object): The error.
-    RETURNS (str): Its message, of at most about 1,000 characters.
+    RETURNS (str): The message.
     """
     message = str(error)
     return message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
 
 
 @contextmanager
-def full_disk(
-    output: Union[str, Path], advice: str = "run the same again: it resumes"
-) -> Iterator[None]:
-    """Replace the error of a full disk by one that says what to do.
+def full_disk(output: Union[str, Path], advice: str = "run again: it resumes") -> Iterator[None]:
+    """Replace the error of a full disk by an error that says what to do.
 
-    PyTorch hides the system's error behind one of its own. The system's error is found only if
-    PyTorch writes to an open file.
+    PyTorch raises its own error instead of the system's error. The system's error can be found
+    only if PyTorch writes to an open file.
 
     output (Union[str, Path]): The output.
-    advice (str): What to do once there is room.
+    advice (str): What to do when the disk has room again.
     RAISES (OSError): The disk is full.
     """
     try:
@@ -74,7 +72,7 @@ def full_disk(
         error = raised.__context__ if isinstance(raised, RuntimeError) else raised
         if not isinstance(error, OSError):
             raise
-        # Some libraries mention the system's error only in their message.
+        # Some libraries put the system's error only into their message.
         reasons = [n for n in FULL if n == error.errno or os.strerror(n) in str(error)]
         if not reasons and error is raised:
             raise

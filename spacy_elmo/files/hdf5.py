@@ -1,7 +1,7 @@
 """HDF5 files on a disk that may be full.
 
-HDF5 ends the process if a write fails. So it writes through a file object that never fails, and
-the error is raised afterwards.
+The HDF5 library ends the process if a write fails. So it writes to a `GuardedFile`, which never
+fails, and the error is raised after the call.
 """
 
 import io
@@ -19,12 +19,12 @@ def guarded_hdf5(
 ) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
     """Create an HDF5 file that libraries since 2008 can read.
 
-    It has no timestamps, so that equal content gives equal bytes.
+    The file has no timestamps, so equal content gives equal bytes.
 
     path (Path): The file.
-    oldest (int): The oldest version of the format to use.
-    YIELDS (Tuple[h5py.File, Callable]): The file, and a function to call after each dataset,
-        which raises the error of a failed write.
+    oldest (int): Oldest version of the format that may be used.
+    YIELDS (Tuple[h5py.File, Callable]): The file, and a function that raises the error of a failed
+        write. Call it after each dataset.
     RAISES (OSError): A write failed.
     """
     with GuardedFile(path, "wb+") as guarded:
@@ -42,15 +42,15 @@ def _create(guarded: "GuardedFile", oldest: int) -> h5py.File:
     access.set_libver_bounds(oldest, h5py.h5f.LIBVER_V18)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, guarded)
-    name = repr(guarded).encode("ascii", "replace")  # any unique name
+    name = repr(guarded).encode("ascii", "replace")  # HDF5 needs a unique name.
     return h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, properties, access))
 
 
 class GuardedFile(io.FileIO):
     """File whose writes never fail.
 
-    Data without room on the disk are kept in memory, where they can be read. `check` raises the
-    error, so that the writer can stop soon.
+    If the disk is full, data are kept in memory, so HDF5 can read them again. `check` raises the
+    error. Call it often, so that the writer stops soon.
 
     path (Path): The file.
     mode (str): A mode of `open`.
@@ -62,12 +62,12 @@ class GuardedFile(io.FileIO):
         self._kept: list[tuple[int, bytes]] = []
 
     def check(self) -> None:
-        """Raise the error of an earlier write, if there was one."""
+        """Raise the error of an earlier write, if a write failed."""
         if self._error is not None:
             raise self._error
 
     def write(self, data: Any) -> int:
-        """Write data, to memory after an error."""
+        """Write data to the file, or to memory after an error."""
         start, left = self.tell(), memoryview(data)
         try:
             while left and self._error is None:
@@ -80,7 +80,7 @@ class GuardedFile(io.FileIO):
         return len(data)
 
     def readinto(self, buffer: Any) -> int:
-        """Read data, with those that are kept in memory."""
+        """Read data from the file and from memory."""
         start, view = self.tell(), memoryview(buffer).cast("B")
         found = super().readinto(view)
         view[found:] = bytes(len(view) - found)
@@ -92,7 +92,7 @@ class GuardedFile(io.FileIO):
         return len(view)
 
     def truncate(self, size: Optional[int] = None) -> int:
-        """Truncate the file; an error is kept for `check`."""
+        """Truncate the file. `check` raises the error if this fails."""
         try:
             if self._error is None:
                 super().truncate(size)

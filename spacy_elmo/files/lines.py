@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-MAX_LINE = 1 << 24  # bytes of a line; several copies of it must fit into memory
+MAX_LINE = 1 << 24  # Maximum bytes of a line. Several copies of a line must fit into memory.
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """Read the lines of a file, one at a time.
 
-    Lines have a limit, because a few megabytes of gzip can contain a line that fills the memory.
+    The length of a line is limited, because a small gzip file can contain a line that fills the
+    memory.
 
-    file (Path): The file; one whose name ends in `.gz` is unpacked.
+    file (Path): The file. A `.gz` file is unpacked.
     YIELDS (Tuple[int, bytes]): The number of a line, from 1, and the line with its end.
-    RAISES (ValueError): A line is longer than `MAX_LINE`, or the gzip file is not whole.
+    RAISES (ValueError): A line is longer than `MAX_LINE`, or the gzip file is broken.
     """
     opener = gzip.open if file.suffix == ".gz" else open
     number = 0
@@ -30,4 +31,4 @@ def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
                     )
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{file}, after line {number}: not a whole gzip file: {error}") from error
+        raise ValueError(f"{file}: broken gzip file after line {number}: {error}") from error

@@ -1,4 +1,4 @@
-"""Open files that can be read again even if their names are gone."""
+"""Open files that can be read again after they were deleted, renamed or replaced."""
 
 import io
 import os
@@ -6,16 +6,16 @@ import weakref
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-_AT_A_TIME = 2**30  # the system reads no more than 2 GB at once
+_AT_A_TIME = 2**30  # Bytes per read. The system reads at most 2 GB at once.
 
 
 class OpenedFile:
-    """File that stays open, so that it may be deleted, renamed or replaced.
+    """File that stays open, so that it can be deleted, renamed or replaced.
 
-    Many threads and forked processes can read it at the same time.
+    Threads and forked processes can read it at the same time.
 
     path (Path): The file.
-    RAISES (OSError): It cannot be opened.
+    RAISES (OSError): The file cannot be opened.
     """
 
     def __init__(self, path: Path):
@@ -37,15 +37,15 @@ class OpenedFile:
     def open(self) -> BinaryIO:
         """Return a new reader at the beginning of the file.
 
-        RAISES (ValueError): The file was written to.
+        RAISES (ValueError): Another process has written to the file.
         """
         self.check()
         return cast(BinaryIO, io.BufferedReader(_Reader(self._descriptor, self._seen[0])))
 
     def check(self) -> None:
-        """Check that the file was not written to.
+        """Check that the file has not changed since it was opened.
 
-        RAISES (ValueError): It was.
+        RAISES (ValueError): Another process has written to the file.
         """
         if self._traces() != self._seen:
             raise ValueError(
@@ -60,7 +60,7 @@ class OpenedFile:
 
 
 class _Reader(io.RawIOBase):
-    """Reader with its own position, because others share the position of the descriptor."""
+    """Reader with its own position, because a descriptor has one position for all its users."""
 
     def __init__(self, descriptor: int, size: int):
         self._descriptor, self._size, self._place = descriptor, size, 0

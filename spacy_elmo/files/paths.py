@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import BinaryIO, Union
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
-_MAX_LINKS = 40  # the limit of Linux
+_MAX_LINKS = 40  # Maximum number of symbolic links in a path, as in Linux.
 
 
 def user_path(path: Union[str, Path]) -> Path:
-    """Expand `~`. A shell does that at the start of a word, but not in quotes, configs and Python.
+    """Expand `~`. A shell does not do this inside quotes, and configs and Python never do it.
 
-    path (Union[str, Path]): The path, as a user gave it.
-    RETURNS (Path): The path.
+    path (Union[str, Path]): Path from a user.
+    RETURNS (Path): The expanded path.
     """
     return Path(os.path.expanduser(path))
 
@@ -36,9 +36,9 @@ def cache_folder() -> Path:
 def followed(path: Path) -> Path:
     """Follow symbolic links, so that an output replaces the target and not the link.
 
-    path (Path): A path, which need not exist.
-    RETURNS (Path): The target. A name of an open file, such as `/dev/stdout`, is not followed to
-        that file.
+    path (Path): A path. The file need not exist.
+    RETURNS (Path): The target of the link. Names of open files, such as `/dev/stdout`, are
+        returned unchanged.
     RAISES (OSError): The links form a circle.
     """
     given = path
@@ -50,9 +50,9 @@ def followed(path: Path) -> Path:
 
 
 def is_stream(path: Path) -> bool:
-    """Check whether an output is written into and not replaced.
+    """Check whether an output must be written directly instead of replaced.
 
-    This is true for a device, a FIFO, or a file that this process has open.
+    This is true for devices, FIFOs, and files that this process has open.
     """
     path = followed(path)
     if _is_opened(path):
@@ -66,14 +66,14 @@ def is_stream(path: Path) -> bool:
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[BinaryIO]:
-    """Open a device, a FIFO or an open file for writing. It is not truncated.
+    """Open a device, a FIFO or an open file for writing, without truncating it.
 
     path (Path): A path for which `is_stream` is true.
-    YIELDS (BinaryIO): The file, which may be unable to seek.
+    YIELDS (BinaryIO): The file. Some files cannot seek.
     """
     path = followed(path)
     if _is_opened(path):
-        # Opening it again would overwrite a file of the shell from its beginning.
+        # Duplicate the descriptor: opening the name again would write from the start of the file.
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         descriptor = os.dup(int(path.name))
@@ -84,11 +84,11 @@ def open_stream(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_regular(path: Path) -> None:
-    """Check that an input ends. A device may have no end, and a FIFO may have no writer.
+    """Check that an input is not a device or FIFO, which may have no end or no writer.
 
-    path (Path): A path, which need not exist. Files that this process has open, such as
-        `/dev/stdin` or `<(command)` of a shell, are allowed.
-    RAISES (ValueError): It is a device or FIFO.
+    path (Path): A path. The file need not exist. Files that this process has open are allowed,
+        such as `/dev/stdin` or `<(command)` in a shell.
+    RAISES (ValueError): The path is a device or FIFO.
     """
     if is_stream(path) and not _is_opened(followed(path)):
         raise ValueError(f"{path}: cannot be read: not a regular file. Copy it to a file.")

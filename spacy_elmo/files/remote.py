@@ -1,4 +1,4 @@
-"""Files at URLs, by `fsspec`."""
+"""Files at URLs, read with `fsspec`."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -6,42 +6,42 @@ from typing import BinaryIO, cast
 
 
 def is_url(given: object) -> bool:
-    """Return whether this is a URL and not a path."""
+    """Return whether a string is a URL, not a path."""
     return "://" in str(given)
 
 
 def reading(source: str) -> AbstractContextManager[None]:
-    """Turn any error in reading into one that names the source.
+    """Turn all errors of reading into a ValueError that names the source.
 
     source (str): Path or URL.
-    RAISES (ValueError): It cannot be read.
+    RAISES (ValueError): The source cannot be read.
     """
     return named_access(source, "read")
 
 
 @contextmanager
 def named_access(source: str, done: str) -> Iterator[None]:
-    """Turn any error of a file system into one that names the source.
+    """Turn all errors of a file system into a ValueError that names the source.
 
     source (str): Path or URL.
-    done (str): What is done with it: "read", "written" or "deleted".
-    RAISES (ValueError): That fails.
+    done (str): The operation: "read", "written" or "deleted".
+    RAISES (ValueError): The operation failed.
     """
     try:
         yield
     except (MemoryError, ImportError):
         raise
-    except Exception as error:  # Each file system has its own kinds of errors.
+    except Exception as error:  # Each file system has its own error types.
         raise ValueError(
             f"{source} cannot be {done}: {str(error) or type(error).__name__}"
         ) from error
 
 
-LARGEST_WHOLE = 1 << 28  # bytes of a file that is read into memory at once, such as a manifest
+LARGEST_WHOLE = 1 << 28  # Maximum bytes of a file that is read at once, such as a manifest.
 
 
 class RemoteFile:
-    """File at a URL. Each call reads it again. Errors name the URL.
+    """File at a URL. Each call reads the file again. Errors name the URL.
 
     url (str): The URL.
     """
@@ -64,7 +64,7 @@ class RemoteFile:
     def exists(self) -> bool:
         """Return whether the file exists.
 
-        RAISES (ValueError): The server cannot be asked.
+        RAISES (ValueError): The server does not answer.
         """
         with reading(self.url):
             return bool(self._file_system.exists(self._path))
@@ -72,32 +72,33 @@ class RemoteFile:
     def size(self) -> int:
         """Return the size in bytes.
 
-        RAISES (ValueError): The file cannot be read, or its server does not tell the size: it may
-            have no end.
+        RAISES (ValueError): The file cannot be read, or the server does not send the size. Such a
+            file may have no end.
         """
         with reading(self.url):
             size = self._file_system.size(self._path)
             if size is None:
-                raise ValueError("its server does not say its size. Download it, and give its path")
+                raise ValueError("the server sends no size. Download the file, and give its path")
             return int(size)
 
     def open(self) -> BinaryIO:
         """Open the file for reading.
 
-        RAISES (ValueError): It cannot be read.
+        RAISES (ValueError): The file cannot be read.
         """
         with reading(self.url):
             return cast(BinaryIO, self._file_system.open(self._path, "rb"))
 
     def read(self) -> bytes:
-        """Read the whole file, after a request for its size.
+        """Read the whole file, after a check of its size.
 
         RETURNS (bytes): The content.
-        RAISES (ValueError): It cannot be read, or is too large.
+        RAISES (ValueError): The file cannot be read, or is too large.
         """
         if (size := self.size()) > LARGEST_WHOLE:
             raise ValueError(
-                f"{self.url} has {size:,} bytes, it may have {LARGEST_WHOLE:,}. Check the URL."
+                f"{self.url} has {size:,} bytes. At most {LARGEST_WHOLE:,} are "
+                f"allowed. Check the URL."
             )
         with reading(self.url):
             return bytes(self._file_system.cat_file(self._path))

@@ -1,4 +1,4 @@
-"""Schemas of JSON, whose errors name the first wrong key."""
+"""Schemas for JSON. Error messages name the first wrong key."""
 
 import hashlib
 import json
@@ -8,8 +8,8 @@ from typing import Annotated, Any, Union
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-SHOWN = 40  # characters of a wrong value
-CHECKSUM = "checksum"  # key of a sealed object
+SHOWN = 40  # Characters of a wrong value in a message.
+CHECKSUM = "checksum"  # Key that `seal` adds.
 
 String = Annotated[str, Field(strict=True)]
 Integer = Annotated[int, Field(strict=True)]
@@ -21,8 +21,8 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 class Schema:
     """Keys and types of a JSON object. Other keys are ignored.
 
-    fields (Mapping[str, Any]): The type of each key, which may be `NotRequired`.
-    example (str): An example for errors; "" for none.
+    fields (Mapping[str, Any]): The type of each key. It can be `NotRequired`.
+    example (str): An example for error messages, or "".
     """
 
     def __init__(self, fields: Mapping[str, Any], example: str = "") -> None:
@@ -30,11 +30,11 @@ class Schema:
         self.example = example
 
     def parse(self, text: Union[str, bytes]) -> dict[str, Any]:
-        """Read an object.
+        """Parse and check an object.
 
         text (Union[str, bytes]): JSON.
         RETURNS (Dict[str, Any]): The values by key.
-        RAISES (ValueError): It is not JSON, or a key is missing or has another type.
+        RAISES (ValueError): The text is not JSON, or a key is missing or has another type.
         """
         try:
             return self.adapter.validate_json(text)
@@ -43,48 +43,50 @@ class Schema:
             raise ValueError(_describe(error.errors(include_url=False)[0]) + expected) from None
 
     def read_sealed(self, text: Union[str, bytes], version: int) -> dict[str, Any]:
-        """Read a file of ours, with its `format_version` and the checksum that `seal` adds.
+        """Parse a file that spacy-elmo wrote, and check its `format_version` and checksum.
 
         Unlike `parse`, this keeps all keys, and file names that are not UTF-8.
 
         text (Union[str, bytes]): JSON.
-        version (int): The version of the format that can be read.
+        version (int): The only version of the format that can be read.
         RETURNS (dict): The object.
-        RAISES (ValueError): It is not such an object, has another version, or was changed.
+        RAISES (ValueError): The text does not fit the schema, has another version, or was changed.
         """
         try:
             content = json.loads(text)
-            # The first versions of some formats had no number.
+            # The first version of some formats has no version number.
             found = content.get("format_version", 1) if isinstance(content, dict) else version
             if type(found) is int and found != version:
-                raise ValueError(f"it has version {found}, and this package reads {version}")
+                raise ValueError(
+                    f"it has version {found}, but this package reads version {version}"
+                )
             self.adapter.validate_python(content)
             if content.get(CHECKSUM) not in (None, _digest(content)):
-                raise ValueError("its checksum is wrong: it was changed or damaged")
+                raise ValueError("the checksum is wrong: the file was changed or damaged")
         except json.JSONDecodeError as error:
-            raise ValueError(f"this is no JSON ({error})") from None
+            raise ValueError(f"this is not JSON ({error})") from None
         except ValidationError as error:
             raise ValueError(_describe(error.errors(include_url=False)[0])) from None
         except RecursionError:
-            raise ValueError("it is nested too deeply") from None
+            raise ValueError("the JSON is nested too deeply") from None
         return dict(content)
 
 
 def record(fields: Mapping[str, Any]) -> Any:
-    """Return the type of a dict with these keys."""
+    """Return the type of a dict with these keys and types."""
     return TypedDict("Object", dict(fields))  # type: ignore[operator]
 
 
 def records(fields: Mapping[str, Any]) -> Any:
-    """Return the type of a list of dicts with these keys."""
+    """Return the type of a list of dicts with these keys and types."""
     return list[record(fields)]  # type: ignore[misc]
 
 
 def seal(content: dict[str, Any]) -> dict[str, Any]:
-    """Add the checksum of an object to it.
+    """Add a checksum to an object.
 
     content (dict): The object, as JSON.
-    RETURNS (dict): A copy with one key more.
+    RETURNS (dict): A copy with the key `checksum`.
     """
     return {**content, CHECKSUM: _digest(content)}
 
@@ -95,11 +97,11 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _describe(wrong: Mapping[str, Any]) -> str:
-    """Shorten an error of pydantic's to a few words."""
+    """Shorten an error of pydantic to a few words."""
     if wrong["type"] == "json_invalid":
-        # The JSON is one line of a file, so "line 1" would mislead.
+        # The JSON may be one line of a file, so "line 1" would mislead.
         error = wrong["ctx"]["error"].replace("at line 1 column", "at character")
-        return f"this is no JSON ({error})"
+        return f"this is not JSON ({error})"
     place = _place(wrong["loc"])
     if wrong["type"] == "missing":
         return f"{place} is missing"

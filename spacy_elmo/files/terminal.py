@@ -1,8 +1,8 @@
 r"""Text and progress bars for the terminal, without control characters from files.
 
-A word, the name of a tensor or file, or an entry of a model's provenance may contain escape
-sequences, which clear the screen or hide the output of a command. So all commands print through
-this module: it shows control characters as Python writes them, `\x1b`.
+Words, names of tensors and files, and the provenance of a model may contain escape sequences. They
+could clear the screen or hide the output of a command. So all commands print through this module.
+It shows control characters as escapes, such as `\x1b`.
 """
 
 import re
@@ -15,24 +15,24 @@ from wasabi import Printer
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-# Control characters except tab and line feed, changes of direction, and halves of surrogate pairs,
+# Control characters except tab and line feed, changes of the text direction, and lone surrogates,
 # which UTF-8 cannot encode.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: object) -> str:
-    """Show control characters as escapes; tabs and line feeds stay.
+    """Show control characters as escapes. Tabs and line feeds stay.
 
-    text (object): The text, of any origin.
+    text (object): The text, from any source.
     RETURNS (str): A text that can be printed.
     """
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def one_line(text: object) -> str:
-    """Show control characters as escapes, also tabs and line feeds.
+    """Show control characters as escapes, including tabs and line feeds.
 
-    text (object): The text, of any origin.
+    text (object): The text, from any source.
     RETURNS (str): A text that can be printed within a line.
     """
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
@@ -41,14 +41,14 @@ def one_line(text: object) -> str:
 def echo(text: object, file: Optional[TextIO] = None) -> None:
     """Print a text.
 
-    text (object): The text, of any origin.
-    file (Optional[TextIO]): The stream; default: standard output.
+    text (object): The text, from any source.
+    file (Optional[TextIO]): The stream. Default: standard output.
     """
     print(printable(text), file=file, flush=True)
 
 
 class SafePrinter(Printer):
-    """Wasabi's printer, which shows control characters as escapes."""
+    """Wasabi's printer with control characters shown as escapes."""
 
     def text(self, title: Any = "", text: Any = "", **settings: Any) -> Any:
         """Print a text."""
@@ -91,9 +91,9 @@ def progress_bar(
     total (Optional[float]): The amount of work, if it is known.
     name (Optional[str]): Text before the bar.
     unit (str): Unit of the total.
-    in_logs (bool): Whether the bar stays at its end, and is written to a log once a minute. If
-        not, it is shown on terminals only, and disappears.
-    options: More options of tqdm.
+    in_logs (bool): Whether the finished bar stays visible, and is written to a log once a minute.
+        If False, the bar is shown only on terminals, and disappears at the end.
+    options: Other options of tqdm.
     RETURNS (tqdm): The bar.
     """
     from tqdm import tqdm

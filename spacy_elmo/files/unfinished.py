@@ -1,12 +1,13 @@
 """Folders for unfinished output, beside the output.
 
-A user's file may have any name, so a name proves nothing. A folder is ours if it contains the
-marker, a file that the folder has from its first moment on. Nothing else is deleted, renamed or
-overwritten. Names with an ending (`NAME.part`, `NAME.old`) were tried, and lost users' files.
+A name does not prove that spacy-elmo made a folder, because users may use any name. So each folder
+contains a marker file, from the moment it appears. Invariant: only folders with the marker are
+deleted, renamed or overwritten. An earlier version trusted names (`NAME.part`, `NAME.old`), and
+deleted users' files.
 
 There are two kinds. A temporary folder, `.NAME.spacy-elmo-<random>`, belongs to one process, which
-locks the marker: the next writer of NAME deletes the folder if that process is dead. A resumable
-folder has a name that users know, such as `NAME.part`, and stays.
+locks the marker. If this process dies, the next writer of NAME deletes the folder. A resumable
+folder has a fixed name, such as `NAME.part`, and stays.
 """
 
 import os
@@ -25,14 +26,14 @@ from .paths import followed, is_stream
 
 try:
     import fcntl
-except ImportError:  # Windows: a lock is never free, so what a killed process left stays
+except ImportError:  # On Windows, leftovers of killed processes stay.
     fcntl = None  # type: ignore[assignment]
 
 MARKER = ".spacy-elmo"
-PREVIOUS = "previous"  # folder for the earlier output while it is replaced
+PREVIOUS = "previous"  # Folder for the earlier output during a replacement.
 _INFIX = ".spacy-elmo-"
 _TEMPORARY = re.compile(rf"\.(.*){re.escape(_INFIX)}[0-9a-f]{{16}}", re.DOTALL)
-_MAX_NAME = 200  # bytes; file systems allow 255
+_MAX_NAME = 200  # Maximum bytes of NAME. File systems allow 255 bytes.
 
 
 @contextmanager
@@ -40,31 +41,33 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     """Make a folder for unfinished output, and delete it at the end.
 
     path (Path): The output.
-    YIELDS (Path): The folder, with only the marker in it.
+    YIELDS (Path): The folder. It contains only the marker.
     """
     path = followed(path)
     parent = Path(tempfile.gettempdir()) if is_stream(path) else path.parent
-    if not (is_ours(parent) or is_ours(parent.parent)):  # these are deleted as a whole
+    # A folder with the marker is deleted as a whole.
+    if not (is_ours(parent) or is_ours(parent.parent)):
         sweep(parent, path.name)
     with by_its_name(path):
         folder = parent / temporary_name(path.name)
         folder.mkdir(mode=0o700)
         try:
-            # Exclusive creation follows no link.
+            # Exclusive creation does not follow links.
             descriptor = os.open(folder / MARKER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError:
             folder.rmdir()
             raise
     try:
-        # A folder without the name of its host is never swept. So the name is written once the
-        # lock is held, and not at all where the file system has no locks.
+        # `sweep` never deletes a folder without a host name. So write the name after locking, and
+        # do not write it if the file system has no locks.
         with suppress(OSError):
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 os.write(descriptor, socket.gethostname().encode("utf8", "replace"))
         yield folder
     except OSError as error:
-        if error.errno in FULL and error.filename is None:  # the system does not name open files
+        # Errors of open files have no file name.
+        if error.errno in FULL and error.filename is None:
             error.filename = str(path)
         raise
     finally:
@@ -77,7 +80,7 @@ def temporary_name(name: str) -> str:
     """Make a unique name for a temporary folder.
 
     name (str): Name of the output.
-    RETURNS (str): `.NAME.spacy-elmo-<random>`; a very long name is cut.
+    RETURNS (str): `.NAME.spacy-elmo-<random>`. A very long NAME is cut.
     """
     return f".{_cut(name)}{_INFIX}{secrets.token_hex(8)}"
 
@@ -90,10 +93,10 @@ def is_temporary(name: str) -> bool:
 def sweep(folder: Path, name: str = "") -> None:
     """Delete the temporary folders of killed processes of this machine.
 
-    An earlier output that was moved away, and was not replaced, gets its name back.
+    An earlier output in such a folder gets its name back if the name is free.
 
-    folder (Path): The folder that contains them.
-    name (str): Name of the output; by default of every output.
+    folder (Path): The parent folder.
+    name (str): Name of the output. Default: all outputs.
     """
     with suppress(OSError):
         for entry in sorted(os.listdir(folder)):
@@ -105,14 +108,14 @@ def sweep(folder: Path, name: str = "") -> None:
 
 
 def make_ours(folder: Path) -> None:
-    """Make a resumable folder, which has the marker from its first moment on.
+    """Make a resumable folder. It contains the marker from the moment it appears.
 
     folder (Path): The folder. It may exist if this function made it.
-    RAISES (ValueError): Something else has the name.
+    RAISES (ValueError): A file or folder without the marker has this name.
     """
     check_ours(folder)
     if is_ours(folder):
-        sweep(folder.parent, folder.name)  # leftovers of a process killed after the renaming
+        sweep(folder.parent, folder.name)  # A process was killed after the renaming.
         return
     with temporary_folder(folder) as place:
         (place / folder.name).mkdir()
@@ -120,7 +123,7 @@ def make_ours(folder: Path) -> None:
         try:
             (place / folder.name).rename(folder)
         except OSError:
-            if not is_ours(folder):  # else another process has made it
+            if not is_ours(folder):  # Otherwise another process has made the folder.
                 raise
 
 
@@ -135,47 +138,48 @@ def is_ours(folder: Path) -> bool:
 
 
 def check_ours(folder: Path) -> None:
-    """Check that nothing without our marker has the name of a folder.
+    """Check that a path is free or a folder with the marker.
 
-    folder (Path): The folder.
-    RAISES (ValueError): Something without the marker has its name.
+    folder (Path): The path.
+    RAISES (ValueError): A file or folder without the marker has this name.
     """
     if os.path.lexists(folder) and not is_ours(folder):
         raise ValueError(
-            f"{folder} is in the way: spacy-elmo did not make it, or an earlier version did. Move "
-            f"it away, or give another output."
+            f"{folder} is in the way: another program or an earlier version of spacy-elmo made "
+            f"it. Move it away, or choose another output."
         )
 
 
 def delete_ours(folder: Path) -> None:
-    """Delete a folder, if it has the marker.
+    """Delete a folder if it contains the marker.
 
-    If this is interrupted, either the name is free or the folder is unchanged.
+    If this is interrupted, the name is free or the folder is unchanged.
 
-    folder (Path): The folder. An output within, in `PREVIOUS`, gets its name back if that is free.
+    folder (Path): The folder. An earlier output in `PREVIOUS` gets its name back if the name is
+        free.
     """
     if not is_ours(folder):
         return
     put_back(folder)
     if not is_temporary(folder.name):
         folder = folder.rename(folder.with_name(temporary_name(folder.name)))
-    with suppress(FileNotFoundError):  # another process deletes it, too
+    with suppress(FileNotFoundError):  # Another process deletes the same folder.
         for path in folder.iterdir():
-            if path.name != MARKER:  # deleted last, so that an interrupted deletion leaves it
+            if path.name != MARKER:  # The marker is deleted last.
                 delete(path)
         (folder / MARKER).unlink()
         folder.rmdir()
 
 
 def put_back(folder: Path) -> None:
-    """Give an earlier output, in `PREVIOUS` of a folder, its name back if that is free."""
+    """Move an earlier output from `PREVIOUS` back to its name, if the name is free."""
     for kept in (folder / PREVIOUS).glob("*"):
         if not os.path.lexists(folder.parent / kept.name):
             kept.rename(folder.parent / kept.name)
 
 
 def delete(path: Path) -> None:
-    """Delete a file, link or folder, if it is there. No link is followed."""
+    """Delete a file, link or folder, if it exists. Links are not followed."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -189,8 +193,8 @@ def _cut(name: str) -> str:
 def _is_abandoned(folder: Path) -> bool:
     """Check whether the process that made a folder is dead.
 
-    A process of another machine never counts as dead, because some network file systems do not
-    show its lock.
+    Processes of other machines never count as dead, because some network file systems do not show
+    their locks.
     """
     if fcntl is None or not is_ours(folder):
         return False

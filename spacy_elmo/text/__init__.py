@@ -1,1 +1,1 @@
-"""Text files, sentences, and corpora of token ids."""
+"""Text: readers of text files, and corpora of token ids."""

@@ -1,4 +1,4 @@
-"""Chunks: files of any length, cut into some megabytes at the ends of lines."""
+"""Chunks: files of any length, cut at line ends into pieces of some megabytes."""
 
 import codecs
 import gzip
@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 from ..files.lines import MAX_LINE
 
-BLOCK = 1 << 20  # bytes read at a time
+BLOCK = 1 << 20  # Bytes that are read at a time.
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Chunk:
     file (int): Number of the file.
     first_line (int): Number of the first line.
     data (bytes): The lines.
-    n_read (int): Bytes of the file that were read for it.
-    problem (Optional[Tuple[Optional[int], str]]): What is wrong with the file after
-        these lines, and the number of the line, if it is one line.
+    n_read (int): Bytes of the file that were read for this chunk.
+    problem (Optional[Tuple[Optional[int], str]]): Problem of the file after these lines: the
+        number of the wrong line (None if it is not a single line), and a description.
     """
 
     file: int
@@ -39,11 +39,10 @@ class Chunk:
 class ChunkReader:
     """Reader of files in chunks, which also computes their checksums.
 
-    files (Sequence[Path]): The files, or objects with the same method `open`. Files that end
-        in `.gz` are unpacked.
-    chunk_size (int): Bytes of a chunk; more if a line is longer.
-    by_paragraph (Sequence[bool]): Whether each file is cut at empty lines, if it has some.
-    first_line (Optional[int]): Number of the first line, if each file is a part of one. A part
+    files (Sequence[Path]): The files, or objects with a method `open`. `.gz` files are unpacked.
+    chunk_size (int): Bytes of a chunk. A chunk with a longer line is larger.
+    by_paragraph (Sequence[bool]): For each file, whether to cut at empty lines if possible.
+    first_line (Optional[int]): Number of the first line, if the files are parts of files. A part
         may be blank.
     """
 
@@ -67,13 +66,13 @@ class ChunkReader:
                 with gzip.open(raw) if path.suffix == ".gz" else nullcontext(raw) as stream:
                     yield from cutter.chunks(stream)
                 with suppress(OSError):
-                    while raw.read(BLOCK):  # the checksum covers bytes after a broken place, too
+                    while raw.read(BLOCK):  # The checksum also covers the bytes after a damage.
                         pass
                 self.checksums.append(raw.checksum.hexdigest())
 
 
 class _Counted(io.RawIOBase):
-    """File that counts its bytes as they are read.
+    """File that counts the bytes and computes their checksum while it is read.
 
     file (BinaryIO): The file.
     """
@@ -107,7 +106,7 @@ class _Cutter:
 
     def chunks(self, stream: Any) -> Iterator[Chunk]:
         buffer = bytearray()
-        # `read` would lose the bytes unpacked before a broken place; `read1` returns them.
+        # `read1` returns the bytes before a damage in a gzip file. `read` would lose them.
         read = getattr(stream, "read1", stream.read)
         is_blank, problem = True, None
         try:
@@ -116,14 +115,14 @@ class _Cutter:
                 buffer += block
                 yield from self._whole_chunks(buffer)
         except (OSError, EOFError, zlib.error) as error:
-            n_whole = buffer.rfind(b"\n") + 1  # the line after it is incomplete
+            n_whole = buffer.rfind(b"\n") + 1  # The last line is incomplete.
             del buffer[n_whole:]
             line = self.line + buffer.count(b"\n") - 1
             is_disk = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
-            what = "cannot be read" if is_disk else "not a whole gzip file"
-            problem = f"{what}, from after line {line}: {error}"
+            what = "cannot be read" if is_disk else "the gzip file is broken"
+            problem = f"{what} after line {line}: {error}"
         if problem is None and is_blank and self.reader.first_line is None:
-            problem = "holds no text"
+            problem = "contains no text"
         if len(buffer) > self.max_line and buffer.find(b"\n", 0, self.max_line) < 0:
             yield self._too_long_line()
             buffer.clear()
@@ -135,7 +134,7 @@ class _Cutter:
             first_end = buffer.find(b"\n", 0, self.max_line)
             if first_end < 0 and len(buffer) > self.max_line:
                 if end == 0:
-                    # The line is too long, wherever it ends: the rest is not needed.
+                    # The line is too long, so the rest of it is not needed.
                     del buffer[self.max_line + 1 :]
                     return
                 yield self._too_long_line()
@@ -146,7 +145,7 @@ class _Cutter:
                 yield self._chunk(buffer, end)
 
     def _end(self, buffer: bytearray) -> int:
-        """Return the end of the last line that fits into a chunk, or of the first line."""
+        """Return the end of the last line that fits into a chunk, else of the first line."""
         for mark in (b"\n\n", b"\n\r\n") if self.by_paragraph else ():
             end = buffer.rfind(mark, 0, self.reader.chunk_size) + len(mark)
             if end >= len(mark):

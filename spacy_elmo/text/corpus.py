@@ -1,4 +1,4 @@
-"""Corpus: sentences as token ids."""
+"""Corpus: the sentences of a text as token ids."""
 
 import hashlib
 from array import array
@@ -15,7 +15,7 @@ from .reading import Inputs, find_files, read_sentences
 from .shards import Shards
 
 START_ID, END_ID = 0, 1
-BLOCK = 1 << 24  # ids that are counted at a time
+BLOCK = 1 << 24  # Number of ids that are counted at a time.
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,12 @@ class Corpus:
     """Sentences as ids of token types.
 
     types (Sequence[str]): The token types; `<S>` is 0 and `</S>` is 1.
-    tokens (Union[numpy.ndarray, Shards]): Every sentence as `<S> w1 .. wn`. The two marks can be
-        words of the text, too. *Shape:* `(n,)`, int32
-    starts (numpy.ndarray): Start of each sentence in `tokens`. *Shape:* `(n_sentences,)`, int64
-    documents (numpy.ndarray): The first sentence of each document, int64.
-    type_counts (Optional[numpy.ndarray]): The count of each type, if it is known.
+    tokens (Union[numpy.ndarray, Shards]): Ids of every sentence as `<S> w1 .. wn`. A word of the
+        text can also be `<S>` or `</S>`. *Shape:* `(n,)`, int32
+    starts (numpy.ndarray): Index of each sentence's first item in `tokens`. *Shape:*
+        `(n_sentences,)`, int64
+    documents (numpy.ndarray): Index of each document's first sentence, int64.
+    type_counts (Optional[numpy.ndarray]): Count of each type, if known.
     """
 
     types: Sequence[str]
@@ -63,10 +64,10 @@ class Corpus:
 def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> Corpus:
     """Convert the tokens of sentences to ids, in memory.
 
-    sentences (Iterable[List[str]]): The sentences; an empty one ends a document.
-    source (str): Its name in the error message.
-    RETURNS (Corpus): The ids.
-    RAISES (ValueError): There is no sentence.
+    sentences (Iterable[List[str]]): The sentences. An empty sentence ends a document.
+    source (str): Name of the text in the error message.
+    RETURNS (Corpus): The corpus.
+    RAISES (ValueError): The text has no sentence.
     """
     types, tokens, sizes, ends = number_tokens(sentences)
     if not len(sizes):
@@ -85,9 +86,9 @@ def number_tokens(
 ) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
     """Convert the tokens of sentences to ids.
 
-    sentences (Iterable[List[str]]): The sentences; an empty one ends a document.
-    RETURNS (Tuple[List[str], numpy.ndarray, numpy.ndarray, numpy.ndarray]): The types, every
-        sentence as `<S> w1 .. wn`, the sizes of the sentences with `<S>`, and the number of
+    sentences (Iterable[List[str]]): The sentences. An empty sentence ends a document.
+    RETURNS (Tuple[List[str], numpy.ndarray, numpy.ndarray, numpy.ndarray]): The types, the ids of
+        every sentence as `<S> w1 .. wn`, the sizes of the sentences with `<S>`, and the number of
         sentences before each end of a document. Arrays are int32.
     """
     types: defaultdict[str, int] = defaultdict()
@@ -105,15 +106,15 @@ def number_tokens(
 
 
 def load_text(inputs: Inputs, *, format: str = "sentences", lang: Optional[str] = None) -> Corpus:
-    """Read text into memory. For more than some hundred megabytes use `prepare`.
+    """Read text into memory. Use `prepare` for more than some hundred megabytes.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
-    format (str): Format of text files: 'sentences', one a line, its tokens separated by
-        spaces, or 'text', for spaCy to split.
+    format (str): Format of text files. 'sentences': one sentence per line, tokens separated by
+        spaces. 'text': running text that spaCy splits.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    RETURNS (Corpus): The text.
-    RAISES (ValueError): A file is missing or cannot be read, running text has no language, or
-        there is no sentence.
+    RETURNS (Corpus): The corpus.
+    RAISES (ValueError): A file is missing or cannot be read, `lang` is missing for running text,
+        or the text has no sentence.
     """
     inputs = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     sentences = read_sentences(find_files(inputs), format=format, lang=lang)

@@ -30,7 +30,8 @@ _FILE_NAME = re.compile(r"\w[\w.-]*")
 FORMAT_VERSION = 1
 ADVICE = "Copy the folder again, or delete it and prepare the corpus again."
 INPUT = {"path": String, "size": Natural, "modified": Integer, "sha256": String}
-# Early versions wrote no checksum. Some wrote "blocks" and "digest", which nothing reads now.
+# Manifests of early versions have no checksum. Some have the keys "blocks" and "digest", which are
+# ignored.
 SCHEMA = Schema(
     {
         "format_version": Integer,
@@ -48,8 +49,8 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
     """Read the manifest of a prepared corpus.
 
     folder (Union[str, Path]): The corpus, or its URL.
-    RETURNS (Optional[dict]): The manifest; None if there is none.
-    RAISES (ValueError): It is not a manifest, a later version wrote it, or the URL cannot be read.
+    RETURNS (Optional[dict]): The manifest; None if the folder has no manifest.
+    RAISES (ValueError): The file is not a manifest, has another version, or cannot be read.
     """
     path: Union[Path, RemoteFile]
     if is_url(folder):
@@ -67,13 +68,13 @@ def read_manifest(folder: Union[str, Path]) -> Optional[dict[str, Any]]:
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest. Only a complete corpus has one."""
+    """Write the manifest. Call this last: a folder with a manifest is a complete corpus."""
     content = seal({"format_version": FORMAT_VERSION, **manifest})
     atomic_write(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
 
 
 def stamp(file: Path) -> dict[str, Any]:
-    """Return the path, size and time of a file, which show whether it has changed."""
+    """Return path, size and modification time of a file, to detect changes."""
     stat = file.stat()
     return {"path": str(file), "size": stat.st_size, "modified": stat.st_mtime_ns}
 
@@ -84,23 +85,23 @@ def describe_file(file: Path) -> dict[str, Any]:
 
 
 def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
-    """Copy the files of a corpus at a URL into the cache folder, unless they are there already.
+    """Copy missing files of a corpus at a URL into the cache folder.
 
     url (str): The corpus.
-    manifest (dict): Its manifest.
-    RETURNS (Path): The folder of the copies, whose name depends on their checksums.
+    manifest (dict): The manifest of the corpus.
+    RETURNS (Path): The folder of the copies. Its name depends on the checksums of the files.
     RAISES (ValueError): A file cannot be read, or differs from the manifest.
     RAISES (OSError): The disk is full.
     """
     files = manifest["files"]
     for name in files:
         if not _FILE_NAME.fullmatch(name):
-            raise ValueError(f"{url}/{MANIFEST} names a file {name!r}, which no corpus has")
+            raise ValueError(f"{url}/{MANIFEST} names {name!r}, which does not belong to a corpus")
     key = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
     folder = cache_folder() / "corpora" / key[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    advice = f"run the same again, or set {CACHE_VARIABLE} to another folder"
-    # The processes of one machine share the copy: the first one fetches, the others wait.
+    advice = f"run again, or set {CACHE_VARIABLE} to another folder"
+    # All processes of a machine share the copy. The first process fetches, the others wait.
     with full_disk(folder, advice), lock(folder / "lock", wait=True):
         found = {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()}
         missing = {name: about for name, about in files.items() if found.get(name) != about["size"]}
@@ -114,7 +115,7 @@ def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
 
 
 def _fetch(file: RemoteFile, copy: Path, about: dict[str, Any]) -> None:
-    """Copy a file, and compare it with its checksum. A longer one is not read to its end."""
+    """Copy a file and check its checksum. If the file is too long, stop early."""
     digest, n_bytes = hashlib.sha256(), 0
     with atomic_stream(copy) as target, file.open() as source:
         while n_bytes <= about["size"]:
@@ -127,8 +128,8 @@ def _fetch(file: RemoteFile, copy: Path, about: dict[str, Any]) -> None:
             target.write(block)
         if digest.hexdigest() != about["sha256"]:
             raise ValueError(
-                f"{file} has another checksum than in {MANIFEST}: it is damaged. Copy the corpus "
-                f"there again"
+                f"{file} does not have the checksum in {MANIFEST}: the file is damaged. Copy the "
+                f"corpus to the URL again"
             )
 
 
@@ -136,8 +137,8 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
     """Check the files of a corpus against its manifest.
 
     folder (Path): The corpus.
-    manifest (dict): Its manifest.
-    verify (bool): Whether to compare checksums, too, and not only sizes.
+    manifest (dict): The manifest of the corpus.
+    verify (bool): Whether to compare checksums in addition to sizes.
     RAISES (ValueError): A file is missing or differs.
     """
     files = manifest["files"]
@@ -155,8 +156,8 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
         for name, expected in files.items():
             if checksum(folder / name) != expected["sha256"]:
                 raise ValueError(
-                    f"{folder / name} has another checksum than in {MANIFEST}: it is damaged. "
-                    f"{ADVICE}"
+                    f"{folder / name} does not have the checksum in {MANIFEST}: the file "
+                    f"is damaged. {ADVICE}"
                 )
             bar.update(expected["size"])
 
@@ -169,7 +170,7 @@ def differences(
     manifest (dict): The manifest of the corpus.
     files (Sequence[Path]): The input files of the call.
     settings (dict): The settings of the call.
-    RETURNS (List[str]): A sentence for each difference.
+    RETURNS (List[str]): One description per difference.
     """
     found = [
         f"{name} is {manifest['settings'].get(name)!r}, not {value!r}"
@@ -178,10 +179,10 @@ def differences(
     ]
     inputs = manifest["inputs"]
     if len(inputs) != len(files):
-        return [*found, f"it was made of {len(inputs)} files, not of {len(files)}"]
+        return [*found, f"it was made from {len(inputs)} files, not from {len(files)}"]
     for known, file in zip(inputs, files):
         if not _is_same(known, file):
-            return [*found, f"it was made of '{known['path']}', and '{file}' is not the same"]
+            return [*found, f"it was made from '{known['path']}', and '{file}' has other content"]
     return found
 
 

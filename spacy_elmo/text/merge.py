@@ -1,4 +1,4 @@
-"""Merging of parts, each with its own types, into one corpus."""
+"""Merging of parts into one corpus. Each part has its own types."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,24 +15,24 @@ from .shards import TYPES_AT_A_TIME, ArrayWriter, Shards, ShardWriter, TypeTable
 STARTS, DOCUMENTS = "starts.npy", "documents.npy"
 CHARACTERS, OFFSETS, COUNTS = "characters.npy", "character_offsets.npy", "counts.npy"
 ARRAYS = (STARTS, DOCUMENTS, CHARACTERS, OFFSETS, COUNTS)
-MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # ids 0 and 1
+MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # These types have the ids 0 and 1.
 
 
 def merge_parts(
     parts_folder: Path, parts: Sequence[tuple[int, Summary]], folder: Path, *, shard_size: int
 ) -> None:
-    """Write the arrays of a corpus. Only the types and one part are in memory.
+    """Write the arrays of a corpus. Only the types and one part are in memory at a time.
 
     parts_folder (Path): Folder of the parts.
-    parts (Sequence[Tuple[int, Summary]]): The parts in their order, each with the number of
-        its file. A file starts a document.
+    parts (Sequence[Tuple[int, Summary]]): The number of the input file and the summary of each
+        part, in order. Each input file starts a document.
     folder (Path): The output folder. Existing arrays are replaced.
-    shard_size (int): Tokens of a file.
+    shard_size (int): Number of tokens in an output file.
     """
     for leftover in folder.glob(TOKENS):
         leftover.unlink()
     ids = _count_types(parts_folder, parts)
-    # Reuse the dict, which takes most of the memory.
+    # Reuse the dict of the counts, because it takes most of the memory.
     ids.update((spelled, i) for i, spelled in enumerate(_write_types(folder, ids)))
     with (
         progress_bar(sum(part.n_items for _, part in parts), "Writing", "tokens") as bar,
@@ -46,7 +46,8 @@ def merge_parts(
             of_part = np.array([ids[spelled] for spelled in part.types.spelled()], "int32")
             tokens.append(of_part[part.ids])
             starts.append(n_items + np.cumsum(part.sizes, dtype="int64") - part.sizes)
-            # A document starts with a file, and where one ends, if a sentence follows.
+            # A document starts at the start of a file. A document also starts where another one
+            # ends, if a sentence follows.
             ends = n_sentences + part.document_ends.astype("int64")
             start = [n_sentences] if file != previous else []
             firsts = np.unique(np.concatenate([waiting, start, ends])).astype("int64")
@@ -58,7 +59,7 @@ def merge_parts(
 
 
 def read_arrays(folder: Path) -> Corpus:
-    """Open the arrays of `merge_parts`, mapped into memory."""
+    """Open the arrays that `merge_parts` wrote, as memory maps."""
     return Corpus(
         types=TypeTable(read_array(folder / CHARACTERS), read_array(folder / OFFSETS)),
         tokens=Shards([read_array(path) for path in sorted(folder.glob(TOKENS))]),
@@ -75,7 +76,7 @@ def _read_parts(folder: Path, parts: Sequence[tuple[int, Summary]]) -> Iterator[
 
 
 def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[bytes, int]:
-    """Count the types."""
+    """Count the types of all parts."""
     counts = dict.fromkeys(MARKS, 0)
     for _, part in _read_parts(folder, parts):
         found = np.bincount(part.ids, minlength=len(part.types)).tolist()
@@ -85,9 +86,9 @@ def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[byt
 
 
 def _write_types(folder: Path, counts: dict[bytes, int]) -> list[bytes]:
-    """Write the types: the two marks first, then words by falling count.
+    """Write the types: first the two marks, then words in descending order of count.
 
-    Words with equal counts are sorted by their UTF-8 bytes, which is the order of the strings.
+    Words with equal counts are sorted by their UTF-8 bytes, which is the order of Python strings.
     """
     words = sorted(counts.keys() - MARKS)
     types = [*MARKS, *sorted(words, key=counts.__getitem__, reverse=True)]

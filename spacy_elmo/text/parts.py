@@ -1,4 +1,4 @@
-"""Parts: files with the token ids of one chunk of text. The ids refer to the part's own types."""
+"""Parts: files with the token ids of one chunk of text. Each part has its own types."""
 
 import hashlib
 import json
@@ -18,17 +18,17 @@ from .reading import sentences_of_lines, splitter_of
 from .shards import TypeTable, spell
 
 PART_VERSION = 1
-MAX_NAMED = 20  # skipped lines named for each file
+MAX_NAMED = 20  # Maximum number of skipped lines that are named per file.
 
 
 @dataclass(frozen=True)
 class Reading:
     """Settings for reading sentences from lines.
 
-    jsonl (bool): Whether they are JSON.
-    running_text (bool): Whether lines of text are running text.
-    lang (Optional[str]): Language of spaCy's tokenizer; only running text needs one.
-    max_sentence (int): Most tokens of a sentence.
+    jsonl (bool): Whether the lines are JSON.
+    running_text (bool): Whether text files contain running text.
+    lang (Optional[str]): Language of spaCy's tokenizer. Only running text needs it.
+    max_sentence (int): Maximum number of tokens in a sentence.
     """
 
     jsonl: bool
@@ -37,12 +37,13 @@ class Reading:
     max_sentence: int
 
     def digest(self, data: bytes) -> str:
-        """Return a digest of the lines and of all that decides how they are read."""
+        """Return a digest of the lines and of all settings that change the result."""
         settings: dict[str, Any] = {**asdict(self), "version": PART_VERSION}
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")
         else:
-            # The language does not matter for sentences; earlier versions wrote "en".
+            # The language does not change sentences. Earlier versions used "en", so the digest
+            # stays equal.
             settings["lang"] = "en"
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)
@@ -53,11 +54,11 @@ class Reading:
 class Summary:
     """Summary of a part.
 
-    name (str): Its file; "" if there was no text.
-    n_items (int): Tokens and sentence starts.
-    n_sentences (int): Sentences.
-    n_skipped (int): Lines that could not be read.
-    skipped (List[Tuple[int, str]]): The first of them, counted from 0, and the reasons.
+    name (str): File name of the part; "" without text.
+    n_items (int): Number of tokens, including `<S>`.
+    n_sentences (int): Number of sentences.
+    n_skipped (int): Number of lines that could not be read.
+    skipped (List[Tuple[int, str]]): The first skipped lines: line number from 0, and reason.
     """
 
     name: str = ""
@@ -69,13 +70,14 @@ class Summary:
 
 @dataclass(frozen=True)
 class Part:
-    """Text of a chunk.
+    """Text of a chunk as token ids.
 
-    ids (numpy.ndarray): Every sentence as `<S> w1 .. wn`, in types of this part.
+    ids (numpy.ndarray): Ids of every sentence as `<S> w1 .. wn`. They refer to the types of this
+        part.
     sizes (numpy.ndarray): Sizes of the sentences, with `<S>`.
     document_ends (numpy.ndarray): Number of sentences before each end of a document.
-    characters (numpy.ndarray): The types, as in `TypeTable`.
-    offsets (numpy.ndarray): Their offsets there.
+    characters (numpy.ndarray): Types of this part, see `TypeTable`.
+    offsets (numpy.ndarray): Offsets of the types, see `TypeTable`.
     """
 
     ids: np.ndarray
@@ -86,22 +88,22 @@ class Part:
 
     @property
     def types(self) -> TypeTable:
-        """The types; `<S>` is 0 and `</S>` is 1."""
+        """Types of this part. `<S>` has the id 0 and `</S>` the id 1."""
         return TypeTable(self.characters, self.offsets)
 
 
 def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
-    """Read a chunk and write its part, unless an earlier run wrote it.
+    """Read a chunk and write its part. A part of an earlier run is reused.
 
     data (bytes): Whole lines.
-    reading (Reading): How to read them.
+    reading (Reading): Settings for reading the lines.
     folder (str): Folder of the parts.
     RETURNS (Summary): Summary of the part.
     """
     if not data:
         return Summary()
     path = Path(folder) / f"{reading.digest(data)}.npz"
-    # A part that cannot be read, or has the name of another, is made again.
+    # If the existing part cannot be read or has a wrong name, write it again.
     unreadable = OSError, EOFError, KeyError, TypeError, ValueError, RecursionError, BadZipFile
     with suppress(*unreadable), np.load(path) as file:
         summary = Summary(**json.loads(file["summary"].tobytes()))
@@ -121,15 +123,15 @@ def read_part(folder: Path, summary: Summary) -> Part:
     folder (Path): Folder of the parts.
     summary (Summary): Summary of the part.
     RETURNS (Part): The part.
-    RAISES (OSError): It was damaged since.
+    RAISES (OSError): The file is damaged. It is deleted.
     """
     path = folder / summary.name
     try:
         with np.load(path) as file:
             return Part(*(file[field.name] for field in fields(Part)))
     except (BadZipFile, EOFError, ValueError) as error:
-        path.unlink()  # the next run makes it again
-        raise OSError(f"{path} was damaged ({error}). Run the same again.") from error
+        path.unlink()  # The next run writes it again.
+        raise OSError(f"{path} was damaged ({error}). Run again.") from error
 
 
 def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:

@@ -1,9 +1,12 @@
-"""Preparation of text of any size: a corpus on disk.
+"""Preparation of text of any size as a corpus on disk.
 
-The text is cut into chunks, and each becomes a part with types of its own, in a file that appears
-when it is complete. Then the parts are merged. So an interrupted preparation resumes with the parts
-that exist, several processes or machines can make them, and only the token types are in memory. The
-manifest is written last: a folder without one is not a corpus.
+The text is cut into chunks. Each chunk becomes a part: a file with token ids that refer to its own
+types. At the end, the parts are merged. This has three advantages: an interrupted preparation
+resumes with the existing parts, several processes or machines can write parts, and only the token
+types must fit into memory.
+
+Invariants: a part file appears when it is complete, and the manifest is written last. So a folder
+without a manifest is not a corpus.
 """
 
 import warnings
@@ -46,8 +49,8 @@ from .parts import MAX_NAMED, Reading, Summary, make_part
 from .reading import NOT_UTF8, Inputs, check_text_format, find_files, is_jsonl
 from .workers import map_in_order, n_processes, parse_worker
 
-CHUNK_SIZE = 1 << 22  # bytes of text that a process works on at a time
-SHARD_SIZE = 1 << 26  # tokens of a file
+CHUNK_SIZE = 1 << 22  # Bytes of text per chunk.
+SHARD_SIZE = 1 << 26  # Tokens per file.
 UNFINISHED = "unfinished"
 VOCABULARY_FILE = "vocab.txt"
 
@@ -68,31 +71,34 @@ def prepare(
     chunk_size: int = CHUNK_SIZE,
     shard_size: int = SHARD_SIZE,
 ) -> Optional[Corpus]:
-    """Write text of any size as a corpus that is read from disk.
+    """Convert text of any size to a corpus on disk.
 
-    If an earlier call with the same arguments was interrupted, this one resumes it. If it was
-    finished, the corpus is opened.
+    If an earlier call with the same arguments was interrupted, this call resumes it. If the corpus
+    is complete, it is opened.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
-    output (Union[str, Path]): The corpus: a new or empty folder, or one of an earlier call.
+    output (Union[str, Path]): Folder of the corpus. It must be new, empty, or from an earlier
+        call.
     format (str): Format of text files: 'sentences', one a line, its tokens separated by
         spaces, or 'text', for spaCy to split.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    min_count (int): Least count of a word of the vocabulary.
-    max_size (int): Most words of the vocabulary, with the special ones.
-    n_process (int): Processes that read; -1 for one a core.
-    on_error (str): What to do with unreadable text: 'skip' it, with a warning and a line in
-        the manifest, or 'refuse' to go on.
-    max_sentence (int): Most tokens of a sentence; longer ones count as unreadable.
-    ignore (Optional[Path]): A folder whose files are not read, beside `output`.
-    worker (Optional[str]): "K/N": this is the K-th of N calls, on one or several machines. Each
-        call reads its share of the text. Afterwards, a call without `worker` reads missing
-        shares and writes the corpus.
-    chunk_size (int): Bytes of text that a process works on at a time.
-    shard_size (int): Tokens of a file.
-    RETURNS (Optional[Corpus]): The corpus, as `open_corpus` reads it; None after a share.
-    RAISES (ValueError): A setting is invalid, an input cannot be read, there is no sentence, or
-        the folder has other files.
+    min_count (int): Minimum count of a word in the vocabulary.
+    max_size (int): Maximum number of words in the vocabulary, including the special words.
+    n_process (int): Number of processes that read; -1 for one per core.
+    on_error (str): What to do with unreadable text. 'skip': warn, and list it in the manifest.
+        'refuse': raise an error.
+    max_sentence (int): Maximum number of tokens in a sentence. Longer sentences count as
+        unreadable.
+    ignore (Optional[Path]): Another folder, in addition to `output`, whose files are not read.
+    worker (Optional[str]): "K/N" for the K-th of N calls, on one or several machines. Each call
+        reads its share of the text. Then a call without `worker` reads missing shares and writes
+        the corpus.
+    chunk_size (int): Bytes of text per chunk.
+    shard_size (int): Tokens per file.
+    RETURNS (Optional[Corpus]): The corpus, as `open_corpus` opens it; None if `worker` is set and
+        the corpus is not complete.
+    RAISES (ValueError): A setting is invalid, an input cannot be read, the text has no sentence,
+        or the folder contains other files.
     RAISES (OSError): The disk is full, or another process writes to the folder.
     """
     check_text_format(format, lang)
@@ -107,7 +113,7 @@ def prepare(
     _check(settings)
     n_process, share = n_processes(n_process), parse_worker(worker)
     output = user_path(output)
-    # An earlier run may have written its output into a folder of inputs.
+    # Do not read the output of an earlier run, if it is in a folder of inputs.
     ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
     files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
     if not _is_there(output, files, settings):
@@ -132,13 +138,13 @@ def prepare(
 def is_prepared(folder: Union[str, Path]) -> bool:
     """Check whether a folder or a URL is a complete prepared corpus.
 
-    RAISES (ValueError): Its manifest or the URL cannot be read.
+    RAISES (ValueError): The manifest or the URL cannot be read.
     """
     return read_manifest(folder) is not None
 
 
 def is_foreign_corpus(folder: Path) -> bool:
-    """Check whether a path is not a folder, or has files that `prepare` does not write."""
+    """Check whether a path is anything other than a folder that `prepare` wrote."""
     if not folder.is_dir():
         return True
     known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}
@@ -148,14 +154,14 @@ def is_foreign_corpus(folder: Path) -> bool:
 
 
 def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
-    """Open a corpus that `prepare` wrote. Its arrays are memory-mapped.
+    """Open a corpus that `prepare` wrote. The arrays are memory-mapped.
 
     A corpus at a URL is copied into the cache folder first.
 
     folder (Union[str, Path]): The corpus, or a URL that `fsspec` can read.
-    verify (bool): Whether to compare the checksums of all its files, too.
+    verify (bool): Whether to compare the checksums of all files in addition to their sizes.
     RETURNS (Corpus): The corpus.
-    RAISES (ValueError): There is no corpus, or one of its files is missing or differs.
+    RAISES (ValueError): The folder is not a corpus, or a file is missing or differs.
     """
     manifest = manifest_of(folder)
     folder = fetch_files(str(folder), manifest) if is_url(folder) else user_path(folder)
@@ -164,18 +170,18 @@ def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
 
 
 def manifest_of(folder: Union[str, Path]) -> dict[str, Any]:
-    """Read the manifest of a corpus that must be there.
+    """Read the manifest of a corpus. Raise an error if it is missing.
 
     folder (Union[str, Path]): The corpus, or its URL.
-    RETURNS (dict): Its manifest.
-    RAISES (ValueError): There is none.
+    RETURNS (dict): The manifest.
+    RAISES (ValueError): The folder has no manifest.
     """
     manifest = read_manifest(folder)
     if manifest is None:
         raise ValueError(
-            f"{folder} has no {MANIFEST}: there is no prepared corpus, or its preparation was "
-            f"interrupted. `python -m spacy elmo corpus INPUT FOLDER` makes it or resumes it. For "
-            f"a URL, copy the folder there afterwards."
+            f"{folder} has no {MANIFEST}: it is not a prepared corpus, or its preparation was "
+            f"interrupted. Make or resume it with `python -m spacy elmo corpus INPUT FOLDER`. For "
+            f"a URL, then copy FOLDER to the URL."
         )
     return manifest
 
@@ -193,41 +199,42 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
     if manifest is None:
         return False
     is_split = settings["format"] == "text" or any(map(is_jsonl, files))
-    if settings["lang"] is None or not is_split:  # Sentences are read alike in every language.
+    # The language does not change how sentences are read.
+    if settings["lang"] is None or not is_split:
         settings = {**settings, "lang": manifest["settings"].get("lang")}
     found = differences(manifest, files, settings)
     if found:
         raise ValueError(
-            f"{output} is another corpus: {'; '.join(found)}. Give the same, or another "
-            f"folder, or delete this one."
+            f"{output} is another corpus: {'; '.join(found)}. Use the same input and "
+            f"settings, choose another folder, or delete this one."
         )
     return True
 
 
 def _make_room(output: Path) -> None:
     if output.exists() and not output.is_dir():
-        raise ValueError(f"{output} is a file, but a corpus needs a folder. Give another name.")
+        raise ValueError(f"{output} is a file, but a corpus needs a folder. Choose another name.")
     output.mkdir(parents=True, exist_ok=True)
     found = {path.name for path in output.iterdir() if not is_temporary(path.name)}
     if found and UNFINISHED not in found:
-        raise ValueError(f"{output} contains other files. Give a new or an empty folder.")
+        raise ValueError(f"{output} contains other files. Choose a new or empty folder.")
     make_ours(output / UNFINISHED)
 
 
 class _Run:
     """Preparation of one corpus.
 
-    files (Sequence[Path]): The input.
-    output (Path): The corpus.
+    files (Sequence[Path]): The input files.
+    output (Path): Folder of the corpus.
     settings (dict): The settings, as in the manifest.
-    chunk_size (int): Bytes of text that a process works on at a time.
+    chunk_size (int): Bytes of text per chunk.
     """
 
     def __init__(
         self, files: Sequence[Path], output: Path, settings: dict[str, Any], chunk_size: int
     ):
         self.files = files
-        self.stamps = [stamp(file) for file in files]  # taken before the files are read
+        self.stamps = [stamp(file) for file in files]  # Take the stamps before the files are read.
         self.output = output
         self.settings = settings
         self.unfinished = output / UNFINISHED
@@ -244,8 +251,8 @@ class _Run:
     def write_parts(self, n_process: int, share: tuple[int, int] = (0, 1)) -> None:
         """Read the text into parts. Existing parts are kept.
 
-        n_process (int): Processes that read.
-        share (Tuple[int, int]): The first chunk to read, from 0, and the step to the next.
+        n_process (int): Number of processes.
+        share (Tuple[int, int]): Number of the first chunk, from 0, and the step to the next chunk.
         """
         n_bytes = sum(about["size"] for about in self.stamps)
         n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size // share[1])
@@ -300,7 +307,7 @@ class _Skipped:
     """Lines and files that were skipped.
 
     files (Sequence[Path]): The input.
-    refuse (bool): Whether to raise at the first.
+    refuse (bool): Whether to raise an error for the first skipped line or file.
     """
 
     files: Sequence[Path]
@@ -308,17 +315,18 @@ class _Skipped:
     named: list[dict[str, Any]] = field(default_factory=list)
     counts: Counter[int] = field(default_factory=Counter)
     n_warned: Counter[int] = field(default_factory=Counter)
-    not_utf8: set[int] = field(default_factory=set)  # files with such a line; one warning each
+    # Files with a line that is not UTF-8. Only the first line gives a warning.
+    not_utf8: set[int] = field(default_factory=set)
 
     def add(self, file: int, line: Optional[int], reason: str) -> None:
-        """Note a skipped line or file.
+        """Record a skipped line or file, and warn.
 
         RAISES (ValueError): `on_error` is "refuse".
         """
         path = self.files[file]
         location = f"{path}, line {line}" if line is not None else str(path)
         if self.refuse:
-            raise ValueError(f"{location}: {reason}. Repair it, or skip it with on_error 'skip'.")
+            raise ValueError(f"{location}: {reason}. Repair it, or use on_error 'skip'.")
         self.counts[file] += 1
         if self.counts[file] <= MAX_NAMED:
             self.named.append({"path": str(path), "line": line, "reason": reason})
@@ -329,12 +337,12 @@ class _Skipped:
                 self.not_utf8.add(file)
 
     def close(self) -> None:
-        """Warn about the number of lines that were not named."""
+        """Warn about the number of skipped lines without a warning of their own."""
         for file, n in self.counts.items():
             if more := n - self.n_warned[file]:
                 warnings.warn(f"{self.files[file]}: {more:,} more left out", stacklevel=2)
 
     def describe(self) -> dict[str, Any]:
-        """Return the entry for the manifest."""
+        """Return the entry `skipped` of the manifest."""
         by_file = {str(self.files[file]): n for file, n in self.counts.items() if n}
         return {"by_file": by_file, "first": self.named}

@@ -1,4 +1,4 @@
-"""Reader of sentences from text files."""
+"""Readers of sentences in text files."""
 
 import re
 import sys
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 READABLE = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 FORMATS = ("sentences", "text")
-# Files by which a prepared corpus and a pipeline are recognized.
+# A folder with one of these pairs of files is a prepared corpus or a pipeline.
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
-SHOWN = 40  # characters of a wrong line
-MAX_PARAGRAPH = 20_000  # characters after which a paragraph ends with its line
+SHOWN = 40  # Characters of a wrong line in a message.
+MAX_PARAGRAPH = 20_000  # A paragraph with more characters ends at the next line end.
 
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
@@ -38,7 +38,7 @@ def check_text_format(format: str, lang: Optional[str]) -> None:
 
     format (str): 'sentences' or 'text'.
     lang (Optional[str]): Language of the text; None if unknown.
-    RAISES (ValueError): There is no such format, or running text has no language.
+    RAISES (ValueError): The format is unknown, or `lang` is missing for running text.
     """
     if format not in FORMATS:
         raise ValueError(f"format must be 'sentences' or 'text', got '{format}'")
@@ -47,12 +47,12 @@ def check_text_format(format: str, lang: Optional[str]) -> None:
 
 
 def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Path]:
-    """Find the readable files of paths, folders and globs.
+    """Find the readable files in paths, folders and globs.
 
-    inputs (Union[str, Path, Iterable[Union[str, Path]]]): One of them, or several.
-    readable (Tuple[str, ...]): Endings of readable files.
-    RETURNS (List[Path]): The files, sorted within a folder or glob. Hidden files, and prepared
-        corpora and pipelines in a folder, are left out.
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): One or several paths, folders or globs.
+    readable (Tuple[str, ...]): Suffixes of readable files.
+    RETURNS (List[Path]): The files, sorted within a folder or glob. Hidden files are left out, and
+        so are prepared corpora and pipelines inside a folder.
     RAISES (ValueError): A path is missing, has an unknown format, or is a prepared corpus.
     """
     if isinstance(inputs, (str, Path)):
@@ -72,7 +72,7 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
         files.extend(found)
     for file in files:
         if not file.name.endswith(readable):
-            raise ValueError(f"{file}: unknown format; readable are {', '.join(readable)}")
+            raise ValueError(f"{file}: unknown format. Use {', '.join(readable)}")
     return files
 
 
@@ -100,10 +100,10 @@ def _is_written(folder: Path) -> bool:
 def read_sentences(
     files: Iterable[Path], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[list[str]]:
-    """Read the sentences of files, gzipped or not.
+    """Read the sentences of text files and their `.gz` versions.
 
-    A line of `.txt` is a sentence, or running text. A line of `.jsonl` has `tokens` (a sentence)
-    or `text` (a document of running text).
+    A line of `.txt` is a sentence or running text. A line of `.jsonl` has `tokens` (a sentence) or
+    `text` (a document of running text).
 
     files (Iterable[Path]): The files of `find_files`.
     format (str): Format of text files: 'sentences', one a line, its tokens separated by
@@ -111,8 +111,8 @@ def read_sentences(
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
     YIELDS (List[str]): The tokens of a sentence. An empty list ends a document: at the end of
         a file, at an empty line between sentences, and after a line with `text`.
-    RAISES (ValueError): There is no such format, running text has no language, or a file cannot
-        be read; the message names file and line.
+    RAISES (ValueError): The format is unknown, `lang` is missing for running text, or a file
+        cannot be read. The message names file and line.
     """
     check_text_format(format, lang)
     splitter, is_text = splitter_of(lang), format == "text"
@@ -124,12 +124,12 @@ def read_sentences(
 
 
 def ending(file: Path) -> str:
-    """Return the ending of a file's name, one of `READABLE`."""
+    """Return the suffix of a file, one of `READABLE`."""
     return next(known for known in READABLE if file.name.endswith(known))
 
 
 def is_jsonl(file: Path) -> bool:
-    """Check whether a readable file has JSON lines."""
+    """Check whether a readable file contains JSON lines."""
     return file.name.endswith((".jsonl", ".jsonl.gz"))
 
 
@@ -143,13 +143,13 @@ def sentences_of_lines(
     """Read the sentences of lines.
 
     lines (Iterable[Tuple[int, bytes]]): The lines of a file, with their numbers.
-    jsonl (bool): Whether they are JSON.
-    running_text (bool): Whether lines of text are running text.
-    splitter (Callable): Makes the pipeline that splits running text, if there is some.
+    jsonl (bool): Whether the lines are JSON.
+    running_text (bool): Whether the lines of a text file are running text.
+    splitter (Callable): Makes the pipeline that splits running text. It is called only if needed.
     refuse (Callable[[int, str], None]): Called with the number of an unreadable line and the
-        reason. If it returns, the line is left out.
-    YIELDS (Tuple[int, List[str]]): The number of a line, and the tokens of a sentence of the
-        line or of the paragraph that starts there. An empty list ends a document.
+        reason. If it returns, the line is skipped.
+    YIELDS (Tuple[int, List[str]]): The tokens of a sentence, and the number of its line or of the
+        first line of its paragraph. The number comes first. An empty list ends a document.
     """
     decoded = _decoded(lines, refuse)
     if jsonl:
@@ -161,7 +161,7 @@ def sentences_of_lines(
 
 
 def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
-    """Return a function that makes spaCy's splitter of running text once, when it is called."""
+    """Return a function that makes a spaCy pipeline for running text at its first call."""
     return cache(partial(_splitter, lang))
 
 
@@ -206,8 +206,8 @@ def read_record(line: str) -> Union[str, list[str]]:
     """Read a line of `.jsonl`.
 
     line (str): The line.
-    RETURNS (Union[str, List[str]]): Its text, or its tokens.
-    RAISES (ValueError): It has neither.
+    RETURNS (Union[str, List[str]]): The text as a string, or the tokens as a list.
+    RAISES (ValueError): The line has neither.
     """
     try:
         record = srsly.json_loads(line)
@@ -215,45 +215,45 @@ def read_record(line: str) -> Union[str, list[str]]:
         raise ValueError(f"not a JSON object: {error}") from error
     if not isinstance(record, dict):
         raise ValueError(
-            f"a line should be a JSON object with 'tokens' or 'text', got {line.strip()[:SHOWN]!r}"
+            f"a line must be a JSON object with 'tokens' or 'text', got {line.strip()[:SHOWN]!r}"
         )
     tokens, text = record.get("tokens"), record.get("text")
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         return tokens
     if not isinstance(text, str):
-        raise ValueError("needs 'tokens' (a list of strings) or 'text' (a string)")
+        raise ValueError("no 'tokens' (a list of strings) and no 'text' (a string)")
     if has_half_a_pair(text):
-        raise ValueError("'text' has half a surrogate pair, which spaCy cannot read. Remove it")
+        raise ValueError("'text' contains a lone surrogate, which spaCy cannot read. Remove it")
     return text
 
 
 def has_half_a_pair(text: str) -> bool:
-    """Check whether a text has half a surrogate pair, which UTF-8 cannot encode."""
+    """Check whether a text contains a lone surrogate, which UTF-8 cannot encode."""
     return _HALF_A_PAIR.search(text) is not None
 
 
 def _check_lang(lang: Optional[str]) -> str:
     if lang is None:
         raise ValueError(
-            "running text is split by the rules of its language. Set `lang`, for example to en, "
-            "or to xx for a language that spaCy does not have."
+            "running text needs the rules of its language. Set `lang`, for example to en, or to "
+            "xx for a language that spaCy does not have."
         )
     return lang
 
 
 def _splitter(lang: Optional[str]) -> "Language":
     lang = _check_lang(lang)
-    import spacy  # slow to import, and most text is split already
+    import spacy  # Import here: spaCy is slow to import, and most text does not need it.
 
-    with named_errors(f"spaCy has no tokenizer for {shortened(lang)}; set `lang`", ImportError):
+    with named_errors(f"spaCy has no tokenizer for {shortened(lang)}. Set `lang`", ImportError):
         nlp = spacy.blank(lang)
     nlp.add_pipe("sentencizer")
-    nlp.max_length = sys.maxsize  # the limit protects parsers, which do not run here
+    nlp.max_length = sys.maxsize  # The limit protects parsers, which do not run here.
     return nlp
 
 
 def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Join lines up to an empty one, because running text is often wrapped."""
+    """Join lines up to the next empty line, because running text is often wrapped."""
     paragraph: list[str] = []
     first, n_characters = 1, 0
     for number, line in lines:

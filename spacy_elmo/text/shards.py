@@ -1,4 +1,4 @@
-"""Long arrays and tables of strings on disk, mapped into memory."""
+"""Long arrays and tables of strings on disk, as memory maps."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -13,9 +13,9 @@ TYPES_AT_A_TIME = 1 << 16
 
 
 class Shards:
-    """Long array in several pieces of the same size. The last one may be shorter.
+    """Long array in several pieces of equal size. The last piece may be shorter.
 
-    arrays (Sequence[numpy.ndarray]): The pieces, in their order.
+    arrays (Sequence[numpy.ndarray]): The pieces, in order.
     """
 
     def __init__(self, arrays: Sequence[np.ndarray]):
@@ -26,7 +26,7 @@ class Shards:
         return int(self._ends[-1])
 
     def __getitem__(self, where: Union[slice, np.ndarray]) -> np.ndarray:
-        """Return a slice, or the items at some places, from 0."""
+        """Return a slice, or the items at an array of indices."""
         firsts = self._ends - [len(array) for array in self._arrays]
         if isinstance(where, slice):
             start, stop, _ = where.indices(len(self))
@@ -37,7 +37,7 @@ class Shards:
                 ]
             )
         if where.size and not (where.min() >= 0 and where.max() < len(self)):
-            raise IndexError(f"a place outside of the {len(self)} items")
+            raise IndexError(f"an index is outside of the {len(self)} items")
         pieces = np.searchsorted(self._ends, where, "right")
         found = np.empty(where.shape, self._arrays[0].dtype)
         for piece in np.unique(pieces):
@@ -47,11 +47,12 @@ class Shards:
 
 
 class TypeTable(Sequence[str]):
-    """Strings of any kind, as UTF-8 one after the other.
+    """List of strings, stored as one array of UTF-8 bytes.
 
-    characters (numpy.ndarray): Their bytes, uint8. Half a surrogate pair is three bytes, as
-        Python's "surrogatepass" encodes it.
-    offsets (numpy.ndarray): Start of each string, and the end. *Shape:* `(n + 1,)`, int64
+    characters (numpy.ndarray): The bytes of all strings, uint8. A lone surrogate takes three
+        bytes, as Python's "surrogatepass" encodes it.
+    offsets (numpy.ndarray): Start of each string, and the end of the last string. *Shape:*
+        `(n + 1,)`, int64
     """
 
     def __init__(self, characters: np.ndarray, offsets: np.ndarray):
@@ -71,7 +72,7 @@ class TypeTable(Sequence[str]):
             yield spelled.decode("utf8", "surrogatepass")
 
     def spelled(self) -> Iterator[bytes]:
-        """Yield each string as UTF-8."""
+        """Yield each string as UTF-8 bytes."""
         for first in range(0, len(self), TYPES_AT_A_TIME):
             offsets = self.offsets[first : first + TYPES_AT_A_TIME + 1]
             spelled = self.characters[offsets[0] : offsets[-1]].tobytes()
@@ -80,7 +81,7 @@ class TypeTable(Sequence[str]):
 
 
 def spell(strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return characters and offsets for a `TypeTable`."""
+    """Convert strings to the arrays of a `TypeTable`."""
     spelled = [string.encode("utf8", "surrogatepass") for string in strings]
     offsets = np.cumsum([0, *map(len, spelled)], dtype="int64")
     return np.frombuffer(b"".join(spelled), "uint8"), offsets
@@ -92,7 +93,7 @@ class ArrayWriter:
     The file appears when it is complete.
 
     path (Path): The file.
-    dtype (str): Type of its items.
+    dtype (str): Type of the items.
     """
 
     def __init__(self, path: Path, dtype: str):
@@ -102,7 +103,7 @@ class ArrayWriter:
         self._stream = atomic_stream(path)
 
     def append(self, items: np.ndarray) -> None:
-        """Write some more items."""
+        """Append items."""
         self._file.write(np.ascontiguousarray(items, self.dtype).data)
         self.length += len(items)
 
@@ -120,7 +121,7 @@ class ArrayWriter:
 
     def __exit__(self, *error: Any) -> None:
         if error[0] is None:
-            self._write_header()  # numpy leaves room in it for a length that grows
+            self._write_header()  # NumPy leaves room in the header, so that the length can grow.
         self._stream.__exit__(*error)
 
 
@@ -128,7 +129,7 @@ class ShardWriter:
     """Writer of the pieces of `Shards`: `tokens-00000.npy` and so on.
 
     folder (Path): The folder.
-    shard_size (int): Items of a piece.
+    shard_size (int): Number of items in a piece.
     """
 
     def __init__(self, folder: Path, shard_size: int):
@@ -139,7 +140,7 @@ class ShardWriter:
         self._stack = ExitStack()
 
     def append(self, items: np.ndarray) -> None:
-        """Write some more items."""
+        """Append items."""
         while len(items):
             if self._writer is None:
                 path = self.folder / f"tokens-{self.n_shards:05}.npy"
@@ -160,5 +161,5 @@ class ShardWriter:
 
 
 def read_array(path: Path) -> np.ndarray:
-    """Map the array of an `.npy` file into memory."""
+    """Open an `.npy` file as a memory map."""
     return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)

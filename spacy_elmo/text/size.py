@@ -1,4 +1,4 @@
-"""Token counts: an estimate from parts of files, and the tokens that a model truncates."""
+"""Token counts: an estimate of a corpus size, and the tokens that a model truncates."""
 
 import codecs
 import zlib
@@ -11,20 +11,20 @@ from ..frozen.config import BiLMConfig
 from .manifest import read_manifest
 from .reading import Inputs, ending, find_files, is_jsonl, read_record, read_sentences
 
-SAMPLE = 1 << 19  # bytes read of each file
-LARGEST_RATIO = 20  # most unpacked bytes, as a multiple of SAMPLE
+SAMPLE = 1 << 19  # Bytes that are read from each file.
+LARGEST_RATIO = 20  # Maximum unpacked bytes, as a multiple of SAMPLE.
 MAX_FILES = 50
-EXAMPLES = 5  # frequent tokens that an audit names
-TOKENS_A_WORD = 1.2  # spaCy splits punctuation off
+EXAMPLES = 5  # Number of frequent tokens that an audit names.
+TOKENS_A_WORD = 1.2  # Tokens per word of running text, because spaCy splits punctuation off.
 
 
 def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
-    """Estimate the number of tokens of files from the beginnings of some.
+    """Estimate the number of tokens in files from the start of some files.
 
-    Prepared corpora know their number.
+    The number of a prepared corpus is exact.
 
-    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs, or corpora
-        of `prepare`.
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, or corpora that
+        `prepare` wrote.
     format (str): 'sentences' or 'text'.
     RETURNS (int): The estimated number.
     RAISES (ValueError): A path is missing, or a file cannot be read.
@@ -46,23 +46,23 @@ def audit_tokens(
     format: str = "sentences",
     lang: Optional[str] = None,
 ) -> dict[str, Any]:
-    """Count the tokens of a text that are too long for a model.
+    """Count the tokens in a text that are too long for a model.
 
-    The model cannot distinguish two tokens that differ only after its maximum length.
+    A model cannot distinguish two tokens that differ only after its maximum length.
 
     sizes (BiLMConfig): Sizes of the model.
     inputs (Sequence[str]): Files, folders or globs of text.
     format (str): Format of text files: "sentences" or "text", as in `load_text`.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    RETURNS (dict): As JSON: the number of tokens, the number and share of truncated ones, the
-        most frequent of these, and the limit with its unit.
+    RETURNS (dict): As JSON: the number of tokens, the number and share of truncated tokens, the
+        most frequent truncated tokens, and the maximum length with its unit.
     RAISES (ValueError): The model reads no characters, or the text cannot be read.
     """
     if not sizes.n_characters:
         raise ValueError(
-            "a model of words cuts no token: it has no characters to audit. Give a character model."
+            "a model without characters does not truncate tokens. Give a character model."
         )
-    limit = sizes.max_characters_per_token - 2  # without the marks of start and end
+    limit = sizes.max_characters_per_token - 2  # Without the begin-of-word and end-of-word marks.
     is_bytes = sizes.token_encoder == "bilm-tf"
     n_tokens, cut = 0, Counter[str]()
     for sentence in read_sentences(find_files(inputs), format=format, lang=lang):
@@ -85,7 +85,7 @@ def audit_tokens(
 
 
 def _estimate(files: Sequence[Path], is_text: bool) -> float:
-    """Estimate the tokens of files of one kind, which have similar numbers per byte."""
+    """Estimate the number of tokens in files with similar numbers of tokens per byte."""
     chosen = files[:: -(-len(files) // MAX_FILES)]
     found = [_sample(file, is_text) for file in chosen]
     tokens, n_bytes = (sum(values) for values in zip(*found))
@@ -93,7 +93,7 @@ def _estimate(files: Sequence[Path], is_text: bool) -> float:
 
 
 def _sample(file: Path, is_text: bool) -> tuple[float, int]:
-    """Return the number of tokens in the first block of a file, and the bytes that were read."""
+    """Return the number of tokens in the first block of a file, and the size of the block."""
     try:
         with file.open("rb") as stream:
             block = stream.read(SAMPLE)
@@ -108,7 +108,7 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
 
 
 def _unzipped(block: bytes) -> bytes:
-    """Unpack the beginning of a gzip file, which may have several parts."""
+    """Unpack the start of a gzip file, which may have several members."""
     content = b""
     while block and len(content) < LARGEST_RATIO * SAMPLE:
         part = zlib.decompressobj(wbits=31)
@@ -118,7 +118,7 @@ def _unzipped(block: bytes) -> bytes:
 
 
 def _tokens_of_json(line: bytes) -> float:
-    """Count the tokens of a line; 0 if it is cut off, or no record."""
+    """Count the tokens in a line. Return 0 if the line is incomplete or invalid."""
     try:
         content = read_record(line.decode("utf8"))
     except ValueError:

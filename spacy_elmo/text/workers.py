@@ -1,4 +1,4 @@
-"""Parallel work on tasks by processes of this machine."""
+"""Parallel processing of tasks by processes on this machine."""
 
 import multiprocessing
 import os
@@ -18,9 +18,9 @@ Result = TypeVar("Result")
 def n_processes(wanted: int) -> int:
     """Return the number of processes to start.
 
-    wanted (int): The number, or -1 for one per core.
+    wanted (int): The number, or -1 for one process per core.
     RETURNS (int): The number.
-    RAISES (ValueError): It is below 1, and not -1.
+    RAISES (ValueError): The number is below 1 and not -1.
     """
     if wanted == -1:
         usable = getattr(os, "sched_getaffinity", None)
@@ -31,33 +31,34 @@ def n_processes(wanted: int) -> int:
 
 
 def parse_worker(worker: Optional[str]) -> tuple[int, int]:
-    """Read the setting `worker`.
+    """Parse the setting `worker`.
 
-    worker (Optional[str]): "K/N", the K-th of N; None is the only one.
-    RETURNS (Tuple[int, int]): The number of its first task, from 0, and the step to the next.
-    RAISES (ValueError): It has another form.
+    worker (Optional[str]): "K/N" for the K-th of N workers; None for a single worker.
+    RETURNS (Tuple[int, int]): Number of the worker's first task, from 0, and the step to its next
+        task.
+    RAISES (ValueError): The setting has another form.
     """
     numbers = re.fullmatch(r"(\d+)/(\d+)", worker or "1/1")
     if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
-        raise ValueError(f"`worker` is K/N, the K-th of N, from 1/N to N/N, not '{worker}'")
+        raise ValueError(f"`worker` must be K/N, from 1/N to N/N, got '{worker}'")
     return int(numbers[1]) - 1, int(numbers[2])
 
 
 def map_in_order(
     function: Callable[..., Result], tasks: Iterable[tuple[Label, tuple]], n_process: int
 ) -> Generator[tuple[Label, Result], None, None]:
-    """Call a function on each task. Only a few tasks are queued at a time.
+    """Call a function for each task. Only a few tasks are queued at a time.
 
     function (Callable): A function that other processes can import.
-    tasks (Iterable[Tuple[Any, tuple]]): Label and arguments of each task.
-    n_process (int): Processes; 1 starts none.
-    YIELDS (Tuple[Any, Any]): The labels and the results, in the order of the tasks.
+    tasks (Iterable[Tuple[Any, tuple]]): A label and the arguments of each task.
+    n_process (int): Number of processes. With 1, the tasks run in this process.
+    YIELDS (Tuple[Any, Any]): The label and the result of each task, in the order of the tasks.
     RAISES (ChildProcessError): A process was killed.
     """
     if n_process == 1:
         yield from ((label, function(*arguments)) for label, arguments in tasks)
         return
-    # A fork of a process with threads, such as PyTorch's, can hang.
+    # Do not fork: a fork of a process with threads, such as PyTorch's, can hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(n_process, mp_context=context, initializer=_begin)
     waiting: deque[tuple[Label, Future[Result]]] = deque()
@@ -72,7 +73,7 @@ def map_in_order(
             yield label, future.result()
     except BrokenProcessPool as error:
         raise ChildProcessError(
-            "a worker process was ended from outside (no memory left?) or could not start "
+            "a worker process was killed (no memory left?) or could not start "
             '(a script needs `if __name__ == "__main__":`). Fewer processes need less memory.'
         ) from error
     finally:
@@ -80,7 +81,7 @@ def map_in_order(
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent, and end when the parent ends."""
+    """Ignore Ctrl-C, and end when the parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -73,7 +73,7 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
 
 
 def _without_prefix(stored: StateDict) -> StateDict:
-    """Remove the prefix of the LSTM's parameter names, if there is one."""
+    """Remove a common prefix from the names of the LSTM's parameters."""
     first = next((name for name in stored if name.endswith("weight_ih_l0")), "")
     prefix = first.removesuffix("weight_ih_l0")
     tensors = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}

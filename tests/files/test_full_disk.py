@@ -43,7 +43,7 @@ def test_error_of_a_library(number, context):
     """It has the system's as its context, or in its message alone."""
     given = system_error(number) if context else None
     error = RuntimeError("write failed") if context else OSError(f"errno: {os.strerror(number)}!")
-    with pytest.raises(OSError, match=r"^out cannot be written: .*\. Make room and run the same"):
+    with pytest.raises(OSError, match=r"^out cannot be written: .*\. Make room and run again"):
         raise_in("out", error, given)
 
 

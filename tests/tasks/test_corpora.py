@@ -262,7 +262,7 @@ def answer(**changed):
 
 WRONG = {
     ("BIOCorpus", json.dumps(TAGS)): [
-        ("New York", r"this is no JSON \(.*\): expected {"),
+        ("New York", r"this is not JSON \(.*\): expected {"),
         ({"words": ["In"]}, '"tags" is missing: expected {'),
         (
             {"words": [1], "tags": ["O"]},
@@ -275,7 +275,7 @@ WRONG = {
         ({**TAGS, "tags": ["O", "B- ", "I- "]}, "token 1: .*'B- '"),
     ],
     ("SRLCorpus", json.dumps(ROLES)): [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ({"words": ["a"]}, '"frames" is missing'),
         ({"words": "ab", "frames": 1}, '"words" should be a valid array, got "ab"'),
         ({"words": [""], "frames": []}, r'"words"\[0\] .*at least 1 character, got ""'),
@@ -293,7 +293,7 @@ WRONG = {
         (frames({}, {"tags": ["O"] * 4}), "token 1 has two different frames"),
     ],
     ("CorefCorpus", json.dumps(CLUSTERS)): [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[1]", "should be an object, got .1.: expected"),
         ({"words": ["a"]}, '"clusters" is missing'),
         ({**CLUSTERS, "words": ["", *"abcdef"]}, r'"words"\[0\]'),
@@ -325,7 +325,7 @@ WRONG = {
         ({**QUESTION, "question": ""}, "the question of the Doc .* has no tokens"),
     ],
     ("TextPairCorpus", json.dumps(PAIR)): [
-        ("{", r'no JSON .* expected {"premise": "\.\.\."'),
+        ("{", r'not JSON .* expected {"premise": "\.\.\."'),
         ("[1]", "should be an object"),
         ({"premise": "A man"}, '"hypothesis" is missing'),
         ({**PAIR, "label": 1}, '"label" should be a valid string, got 1'),
@@ -364,12 +364,12 @@ def test_wrong_lines_are_named(tmp_path, reader, good, line, named):
             json.dumps(TAGS, ensure_ascii=False).replace("In", "Än").encode("latin1"),
             "utf-8",
         ),
-        ("x.jsonl.gz", json.dumps(TAGS).encode(), "not a whole gzip file"),
-        ("x.jsonl.gz", gzip.compress(json.dumps(TAGS).encode())[:-9], "not a whole gzip file"),
+        ("x.jsonl.gz", json.dumps(TAGS).encode(), "broken gzip file"),
+        ("x.jsonl.gz", gzip.compress(json.dumps(TAGS).encode())[:-9], "broken gzip file"),
         (
             "x.jsonl.gz",
             gzip.compress(json.dumps(TAGS).encode())[:20] + b"?" * 30,
-            "not a whole gzip",
+            "broken gzip",
         ),
     ],
     ids=["latin1", "no_gzip", "cut", "garbled"],  # gzip's bytes carry the time

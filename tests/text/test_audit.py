@@ -49,7 +49,7 @@ def test_no_characters(text):
     words = BiLMConfig(
         char_embed_dim=0, filters=(), n_highway=0, n_characters=0, n_words=9, word_embed_dim=128
     )
-    with pytest.raises(ValueError, match="a model of words cuts no token"):
+    with pytest.raises(ValueError, match="a model without characters does not truncate"):
         audit_tokens(words, [str(text)])
     text.write_text("\n")
     with pytest.raises(ValueError, match="no token in"):

@@ -63,7 +63,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     missing, bad, good = reader
     assert missing.problem == (None, "cannot be read: No such file or directory")
     assert bad.data == b"one\ntwo\n"
-    assert bad.problem[1].startswith("cannot be read, from after line 2: [Errno 5]")
+    assert bad.problem[1].startswith("cannot be read after line 2: [Errno 5]")
     assert (good.data, good.problem) == (b"good\n", None)
     assert len(reader.checksums) == 3
 

@@ -213,11 +213,11 @@ def test_bad_json(tmp_path, line):
 @pytest.mark.parametrize("line", ["[1]", "3", '"a"', "null"])
 def test_json_that_is_no_object(tmp_path, line):
     (tmp_path / "a.jsonl").write_text(line + "\n", "utf8")
-    message = "a line should be a JSON object with 'tokens' or 'text', got"
+    message = "a line must be a JSON object with 'tokens' or 'text', got"
     fails(tmp_path / "a.jsonl", f"line 1: {message} {line!r}")
 
 
 def test_language_that_spacy_does_not_have(tmp_path):
     (tmp_path / "a.txt").write_text("It rains.", "utf8")
-    with pytest.raises(ValueError, match="no tokenizer for 'qqq'; set `lang`"):
+    with pytest.raises(ValueError, match="no tokenizer for 'qqq'. Set `lang`"):
         sentences_of(tmp_path, format="text", lang="qqq")

@@ -165,9 +165,9 @@ def test_the_same_again(prepared, tmp_path, monkeypatch):
     [
         ({"min_count": 5}, "min_count is 2, not 5"),
         ({"format": "text", "lang": "en"}, "format is 'sentences', not 'text'"),
-        ({"text": "a b\nd\n"}, "'.*a.txt' is not the same"),
-        ({"text": "a b\n"}, "'.*a.txt' is not the same"),
-        ({"inputs": ["a.txt", "a.txt"]}, "1 files, not of 2"),
+        ({"text": "a b\nd\n"}, "'.*a.txt' has other content"),
+        ({"text": "a b\n"}, "'.*a.txt' has other content"),
+        ({"inputs": ["a.txt", "a.txt"]}, "1 files, not from 2"),
     ],
 )
 def test_another_corpus(prepared, tmp_path, change, message):
@@ -189,7 +189,7 @@ def test_lang_matters_only_to_running_text(tmp_path, name):
     if name == "a.txt":
         prepare(tmp_path / name, tmp_path / "out", lang="xx", **SMALL)
     else:
-        with pytest.raises(ValueError, match="lang is 'en', not 'xx'. Give the same, or"):
+        with pytest.raises(ValueError, match="lang is 'en', not 'xx'. Use the same"):
             prepare(tmp_path / name, tmp_path / "out", lang="xx", **SMALL)
     assert content(tmp_path / "out") == before
 
@@ -236,7 +236,7 @@ def test_a_damaged_folder(prepared, name):
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     open_corpus(prepared)
-    with pytest.raises(ValueError, match=f"{re.escape(str(path))} has another checksum"):
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))} does not have the checksum"):
         open_corpus(prepared, verify=True)
     path.write_bytes(data[:-1])
     with pytest.raises(ValueError, match=f"{re.escape(str(path))} has {len(data) - 1}"):
@@ -250,14 +250,14 @@ def test_a_damaged_folder(prepared, name):
 
 # How a manifest is edited, and what is wrong then.
 EDITS = {
-    "this is no JSON": lambda text: "{",
+    "this is not JSON": lambda text: "{",
     "dictionary, got": lambda text: "[]",
     "nested too deeply": lambda text: '{"format_version": ' * 100_000,
     "it has version 2": lambda text: text.replace('"format_version": 1', '"format_version": 2'),
     '"settings" is missing': lambda text: '{"format_version": 1, "f\\u0001les": {}}',
     '"counts"["tokens"] should be': lambda text: text.replace('"tokens": ', '"tokens": -'),
     '"inputs"[0]["size"] should be': lambda text: text.replace('"size": 6,', '"size": "6",'),
-    "its checksum is wrong": lambda text: text.replace('"size": 6,', '"size": 7,'),
+    "the checksum is wrong": lambda text: text.replace('"size": 6,', '"size": 7,'),
 }
 
 

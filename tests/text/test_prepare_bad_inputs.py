@@ -40,11 +40,11 @@ def check_bad(tmp_path, name, data, sentences, *places):
 
 @pytest.mark.parametrize("content", [b"", b"\n \r\n\n" * 200])
 def test_empty_file(tmp_path, content):
-    check_bad(tmp_path, "a.txt", content, [], ": holds no text")
+    check_bad(tmp_path, "a.txt", content, [], ": contains no text")
 
 
 def test_empty_gzip(tmp_path):
-    check_bad(tmp_path, "a.txt.gz", gzip.compress(b""), [], ": holds no text")
+    check_bad(tmp_path, "a.txt.gz", gzip.compress(b""), [], ": contains no text")
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
@@ -99,7 +99,7 @@ def test_broken_gzip(tmp_path, damage):
         "a.txt.gz",
         damaged,
         [line.split() for line in lines[:n_lines]],
-        f": not a whole gzip file, from after line {n_lines}: ",
+        f": the gzip file is broken after line {n_lines}: ",
     )
 
 

@@ -102,6 +102,6 @@ def test_shares_at_once(tmp_path):
 @pytest.mark.parametrize("worker", ["0/3", "4/3", "1", "a/b"])
 def test_no_such_share(tmp_path, worker):
     (tmp_path / "a.txt").write_text("a\n", "utf8")
-    with pytest.raises(ValueError, match=f"`worker` is K/N.*'{worker}'"):
+    with pytest.raises(ValueError, match=f"`worker` must be K/N.*'{worker}'"):
         prepare(tmp_path / "a.txt", tmp_path / "out", worker=worker)
     assert not (tmp_path / "out").exists()
