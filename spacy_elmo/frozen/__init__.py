@@ -1,1 +1,1 @@
-"""Engine for frozen weights on a CPU: numpy and its own kernel, without PyTorch and spaCy."""
+"""Engine for frozen weights on a CPU: NumPy and a compiled kernel, without PyTorch and spaCy."""

@@ -1,4 +1,4 @@
-"""Bounded cache of token vectors by string."""
+"""Cache of token vectors with a maximum size."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -8,11 +8,11 @@ import numpy as np
 
 
 class TokenVectorCache:
-    """Cache of the token encoder's vectors for the strings seen last.
+    """Cache of the token encoder's vectors for the most recently used strings.
 
-    It belongs to one model, whose weights do not change. Threads may share it.
+    A cache belongs to one model, whose weights do not change. Threads may share a cache.
 
-    capacity (int): Maximum number of strings; 0 keeps none.
+    capacity (int): Maximum number of strings. 0 turns the cache off.
     """
 
     def __init__(self, capacity: int):
@@ -25,21 +25,22 @@ class TokenVectorCache:
         return len(self._vectors)
 
     def clear(self) -> None:
-        """Forget all vectors."""
+        """Remove all vectors."""
         self._vectors = OrderedDict()
 
     def lookup(
         self, tokens: Sequence[str], compute: Callable[[list[str]], np.ndarray]
     ) -> np.ndarray:
-        """Return the vectors of some tokens, and compute the missing ones.
+        """Return the vectors of tokens. Missing vectors are computed.
 
         tokens (Sequence[str]): Different token strings, at least one.
-        compute (Callable[[List[str]], numpy.ndarray]): Is called at most once, with the missing
-            tokens, and returns their vectors, shape `(n, P)`.
+        compute (Callable[[List[str]], numpy.ndarray]): Function that returns the vectors of the
+            missing tokens, shape `(n, P)`. It is called at most once.
         RETURNS (numpy.ndarray): Shape `(n_tokens, P)`.
         """
         kept = self._vectors
-        # Only single operations on the dict, because another thread may use it at the same time.
+        # Use only atomic operations on the dict, because another thread may use it at the same
+        # time.
         popped = {token: kept.pop(token, None) for token in tokens}
         found = {token: vector for token, vector in popped.items() if vector is not None}
         missing = [token for token in tokens if token not in found]
@@ -50,5 +51,5 @@ class TokenVectorCache:
         while len(kept) > self.capacity:
             with suppress(KeyError):
                 kept.popitem(last=False)
-        # This is several times as fast as `np.stack`.
+        # `np.concatenate` is several times as fast as `np.stack` here.
         return np.concatenate([found[token] for token in tokens]).reshape(len(tokens), -1)

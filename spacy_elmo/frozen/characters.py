@@ -8,10 +8,10 @@ import numpy as np
 
 from .vocabulary import SENTENCE_END, SENTENCE_START, InputVocabulary
 
-# Ids are those of AllenNLP: one more than in bilm-tf, because 0 is a masked position.
+# Ids are the same as in AllenNLP: bilm-tf's ids plus 1, because 0 is a masked position.
 BOS, EOS, BOW, EOW, PAD = 257, 258, 259, 260, 261
 
-# ELMoForManyLangs' names of the marks.
+# Names of the marks in ELMoForManyLangs.
 CODE_POINT_MARKS = ("<bos>", "<eos>")
 CODE_POINT_SPECIAL = ("<oov>", "<pad>", "<bow>", "<eow>", *CODE_POINT_MARKS)
 
@@ -21,13 +21,13 @@ def character_ids(
 ) -> np.ndarray:
     """Convert tokens to the ids of their UTF-8 bytes, as the public ELMo models read them.
 
-    A row is a begin-of-word mark, at most `max_characters - 2` bytes, an end-of-word mark, and
-    padding. `<S>` and `</S>` are the sentence marks.
+    A row contains a begin-of-word mark, at most `max_characters - 2` bytes, an end-of-word mark,
+    and padding. The tokens `<S>` and `</S>` become the ids of the sentence marks.
 
-    tokens (Sequence[str]): The tokens. Characters without a UTF-8 form are left out.
-    max_characters (int): Number of ids of a token, marks included.
-    widest_filter (Optional[int]): Width of the widest convolution. If given, columns of padding
-        that cannot change its maximum are left out.
+    tokens (Sequence[str]): The tokens. Characters that UTF-8 cannot encode are left out.
+    max_characters (int): Number of ids per token, including marks.
+    widest_filter (Optional[int]): Width of the widest convolution. If it is set, padding that
+        cannot change the maximum of a filter is left out.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32, ids from 1 to 261.
     """
     spelled = [token.encode("utf8", "ignore")[: max_characters - 2] for token in tokens]
@@ -48,11 +48,11 @@ def code_point_ids(
     """Convert tokens to the ids of their code points, as ELMoForManyLangs' models read them.
 
     At most `max_characters - 2` code points are read. A word begins with `<eow>` and ends with
-    `<bow>`, because these models were trained with the two names swapped. `<bos>` and `<eos>` are
-    the sentence marks.
+    `<bow>`, because these models were trained with the two names swapped. The tokens `<bos>` and
+    `<eos>` are the sentence marks.
 
     tokens (Sequence[str]): The tokens.
-    vocabulary (InputVocabulary): The known code points; others become `<oov>`.
+    vocabulary (InputVocabulary): The known code points. Other code points become `<oov>`.
     max_characters (int): See `character_ids`.
     widest_filter (int): See `character_ids`.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32.
@@ -70,14 +70,14 @@ def code_point_ids(
 def _n_columns(lengths: np.ndarray, max_characters: int, widest_filter: Optional[int]) -> int:
     if widest_filter is None:
         return max_characters
-    # One window of padding stays for every filter, because it takes part in the maximum.
+    # Keep one window of padding for every filter, because padding counts for the maximum.
     return min(max_characters, int(lengths.max(initial=1)) + 2 + widest_filter)
 
 
 def _between_marks(
     flat: np.ndarray, lengths: np.ndarray, marks: tuple[int, int, int], n_columns: int
 ) -> np.ndarray:
-    """Cut `flat` into words, and return a row for each: first mark, word, last mark, padding."""
+    """Cut `flat` into words, and return one row per word: first mark, word, last mark, padding."""
     first, last, pad = marks
     rows = np.arange(len(lengths))
     ids = np.full((len(lengths), n_columns), pad, dtype="int32")

@@ -10,25 +10,26 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 PRECISIONS = ("float32", "bfloat16", "int8", "auto")
 
-# UTF-8 bytes, marks and a masked position, with the ids of AllenNLP.
+# Number of AllenNLP's character ids: UTF-8 bytes, marks and a masked position.
 N_BYTE_CHARACTERS = 262
-# Sizes come from files of unknown origin. No real model reaches these bounds.
+# Limits for sizes from untrusted files. No real model reaches these limits.
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100
-# An error message shows at most so much of a value, and this many names.
+# Maximum characters of a value and maximum number of names in an error message.
 LONGEST, SHOWN = 80, 5
 
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 Dim = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
 Rows = Annotated[int, Field(ge=0, le=LARGEST_VOCABULARY)]
 Clip = Optional[Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]]
-Filter = Annotated[tuple[Size, Size], Field(strict=False)]  # JSON has no tuples
+Filter = Annotated[tuple[Size, Size], Field(strict=False)]  # JSON has lists instead of tuples.
 Filters = Annotated[tuple[Filter, ...], Field(strict=False, max_length=MAX_LAYERS)]
 
-# Sizes of a model that reads words only.
+# Sizes of a model that only reads words.
 NO_CHARACTERS: Any = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
-# Fields that the package's first files do not have. They are written only if not the default.
+# Fields that files of the first version do not have. They are written only if they differ from the
+# default.
 _LATER = (
     *("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim"),
     *("connections", "joined_directions", "sentence_marks", "square_projection"),
@@ -41,41 +42,40 @@ class BiLMConfig:
 
     The defaults are the sizes of the small English model.
 
-    The token encoder reads characters, words, or both. In bilm-tf, a word of the vocabulary has
-    a ready-made vector, and the characters serve the other words. In ELMoForManyLangs every token
-    has both: `[word ; characters]`, projected.
+    The token encoder reads characters, words, or both. If it reads both: in bilm-tf, words in the
+    vocabulary have a ready-made vector, and all other words are read as characters. In
+    ELMoForManyLangs, the encoder projects `[word ; characters]` for every token.
 
     lstm_dim (int): Cell size of each LSTM, D.
     projection_dim (int): Size of a token vector and of each LSTM's output, P. At most `lstm_dim`.
-        If they are equal, `square_projection` decides whether there is a projection.
+        If both are equal, `square_projection` decides whether the LSTM has a projection.
     n_layers (int): Number of LSTM layers of each direction, L.
     cell_clip (Optional[float]): Bound of the cell state at every step.
     proj_clip (Optional[float]): Bound of the projected output at every step.
-    use_skip_connections (bool): Whether to add a layer's input to its output, from the second
+    use_skip_connections (bool): Whether to add the input of a layer to its output, from the second
         layer on.
     char_embed_dim (int): Size of a character embedding; 0 if the model reads only words.
-    filters (Tuple[Tuple[int, int], ...]): `(width, number)` of each convolution; empty if the
-        model reads only words.
+    filters (Tuple[Tuple[int, int], ...]): Width and number of filters of each convolution; empty
+        if the model reads only words.
     n_highway (int): Number of highway layers over the convolutions' output.
     activation (str): Activation of the convolutions, "relu" or "tanh".
-    max_characters_per_token (int): Characters read of a token, marks included.
-    bidirectional (bool): Whether there is a backward stack beside the forward one.
-    token_encoder (str): "bilm-tf", where characters are UTF-8 bytes, or "manylangs", where they
-        are Unicode code points.
+    max_characters_per_token (int): Maximum number of characters per token, including marks.
+    bidirectional (bool): Whether the model has a backward stack in addition to the forward stack.
+    token_encoder (str): "bilm-tf" reads UTF-8 bytes, "manylangs" reads Unicode code points.
     n_characters (int): Rows of the character embedding: 262 for bytes, the size of the vocabulary
         for code points, 0 if the model reads only words.
     n_words (int): Number of words with an embedding.
     word_embed_dim (int): Size of a word embedding; P in bilm-tf, 0 without words.
-    connections (Optional[str]): How the input of a layer, from the second layer on, joins its
-        output: "residual", "highway" (by a gate) or "none". None leaves the choice to
-        `use_skip_connections`, where "residual" and "none" are stored.
+    connections (Optional[str]): Connection from the input to the output of a layer, from the
+        second layer on: "residual", "highway" (with a gate) or "none". "residual" and "none" are
+        stored as `use_skip_connections`, which decides if this is None.
     square_projection (bool): Whether the output is projected and clipped even if `projection_dim`
         equals `lstm_dim`, as in ELMoForManyLangs.
-    joined_directions (bool): Whether each layer, from the second on, reads both directions of the
-        layer below, as in CoVe's encoder (McCann et al. 2017). Such a model sees the words that a
-        language model would predict.
+    joined_directions (bool): Whether each layer, from the second layer on, reads both directions
+        of the layer below, as in CoVe's encoder (McCann et al. 2017). Such a model cannot be a
+        language model, because it sees the words to predict.
     sentence_marks (bool): Whether a sentence is read with a mark at its start and its end.
-    RAISES (ValueError): A size is impossible. The message names it.
+    RAISES (ValueError): A size is impossible. The message names the size.
     """
 
     lstm_dim: Size = 512
@@ -116,19 +116,19 @@ class BiLMConfig:
         if self.projection_dim > self.lstm_dim:
             raise ValueError(
                 f"projection_dim ({self.projection_dim}) is larger than lstm_dim "
-                f"({self.lstm_dim}). Lower the first or raise the second."
+                f"({self.lstm_dim}). Decrease the first or increase the second."
             )
         if self.square_projection and self.projection_dim != self.lstm_dim:
             raise ValueError(
                 f"square_projection needs equal sizes: projection_dim is {self.projection_dim}, "
-                f"lstm_dim {self.lstm_dim}. Make them equal, or drop square_projection."
+                f"lstm_dim {self.lstm_dim}. Make them equal, or remove square_projection."
             )
         if self.joined_directions:
             _check_joined(self)
         if self.widest_filter > self.max_characters_per_token:
             raise ValueError(
                 f"filters: width {self.widest_filter} is larger than max_characters_per_token "
-                f"({self.max_characters_per_token}). Raise it or drop the filter."
+                f"({self.max_characters_per_token}). Increase it or remove the filter."
             )
         _check_token_encoder(self)
 
@@ -139,7 +139,7 @@ class BiLMConfig:
 
     @cached_property
     def width(self) -> int:
-        """Width of a layer's output over all directions, 2P if there are two."""
+        """Width of a layer's output over all directions: 2P for two directions."""
         return self.n_directions * self.projection_dim
 
     @property
@@ -154,7 +154,7 @@ class BiLMConfig:
 
     @property
     def projected_width(self) -> int:
-        """Input width of the token encoder's projection; 0 if it has none."""
+        """Input width of the token encoder's projection; 0 without a projection."""
         if self.token_encoder == "manylangs":
             return self.word_embed_dim + self.n_filters
         return self.n_filters if self.n_filters != self.projection_dim else 0
@@ -165,7 +165,7 @@ class BiLMConfig:
 
         sizes (Mapping[str, Any]): Field names and values.
         RETURNS (BiLMConfig): The config.
-        RAISES (ValueError): A name is unknown or a value impossible.
+        RAISES (ValueError): A name is unknown, or a value is impossible.
         """
         unknown = sorted(set(sizes) - {field.name for field in fields(cls)})
         if unknown:
@@ -173,14 +173,14 @@ class BiLMConfig:
         return cls(**sizes)
 
     def all_sizes(self) -> dict[str, Any]:
-        """Return all sizes as JSON."""
+        """Return all sizes as a dict for JSON, including defaults."""
         return {**asdict(self), "filters": [list(pair) for pair in self.filters]}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the sizes in JSON's types, which `from_dict` reads.
+        """Return the sizes as a dict for JSON. `from_dict` reads it.
 
-        Fields that are newer than the package's first files are left out if they have their
-        default, so checkpoints of earlier versions still match.
+        Newer fields are left out if they have their default. So checkpoints of earlier versions
+        still match.
         """
         later = {field.name: field.default for field in fields(self) if field.name in _LATER}
         sizes = self.all_sizes()
@@ -194,7 +194,7 @@ _FIELDS: dict[str, TypeAdapter] = {
 
 
 def _check_joined(config: BiLMConfig) -> None:
-    """Raise ValueError if layers that read both directions cannot have the other sizes."""
+    """Raise ValueError if the other sizes do not allow `joined_directions`."""
     lacks = {
         "bidirectional": config.bidirectional,
         "projection_dim = lstm_dim": config.projection_dim == config.lstm_dim,
@@ -206,7 +206,7 @@ def _check_joined(config: BiLMConfig) -> None:
 
 
 def _check_token_encoder(config: BiLMConfig) -> None:
-    """Raise ValueError if the sizes of characters and words do not fit each other."""
+    """Raise ValueError if the sizes of characters and words contradict each other."""
     is_bilm_tf = config.token_encoder == "bilm-tf"
     if config.char_embed_dim:
         if not config.filters:
@@ -219,11 +219,11 @@ def _check_token_encoder(config: BiLMConfig) -> None:
         if not config.n_characters:
             raise ValueError(
                 f"n_characters is 0, but char_embed_dim is {config.char_embed_dim}. "
-                f"Set both or none."
+                f"Set both or neither."
             )
     elif config.filters or config.n_highway or config.n_characters:
         raise ValueError(
-            "char_embed_dim is 0, so the model reads only words. Drop filters, n_highway and "
+            "char_embed_dim is 0, so the model reads only words. Remove filters, n_highway and "
             "n_characters, or set char_embed_dim."
         )
     elif not config.n_words:
@@ -232,7 +232,7 @@ def _check_token_encoder(config: BiLMConfig) -> None:
     if config.word_embed_dim != (wanted if config.n_words else 0):
         raise ValueError(
             f"word_embed_dim ({config.word_embed_dim}) does not fit n_words ({config.n_words}). "
-            f"Without words it is 0, in bilm-tf projection_dim ({config.projection_dim})."
+            f"It must be 0 without words, and in bilm-tf projection_dim ({config.projection_dim})."
         )
 
 
@@ -281,7 +281,7 @@ def count_parameters(config: BiLMConfig) -> int:
 
 
 def shortened(value: Any) -> str:
-    """Return a value from a file as it appears in an error message, cut if it is long."""
+    """Shorten a value from a file for an error message."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
@@ -290,7 +290,7 @@ def listed(names: Sequence[str]) -> str:
     """Join names from a file for an error message.
 
     names (Sequence[str]): The names.
-    RETURNS (str): The first names, each cut if it is long, and the number of the others.
+    RETURNS (str): The first names, shortened, and the number of other names.
     """
     shown = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in names[:SHOWN]]
     more = [f"{len(names) - SHOWN:,} others"] if len(names) > SHOWN else []
@@ -301,7 +301,7 @@ def check_precision(precision: str) -> None:
     """Raise an error if a precision is unknown.
 
     precision (str): Name of the number format for matrix products.
-    RAISES (ValueError): There is no such precision.
+    RAISES (ValueError): The precision is unknown.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")

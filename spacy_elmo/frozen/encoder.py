@@ -1,8 +1,11 @@
 """Token encoder of frozen weights: vectors from characters and words.
 
-A filter sees few different characters at many positions. So each character is multiplied with every
-tap of every filter once, and the value of a window is a sum of rows from these tables. Code points
-of a large vocabulary get tables at each call, only for the characters that occur.
+A text has few different characters, but many positions. So each character is multiplied with each
+tap (column of weights) of each filter once, which gives a table. The value of a filter at a
+position is then a sum of rows from these tables.
+
+A small vocabulary of characters has constant tables. A large vocabulary of code points gets new
+tables at each call, only for the characters that occur.
 """
 
 import math
@@ -19,11 +22,11 @@ from .kernel.numpy_kernel import sigmoid
 from .threads import side_by_side
 
 Weights = Mapping[str, np.ndarray]
-# Tokens encoded at a time. It bounds the working memory.
+# Number of tokens that are encoded at a time. This limits the memory.
 ENCODER_TOKENS = 256
-# Most characters for which the tables of all filters are computed once and kept.
+# Maximum size of a vocabulary whose tables are computed once and kept.
 SMALL_VOCABULARY = 512
-FILTER_PANEL = 16  # The compiled kernel reads filters by 16.
+FILTER_PANEL = 16  # The compiled kernel reads 16 filters at a time.
 
 
 class FrozenEncoder:
@@ -57,7 +60,7 @@ class FrozenEncoder:
             weight = np.concatenate(parts) if len(parts) > 1 else parts[0]
             return kernel.make_linear(weight, bias, stored_type(weight, precision))
 
-        # Gate and transform read the same vector, so one product computes both.
+        # Gate and transform have the same input, so one product computes both.
         self.highways = [
             linear(f"highways.{i}.gate", f"highways.{i}.nonlinear") for i in range(config.n_highway)
         ]
@@ -78,7 +81,7 @@ class FrozenEncoder:
         tokens (Sequence[str]): Different token strings.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, P)`
         """
-        # Tokens of similar length are encoded together, to read less padding.
+        # Encode tokens of similar length together, so that they have less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
         vectors = np.empty((len(tokens), self.config.projection_dim), dtype="float32")
 
@@ -130,12 +133,12 @@ class FrozenEncoder:
         return vectors if self.projection is None else self.projection(vectors)
 
     def _tables(self, characters: np.ndarray) -> list[np.ndarray]:
-        """Multiply characters with every tap. *Shapes:* `(width, n_characters, n_filters)`."""
+        """Multiply characters with each tap. *Shapes:* `(width, n_characters, n_filters)`."""
         return [np.matmul(characters, taps) for taps in self.taps]
 
 
 def stored_type(weight: np.ndarray, precision: str) -> str:
-    """Return the type to store a weight in. float16 from a file stays, because it is exact."""
+    """Return the type in which a weight is stored. float16 stays float16, without loss."""
     if precision != "float32":
         return precision
     return "float16" if weight.dtype == "float16" else "float32"

@@ -1,15 +1,15 @@
-"""Gates of an LSTM, as they are stored."""
+"""Order of the gates in stored LSTM weights."""
 
 from typing import Any
 
-# Addend of the forget gate's bias when a model runs. It is never stored.
+# Added to the bias of the forget gate when a model runs. Stored weights do not include it.
 FORGET_BIAS = 1.0
 
 
 def swapped_gates(weight: Any) -> Any:
-    """Swap the gates j and f: from i, j, f, o to the order i, f, j, o of PyTorch, or back.
+    """Swap the gates j and f: from the order i, j, f, o to PyTorch's i, f, j, o, or back.
 
-    ELMoForManyLangs stores PyTorch's order, too.
+    ELMoForManyLangs also stores PyTorch's order.
 
     weight (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`
     RETURNS (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`

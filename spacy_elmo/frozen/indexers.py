@@ -1,4 +1,4 @@
-"""Indexers: ids of characters and words, as a token encoder reads them."""
+"""Indexers: convert tokens to the ids of characters and words that a token encoder reads."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Optional, Union
@@ -17,7 +17,7 @@ class TokenIds(NamedTuple):
     """Ids of tokens, as arrays or tensors.
 
     characters (Union[numpy.ndarray, Tensor, None]): *Shape:* `(n_tokens, n_characters)`
-    words (Union[numpy.ndarray, Tensor, None]): -1 for a word without an embedding.
+    words (Union[numpy.ndarray, Tensor, None]): Word ids; -1 for a word without an embedding.
         *Shape:* `(n_tokens,)`
     """
 
@@ -26,14 +26,14 @@ class TokenIds(NamedTuple):
 
 
 class TokenIndexer:
-    """Conversion of token strings to ids, as one kind of model reads them.
+    """Base class of indexers. Each subclass belongs to one kind of model.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points to look up.
-    RAISES (ValueError): The vocabularies do not fit the sizes, or lack a mark.
+    RAISES (ValueError): The vocabularies do not fit the sizes, or a mark is missing.
     """
 
-    marks: tuple[str, str]  # tokens at the start and the end of a sentence
+    marks: tuple[str, str]  # Marks at the start and the end of a sentence.
 
     def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
         self.config = config
@@ -44,13 +44,13 @@ class TokenIndexer:
         """Convert tokens to ids.
 
         tokens (Sequence[str]): Token strings.
-        RETURNS (TokenIds): Their ids, as arrays.
+        RETURNS (TokenIds): The ids, as arrays.
         """
         raise NotImplementedError
 
 
 def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer:
-    """Make the indexer that a config asks for.
+    """Make the indexer for a config.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points to look up.
@@ -63,7 +63,7 @@ def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer
 class BilmTfIndexer(TokenIndexer):
     """Indexer of bilm-tf's models: UTF-8 bytes, word ids, or both.
 
-    If there are both, words of the vocabulary have ready-made vectors.
+    A model with both uses characters only for words outside the vocabulary.
     """
 
     marks = (SENTENCE_START, SENTENCE_END)
@@ -88,7 +88,7 @@ class BilmTfIndexer(TokenIndexer):
 class ManyLangsIndexer(TokenIndexer):
     """Indexer of ELMoForManyLangs' models: code points, word ids, or both.
 
-    A word is cut to `max_characters_per_token - 2` before it is looked up.
+    A word is cut to `max_characters_per_token - 2` characters before it is looked up.
     """
 
     marks = CODE_POINT_MARKS
@@ -114,7 +114,7 @@ class ManyLangsIndexer(TokenIndexer):
 def _check_size(
     name: str, vocabulary: Optional[InputVocabulary], size: int, special: Sequence[str]
 ) -> Optional[InputVocabulary]:
-    """Return a vocabulary if it has the right size and every mark, or raise ValueError."""
+    """Return a vocabulary. Raise ValueError if its size is wrong or a mark is missing."""
     found = 0 if vocabulary is None else len(vocabulary)
     if found != size:
         raise ValueError(

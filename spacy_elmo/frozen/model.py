@@ -1,12 +1,13 @@
-"""Language model with frozen weights, which computes vectors on a CPU.
+"""Frozen language model: computes vectors on a CPU.
 
-Training and computing are two objects. A `FrozenBiLM` has arrays, laid out for the kernel, that
-never change. So it checks nothing, threads may share it, and it needs no PyTorch. The alternative
-was one PyTorch module that dropped its caches when its weights changed. It checked 28 times a short
-Doc, and missed changes through `.data`.
+There are two classes: `BiLM` for training and `FrozenBiLM` for computing. The arrays of a
+`FrozenBiLM` have the layout of the kernel and never change. So threads can share a model, no call
+checks for changes, and PyTorch is not needed. The alternative was one PyTorch module that cleared
+its caches when its weights changed. It made 28 checks per short Doc, and missed changes through
+`.data`.
 
-Arrays from a file are dropped as soon as the kernel has its layout, and read again for `arrays`,
-`thaw` and copies. So a model is in memory once, and twice only for a moment.
+Arrays from a file are dropped as soon as the kernel has its own layout. `arrays`, `thaw` and
+copies read them again. So a model is in memory only once, except for a moment.
 """
 
 import hashlib
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
     from ..bilm.model import BiLM
 
 Arrays = Mapping[str, np.ndarray]
-# Weights of an LSTM layer from which on freed working memory is returned to the system.
+# Models with more weights per LSTM layer return freed memory to the system after each call.
 LARGE = 2**22
 
 
 class Weights:
-    """Arrays of a model, in memory or in the files that they came from.
+    """Arrays of a model, in memory or in their files.
 
     arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
     read (Optional[Callable[[], Mapping[str, numpy.ndarray]]]): Reads the same arrays again.
@@ -53,7 +54,7 @@ class Weights:
         self._read = read
 
     def get(self) -> Arrays:
-        """Return the arrays, and read them again if they were dropped.
+        """Return the arrays. Read them again if they were dropped.
 
         RETURNS (Mapping[str, numpy.ndarray]): The arrays by name.
         RAISES (ValueError): The file has changed since it was read.
@@ -75,20 +76,22 @@ class Weights:
 
 
 class FrozenBiLM:
-    """BiLM (Peters et al. 2018, section 3.1) with frozen weights, which computes vectors.
+    """BiLM (Peters et al. 2018, section 3.1) with frozen weights. It computes vectors.
 
-    It does not change, so threads may share it. `thaw` makes a PyTorch module to train.
+    A frozen model does not change, so threads may share it. `thaw` makes a PyTorch module for
+    training.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points that the token encoder looks up.
     weights (Weights): The arrays.
-    precision (str): Number format of the products: "float32", "bfloat16", "int8", or "auto" for
-        the fastest with vectors close to those of float32.
+    precision (str): Number format of matrix products: "float32", "bfloat16", "int8", or "auto".
+        "auto" is the fastest format whose vectors are close to float32.
     cache (int): Number of token strings whose vectors are cached.
     alignment (Optional[numpy.ndarray]): W; a vector v becomes `W v`. *Shape:* `(width, width)`
     provenance (Optional[dict]): Origin and training of the model, as JSON.
-    kernel (Optional[Kernel]): Kernel to compute with; the default is the fastest on this machine.
-    RAISES (ValueError): There is no such precision, or the vocabularies do not fit the sizes.
+    kernel (Optional[Kernel]): Kernel for the computation. Default: the fastest kernel on this
+        machine.
+    RAISES (ValueError): The precision is unknown, or the vocabularies do not fit the sizes.
     """
 
     def __init__(
@@ -120,7 +123,7 @@ class FrozenBiLM:
 
     @property
     def precision(self) -> str:
-        """Number format of the products: "float32", "bfloat16", "int8" or "auto"."""
+        """Number format of matrix products: "float32", "bfloat16", "int8" or "auto"."""
         return self._precision
 
     @precision.setter
@@ -136,7 +139,7 @@ class FrozenBiLM:
         return self.indexer.vocabularies
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the weights, and `alignment` if there is one.
+        """Return the weights, and `alignment` if the model has one.
 
         RETURNS (Dict[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
         RAISES (ValueError): The file with the weights has changed since it was read.
@@ -154,8 +157,8 @@ class FrozenBiLM:
             sizes = json.dumps(self.config.to_dict(), sort_keys=True)
             found = hashlib.sha256(sizes.encode())
             for name, values in self.arrays().items():
-                # The header has PyTorch's form, because files from earlier versions contain
-                # such checksums.
+                # The header looks like PyTorch's, because files of earlier versions contain such
+                # checksums.
                 found.update(f"{name} torch.float32 {values.shape} ".encode())
                 found.update(np.ascontiguousarray(values, dtype="float32").data)
             for name, vocabulary in self.vocabularies._asdict().items():
@@ -165,18 +168,18 @@ class FrozenBiLM:
         return self._checksum
 
     def thaw(self) -> "BiLM":
-        """Make a PyTorch module to train, or to move to a GPU.
+        """Make a PyTorch module for training or for a GPU.
 
         RETURNS (BiLM): A module with a copy of the weights.
         RAISES (ImportError): PyTorch is not installed.
         """
-        # `frozen` imports `bilm` only to thaw. So callers need not know where modules are.
+        # `frozen` imports `bilm` only here, so that callers do not need to.
         return import_module("..bilm.model", __package__).thaw(self)
 
     def replace(self, **changes: Any) -> "FrozenBiLM":
         """Return a model with the same weights and other settings.
 
-        Layout, states and cached vectors are shared if the settings allow it.
+        Both models share the kernel's layout, states and cached vectors if the settings allow it.
 
         changes: `config`, `precision`, `cache`, `alignment`, `provenance` or `kernel`, as
             in `__init__`.
@@ -204,10 +207,10 @@ class FrozenBiLM:
         return other
 
     def backed_by(self, read: Callable[[], Arrays]) -> "FrozenBiLM":
-        """Allow the weights to be dropped, and read again on demand.
+        """Set the function that reads the weights again, so that they can be dropped.
 
         read (Callable[[], Mapping[str, numpy.ndarray]]): Reads the arrays.
-        RETURNS (FrozenBiLM): The model itself.
+        RETURNS (FrozenBiLM): The same model.
         """
         self._weights = Weights(self._weights.get(), read)
         return self
@@ -220,7 +223,7 @@ class FrozenBiLM:
 
     @property
     def _parts(self) -> tuple[FrozenEncoder, FrozenStacks]:
-        """Weights in the layout of the kernel, made once for all threads."""
+        """Weights in the layout of the kernel. They are made once for all threads."""
         if self._packed is None:
             with self._exclusively():
                 if self._packed is None:
@@ -234,25 +237,26 @@ class FrozenBiLM:
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
     ) -> tuple[list[np.ndarray], FrozenState]:
-        """Compute the layers of tokenized sentences of any length, empty ones included.
+        """Compute the layers of tokenized sentences. Sentences can be empty or of any length.
 
-        A sentence is read between two sentence marks, if the model has them. Layer 0 is the token
-        vector, once for each direction.
+        If the model has sentence marks, each sentence is read between two marks. Layer 0 is the
+        token vector, repeated for each direction.
 
         sentences (Sequence[Sequence[str]]): The tokens.
-        state (Union[None, str, FrozenState]): State to start from, with one row a sentence. None
-            starts from zeros, "warm" from the state after one empty sentence.
-        keep_marks (bool): Whether to return the vectors of the marks, as first and last.
-        RETURNS (Tuple[List[numpy.ndarray], FrozenState]): The layers of each sentence,
-            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence. With the marks
-            there are n_tokens + 2 vectors.
-        RAISES (ValueError): The state's shapes do not fit, or a layer is not finite.
+        state (Union[None, str, FrozenState]): Initial state, one row per sentence. None starts
+            from zeros, "warm" from the state after one empty sentence.
+        keep_marks (bool): Whether to return the vectors of the marks, as first and last vector.
+        RETURNS (Tuple[List[numpy.ndarray], FrozenState]): The layers of each sentence, *Shape:*
+            `(L + 1, n_tokens, width)`, and the state after each sentence. With `keep_marks`,
+            n_tokens + 2 vectors.
+        RAISES (ValueError): The state has a wrong shape, or a layer contains NaN or infinity.
         """
         has_marks = self.config.sentence_marks
         if not sentences or not (has_marks or any(sentences)):
             return self.empty_layers(len(sentences)), initial_state(self, state, len(sentences))
         drops_marks = has_marks and not keep_marks
-        # If all sentences start from one state, they also share the state after the first mark.
+        # If all sentences start from the same state, the state after the first mark is also the
+        # same.
         is_opened = drops_marks and not isinstance(state, FrozenState)
         marks = self.indexer.marks if has_marks else ()
         types, flat, packed = lay_out(sentences, marks, skip=int(is_opened))
@@ -274,7 +278,8 @@ class FrozenBiLM:
         stacked = layers.reshape(len(layers), len(kept), self.config.width)
         if self.alignment is not None:
             stacked = stacked @ self.alignment.T
-        # The sum needs one pass and no memory, but it may overflow if the numbers are large.
+        # Check the sum first, because it needs one pass and no memory. Check all values only if
+        # the sum is not finite, because it may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             is_finite = math.isfinite(float(stacked.sum())) or np.isfinite(stacked).all()
         if not is_finite:
@@ -288,13 +293,14 @@ class FrozenBiLM:
     def run(
         self, vectors: np.ndarray, rows: np.ndarray, batch_sizes: list[int], state: FrozenState
     ) -> tuple[np.ndarray, FrozenState]:
-        """Run the stacks over packed sequences.
+        """Run the LSTM stacks over packed sequences.
 
         vectors (numpy.ndarray): Token vectors, x. *Shape:* `(n_types, P)`
-        rows (numpy.ndarray): Row of `vectors` for every packed item, in the running order of each
-            direction. *Shape:* `(n_directions, n_items)`
-        batch_sizes (List[int]): Number of sequences that run at each step, never rising.
-        state (FrozenState): State to start from, one row a sequence.
+        rows (numpy.ndarray): Row of `vectors` for each packed item. Each direction has its own
+            order: backward items start at the end of a sequence. *Shape:*
+            `(n_directions, n_items)`
+        batch_sizes (List[int]): Number of running sequences at each step, in non-increasing order.
+        state (FrozenState): Initial state, one row per sequence.
         RETURNS (Tuple[numpy.ndarray, FrozenState]): The packed output of each LSTM layer,
             *Shape:* `(L, n_directions, n_items, P)`, and the state after the last step.
         """
@@ -313,7 +319,7 @@ class FrozenBiLM:
         return self.cache.lookup(tokens, self._parts[0])
 
     def zero_state(self, n_sequences: int) -> FrozenState:
-        """Return a state of zeros, one row a sequence."""
+        """Return a state of zeros, one row per sequence."""
         sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
         return FrozenState(
             np.zeros((*sizes, self.config.projection_dim), dtype="float32"),
@@ -321,7 +327,7 @@ class FrozenBiLM:
         )
 
     def warm_state(self) -> FrozenState:
-        """Return the state after one empty sentence, as one row."""
+        """Return the state after one empty sentence, with one row."""
         if not self.config.sentence_marks:
             return self.zero_state(1)
         if self._warm is None:
@@ -329,7 +335,7 @@ class FrozenBiLM:
         return self._warm
 
     def first_layers(self, n_layers: int) -> "FrozenBiLM":
-        """Return the model without its higher LSTM layers, on which the lower ones do not depend.
+        """Return the model without its higher LSTM layers. The lower layers stay the same.
 
         n_layers (int): Number of LSTM layers to keep.
         RETURNS (FrozenBiLM): The smaller model.
@@ -347,15 +353,15 @@ class FrozenBiLM:
     def _exclusively(self) -> AbstractContextManager[Any]:
         """Return the lock of this process.
 
-        A forked process gets a new one. It may inherit a locked lock, but not the thread that
-        would release it.
+        A forked process gets a new lock. It could inherit a locked lock without the thread that
+        releases it.
         """
         if self._lock_of != os.getpid():
             self._lock, self._lock_of = RLock(), os.getpid()
         return self._lock
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the model without its layout, because another process may have another kernel."""
+        """Return the model without the kernel's layout: another process may use another kernel."""
         absent = ("_lock", "_lock_of", "_packed", "kernel", "cache")
         kept = {name: value for name, value in self.__dict__.items() if name not in absent}
         return {**kept, "cache": self.cache.capacity}
@@ -365,7 +371,7 @@ class FrozenBiLM:
         self.__dict__.update(state, **made, cache=TokenVectorCache(state["cache"]))
 
     def _opened_state(self, state: Any) -> FrozenState:
-        """Return the state of both directions after their first mark, as one row."""
+        """Return the state of each direction after its first mark, with one row."""
         opened = self._opened.get(state)
         if opened is None:
             vectors = self.token_vectors(self.indexer.marks)
@@ -378,8 +384,8 @@ class FrozenBiLM:
 def not_finite(provenance: Mapping[str, Any]) -> ValueError:
     """Make the error for layers with NaN or infinity.
 
-    provenance (Mapping[str, Any]): Origin of the model; the message names its source.
-    RETURNS (ValueError): The error, to raise.
+    provenance (Mapping[str, Any]): Provenance of the model. The message names its `source`.
+    RETURNS (ValueError): The error for the caller to raise.
     """
     return ValueError(
         f"the language model '{provenance.get('source', '')}' gives vectors that are not finite: "

@@ -1,8 +1,8 @@
 """Packed layout of sequences with different lengths, without steps for padding.
 
-Sequences run side by side, the longest first. So the sequences that still run at a step are always
-the first `batch_sizes[step]` rows, and a row that has ended keeps its state. Packed items are
-ordered by step, then by row. `batch_sizes` must never rise.
+Sequences run in parallel, sorted by length, longest first. So the sequences that still run at a
+step are the first `batch_sizes[step]` rows, and the states of all other rows stay unchanged.
+Packed items are ordered by step, then by row. Invariant: `batch_sizes` never increases.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ class PackedOrder:
 
     order (numpy.ndarray): Numbers of the sequences, longest first. *Shape:* `(n_sequences,)`
     batch_sizes (List[int]): Number of sequences that run at each step.
-    positions (numpy.ndarray): Index into the concatenated sequences for every packed item,
-        forwards and backwards. *Shape:* `(2, n_packed)`
-    lengths (List[int]): Number of items of each sequence, skipped items included.
+    positions (numpy.ndarray): Index into the concatenated sequences for each packed item, forward
+        and backward. *Shape:* `(2, n_packed)`
+    lengths (List[int]): Number of items of each sequence, including skipped items.
     """
 
     order: np.ndarray
@@ -29,14 +29,14 @@ class PackedOrder:
 
     @property
     def n_items(self) -> int:
-        """Number of items of the concatenated sequences."""
+        """Number of items in the concatenated sequences."""
         return sum(self.lengths)
 
     def inverse(self) -> np.ndarray:
-        """Return the packed index of every item of the concatenated sequences.
+        """Return the packed index of each item in the concatenated sequences.
 
-        RETURNS (numpy.ndarray): Indices, forwards and backwards; 0 for skipped items.
-            *Shape:* `(2, n_items)`
+        RETURNS (numpy.ndarray): Indices, forward and backward; 0 for skipped items. *Shape:*
+            `(2, n_items)`
         """
         inverse = np.zeros((2, self.n_items), dtype=self.positions.dtype)
         for direction in range(2):
@@ -45,10 +45,10 @@ class PackedOrder:
 
 
 def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
-    """Lay out sequences of the given lengths.
+    """Compute the packed order of sequences.
 
-    lengths (Sequence[int]): Number of items of each sequence, more than `skip`.
-    skip (int): Number of items that each direction skips at its start.
+    lengths (Sequence[int]): Number of items of each sequence. It must be more than `skip`.
+    skip (int): Number of items that each direction skips at the start.
     RETURNS (PackedOrder): The order to run them in.
     """
     sizes = np.asarray(lengths, dtype="int64")
@@ -67,13 +67,13 @@ def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
 def lay_out(
     sentences: Sequence[Sequence[str]], marks: Sequence[str] = (), skip: int = 0
 ) -> tuple[list[str], np.ndarray, PackedOrder]:
-    """Lay out sentences, each between its marks.
+    """Add marks to sentences, and compute their packed order.
 
     sentences (Sequence[Sequence[str]]): The tokens. Without marks, no sentence may be empty.
     marks (Sequence[str]): Marks at the start and the end of a sentence; empty for none.
-    skip (int): Number of items that each direction skips at its start.
-    RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens, the index into
-        them of each item of the concatenated sentences, and the order to run the items in.
+    skip (int): Number of items that each direction skips at the start.
+    RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens; for each item in
+        the concatenated sentences, the index of its token; the order in which to run the items.
     """
     types: dict[str, int] = {}
     marked = [[*marks[:1], *sentence, *marks[1:]] for sentence in sentences]
@@ -82,11 +82,11 @@ def lay_out(
 
 
 def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
-    """Map the packed items of one direction to those of the other.
+    """Map the packed items of one direction to the other direction.
 
     batch_sizes (Sequence[int]): Number of sequences that run at each step.
-    RETURNS (numpy.ndarray): For every packed item of one direction, the index of the same item in
-        the other. *Shape:* `(n_packed,)`
+    RETURNS (numpy.ndarray): For each packed item of one direction, the index of the same item in
+        the other direction. *Shape:* `(n_packed,)`
     """
     sizes = np.asarray(batch_sizes, dtype="int64")
     starts = np.cumsum(sizes) - sizes
@@ -102,7 +102,7 @@ def without_ends(lengths: Sequence[int]) -> np.ndarray:
 
     lengths (Sequence[int]): Number of items of each sequence, two or more.
     RETURNS (numpy.ndarray): Positions in the concatenated sequences, without the first and the
-        last item of each.
+        last item of each sequence.
     """
     kept = np.ones(sum(lengths), dtype=bool)
     ends = np.cumsum(lengths)
@@ -112,11 +112,11 @@ def without_ends(lengths: Sequence[int]) -> np.ndarray:
 
 
 def windows(batch_sizes: Sequence[int], max_items: int) -> Iterator[tuple[slice, slice]]:
-    """Cut the steps into windows of at most `max_items` packed items, or of one step.
+    """Cut the steps into windows of at most `max_items` packed items, but at least one step.
 
     batch_sizes (Sequence[int]): Number of sequences that run at each step.
-    max_items (int): Maximum number of packed items of a window.
-    YIELDS (Tuple[slice, slice]): The steps of a window, and their packed items.
+    max_items (int): Maximum number of packed items in a window.
+    YIELDS (Tuple[slice, slice]): The steps and the packed items of a window.
     """
     first_step = first_item = item = 0
     for step, size in enumerate(batch_sizes):

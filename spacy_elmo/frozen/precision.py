@@ -1,4 +1,4 @@
-"""Choice of the number format in which frozen weights are stored and multiplied."""
+"""Number format in which frozen weights are stored and multiplied."""
 
 import logging
 from functools import cache
@@ -9,13 +9,13 @@ logger = logging.getLogger("spacy")
 
 
 def resolve_precision(precision: str, kernel: Kernel) -> str:
-    """Return the number format that a precision means on this machine.
+    """Return the number format for a precision on this machine.
 
-    If the kernel has no fast operation for it, it is float32, and a warning is logged once.
+    If the kernel is not fast in the requested format, return float32 and log a warning once.
 
-    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest with vectors close to
-        those of float32 (cosine above 0.999).
-    kernel (Kernel): Kernel that computes.
+    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest format whose vectors
+        are close to float32 (cosine above 0.999).
+    kernel (Kernel): The kernel.
     RETURNS (str): "float32", "bfloat16" or "int8".
     """
     wanted = "bfloat16" if precision == "auto" else precision

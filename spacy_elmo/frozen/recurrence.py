@@ -1,13 +1,16 @@
 """LSTM stacks of frozen weights, over packed sequences.
 
-The product of an LSTM's input does not depend on the step before. It is computed for many items
-at once, and only the product of the state remains in the loop over steps. In the lowest layer, the
-input is a token vector, so one product serves all occurrences of a token. Steps are cut into
-windows, which bound the memory and keep the gates in the processor's caches. The state is carried
-from window to window, so the cuts do not change what is computed.
+The product of the input weights with an LSTM's input does not depend on the previous step. So one
+large product computes it for many items, and the loop over steps contains only the product with
+the state. In the lowest layer, the input is a token vector, so one product is enough for all
+occurrences of a token.
 
-The two directions run on two threads. They meet only at the end, or before each layer if layers
-read both directions.
+Steps are cut into windows, to limit the memory and to keep the gates in the processor's caches.
+Invariant: each window starts from the state of the previous window, so the cuts do not change the
+result.
+
+The two directions run in two threads. They wait for each other only at the end. With
+`joined_directions`, they wait before each layer.
 """
 
 import math
@@ -26,15 +29,15 @@ from .kernel.numpy_kernel import LSTMWeights, sigmoid
 from .packing import mirrored, windows
 from .threads import side_by_side
 
-# Rows whose input products are in memory at a time, in the lowest layer and in higher ones. They
-# are few enough to stay in a processor's caches until the steps read them.
+# Rows per input product, in the lowest layer and in higher layers. The results are small enough to
+# stay in the processor's caches until the steps read them.
 TOKEN_TYPES = 2048
 LAYER_ITEMS = 256
 
 
 @dataclass(frozen=True)
 class FrozenState:
-    """Hidden and cell state of the LSTMs, one row a sequence, forward stack first.
+    """Hidden and cell state of the LSTMs. One row per sequence, forward stack first.
 
     hidden (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, P)`
     cell (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, D)`
@@ -47,9 +50,9 @@ class FrozenState:
         return self.hidden.shape[2]
 
     def rows(self, index: Union[np.ndarray, Sequence[int]]) -> "FrozenState":
-        """Choose, repeat or reorder rows.
+        """Select, repeat or reorder rows.
 
-        index (Union[numpy.ndarray, Sequence[int]]): Numbers of the rows.
+        index (Union[numpy.ndarray, Sequence[int]]): Indices of the rows.
         RETURNS (FrozenState): A copy of these rows.
         """
         index = np.asarray(index, dtype="int64")
@@ -57,7 +60,7 @@ class FrozenState:
 
     @classmethod
     def concatenate(cls, states: Sequence["FrozenState"]) -> "FrozenState":
-        """Return the rows of all states, in order."""
+        """Join the rows of several states, in order."""
         return cls(
             np.concatenate([state.hidden for state in states], axis=2),
             np.concatenate([state.cell for state in states], axis=2),
@@ -68,13 +71,13 @@ State = Union[None, Literal["warm"], FrozenState]
 
 
 def initial_state(bilm: Any, state: Any, n_sequences: int) -> Any:
-    """Return the state that sequences start from.
+    """Return the initial state of sequences.
 
     bilm (Union[FrozenBiLM, BiLM]): The model.
-    state (Union[None, str, FrozenState, BiLMState]): None for zeros, "warm" for the state after one
-        empty sentence, or a state with one row a sequence.
+    state (Union[None, str, FrozenState, BiLMState]): None for zeros, "warm" for the state after
+        one empty sentence, or a state with one row per sequence.
     n_sequences (int): Number of sequences.
-    RETURNS (Union[FrozenState, BiLMState]): One row a sequence.
+    RETURNS (Union[FrozenState, BiLMState]): The state, one row per sequence.
     RAISES (ValueError): The state has another shape or type.
     """
     zeros = bilm.zero_state(n_sequences)
@@ -90,7 +93,7 @@ def initial_state(bilm: Any, state: Any, n_sequences: int) -> Any:
         if got != wanted:
             raise ValueError(
                 f"the {name} state has shape {got}, but {n_sequences} sentences of this model "
-                f"need {wanted}. Give one row a sentence."
+                f"need {wanted}. Give one row per sentence."
             )
     return state
 
@@ -100,7 +103,7 @@ class FrozenStacks:
 
     config (BiLMConfig): The sizes.
     weights (Mapping[str, numpy.ndarray]): Weights by their names in `BiLM.state_dict()`.
-    kernel (Kernel): Kernel that computes products and steps.
+    kernel (Kernel): Kernel that computes matrix products and LSTM steps.
     precision (str): "float32", "bfloat16" or "int8".
     """
 
@@ -127,14 +130,16 @@ class FrozenStacks:
         hidden: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
-        """Run over packed sequences, and change the state in place.
+        """Run the LSTMs over packed sequences, and change the state in place.
 
-        A row that has ended keeps its state.
+        The state of a sequence does not change after its last step.
 
         vectors (numpy.ndarray): Token vectors, x. *Shape:* `(n_types, P)`
-        rows (numpy.ndarray): Row of `vectors` for every packed item, in the running order of each
-            direction. *Shape:* `(n_directions, n_items)`
-        batch_sizes (Sequence[int]): Number of sequences that run at each step, never rising.
+        rows (numpy.ndarray): Row of `vectors` for each packed item. Each direction has its own
+            order: backward items start at the end of a sequence. *Shape:*
+            `(n_directions, n_items)`
+        batch_sizes (Sequence[int]): Number of running sequences at each step, in non-increasing
+            order.
         hidden (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, P)`
         cell (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, D)`
         RETURNS (numpy.ndarray): The packed output of each layer.
@@ -157,7 +162,7 @@ class FrozenStacks:
                 _run_layer(lstm, inputs, batch_sizes, *state, outputs[i, d])
                 self._connect(i, d, inputs, outputs[i, d])
 
-        # One task for all layers of a direction, unless layers read both directions.
+        # A task runs all layers of a direction. With joined directions, it runs a single layer.
         every = range(self.config.n_layers)
         for layers in [[i] for i in every] if mirror is not None else [every]:
             tasks = [partial(run, d, layers) for d in range(len(rows))]
@@ -165,7 +170,7 @@ class FrozenStacks:
         return outputs
 
     def _connect(self, i: int, d: int, inputs: np.ndarray, output: np.ndarray) -> None:
-        """Join the input of a higher layer to its output, in place."""
+        """Add the residual or highway connection of a higher layer to its output, in place."""
         if self.highways:
             gate = sigmoid(self.highways[i - 1][d](inputs))
             output[:] = inputs + gate * (output - inputs)
@@ -182,7 +187,7 @@ def _run_tokens(
     cell: np.ndarray,
     outputs: np.ndarray,
 ) -> None:
-    """Run the lowest layer, with one input product for all occurrences of a token."""
+    """Run the lowest layer. All occurrences of a token share one input product."""
     if len(vectors) <= TOKEN_TYPES:
         gates = lstm.project_inputs(vectors)
         outputs[:] = lstm.run(gates, rows, batch_sizes, hidden, cell)
@@ -201,7 +206,7 @@ def _run_layer(
     cell: np.ndarray,
     outputs: np.ndarray,
 ) -> None:
-    """Run a higher layer."""
+    """Run a higher layer, one window after the other."""
     for steps, items in windows(batch_sizes, LAYER_ITEMS):
         gates = lstm.project_inputs(inputs[items])
         outputs[items] = lstm.run(gates, None, batch_sizes[steps], hidden, cell)

@@ -1,4 +1,4 @@
-"""Softmax of a language model in numpy, to evaluate but not to train."""
+"""Softmax of a language model in NumPy, for evaluation without training."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ..bilm.softmax import Softmax
 
-# Logits in memory at a time.
+# Maximum number of logits in memory.
 CHUNK_LOGITS = 2**22
 _CUTOFFS = (2_000, 10_000, 60_000)
 _HEAD = "layers.head"
@@ -18,7 +18,7 @@ _HEAD = "layers.head"
 class FrozenSoftmax:
     """Softmax over a vocabulary, shared by both directions.
 
-    It is full, or adaptive (Grave et al. 2017).
+    The softmax is full or adaptive (Grave et al. 2017).
 
     arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in
         `LanguageModelSoftmax.state_dict()` or `AdaptiveSoftmax.state_dict()`.
@@ -33,12 +33,12 @@ class FrozenSoftmax:
         return dict(self._arrays)
 
     def thaw(self) -> "Softmax":
-        """Make a PyTorch module to train.
+        """Make a PyTorch module for training.
 
         RETURNS (Softmax): A module with a copy of the weights.
         RAISES (ImportError): PyTorch is not installed.
         """
-        # `frozen` imports `bilm` only to thaw. So callers need not know where modules are.
+        # `frozen` imports `bilm` only here, so that callers do not need to.
         return import_module("..bilm.softmax", __package__).thaw(self)
 
     @property
@@ -88,7 +88,7 @@ class FrozenSoftmax:
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the two matrices of each cluster of rare words."""
+        """Yield the two weight matrices of each cluster of rare words."""
         n_tails = sum(name.endswith(".0.weight") for name in self._arrays)
         for i in range(n_tails):
             names = (f"layers.tail.{i}.{k}.weight" for k in (0, 1))
@@ -96,14 +96,14 @@ class FrozenSoftmax:
 
 
 def adaptive_cutoffs(n_words: int) -> list[int]:
-    """Return the ranks at which the clusters of an adaptive softmax begin."""
+    """Return the word ranks at which the clusters of an adaptive softmax start."""
     cutoffs = [cutoff for cutoff in _CUTOFFS if cutoff < n_words - 1]
-    # An adaptive softmax needs a cluster, so the smallest vocabularies are cut into halves.
+    # An adaptive softmax needs at least one cluster, so very small vocabularies are cut in half.
     return cutoffs or [max(1, n_words // 2)]
 
 
 def softmax_shapes(kind: str, *, n_words: int, width: int) -> dict[str, tuple[int, ...]]:
-    """Return names and shapes of a softmax's weights.
+    """Return names and shapes of the weights of a softmax.
 
     kind (str): "full" or "adaptive".
     n_words (int): Size of the vocabulary, V.

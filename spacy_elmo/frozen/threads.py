@@ -1,8 +1,8 @@
-"""Two tasks on two threads.
+"""Two tasks in two threads.
 
-The two directions of a biLM are independent until their end, and the kernel releases Python's
-lock. So a second core halves the time of a long text. Each call starts a thread, which takes
-0.1 ms. There is no pool, because a forked process would wait for the threads of its parent.
+The two directions of a biLM do not depend on each other, and the kernel releases Python's lock. So
+a second core halves the time of a long text. Each call starts a new thread, which takes 0.1 ms. A
+thread pool was not used: a forked process would wait forever for the threads of its parent.
 """
 
 import os
@@ -11,18 +11,19 @@ from collections.abc import Callable, Sequence
 from threading import Lock, Thread
 from typing import Any
 
-# Multiplications of a task from which on a second thread pays off.
+# Minimum number of multiplications of a task for which a second thread is faster.
 LONG_TASK = 2**23
 _PROCESS = _process_of_torch = os.getpid()
-# Only one thread of Python at a time gets a helper, or they would use more cores than allowed.
+# Only one Python thread at a time gets a second thread. Otherwise all threads together would use
+# more cores than allowed.
 _helper = Lock()
 
 
 def n_threads() -> int:
-    """Return the number of threads that may compute.
+    """Return the maximum number of threads for computing.
 
-    It is PyTorch's number if PyTorch is loaded, else `OMP_NUM_THREADS`, else the number of
-    processors. A forked process has one.
+    This is PyTorch's setting if PyTorch is loaded, else `OMP_NUM_THREADS`, else the number of
+    processors. In a forked process, the result is 1.
     """
     if os.getpid() != _PROCESS:
         return 1
@@ -38,7 +39,7 @@ def n_threads() -> int:
 
 
 def limit_threads(number: int) -> None:
-    """Set the number of threads that compute in this process, with or without PyTorch.
+    """Set the number of computing threads in this process, with or without PyTorch.
 
     number (int): Number of threads.
     """
@@ -51,7 +52,8 @@ def limit_threads(number: int) -> None:
 def limit_threads_after_fork() -> None:
     """Set PyTorch to one thread in a forked process.
 
-    The process inherits the thread pool without its threads, and would wait for them forever.
+    A forked process inherits PyTorch's thread pool without its threads, and would wait for them
+    forever.
     """
     global _process_of_torch
     torch = sys.modules.get("torch")
@@ -61,11 +63,11 @@ def limit_threads_after_fork() -> None:
 
 
 def side_by_side(tasks: Sequence[Callable[[], Any]], n_products: int) -> list[Any]:
-    """Run one or two tasks, at the same time if they are long and a thread is free.
+    """Run one or two tasks. Two long tasks run in parallel if a thread is free.
 
     tasks (Sequence[Callable[[], Any]]): The tasks.
     n_products (int): Number of multiplications of each task.
-    RETURNS (List[Any]): Their results.
+    RETURNS (List[Any]): The results of the tasks.
     """
     is_shared = len(tasks) == 2 and n_products >= LONG_TASK and n_threads() > 1
     if not is_shared or not _helper.acquire(blocking=False):
@@ -82,7 +84,7 @@ def _run_both(first: Callable[[], Any], second: Callable[[], Any]) -> list[Any]:
     def run() -> None:
         try:
             found["result"] = second()
-        except BaseException as error:  # It is raised in the calling thread.
+        except BaseException as error:  # The calling thread raises the error.
             found["error"] = error
 
     thread = Thread(target=run, name="elmo")

@@ -19,9 +19,9 @@ UNKNOWN_ID = SPECIAL.index(UNKNOWN)
 
 
 class InputVocabulary:
-    """Strings that a token encoder has embeddings of, by id.
+    """Vocabulary of a token encoder: the string of each embedding.
 
-    strings (Sequence[Optional[str]]): The string of every id; None for an id without a string.
+    strings (Sequence[Optional[str]]): The string of each id; None for an id without a string.
     RAISES (ValueError): A string appears twice.
     """
 
@@ -44,14 +44,14 @@ class InputVocabulary:
         return self._ids[string]
 
     def __deepcopy__(self, memo: object) -> "InputVocabulary":
-        return self  # A vocabulary never changes.
+        return self  # Copies are the same object, because a vocabulary never changes.
 
     def ids_of(self, strings: Iterable[str], unknown: int) -> np.ndarray:
-        """Return the ids of some strings.
+        """Return the ids of strings.
 
         strings (Iterable[str]): The strings.
-        unknown (int): The id of strings that are not in the vocabulary.
-        RETURNS (numpy.ndarray): Their ids, int64.
+        unknown (int): Id for strings outside the vocabulary.
+        RETURNS (numpy.ndarray): The ids, int64.
         """
         return np.array([self._ids.get(string, unknown) for string in strings], dtype="int64")
 
@@ -64,14 +64,12 @@ class InputVocabulary:
         """Read the output of `to_bytes`.
 
         data (bytes): JSON.
-        n_strings (int): Expected number of strings. Much longer lists are refused unparsed.
+        n_strings (int): Expected number of strings. Much longer data are refused before parsing.
         RETURNS (InputVocabulary): The vocabulary.
-        RAISES (ValueError): The data are no vocabulary, or too long.
+        RAISES (ValueError): The data are not a vocabulary, or too long.
         """
         if sum(map(data.count, (b",", b"[", b"{"))) > 1000 + 8 * n_strings:
-            raise ValueError(
-                f"there are more than the expected {n_strings:,} strings. The file is damaged."
-            )
+            raise ValueError(f"more strings than the expected {n_strings:,}. The file is damaged.")
         try:
             strings = json.loads(data.decode("utf8", "surrogatepass"))
         except RecursionError:
@@ -84,10 +82,10 @@ class InputVocabulary:
 
 
 class Vocabularies(NamedTuple):
-    """Vocabularies of a token encoder; a model that reads only bytes has none.
+    """Vocabularies of a token encoder. A model that reads only bytes has no vocabulary.
 
-    characters (Optional[InputVocabulary]): Code points, and the marks.
-    words (Optional[InputVocabulary]): Words, and the marks.
+    characters (Optional[InputVocabulary]): Code points and marks.
+    words (Optional[InputVocabulary]): Words and marks.
     """
 
     characters: Optional[InputVocabulary] = None
@@ -97,23 +95,24 @@ class Vocabularies(NamedTuple):
 class Vocabulary(InputVocabulary):
     """Words of the softmax, as in bilm-tf's `vocab.txt`.
 
-    The first three are `<S>`, `</S>` and `<UNK>`. The others follow by falling count.
+    The first three words are `<S>`, `</S>` and `<UNK>`. The other words follow in descending order
+    of count.
 
-    words (Sequence[str]): All words; the position of a word is its id.
-    RAISES (ValueError): The three special words are not first, or a word appears twice or has a
-        line break.
+    words (Sequence[str]): All words. The position of a word is its id.
+    RAISES (ValueError): The list does not start with the three special words, a word appears
+        twice, or a word contains a line break.
     """
 
     def __init__(self, words: Sequence[str]):
         if tuple(words[:3]) != SPECIAL:
             raise ValueError(
-                f"a vocabulary starts with {', '.join(SPECIAL)}, but this one with "
-                f"{listed([repr(word) for word in words[:3]])}. Add the three as its first lines."
+                f"a vocabulary starts with {', '.join(SPECIAL)}, but this one starts with "
+                f"{listed([repr(word) for word in words[:3]])}. Add these three first."
             )
-        # Files of such a vocabulary have one word a line.
+        # A vocabulary file has one word per line.
         if "\n".join(words).count("\n") >= len(words):
             broken = next(word for word in words if "\n" in word)
-            raise ValueError(f"a word has a line break: {shortened(broken)}. Remove it.")
+            raise ValueError(f"a word contains a line break: {shortened(broken)}. Remove the word.")
         super().__init__(words)
         self.words = list(words)
 
@@ -121,12 +120,12 @@ class Vocabulary(InputVocabulary):
     def from_counts(
         cls, types: Sequence[str], counts: np.ndarray, *, min_count: int, max_size: int
     ) -> "Vocabulary":
-        """Choose the most frequent words of a text; equal counts are ordered by spelling.
+        """Select the most frequent words of a text. Words with equal counts are sorted by spelling.
 
         types (Sequence[str]): The token types of the text.
         counts (numpy.ndarray): Count of each type. *Shape:* `(n_types,)`
         min_count (int): Minimum count of a word.
-        max_size (int): Maximum number of words, special ones included.
+        max_size (int): Maximum number of words, including the special words.
         RETURNS (Vocabulary): The vocabulary.
         """
         words = [
@@ -139,11 +138,11 @@ class Vocabulary(InputVocabulary):
 
     @classmethod
     def from_disk(cls, path: Path) -> "Vocabulary":
-        """Read a `vocab.txt` with one word a line.
+        """Read a `vocab.txt` with one word per line.
 
         path (Path): The file.
         RETURNS (Vocabulary): The vocabulary.
-        RAISES (ValueError): The file is no vocabulary, or not UTF-8.
+        RAISES (ValueError): The file is not a vocabulary, or not UTF-8.
         """
         with named_errors(path):
             return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
@@ -153,7 +152,7 @@ class Vocabulary(InputVocabulary):
         atomic_write(path, "".join(f"{word}\n" for word in self.words))
 
     def ids_of(self, strings: Iterable[str], unknown: int = UNKNOWN_ID) -> np.ndarray:
-        """Return the ids of some words; words outside the vocabulary are `<UNK>`."""
+        """Return the ids of words. Words outside the vocabulary get the id of `<UNK>`."""
         return super().ids_of(strings, unknown)
 
 
@@ -161,6 +160,6 @@ def fits_a_line(word: str) -> bool:
     """Return whether a word can be a line of a UTF-8 file.
 
     word (str): The word.
-    RETURNS (bool): True if it has neither a line break nor half of a surrogate pair.
+    RETURNS (bool): True if the word contains no line break and no lone surrogate.
     """
     return not any(c in "\r\n" or "\ud800" <= c <= "\udfff" for c in word)

@@ -1,11 +1,11 @@
-"""Kernel that multiplies frozen weights and runs LSTMs: compiled if possible, else numpy.
+"""Kernels: multiply frozen weights and run LSTMs, compiled if possible, else in NumPy.
 
-One source, `kernel.cpp`, is compiled once for each instruction set and explains the design.
-`numpy_kernel.py` computes the same in numpy: it is the readable reference of the compiled kernels,
-and the fallback.
+`kernel.cpp` explains the design. It is compiled once for each instruction set. `numpy_kernel.py`
+computes the same in NumPy. It is the readable reference and the fallback. Invariant: the tests
+compare each compiled kernel with the reference.
 
-The default is the fastest kernel that was built and that the processor can run.
-`SPACY_ELMO_KERNEL` forces another: `numpy`, `neon`, `avx2`, `avx512` or `amx`.
+The default is the fastest kernel that was built and that the processor supports. Set
+`SPACY_ELMO_KERNEL` to `numpy`, `neon`, `avx2`, `avx512` or `amx` to use another kernel.
 """
 
 import os
@@ -28,7 +28,7 @@ def find_kernel(name: str = "") -> Kernel:
 
     name (str): Name of the kernel; if empty, `SPACY_ELMO_KERNEL` or the fastest.
     RETURNS (Kernel): The kernel.
-    RAISES (ValueError): There is no such kernel, or this machine cannot run it.
+    RAISES (ValueError): The kernel is unknown, or this machine cannot run it.
     """
     wanted = name or os.environ.get(VARIABLE, "")
     known = (NUMPY, *KERNELS)

@@ -1,4 +1,4 @@
-"""Compiled kernels, called through ctypes, which releases Python's lock during a call."""
+"""Compiled kernels. They are called with ctypes, which releases Python's lock during a call."""
 
 import ctypes
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ import numpy as np
 from .numpy_kernel import LSTMWeights
 from .rounding import bfloat16_bits, quantize_rows
 
-KERNELS = ("neon", "avx2", "avx512", "amx")  # The slowest comes first.
+KERNELS = ("neon", "avx2", "avx512", "amx")  # Names of the kernels, slowest first.
 PANEL = 16
 CHUNK = 96  # It must equal `CHUNK` in kernel.cpp.
-# Lowest level of `elmo_level` with which a kernel runs.
+# Lowest result of `elmo_level` that a kernel needs.
 LEVELS = {"neon": 0, "avx2": 1, "avx512": 3, "amx": 4}
 TYPES = ("float32", "float16", "bfloat16", "int8")
-# Number of consecutive inputs that one output has side by side in a panel.
+# Number of consecutive inputs that are stored together for each output of a panel.
 GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
 
 
@@ -83,7 +83,7 @@ class PackedMatrix:
 
 
 class CompiledLinear:
-    """Compiled counterpart of `NumpyLinear`."""
+    """`NumpyLinear` with a compiled kernel."""
 
     def __init__(
         self, library: ctypes.CDLL, weight: np.ndarray, bias: Optional[np.ndarray], type: str
@@ -97,7 +97,7 @@ class CompiledLinear:
         return self._multiply(inputs, blocked=False)[:, : self.n_outputs]
 
     def blocks(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute the product in blocks of 64 outputs, the layout of an LSTM's gates.
+        """Compute the product in blocks of 64 outputs. This is the layout of an LSTM's gates.
 
         inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
         RETURNS (numpy.ndarray): *Shape:* `(n_outputs / 64, n, 64)`
@@ -120,7 +120,7 @@ class CompiledLinear:
 
 
 class CompiledLSTM:
-    """Compiled counterpart of `NumpyLSTM`."""
+    """`NumpyLSTM` with a compiled kernel."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class CompiledLSTM:
         hidden: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
-        """Run over packed sequences, see `NumpyLSTM.run`."""
+        """Run the LSTM over packed sequences, see `NumpyLSTM.run`."""
         sizes = np.asarray(batch_sizes, dtype="int64")
         width, n_rows = self.of_state.n_inputs, int(sizes[0])
         h, c = _widened(hidden[:n_rows], width), _widened(cell[:n_rows], self.dim)
@@ -198,7 +198,7 @@ class CompiledKernel:
         self.make_lstm = partial(CompiledLSTM, library)
 
     def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Compute `NumpyKernel.convolve` for a multiple of 16 filters."""
+        """Compute `NumpyKernel.convolve`. The number of filters must be a multiple of 16."""
         width, n_characters, n_filters = table.shape
         index = np.ascontiguousarray(index, dtype="int32")
         largest = np.empty((len(index), n_filters), dtype="float32")
@@ -208,9 +208,9 @@ class CompiledKernel:
 
 
 def blocks_of_units(weight: np.ndarray) -> np.ndarray:
-    """Reorder an LSTM's rows from the gates i, j, f, o to blocks of 16 units.
+    """Reorder the rows of an LSTM weight from the gates i, j, f, o to blocks of 16 units.
 
-    A block has 64 rows: 16 each of the gates o, i, f and j.
+    A block has 64 rows: 16 rows of each of the gates o, i, f and j.
 
     weight (numpy.ndarray): *Shape:* `(4D, n)`
     RETURNS (numpy.ndarray): float32, with D padded to a multiple of 16. *Shape:* `(4D, n)`
@@ -227,7 +227,7 @@ def _padded(size: int) -> int:
 
 
 def _widened(values: np.ndarray, width: int) -> np.ndarray:
-    """Return contiguous float32, padded with zeros to a width; copy only if needed."""
+    """Return a contiguous float32 array, padded with zeros to a width. Copy only if needed."""
     if values.shape[-1] == width:
         return np.ascontiguousarray(values, dtype="float32")
     widened = np.zeros((*values.shape[:-1], width), dtype="float32")

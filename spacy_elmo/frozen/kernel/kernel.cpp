@@ -1,16 +1,16 @@
 // Matrix products and LSTM steps of frozen weights on a CPU.
 //
-// With one sentence, every token reads all weights and uses each only once, so memory limits the
-// speed. Weights therefore keep a small type (float16 and bfloat16: half the bytes, int8: a quarter)
-// and are widened in registers. An LSTM step is one pass: it multiplies the gates of 16 units, applies
-// their activations and updates the cell while all this is in the first-level cache.
+// For a single sentence, each LSTM step reads all weights and uses each weight only once. So memory
+// limits the speed. Therefore weights are stored in a small type (float16 and bfloat16: half the bytes,
+// int8: a quarter) and converted to float32 in registers. An LSTM step is one pass: it multiplies the
+// gates of 16 units, applies their activations and updates the cell, all in the first-level cache.
 //
 // Layout: outputs are in panels of 16, `panel[k][16]` for float32 and float16, `panel[k / 2][16][2]`
 // for bfloat16, `panel[k / 4][16][4]` for int8. An LSTM's outputs are in blocks of 64: 16 units of
 // each of the gates o, i, f and j. All widths are multiples of 16, padded with zeros.
 //
-// The file is compiled once for each instruction set; `simd.h` has the differences. `numpy_kernel.py`
-// computes the same in numpy and is the readable reference.
+// This file is compiled once for each instruction set. `simd.h` contains the differences.
+// `numpy_kernel.py` computes the same in NumPy. It is the readable reference.
 
 #include <cstdint>
 #include <cstring>

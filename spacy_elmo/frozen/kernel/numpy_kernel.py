@@ -1,4 +1,4 @@
-"""Kernel in numpy: the readable reference of the compiled kernels, and their fallback."""
+"""Kernel in NumPy: readable reference and fallback of the compiled kernels."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
@@ -7,7 +7,7 @@ import numpy as np
 
 from .rounding import dequantized, quantize_rows, to_bfloat16
 
-# Tokens convolved at a time. It bounds the working memory.
+# Number of tokens that are convolved at a time. This limits the memory.
 CONVOLVED_TOKENS = 64
 
 
@@ -31,7 +31,7 @@ class LSTMWeights(NamedTuple):
 class NumpyLinear:
     """Linear layer, `x W^T + b`.
 
-    Weights are rounded to the type, for "bfloat16" and "int8" inputs too. Sums are float32.
+    Weights are rounded to the type. "bfloat16" and "int8" also round the inputs. Sums are float32.
 
     weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
     bias (Optional[numpy.ndarray]): *Shape:* `(n_outputs,)`
@@ -69,8 +69,8 @@ class NumpyLSTM:
 
     weights (LSTMWeights): The weights.
     type (str): See `NumpyLinear`.
-    cell_clip (float): Bound of the cell state; 0 for none.
-    proj_clip (float): Bound of the projected output; 0 for none.
+    cell_clip (float): Limit of the cell state; 0 for no limit.
+    proj_clip (float): Limit of the projected output; 0 for no limit.
     """
 
     def __init__(self, weights: LSTMWeights, type: str, *, cell_clip: float, proj_clip: float):
@@ -82,7 +82,7 @@ class NumpyLSTM:
             self.projection = NumpyLinear(weights.projection, None, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute `W x + b`, in the layout that `run` reads. *Shape:* `(n, 4D)`."""
+        """Compute `W x + b` in the layout that `run` reads. *Shape:* `(n, 4D)`."""
         return self.of_inputs(inputs)
 
     def run(
@@ -93,14 +93,15 @@ class NumpyLSTM:
         hidden: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
-        """Run over packed sequences, and change the state in place.
+        """Run the LSTM over packed sequences, and change the state in place.
 
-        A row that has ended keeps its state.
+        The state of a sequence does not change after its last step.
 
         gates (numpy.ndarray): Result of `project_inputs`.
-        rows (Optional[numpy.ndarray]): Row of `gates` for every packed item; None if item n reads
-            row n.
-        batch_sizes (Sequence[int]): Number of sequences that run at each step, never rising.
+        rows (Optional[numpy.ndarray]): Row of `gates` for each packed item. None: item n uses row
+            n.
+        batch_sizes (Sequence[int]): Number of running sequences at each step, in non-increasing
+            order.
         hidden (numpy.ndarray): *Shape:* `(n_sequences, P)`
         cell (numpy.ndarray): *Shape:* `(n_sequences, D)`
         RETURNS (numpy.ndarray): *Shape:* `(n_items, P)`
@@ -111,7 +112,7 @@ class NumpyLSTM:
             items = slice(first, first + size)
             all_gates = self.of_state(hidden[:size])
             all_gates += gates[items] if rows is None else gates[rows[items]]
-            # `np.split` and `np.clip` would take as long as the rest of a step.
+            # Slices, because `np.split` and `np.clip` would take as long as the rest of a step.
             i, j, f, o = (all_gates[:, n * dim : (n + 1) * dim] for n in range(4))
             state = sigmoid(f) * cell[:size] + sigmoid(i) * np.tanh(j)
             if self.cell_clip:
@@ -136,12 +137,12 @@ class NumpyKernel:
 
     @staticmethod
     def convolve(table: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Compute the maximum of every filter over the windows of each token.
+        """Compute the maximum of each filter over the positions of each token.
 
-        table (numpy.ndarray): Product of each character with each tap of each filter.
-            *Shape:* `(width, n_characters, n_filters)`
-        index (numpy.ndarray): Row of the table for each character of each token, at least `width`
-            of them. *Shape:* `(n_tokens, n_positions)`
+        table (numpy.ndarray): Product of each character with each tap of each filter. *Shape:*
+            `(width, n_characters, n_filters)`
+        index (numpy.ndarray): Row of the table for each character of each token. `n_positions` is
+            at least `width`. *Shape:* `(n_tokens, n_positions)`
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_filters)`
         """
         n_windows = index.shape[1] - len(table) + 1

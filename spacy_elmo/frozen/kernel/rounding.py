@@ -2,14 +2,14 @@
 
 import numpy as np
 
-LARGEST = 127.0  # Largest int8 of a range symmetric around 0.
+LARGEST = 127.0  # Largest int8 value. The range is symmetric around 0.
 
 
 def bfloat16_bits(values: np.ndarray) -> np.ndarray:
-    """Round float32 to the nearest bfloat16, ties to even, and return the bits.
+    """Round float32 to the nearest bfloat16 (ties to even), and return the bits.
 
     values (numpy.ndarray): float32.
-    RETURNS (numpy.ndarray): The upper halves, uint16, of the same shape.
+    RETURNS (numpy.ndarray): The upper 16 bits of each number, uint16, in the same shape.
     """
     bits = np.ascontiguousarray(values, dtype="float32").view("uint32")
     return ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype("uint16")
@@ -21,12 +21,12 @@ def to_bfloat16(values: np.ndarray) -> np.ndarray:
 
 
 def quantize_rows(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Round each row to int8 with one scale a row.
+    """Round each row to int8, with one scale per row.
 
-    So the result for a row depends on no other row.
+    The result of a row does not depend on other rows.
 
     values (numpy.ndarray): *Shape:* `(n, width)`
-    RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): Integers, int8, and the scales, float32.
+    RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): The integers, int8, and the scales, float32.
         *Shapes:* `(n, width)`, `(n,)`
     """
     scales = np.abs(values).max(axis=1, initial=0.0).astype("float32") / np.float32(LARGEST)
