@@ -1,1 +1,1 @@
-"""Bidirectional language model to train, in PyTorch without spaCy and Thinc."""
+"""Trainable bidirectional language model in PyTorch, without spaCy and Thinc."""

@@ -12,9 +12,10 @@ from ..frozen.config import BiLMConfig
 from .convolution import ConvolutionMaximum
 from .linear import linear
 
-# Tokens of one convolution. They should have a similar length.
+# Number of tokens per convolution. Callers sort tokens by length.
 CONVOLVED_TOKENS = 256
-# Up to this vocabulary size, a GPU takes all characters. To find those that occur, it would wait.
+# Up to this vocabulary size, a GPU computes all characters. A search for the characters that occur
+# would make the CPU wait for the GPU.
 ALL_CHARACTERS = 512
 
 
@@ -36,7 +37,8 @@ class Highway(nn.Module):
         """Compute the layer.
 
         inputs (Tensor): *Shape:* `(n, F)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+        product_dtype (Optional[torch.dtype]): Type of matrix products. Default: the type of the
+            weights.
         RETURNS (Tensor): *Shape:* `(n, F)`
         """
         gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))
@@ -46,9 +48,9 @@ class Highway(nn.Module):
 class CharacterCNN(nn.Module):
     """Character CNN (Kim et al. 2016; Jozefowicz et al. 2016).
 
-    Every filter is convolved with all positions, padding included. Its maximum over positions goes
-    through the activation. The concatenated maxima go through the highways and, if the sizes
-    require it, a projection. Weights are initialized as in bilm-tf.
+    Each filter is applied to all positions, including padding. The maxima over the positions go
+    through the activation, the highways and, if the sizes require it, a projection. Weights are
+    initialized as in bilm-tf.
     """
 
     def __init__(self, config: BiLMConfig):
@@ -57,7 +59,7 @@ class CharacterCNN(nn.Module):
         self.activation = torch.tanh if config.activation == "tanh" else F.relu
         self.embedding: Optional[nn.Embedding] = None
         if config.n_characters:
-            # For bytes, the first row is a masked position. Code points have no masked position.
+            # For bytes, row 0 is a masked position. Code points have no masked position.
             masked = 0 if config.token_encoder == "bilm-tf" else None
             self.embedding = nn.Embedding(
                 config.n_characters, config.char_embed_dim, padding_idx=masked
@@ -93,12 +95,12 @@ class CharacterCNN(nn.Module):
         """Compute the output of convolutions and highways.
 
         character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
-        product_dtype (Optional[torch.dtype]): Type of the highways' products; None for the
-            weights'.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products of the highways.
+            Default: the type of the weights.
         RETURNS (Tensor): *Shape:* `(n_tokens, F)`
         """
-        # Parts keep a long token from adding padding to all others. Highways are fastest over all
-        # tokens at once.
+        # Convolve parts of the tokens, so that a long token does not add padding to all others.
+        # Highways are fastest over all tokens at once.
         parts = character_ids.split(CONVOLVED_TOKENS) if character_ids.is_cpu else [character_ids]
         vectors = self.activation(torch.cat([self._pooled(part) for part in parts]))
         for highway in self.highways:
@@ -106,7 +108,7 @@ class CharacterCNN(nn.Module):
         return vectors
 
     def _pooled(self, character_ids: Tensor) -> Tensor:
-        """Compute the maximum of every filter. *Shape:* `(n_tokens, F)`."""
+        """Compute the maximum of each filter. *Shape:* `(n_tokens, F)`."""
         assert self.embedding is not None
         if character_ids.is_cpu:
             character_ids = _without_padding(character_ids, self.widest_filter)
@@ -120,11 +122,12 @@ class CharacterCNN(nn.Module):
         return torch.cat(pooled, dim=1)
 
     def project(self, vectors: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """Apply the projection, if there is one.
+        """Apply the projection, if the model has one.
 
-        vectors (Tensor): *Shape:* `(n_tokens, projected_width)`, without a projection
-            `(n_tokens, P)`
-        product_dtype (Optional[torch.dtype]): Type of the product; None for the weights'.
+        vectors (Tensor): *Shape:* `(n_tokens, projected_width)`, or `(n_tokens, P)` without a
+            projection
+        product_dtype (Optional[torch.dtype]): Type of the matrix product. Default: the type of the
+            weights.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         if self.projection is None:
@@ -133,9 +136,9 @@ class CharacterCNN(nn.Module):
 
 
 def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
-    """Drop the last columns in which every token repeats one character, such as padding.
+    """Drop the last columns, in which each token only repeats one character, such as padding.
 
-    One window of the widest filter stays, because all further windows have the same values.
+    One window of the widest filter stays. All windows after it would have the same values.
     """
     if not len(character_ids):
         return character_ids
@@ -145,11 +148,12 @@ def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
 
 
 def different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]:
-    """Return ids that include all ids that occur, and the index into them of each occurrence.
+    """Return different ids, and the index of each occurrence among them.
 
     character_ids (Tensor): Ids. Any shape.
     n_characters (int): Size of the vocabulary.
-    RETURNS (Tuple[Tensor, Tensor]): Different ids, and the indices in the shape of the input.
+    RETURNS (Tuple[Tensor, Tensor]): Different ids, and indices in the shape of the input. On a
+        GPU, the ids may include ids that do not occur.
     """
     if character_ids.is_cpu or n_characters > ALL_CHARACTERS:
         used, index = torch.unique(character_ids, return_inverse=True)

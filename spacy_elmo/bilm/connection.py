@@ -15,8 +15,8 @@ class HighwayConnection(nn.Module):
 
         r = sigmoid(W_r x + b_r),    y = r * h + (1 - r) * x
 
-    Like the residual connection, it is not part of the recurrence. The gate of He et al. 2017 is
-    part of it, and also reads the previous state.
+    Like a residual connection, it works outside of the LSTM's recurrence. The highway of He et al.
+    2017 is different: it is inside the recurrence, and its gate also reads the previous state.
 
     width (int): Size of input and output, P.
     """
@@ -30,11 +30,12 @@ class HighwayConnection(nn.Module):
     def forward(
         self, outputs: Tensor, inputs: Tensor, product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Mix a layer's outputs and inputs by the gate.
+        """Mix the outputs and inputs of a layer with the gate.
 
         outputs (Tensor): Outputs of the LSTM layer, h. *Shape:* `(n, P)`
         inputs (Tensor): Inputs of the LSTM layer, x. *Shape:* `(n, P)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix product; None for the weights'.
+        product_dtype (Optional[torch.dtype]): Type of the matrix product. Default: the type of the
+            weights.
         RETURNS (Tensor): *Shape:* `(n, P)`
         """
         gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))

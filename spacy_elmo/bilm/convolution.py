@@ -1,13 +1,14 @@
 """Convolution and maximum over positions, as one operation of autograd.
 
-A batch has far fewer different characters than windows. So each character is multiplied with every
-tap of the filters once, and the value of a window is a sum of rows from this table:
+A batch has few different characters, but many windows (positions of a filter). So each character
+is multiplied once with each tap (column of weights) of the filters, which gives a table. The value
+of a window is a sum of rows from this table:
 
     value[n, p] = sum over taps t of table[t, index[n, p + t]] + bias
     table[t, c] = weight[t] characters[c]
 
-The gradient goes to the first position with the maximum, and from there to one row of the table for
-each tap. So the backward pass needs only the positions, not the values of all windows.
+The gradient of a maximum goes to the first position with this value, and from there to one row of
+the table per tap. So the backward pass needs only these positions, not the values of all windows.
 """
 
 from typing import Any, Optional
@@ -19,7 +20,7 @@ from torch.autograd.function import once_differentiable
 
 
 class ConvolutionMaximum(torch.autograd.Function):
-    """Largest value of each filter over all positions of a token.
+    """Autograd operation: the maximum of each filter over all positions of a token.
 
     *Shapes:* characters `(C, E)`, index `(n, T)` into them, weight `(F, E, width)` as in PyTorch's
     `Conv1d`, bias `(F,)`. The result is `(n, F)`.
@@ -33,7 +34,7 @@ class ConvolutionMaximum(torch.autograd.Function):
         taps = weight.permute(2, 1, 0).contiguous()  # *Shape:* `(width, E, F)`
         values = _values(torch.matmul(characters, taps), index)
         best = values[:, 0].clone()
-        # Positions are floating point numbers, which are several times as fast as integers here.
+        # Store positions as floats, because floats are several times as fast as integers here.
         positions, is_higher = torch.zeros_like(best), torch.empty_like(best)
         for position in range(1, values.shape[1]):
             here = values[:, position]
@@ -53,7 +54,9 @@ class ConvolutionMaximum(torch.autograd.Function):
         for of_tap in d_table:
             of_tap.scatter_add_(0, index.gather(1, columns), grad)
             columns += 1
-            columns.clamp_(max=index.shape[1] - 1)  # After the last tap, it could be out of range.
+            columns.clamp_(
+                max=index.shape[1] - 1
+            )  # Do not move past the last tap: the index could be out of range.
         d_characters = d_weight = None
         if ctx.needs_input_grad[0]:
             d_characters = torch.matmul(d_table, taps.transpose(1, 2)).sum(dim=0)
@@ -63,7 +66,7 @@ class ConvolutionMaximum(torch.autograd.Function):
 
 
 def _values(table: Tensor, index: Tensor) -> Tensor:
-    """Sum the rows of the table for every window.
+    """Sum the rows of the table for each window.
 
     table (Tensor): *Shape:* `(width, C, F)`
     index (Tensor): *Shape:* `(n, T)`

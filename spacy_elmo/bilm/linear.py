@@ -1,4 +1,4 @@
-"""Linear layer with matrix products of a lower type."""
+"""Linear layer with matrix products in a lower precision."""
 
 from typing import Any, Optional
 
@@ -13,8 +13,8 @@ def linear(inputs: Tensor, layer: torch.nn.Linear, product_dtype: Optional[torch
 
     inputs (Tensor): *Shape:* `(n, n_inputs)`
     layer (torch.nn.Linear): Weight and bias.
-    product_dtype (Optional[torch.dtype]): Type of the matrix products, forwards and backwards; None
-        for the weights'. The result always has the type of the weights.
+    product_dtype (Optional[torch.dtype]): Type of the matrix products in the forward and backward
+        pass. Default: the type of the weights. The result always has the type of the weights.
     RETURNS (Tensor): *Shape:* `(n, n_outputs)`
     """
     if product_dtype is None or product_dtype == layer.weight.dtype:

@@ -11,10 +11,10 @@ from .sequence import ProjectedLSTMSequence, SequenceOptions
 
 
 class ProjectedLSTM(nn.Module):
-    """LSTM layer in one direction, with clipped cell and projected, clipped output.
+    """LSTM layer in one direction, with clipped cell state and projected, clipped output.
 
-    It is bilm-tf's LSTMCell (Sak et al. 2014). The order of the gates is i, j, f, o, where j is the
-    candidate:
+    It computes the same as bilm-tf's LSTMCell (Sak et al. 2014). The order of the gates is i, j,
+    f, o, where j is the candidate:
 
         c = clip(sigmoid(f + 1) * c + sigmoid(i) * tanh(j))
         h = clip((sigmoid(o) * tanh(c)) W_P)
@@ -38,7 +38,7 @@ class ProjectedLSTM(nn.Module):
         if width < lstm_dim or config.square_projection:
             self.projection = nn.Parameter(torch.empty(width, lstm_dim))
             nn.init.xavier_uniform_(self.projection)
-        # TensorFlow initializes both as one matrix.
+        # TensorFlow initializes input and state weight as one matrix.
         both = torch.empty(4 * lstm_dim, input_dim + width)
         nn.init.xavier_uniform_(both)
         with torch.no_grad():
@@ -53,15 +53,15 @@ class ProjectedLSTM(nn.Module):
         cell: Tensor,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences.
+        """Run the LSTM over packed sequences.
 
-        A step runs the rows that have not ended, which are the first `batch_sizes[step]`. Rows
-        without any step keep their state.
+        Each step runs the sequences that have not ended: the first `batch_sizes[step]` rows. Rows
+        without a step keep their state.
 
         inputs (Tensor): *Shape:* `(sum(batch_sizes), input_dim)`
-        batch_sizes (List[int]): Number of rows that run at each step, never rising.
-        hidden (Tensor): State to start from. *Shape:* `(batch_sizes[0] or more, P)`
-        cell (Tensor): State to start from. *Shape:* `(batch_sizes[0] or more, D)`
+        batch_sizes (List[int]): Number of running rows at each step, in non-increasing order.
+        hidden (Tensor): Initial hidden state. *Shape:* `(batch_sizes[0] or more, P)`
+        cell (Tensor): Initial cell state. *Shape:* `(batch_sizes[0] or more, D)`
         product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
         RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the inputs, and the hidden
             and cell state of each row after its last step.
@@ -94,10 +94,10 @@ def fused_lstm(
     cell: Tensor,
     product_dtype: Optional[torch.dtype] = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run a layer without clips by PyTorch's own LSTM with projection, on a GPU cuDNN's.
+    """Run a layer without clips with PyTorch's LSTM, which is cuDNN's LSTM on a GPU.
 
-    Arguments and results are those of `ProjectedLSTM.forward`, but `product_dtype` is also the type
-    of state and gates.
+    Arguments and results are the same as for `ProjectedLSTM.forward`. But here `product_dtype` is
+    also the type of state and gates.
 
     lstm (ProjectedLSTM): The layer.
     """

@@ -1,8 +1,9 @@
-"""Matrix products of an LSTM over whole sequences, and of its gradients.
+"""Matrix products of an LSTM and of its gradients, over whole sequences.
 
-Gates are stored in the order i, j, f, o. Here their order is o, i, f, j, so that the three sigmoid
-gates are adjacent. The candidate j is doubled, because tanh(x) = 2 sigmoid(2x) - 1. One sigmoid
-over all gates is several times as fast as PyTorch's tanh.
+Weights are stored with the gates in the order i, j, f, o. This module uses the order o, i, f, j,
+so that the three sigmoid gates are adjacent. The weights of the candidate j are doubled, because
+tanh(x) = 2 sigmoid(2x) - 1. So one sigmoid covers all gates. This is several times as fast as
+PyTorch's tanh.
 """
 
 from typing import Optional
@@ -10,22 +11,22 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-# Stored gates in the order used here, and the way back.
+# Positions of the stored gates in the order of this module, and the inverse.
 _INSIDE = (3, 0, 2, 1)
 _STORED = (1, 3, 2, 0)
-# Gates of a chunk of steps, 4 MB in float32. They are still in the processor's cache when the
-# single steps read them.
+# Number of gate values in a chunk of steps: 4 MB in float32. They stay in the processor's cache
+# until the steps read them.
 CHUNK_GATES = 2**20
 
 
 class ForwardProducts:
-    """Matrix products of a layer.
+    """Matrix products of a layer's forward pass.
 
     *Shapes:* see `ProjectedLSTMSequence`.
 
     weights (Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]): Input weight, state weight, bias and
         projection.
-    dtype (Optional[torch.dtype]): Type of the products; None for the weights'.
+    dtype (Optional[torch.dtype]): Type of the products. None: the type of the weights.
     """
 
     def __init__(
@@ -40,35 +41,35 @@ class ForwardProducts:
         self.projection = None if projection is None else self._transposed(projection)
 
     def of_inputs(self, inputs: Tensor, gates: Tensor) -> None:
-        """Write `W x + b` of several steps to `gates`."""
+        """Compute `W x + b` for several steps, and write it to `gates`."""
         if self.is_lower:
             gates.copy_(torch.mm(inputs.to(self.dtype), self.input_weight)).add_(self.bias)
         else:
             torch.addmm(self.bias, inputs, self.input_weight, out=gates)
 
     def add_state(self, hidden: Tensor, gates: Tensor) -> None:
-        """Add the product of a step's previous hidden state to `gates`."""
+        """Multiply the previous hidden state with the state weight, and add it to `gates`."""
         if self.is_lower:
             gates.add_(torch.mm(hidden.to(self.dtype), self.state_weight))
         else:
             gates.addmm_(hidden, self.state_weight)
 
     def _transposed(self, weight: Tensor) -> Tensor:
-        """Transpose a weight; copy it in float32, which makes products with few rows faster."""
+        """Transpose a weight. Copy a float32 weight: this makes products with few rows faster."""
         return weight.to(self.dtype).t() if self.is_lower else weight.t().contiguous()
 
 
 class BackwardProducts:
-    """Matrix products of a layer's gradients.
+    """Matrix products of a layer's backward pass.
 
-    The gates' gradients of a chunk of steps stay in the processor's cache until all products with
-    them are done. Products of a lower type have only one chunk, because a sum of chunks would be
-    rounded once for each.
+    The gradients of the gates in a chunk of steps stay in the processor's cache until all products
+    have read them. In a lower precision, there is only one chunk, because a sum over several
+    chunks would be rounded once per chunk.
 
     weights (Tuple[Tensor, Tensor, Optional[Tensor]]): Input weight, state weight and projection.
     read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, n_inputs + P)`
-    n_rows (int): Largest number of rows of a step.
-    dtype (Optional[torch.dtype]): Type of the products; None for the type of `read`.
+    n_rows (int): Maximum number of rows of a step.
+    dtype (Optional[torch.dtype]): Type of the products. None: the type of `read`.
     """
 
     def __init__(self, weights: tuple, read: Tensor, n_rows: int, dtype: Optional[torch.dtype]):
@@ -83,20 +84,20 @@ class BackwardProducts:
         self.chunk_items = len(read) if self.is_lower else chunk_items(read, n_gates)
         n_items = min(len(read), max(self.chunk_items, n_rows))
         self.d_gates = read.new_empty(n_items, n_gates, dtype=self.dtype)
-        # Gradients of one step before they are rounded.
+        # Gradients of one step before rounding.
         self.exact = read.new_empty(n_rows, n_gates) if self.is_lower else None
         self.d_inputs = read.new_empty(len(read), n_inputs)
         self.d_weights = read.new_zeros(n_gates, read.shape[1])
         self.d_bias = read.new_zeros(n_gates)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
-        """Return memory for the gradients of a step's gates, from item `first` of the chunk on."""
+        """Return memory for the gradients of a step's gates, from item `first` of the chunk."""
         if self.exact is not None:
             return self.exact[:size]
         return self.d_gates[first : first + size]
 
     def add_through_state(self, first: int, d_gates: Tensor, d_hidden: Tensor) -> None:
-        """Add to the gradient of the hidden state from which the step started."""
+        """Add a step's contribution to the gradient of the previous hidden state."""
         self.d_bias += d_gates.sum(dim=0)
         if self.is_lower:
             rounded = self.d_gates[first : first + len(d_gates)].copy_(d_gates)
@@ -105,7 +106,7 @@ class BackwardProducts:
             d_hidden.addmm_(d_gates, self.state_weight)
 
     def end_chunk(self, items: slice, *, inputs: bool, weights: bool) -> None:
-        """Compute a chunk's gradients of inputs and weights.
+        """Compute the gradients of inputs and weights from the gates of a chunk.
 
         items (slice): Packed items of the chunk.
         inputs (bool): Whether to compute the gradient of the inputs.
@@ -132,12 +133,12 @@ class BackwardProducts:
 
 
 def chunk_items(like: Tensor, n_gates: int) -> int:
-    """Return how many packed items a chunk has. On a GPU, one chunk has all of them."""
+    """Return the number of packed items in a chunk. On a GPU, one chunk contains all items."""
     return max(1, CHUNK_GATES // n_gates) if like.is_cpu else max(1, len(like))
 
 
 def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
-    """Multiply in the type of `right`, and write the product to `out` in its type."""
+    """Multiply in the type of `right`, and write the product to `out` in the type of `out`."""
     if right.dtype == out.dtype:
         torch.mm(left, right, out=out)
     else:
@@ -145,7 +146,7 @@ def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
 
 
 def doubled_candidate(weight: Tensor) -> Tensor:
-    """Reorder the gates to o, i, f, j, and double j."""
+    """Reorder the gates of a weight to o, i, f, j, and double j."""
     blocks = _reordered(weight, _INSIDE)
     blocks[-(len(weight) // 4) :] *= 2.0
     return blocks

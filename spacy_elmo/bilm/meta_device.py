@@ -1,4 +1,4 @@
-"""Construction of modules without values, for weights that come from a file."""
+"""Construction of modules without values. The values then come from a file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +12,8 @@ from torch.overrides import TorchFunctionMode
 class _WithoutNormal(TorchFunctionMode):
     """Mode in which `normal_` does nothing.
 
-    On the meta device it fills nothing, but PyTorch imports its compiler for it. That takes longer
-    than everything else in loading a small model.
+    `normal_` has no effect on the meta device, but PyTorch imports its compiler to run it. This
+    takes longer than all other steps of loading a small model.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -24,7 +24,7 @@ class _WithoutNormal(TorchFunctionMode):
 
 @contextmanager
 def on_meta_device() -> Iterator[None]:
-    """Create modules on the meta device, where parameters have a shape and a type but no values.
+    """Create modules on the meta device. Parameters have a shape and a type there, but no values.
 
     Fill them with `load_state_dict(..., assign=True)`.
     """

@@ -22,24 +22,24 @@ from .precision import resolve_precision
 from .state import BiLMState, State
 from .token_encoder import TokenEncoder
 
-# Packed items of a window without a gradient. It bounds the working memory.
+# Packed items per window without a gradient. This limits the memory.
 WINDOW_ITEMS = 2048
-# Tokens of one call of the CNN without a gradient. It bounds the working memory.
+# Tokens per call of the CNN without a gradient. This limits the memory.
 ENCODER_TOKENS = 256
 
 
 class BiLM(nn.Module):
     """Bidirectional language model (Peters et al. 2018, section 3.1).
 
-    It computes like bilm-tf. The forward stack predicts each of the tokens t_1 .. t_N from
-    the tokens before it, the backward stack from the tokens after it:
+    The results are the same as bilm-tf's. The forward stack predicts each token t_k from the
+    tokens before it. The backward stack predicts it from the tokens after it:
 
         p(t_1 .. t_N) = prod_k p(t_k | t_1 .. t_{k-1}) = prod_k p(t_k | t_{k+1} .. t_N)
 
     Both share the token encoder, which computes x_k, layer 0. LSTM j of a stack computes h_{k,j}
-    from h_{k,j-1}, where h_{k,0} = x_k. From the second LSTM on, the input is added to the output
-    or joined by a highway. With joined directions, an LSTM reads
-    [h_{k,j-1} forward; h_{k,j-1} backward].
+    from h_{k,j-1}, where h_{k,0} = x_k. From the second LSTM on, a residual or highway connection
+    joins input and output. With joined directions, an LSTM reads [h_{k,j-1} forward; h_{k,j-1}
+    backward].
 
     A token has the layers R_k = {[x_k; x_k], [h_{k,j} forward; h_{k,j} backward] for j = 1 .. L}.
     Their weighted sum is ELMo (section 3.2, equation 1).
@@ -63,7 +63,7 @@ class BiLM(nn.Module):
         self.alignment: Optional[Tensor]
         self.register_buffer("alignment", None)
         self.provenance: dict[str, Any] = {}
-        self.precision = "float32"  # It concerns only products on a GPU without a gradient.
+        self.precision = "float32"  # Changes only products on a GPU without a gradient.
         has_highways = config.connections == "highway"
         self.highways = nn.ModuleList(
             nn.ModuleList(
@@ -82,13 +82,13 @@ class BiLM(nn.Module):
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[list[list[Tensor]], BiLMState]:
-        """Run the stacks over packed sequences.
+        """Run the LSTM stacks over packed sequences.
 
         vectors (Tensor): Token vectors, x. *Shape:* `(n_types, P)`
-        rows (Tensor): Row of `vectors` for every packed item, in the running order of each
-            direction. *Shape:* `(n_directions, n_items)`
-        batch_sizes (List[int]): Number of sequences that run at each step, never rising.
-        state (BiLMState): State to start from, one row a sequence.
+        rows (Tensor): Row of `vectors` for each packed item. Each direction has its own order:
+            backward items start at the end of a sequence. *Shape:* `(n_directions, n_items)`
+        batch_sizes (List[int]): Number of running sequences at each step, in non-increasing order.
+        state (BiLMState): Initial state, one row per sequence.
         dropout (float): Dropout rate of each LSTM's input, in training mode.
         product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
         RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction, the packed output h of
@@ -96,8 +96,9 @@ class BiLM(nn.Module):
         """
         if self.config.joined_directions:
             return self._run_joined(vectors, rows, batch_sizes, state, dropout, product_dtype)
-        # Windows carry the state, so they are exact, and they bound the working memory. Autograd
-        # keeps every step anyway, so with a gradient they would only cost time.
+        # Windows limit the memory. They do not change the result, because each window starts from
+        # the state of the previous one. With a gradient there are no windows: autograd keeps all
+        # steps anyway.
         max_items = rows.shape[1] if self.wants_gradient() else WINDOW_ITEMS
         outputs = []
         hidden, cell = [list(each) for each in state.hidden], [list(each) for each in state.cell]
@@ -151,18 +152,19 @@ class BiLM(nn.Module):
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
     ) -> tuple[list[Tensor], BiLMState]:
-        """Compute the layers of tokenized sentences of any length, empty ones included.
+        """Compute the layers of tokenized sentences. Sentences can be empty or of any length.
 
-        They are the layers of `FrozenBiLM.embed`, with a gradient if the weights require one.
+        The layers are the same as in `FrozenBiLM.embed`. They have a gradient if the weights
+        require one.
 
         sentences (Sequence[Sequence[str]]): The tokens.
-        state (Union[None, str, BiLMState]): State to start from, with one row a sentence. None
-            starts from zeros, "warm" from the state after one empty sentence.
-        keep_marks (bool): Whether to return the vectors of the marks, as first and last.
-        RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence,
-            *Shape:* `(L + 1, n_tokens, width)`, and the state after each sentence. With the marks
-            there are n_tokens + 2 vectors.
-        RAISES (ValueError): The state's shapes do not fit, or a layer is not finite.
+        state (Union[None, str, BiLMState]): Initial state, one row per sentence. None starts from
+            zeros, "warm" from the state after one empty sentence.
+        keep_marks (bool): Whether to return the vectors of the marks, as first and last vector.
+        RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence, *Shape:*
+            `(L + 1, n_tokens, width)`, and the state after each sentence. With `keep_marks`,
+            n_tokens + 2 vectors.
+        RAISES (ValueError): The state has a wrong shape, or a layer contains NaN or infinity.
         """
         start, has_marks = initial_state(self, state, len(sentences)), self.config.sentence_marks
         if not sentences or not (has_marks or any(sentences)):
@@ -205,9 +207,10 @@ class BiLM(nn.Module):
         """
         if not tokens:
             return self.zero_state(0).hidden.new_zeros(0, self.config.projection_dim)
-        # Tokens of similar length are encoded together, so the CNN reads less padding.
+        # Encode tokens of similar length together, so that they have less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
-        # With a gradient, parts save no memory, and on a CPU the encoder makes parts itself.
+        # Split only on a GPU and without a gradient. With a gradient, parts save no memory. On a
+        # CPU, the encoder splits the tokens itself.
         is_whole = self.wants_gradient() and self.device.type == "cpu"
         size = len(tokens) if is_whole else ENCODER_TOKENS
         parts = []
@@ -218,7 +221,7 @@ class BiLM(nn.Module):
         return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
 
     def zero_state(self, n_sequences: int) -> BiLMState:
-        """Return a state of zeros, one row a sequence."""
+        """Return a state of zeros, one row per sequence."""
         weight = cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
         sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
         return BiLMState(
@@ -227,11 +230,11 @@ class BiLM(nn.Module):
         )
 
     def warm_state(self) -> BiLMState:
-        """Return the state after one empty sentence, as one row."""
+        """Return the state after one empty sentence, with one row."""
         return self.embed([[]])[1] if self.config.sentence_marks else self.zero_state(1)
 
     def freeze(self) -> FrozenBiLM:
-        """Return a frozen model with a copy of the weights, which computes on a CPU."""
+        """Return a frozen model with a copy of the weights. It computes on a CPU."""
         state = self.state_dict()
         arrays = {
             name: state[name].to("cpu", torch.float32, copy=True).numpy()
@@ -248,7 +251,7 @@ class BiLM(nn.Module):
         )
 
     def checksum(self) -> str:
-        """Compute the checksum of the frozen weights, through a temporary copy."""
+        """Compute the checksum of the frozen model. This makes a temporary copy."""
         return self.freeze().checksum()
 
     def empty_layers(self, n_sentences: int) -> list[Tensor]:
@@ -257,7 +260,7 @@ class BiLM(nn.Module):
         return [self.zero_state(0).hidden.new_zeros(shape) for _ in range(n_sentences)]
 
     def wants_gradient(self) -> bool:
-        """Return whether autograd would record layers that are computed now."""
+        """Return whether layers that are computed now get a gradient."""
         return torch.is_grad_enabled() and any(each.requires_grad for each in self.parameters())
 
     @property
@@ -280,7 +283,7 @@ class BiLM(nn.Module):
 
 
 def _stacked(hidden: list[list[Tensor]], cell: list[list[Tensor]]) -> BiLMState:
-    """Join the states of the layers of each direction."""
+    """Stack the states of all layers and directions."""
     both = (torch.stack([torch.stack(layers) for layers in each]) for each in (hidden, cell))
     return BiLMState(*both)
 

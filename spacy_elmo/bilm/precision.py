@@ -1,15 +1,15 @@
-"""Choice of the number format in which PyTorch computes matrix products."""
+"""Number format in which PyTorch computes matrix products."""
 
 import torch
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """Return the number format that a precision means on a device.
+    """Return the number format for a precision on a device.
 
     A module on a CPU always computes in float32.
 
-    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest with vectors close to
-        those of float32.
+    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest format whose vectors
+        are close to float32.
     device (torch.device): Device of the module.
     RETURNS (str): "float32", "bfloat16", or "float16" if the GPU has no bfloat16.
     """
@@ -22,6 +22,6 @@ def has_bfloat16(device: torch.device) -> bool:
     """Return whether the processor or GPU has instructions for bfloat16."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    # These functions are private. If a release of PyTorch has neither, the answer is no.
+    # These functions of PyTorch are private. If both are missing, return False.
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, name, bool)() for name in names)

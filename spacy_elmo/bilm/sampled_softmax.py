@@ -1,12 +1,15 @@
-"""Loss of a softmax over candidate words, computed together with its gradients.
+"""Softmax loss over candidate words. The forward pass also computes the gradients.
 
-The loss is a scalar, so the forward pass knows its gradients up to one factor. It computes them,
-one chunk of contexts after the other, while it has their logits. So the logits of all contexts
-are never in memory at once. Autograd would keep them all for its backward pass.
+The loss is a scalar, so its gradients are known in the forward pass, except for one factor. The
+forward pass reads the contexts in chunks, and computes the gradients while the logits of a chunk
+are in memory. The alternative, autograd, would keep the logits of all contexts for the backward
+pass.
 
-The large matrix of exponentials is never scaled, only vectors and smaller matrices are. Logits are
-in bits, because powers of two are faster than exponentials. Both together made the loss 1.06 times
-as fast. Invariant: candidates are all different, and a target never competes with itself.
+Two details made the loss 1.06 times as fast. Scale factors are applied to vectors and small
+matrices, not to the large matrix of exponentials. Logits are in bits, because powers of two are
+faster than exponentials.
+
+Invariant: all candidates are different, and a target is never its own negative.
 """
 
 import math
@@ -16,23 +19,23 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Logits in memory at a time.
+# Maximum number of logits in memory.
 CHUNK_LOGITS = 2**19
-# Bits in a nat.
+# Bits per nat.
 _BITS = 1.0 / math.log(2.0)
 
 
 class SampledSoftmaxLoss(torch.autograd.Function):
     """Mean cross-entropy of each target against itself and all other candidates.
 
-    For one of n contexts, x, and a candidate with weight w and offset b, let h be the highest logit
-    and Z = sum exp(x w + b - h) over candidates and target. Then, summed over candidates or
-    contexts:
+    Let x be one of n contexts, w and b the weight and offset of a candidate, and h the highest
+    logit of x. Let Z = sum exp(x w + b - h) over candidates and target. The gradients are sums
+    over candidates (dx) or contexts (dw, db):
 
         e = exp(x w + b - h),  s = 1 / (n Z),  dx = s e w,  dw = e (s x),  db = e s
 
     *Shapes:* contexts `(n, P)`, weight `(R, P)`, bias `(R,)`. Targets `(n,)` and candidates `(m,)`
-    are rows of the weight, and the candidates are all different. `target_offset` `(n,)` and
+    are row numbers of the weight. All candidates are different. `target_offset` `(n,)` and
     `candidate_offset` `(m,)` are added to the logits. The result is a scalar, in nats.
     """
 
@@ -48,7 +51,7 @@ class SampledSoftmaxLoss(torch.autograd.Function):
         candidate_offset: Tensor,
         product_dtype: Optional[torch.dtype] = None,
     ) -> Tensor:
-        """Compute the loss, and its gradients for `backward`."""
+        """Compute the loss, and store its gradients for `backward`."""
         dtype = product_dtype or contexts.dtype
         words = weight.index_select(0, candidates)
         low_words = words.to(dtype)
@@ -93,5 +96,5 @@ class SampledSoftmaxLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:  # type: ignore[override]
-        """Scale the gradients of contexts, weight and bias."""
+        """Multiply the stored gradients of contexts, weight and bias with the factor."""
         return (*(grad * gradient for gradient in ctx.saved_tensors), *[None] * 5)

@@ -1,13 +1,17 @@
 """LSTM with projection over whole sequences, as one operation of autograd.
 
-All steps are one node of autograd. With autograd over single steps, every step would record its own
-nodes and compute its own gradients of the weights. Here a chunk of steps has one product of its
-inputs, before the loop over its steps, and one for the gradients of the weights, after the loop
-backwards. The loops contain only what depends on the step before.
+Idea: all steps are a single node of autograd. The alternative is autograd over single steps: each
+step records its own nodes, and computes its own gradients of the weights. Here, a chunk of steps
+has one product of its inputs with the input weight, before the forward loop over its steps. It has
+one product for the gradients of the weights, after the backward loop. Only operations that depend
+on the previous step stay inside the loops.
 
-A chunk's gates are still in the processor's cache when the loop reads them. Packed items are
-ordered by step, so steps and chunks are slices, and the loops write to views of tensors for all
-steps. Invariant: gates are saved after their activations, which is all that `backward` needs.
+A chunk is small, so its gates stay in the processor's cache until the loop reads them. Packed
+items are ordered by step. So steps and chunks are slices, and the loops write to views of tensors
+that contain all steps.
+
+Invariant: the saved gates are the values after the activation. `backward` needs no other values of
+the gates.
 """
 
 from typing import Any, NamedTuple, Optional
@@ -26,11 +30,11 @@ MINUS_ONE = torch.tensor(-1.0)
 class SequenceOptions(NamedTuple):
     """Options of the operation.
 
-    batch_sizes (List[int]): Number of rows that run at each step, never rising.
-    cell_clip (Optional[float]): Bound of the cell state.
-    proj_clip (Optional[float]): Bound of the projected output.
-    product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
-        State, activations and sums always have the weights' type.
+    batch_sizes (List[int]): Number of running rows at each step, in non-increasing order.
+    cell_clip (Optional[float]): Limit of the cell state.
+    proj_clip (Optional[float]): Limit of the projected output.
+    product_dtype (Optional[torch.dtype]): Type of matrix products. Default: the type of the
+        weights. State, activations and sums always have the type of the weights.
     """
 
     batch_sizes: list[int]
@@ -40,7 +44,7 @@ class SequenceOptions(NamedTuple):
 
 
 class ProjectedLSTMSequence(torch.autograd.Function):
-    """`ProjectedLSTM` over all steps of packed sequences.
+    """Autograd operation: `ProjectedLSTM` over all steps of packed sequences.
 
     *Shapes:* inputs `(n, n_inputs)`, hidden `(rows, P)`, cell `(rows, D)`, input weight
     `(4D, n_inputs)`, state weight `(4D, P)`, bias `(4D,)` with the forget bias added, projection
@@ -134,7 +138,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
 
 
 class _Saved(NamedTuple):
-    """Values for the backward pass, packed for all steps, or those of a single step.
+    """Values for the backward pass, of all steps (packed) or of a single step.
 
     gates (Tensor): Gates o, i, f, j after their activations. *Shape:* `(n, 4D)`
     cells (Tensor): Cell state c. *Shape:* `(n, D)`
@@ -151,14 +155,14 @@ class _Saved(NamedTuple):
 
     @classmethod
     def empty(cls, inputs: Tensor, width: int, *, is_projected: bool) -> "_Saved":
-        """Allocate memory for as many items as there are inputs."""
+        """Allocate memory for one item per input."""
         gates = inputs.new_empty(len(inputs), 4 * width)
         cells, squashed, gated = (inputs.new_empty(len(inputs), width) for _ in range(3))
         outputs = torch.empty_like(inputs) if is_projected else gated
         return cls(gates, cells, squashed, gated, outputs)
 
     def steps(self, options: SequenceOptions) -> list["_Saved"]:
-        """Return views of every step."""
+        """Return the values of each step, as views."""
         return [_Saved(*step) for step in zip(*(all_.split(options.batch_sizes) for all_ in self))]
 
 
@@ -176,13 +180,13 @@ def lstm_step(
 
     tanh(x) is computed as 2 sigmoid(2x) - 1, see `lstm_products`.
 
-    gates (Tensor): o, i, f and 2j before their activations, with the forget bias added. They
-        become o, i, f and j after them. *Shape:* `(n, 4D)`
+    gates (Tensor): Input: o, i, f and 2j before the activations, including the forget bias.
+        Output: o, i, f and j after the activations. *Shape:* `(n, 4D)`
     previous_cell (Tensor): c'. *Shape:* `(n, D)`
-    cell_clip (Optional[float]): Bound of the cell state.
-    cell (Tensor): Output c; may be `previous_cell`. *Shape:* `(n, D)`
-    squashed (Tensor): Output tanh(c). *Shape:* `(n, D)`
-    gated (Tensor): Output m; may be `squashed`. *Shape:* `(n, D)`
+    cell_clip (Optional[float]): Limit of the cell state.
+    cell (Tensor): Output: c. It may be the same tensor as `previous_cell`. *Shape:* `(n, D)`
+    squashed (Tensor): Output: tanh(c). *Shape:* `(n, D)`
+    gated (Tensor): Output: m. It may be the same tensor as `squashed`. *Shape:* `(n, D)`
     """
     o, i, f, j = gates.sigmoid_().split(cell.shape[1], dim=1)
     _tanh_of_sigmoid(j)
@@ -204,7 +208,8 @@ def _through_cell(
 ) -> None:
     """Compute the gradients of a step from the gated output back to the gates.
 
-    With t = tanh(c), m = o t, c = clip(f c' + i j), and dc first the gradient from the next step:
+    Let t = tanh(c), m = o t and c = clip(f c' + i j). At the start, dc is the gradient from the
+    next step:
 
         dc += dm o (1 - t^2), where o (1 - t^2) = o - m t;  dc = 0 where c is clipped
         do = dm t,  di = dc j,  df = dc c',  dj = dc i
@@ -212,8 +217,8 @@ def _through_cell(
         dc' = dc f
 
     d_gated (Tensor): dm. *Shape:* `(n, D)`
-    d_cell (Tensor): dc, afterwards dc'. *Shape:* `(n, D)`
-    d_gates (Tensor): Output, the gradients before the activations. *Shape:* `(n, 4D)`
+    d_cell (Tensor): Input: dc. Output: dc'. *Shape:* `(n, D)`
+    d_gates (Tensor): Output: the gradients of the gates before the activations. *Shape:* `(n, 4D)`
     scratch (Tensor): Working memory. *Shape:* `(n or more, D)`
     """
     size, width = d_cell.shape
@@ -251,14 +256,14 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, clip: Optional[float]
 
 def _tanh_of_sigmoid(values: Tensor) -> None:
     """Convert `sigmoid(2x)` to `tanh(x)`, in place."""
-    if values.is_cpu:  # This is one pass instead of two.
+    if values.is_cpu:  # On a CPU, one pass instead of two.
         torch.add(MINUS_ONE, values, alpha=2.0, out=values)
     else:
         values.mul_(2.0).sub_(1.0)
 
 
 def _last_items(batch_sizes: list[int]) -> Tensor:
-    """Return the packed item of each row's last step."""
+    """Return the index of the packed item of each row's last step."""
     items, start = torch.empty(batch_sizes[0], dtype=torch.int64), 0
     for size in batch_sizes:
         items[:size] = torch.arange(start, start + size)
@@ -267,6 +272,6 @@ def _last_items(batch_sizes: list[int]) -> Tensor:
 
 
 def _before_each_step(hidden: Tensor, outputs: Tensor, batch_sizes: list[int]) -> Tensor:
-    """Return the hidden state that each packed item starts from."""
+    """Return the hidden state before each packed item."""
     earlier = [hidden, *outputs.split(batch_sizes)[:-1]]
     return torch.cat([part[:size] for part, size in zip(earlier, batch_sizes)])

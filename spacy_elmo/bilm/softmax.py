@@ -12,16 +12,16 @@ from ..frozen.softmax import FrozenSoftmax, adaptive_cutoffs
 from .meta_device import on_meta_device
 from .sampled_softmax import SampledSoftmaxLoss
 
-# Logits in memory at a time.
+# Maximum number of logits in memory.
 CHUNK_LOGITS = 2**24
 KINDS = ("sampled", "full", "adaptive")
 
 
 class Candidates(NamedTuple):
-    """Words against which the targets of a training step are predicted.
+    """Candidate words of a training step. Targets compete against them.
 
     words (Tensor): Different word ids. *Shape:* `(m,)`
-    n_draws (int): Number of draws that found them; 0 if they are the whole vocabulary.
+    n_draws (int): Number of random draws; 0 if the candidates are the whole vocabulary.
     """
 
     words: Tensor
@@ -29,12 +29,12 @@ class Candidates(NamedTuple):
 
 
 class SoftmaxRows(NamedTuple):
-    """Rows of the softmax that a training step uses, to collect their gradient.
+    """Rows of the softmax that a training step uses. They collect the gradient.
 
-    words (Tensor): Word ids, rising. *Shape:* `(r,)`
+    words (Tensor): Word ids, in ascending order. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
     bias (Tensor): *Shape:* `(r,)`
-    candidates (Candidates): The candidates among them.
+    candidates (Candidates): The candidates among the words.
     """
 
     words: Tensor
@@ -44,10 +44,10 @@ class SoftmaxRows(NamedTuple):
 
 
 class LanguageModelSoftmax(nn.Module):
-    """Softmax layer, trained against sampled or all words, and evaluated against all.
+    """Softmax layer. Training uses sampled or all words, evaluation uses all words.
 
-    Negatives are drawn log-uniformly (Jean et al. 2015), so for sampling the vocabulary must be
-    ordered by falling count.
+    Negatives are drawn from a log-uniform distribution (Jean et al. 2015). So for sampling, the
+    vocabulary must be in descending order of count.
 
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
@@ -59,12 +59,12 @@ class LanguageModelSoftmax(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_words))
 
     def log_inclusion(self, words: Tensor, n_draws: int) -> Tensor:
-        """Compute the log-probability of a word to be among the negatives.
+        """Compute the log-probability that a word is among the negatives.
 
         The probability is `1 - (1 - q)^n`, with the log-uniform
         `q = (log(k + 2) - log(k + 1)) / log(V + 1)` for the word of rank k.
 
-        words (Tensor): Word ids, which are ranks. Any shape.
+        words (Tensor): Word ids, which equal the ranks of the words. Any shape.
         n_draws (int): Number of draws, n.
         RETURNS (Tensor): Natural logarithm of the probability, same shape.
         """
@@ -76,9 +76,10 @@ class LanguageModelSoftmax(nn.Module):
     def draw_negatives(
         self, n_draws: int, generator: Optional[torch.Generator] = None
     ) -> Candidates:
-        """Draw words log-uniformly by rank, with replacement.
+        """Draw words with replacement. The distribution is log-uniform in the rank.
 
-        A word that is drawn several times counts once: with multiplicity, the loss would be biased.
+        A word that is drawn several times becomes one candidate. Otherwise the loss would be
+        biased.
 
         n_draws (int): Number of draws.
         generator (Optional[torch.Generator]): Random number generator, on the CPU.
@@ -116,17 +117,18 @@ class LanguageModelSoftmax(nn.Module):
     ) -> Tensor:
         """Compute the mean cross-entropy of the targets against the candidates.
 
-        If the candidates were drawn, the logarithm of a word's probability to be drawn is
-        subtracted from each logit, the target's included. A negative that equals the target does
-        not count. So the optimum is the same as with the full softmax (Jean et al. 2015;
-        TensorFlow's `sampled_softmax_loss`, as in bilm-tf). The value is no log-likelihood.
+        If the candidates were drawn, the log-probability of being drawn is subtracted from each
+        logit, including the logit of the target. A negative that equals the target does not count.
+        So the optimum is the same as with the full softmax (Jean et al. 2015). TensorFlow's
+        `sampled_softmax_loss`, which bilm-tf uses, does the same. The loss is not a
+        log-likelihood.
 
         contexts (Tensor): *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        rows (SoftmaxRows): Result of `rows` for these targets, with the candidates for all
-            contexts.
-        product_dtype (Optional[torch.dtype]): Type of the gradients' products; None for the
-            contexts'.
+        rows (SoftmaxRows): Result of `rows` for these targets. All contexts have the same
+            candidates.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products for gradients. Default:
+            the type of the contexts.
         RETURNS (Tensor): A scalar, in nats.
         """
         candidates = rows.candidates
@@ -144,7 +146,7 @@ class LanguageModelSoftmax(nn.Module):
     def negative_log_likelihood(self, contexts: Tensor, targets: Tensor) -> float:
         """Compute the sum of the targets' negative log-probabilities, in nats.
 
-        It is exact, by the full softmax, in chunks of bounded memory.
+        The result is exact: it uses the full softmax, in chunks that limit the memory.
 
         contexts (Tensor): *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
@@ -160,7 +162,7 @@ class LanguageModelSoftmax(nn.Module):
 
     @torch.no_grad()
     def log_probabilities(self, contexts: Tensor) -> Tensor:
-        """Compute the log-probability of every word by the full softmax.
+        """Compute the log-probability of each word with the full softmax.
 
         contexts (Tensor): *Shape:* `(n, P)`
         RETURNS (Tensor): float64. *Shape:* `(n, V)`
@@ -171,7 +173,7 @@ class LanguageModelSoftmax(nn.Module):
 class AdaptiveSoftmax(nn.Module):
     """PyTorch's adaptive softmax (Grave et al. 2017), with narrow clusters for rare words.
 
-    The loss is an exact log-likelihood. The vocabulary must be ordered by falling count.
+    The loss is an exact log-likelihood. The vocabulary must be in descending order of count.
 
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
@@ -203,7 +205,7 @@ class AdaptiveSoftmax(nn.Module):
 
     @torch.no_grad()
     def log_probabilities(self, contexts: Tensor) -> Tensor:
-        """Compute the log-probability of every word, in float64."""
+        """Compute the log-probability of each word, in float64."""
         return self.layers.log_prob(contexts).double()
 
 
@@ -211,13 +213,13 @@ Softmax = LanguageModelSoftmax | AdaptiveSoftmax
 
 
 def make_softmax(kind: str, *, n_words: int, width: int) -> Softmax:
-    """Make a softmax.
+    """Make a softmax layer.
 
     kind (str): "sampled", "full" or "adaptive".
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
     RETURNS (Union[LanguageModelSoftmax, AdaptiveSoftmax]): The layer.
-    RAISES (ValueError): There is no such kind.
+    RAISES (ValueError): The kind is unknown.
     """
     if kind not in KINDS:
         raise ValueError(f"softmax must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -226,7 +228,7 @@ def make_softmax(kind: str, *, n_words: int, width: int) -> Softmax:
 
 
 def freeze(softmax: Softmax) -> FrozenSoftmax:
-    """Return a frozen softmax with a copy of the weights, to evaluate without PyTorch."""
+    """Return a frozen softmax with a copy of the weights, for evaluation without PyTorch."""
     state = softmax.state_dict().items()
     return FrozenSoftmax(
         {name: value.to("cpu", torch.float32, copy=True).numpy() for name, value in state}
@@ -234,7 +236,7 @@ def freeze(softmax: Softmax) -> FrozenSoftmax:
 
 
 def thaw(frozen: FrozenSoftmax) -> Softmax:
-    """Return a module with a copy of the weights, to train."""
+    """Return a trainable module with a copy of the weights."""
     n_words, width = frozen.sizes
     with on_meta_device():
         softmax = make_softmax(frozen.kind, n_words=n_words, width=width)

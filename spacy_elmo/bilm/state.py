@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class BiLMState:
-    """Hidden and cell state of the LSTMs, one row a sequence, forward stack first.
+    """Hidden and cell state of the LSTMs. One row per sequence, forward stack first.
 
     hidden (Tensor): *Shape:* `(n_directions, L, n_sequences, P)`
     cell (Tensor): *Shape:* `(n_directions, L, n_sequences, D)`
@@ -24,21 +24,21 @@ class BiLMState:
         return self.hidden.shape[2]
 
     def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
-        """Choose, repeat or reorder rows.
+        """Select, repeat or reorder rows.
 
-        index (Union[Tensor, numpy.ndarray, Sequence[int]]): Numbers of the rows.
+        index (Union[Tensor, numpy.ndarray, Sequence[int]]): Indices of the rows.
         RETURNS (BiLMState): The state of these rows.
         """
         index = torch.as_tensor(index, dtype=torch.int64, device=self.hidden.device)
         return BiLMState(self.hidden.index_select(2, index), self.cell.index_select(2, index))
 
     def detach(self) -> "BiLMState":
-        """Return the same values without their gradient."""
+        """Return the same values, detached from autograd."""
         return BiLMState(self.hidden.detach(), self.cell.detach())
 
     @classmethod
     def concatenate(cls, states: Sequence["BiLMState"]) -> "BiLMState":
-        """Return the rows of all states, in order."""
+        """Join the rows of several states, in order."""
         return cls(
             torch.cat([state.hidden for state in states], dim=2),
             torch.cat([state.cell for state in states], dim=2),

@@ -1,12 +1,13 @@
-"""Number of PyTorch's threads: short operations run on one.
+"""Number of PyTorch's threads: short operations use one thread.
 
-PyTorch distributes every operation, and its threads wait for each other after each. If another
-program uses a core, a short operation then takes as long as the system's time slice. On two cores,
-one of them busy, LSTMs of 512 embedded 6,900 words/s with one thread and 126 with two.
+PyTorch splits each operation between its threads, and all threads wait for each other at the end
+of the operation. If another program uses a core, a short operation can take as long as the
+system's time slice. On two cores, one of them busy, LSTMs with 512 units embedded 6,900 words/s
+with one thread, but only 126 words/s with two threads.
 
-`torch.set_num_threads` sets the number for the calling thread and for all threads that start later.
-A thread that starts during a short operation would keep a single thread. So the number is set in
-OpenMP and MKL, where it concerns only the calling thread. `torch.set_num_threads` is the fallback.
+`torch.set_num_threads` also applies to Python threads that start later. So a thread that starts
+during a short operation would always use a single core. Instead, this module sets the number in
+OpenMP and MKL, for the calling thread only. `torch.set_num_threads` is the fallback.
 """
 
 import ctypes
@@ -18,22 +19,23 @@ from typing import Any
 
 import torch
 
-# Multiplications from which on several threads make a product faster.
+# Minimum number of multiplications for which several threads are faster.
 LONG_PRODUCT = 2**26
-# Fewer rows count as this many, because most of the time then goes into reading weights.
+# Products with fewer rows count as products with this number of rows, because reading the weights
+# takes most of their time.
 LEAST_ROWS = 8
 
 
 def is_long_product(n_rows: int, n_weights: int) -> bool:
-    """Return whether several threads make a product of this size faster."""
+    """Return whether a product of this size is faster with several threads."""
     return max(n_rows, LEAST_ROWS) * n_weights >= LONG_PRODUCT
 
 
 @cache
 def own_setters() -> tuple[Callable[[int], Any], ...]:
-    """Return functions of OpenMP and MKL that set the threads of the calling thread only.
+    """Return functions of OpenMP and MKL that set the number for the calling thread only.
 
-    RETURNS (Tuple[Callable[[int], Any], ...]): The functions; none if one is missing.
+    RETURNS (Tuple[Callable[[int], Any], ...]): The functions; empty if one of them is missing.
     """
     names = [("*omp*", "omp_set_num_threads")]
     if torch.backends.mkl.is_available():
@@ -48,23 +50,24 @@ def own_setters() -> tuple[Callable[[int], Any], ...]:
     if len(found) < len(names):
         return ()
     found[0](before + 1)
-    is_right = torch.get_num_threads() == before + 1  # PyTorch may use another OpenMP.
+    is_right = torch.get_num_threads() == before + 1  # PyTorch may use another OpenMP library.
     found[0](before)
     return tuple(found) if is_right else ()
 
 
 def _set_own_threads(n_threads: int) -> None:
     """Set the number of PyTorch's threads for the calling thread."""
-    torch.get_num_threads()  # PyTorch sets the number for a new thread at its first use.
+    # PyTorch's first call in a new thread sets the number, so it must come before the setters.
+    torch.get_num_threads()
     for set_number in own_setters() or (torch.set_num_threads,):
         set_number(n_threads)
 
 
 @contextmanager
 def one_thread(wanted: bool = True) -> Iterator[None]:
-    """Run PyTorch on one thread within the calling thread.
+    """Limit PyTorch to one thread inside the context, for the calling thread only.
 
-    wanted (bool): If False, nothing changes.
+    wanted (bool): If False, the context does nothing.
     """
     n_threads = torch.get_num_threads()
     if not wanted or n_threads == 1:

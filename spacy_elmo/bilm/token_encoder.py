@@ -14,8 +14,8 @@ from .char_cnn import CharacterCNN
 class TokenEncoder(CharacterCNN):
     """Token encoder with a character CNN, word embeddings, or both.
 
-    With both, bilm-tf uses the CNN only for words without a ready-made vector. ELMoForManyLangs
-    projects `[word ; characters]`.
+    If a model has both, bilm-tf uses the CNN only for words without a ready-made vector.
+    ELMoForManyLangs projects `[word ; characters]` for every token.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points to look up.
@@ -34,8 +34,8 @@ class TokenEncoder(CharacterCNN):
         """Compute token vectors.
 
         ids (TokenIds): Ids from the encoder's indexer, as tensors.
-        product_dtype (Optional[torch.dtype]): Type of the products of highways and projection; None
-            for the weights'.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products of highways and
+            projection. Default: the type of the weights.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         characters, word_ids = (cast(Optional[Tensor], part) for part in ids)

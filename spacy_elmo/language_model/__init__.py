@@ -1,1 +1,1 @@
-"""The biLM with its softmax: perplexity, sampling, and the processes of a training run."""
+"""Language model: a biLM with its softmax, for training, perplexity and sampling."""

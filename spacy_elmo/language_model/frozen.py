@@ -1,4 +1,4 @@
-"""Frozen biLM with its softmax, which evaluates and predicts words without PyTorch."""
+"""Frozen biLM with its softmax. It predicts words and computes perplexity without PyTorch."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,9 +24,8 @@ class FrozenLanguageModel:
 
     bilm (FrozenBiLM): The layers.
     softmax (FrozenSoftmax): The output layer, shared by both directions.
-    vocabulary (Vocabulary): The words that it predicts.
-    RAISES (ValueError): The layers read both directions (`joined_directions`), so they have access
-        to the words to predict.
+    vocabulary (Vocabulary): The words of the softmax.
+    RAISES (ValueError): The layers see the words that they must predict (`joined_directions`).
     """
 
     def __init__(self, bilm: FrozenBiLM, softmax: FrozenSoftmax, vocabulary: Vocabulary):
@@ -34,19 +33,19 @@ class FrozenLanguageModel:
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
 
     def evaluating(self) -> AbstractContextManager[None]:
-        """Return an empty context. `LanguageModel` leaves training mode here."""
+        """Return an empty context, because a frozen model has no training mode."""
         return nullcontext()
 
     def contexts(
         self, window: Window, types: Sequence[str], state: FrozenState
     ) -> tuple[np.ndarray, FrozenState]:
-        """Run a window. The character CNN reads each of its types once.
+        """Run the layers over a window. The token encoder reads each different token once.
 
         window (Window): The token types.
-        types (Sequence[str]): Their strings.
-        state (FrozenState): Initial state, a row a stream.
-        RETURNS (Tuple[numpy.ndarray, FrozenState]): The top layer of each direction, packed,
-            *Shape:* `(n_directions, n_items, P)`, and the state after.
+        types (Sequence[str]): The strings of all token types.
+        state (FrozenState): Initial state, one row per stream.
+        RETURNS (Tuple[numpy.ndarray, FrozenState]): The packed top layer of each direction,
+            *Shape:* `(n_directions, n_items, P)`, and the state after the window.
         """
         inputs = window.inputs[: self.bilm.config.n_directions]
         strings, rows = types_of(inputs, types, self.bilm.indexer.marks)
@@ -55,7 +54,7 @@ class FrozenLanguageModel:
         return outputs[-1], state
 
     def negative_log_likelihood(self, contexts: np.ndarray, targets: np.ndarray) -> float:
-        """Compute the loss, as `FrozenSoftmax.negative_log_likelihood`."""
+        """Compute the loss, see `FrozenSoftmax.negative_log_likelihood`."""
         return self.softmax.negative_log_likelihood(contexts, targets)
 
 
@@ -66,9 +65,9 @@ def types_of(
 
     inputs (numpy.ndarray): Token types. *Shape:* `(n_directions, n_items)`
     types (Sequence[str]): The strings of all types.
-    marks (Tuple[str, str]): The model's sentence marks.
-    RETURNS (Tuple[List[str], numpy.ndarray]): The distinct tokens, and the index of each item
-        among them. *Shape:* `(n_directions, n_items)`
+    marks (Tuple[str, str]): Sentence marks of the model.
+    RETURNS (Tuple[List[str], numpy.ndarray]): The distinct tokens, and for each item the index of
+        its token. *Shape:* `(n_directions, n_items)`
     """
     used, inverse = np.unique(inputs, return_inverse=True)
     named = dict(zip((START_ID, END_ID), marks))
@@ -76,10 +75,10 @@ def types_of(
 
 
 def check_predicts(config: BiLMConfig) -> None:
-    """Check that layers can predict words.
+    """Check that no layer sees the words that a language model predicts.
 
     config (BiLMConfig): The sizes.
-    RAISES (ValueError): They see the words that they would have to predict.
+    RAISES (ValueError): The layers see the words that they must predict.
     """
     if config.joined_directions or not config.sentence_marks:
         raise ValueError(
@@ -91,12 +90,12 @@ def check_predicts(config: BiLMConfig) -> None:
 def read_language_model(path: Union[str, Path]) -> FrozenLanguageModel:
     """Read a model that predicts words.
 
-    It is either the result of `pretrain`, or weights of AllenNLP or bilm-tf with a softmax and a
+    The model is the output of `pretrain`, or weights of AllenNLP or bilm-tf with a softmax and a
     vocabulary.
 
-    path (Union[str, Path]): The model, by name, path or URL.
+    path (Union[str, Path]): Name, path or URL of the model.
     RETURNS (FrozenLanguageModel): The model.
-    RAISES (ValueError): There is no model, no softmax, or they do not fit.
+    RAISES (ValueError): The model or its softmax is missing, or they do not fit together.
     """
     stored, bundle = read_model(path)
     if bundle.prediction is None:

@@ -37,17 +37,16 @@ class Contexts(torch.nn.Module):
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[Tensor, BiLMState]:
-        """Run a window. The character CNN reads each of its types once.
+        """Run the layers over a window. The token encoder reads each different token once.
 
         window (Window): The token types.
-        types (Sequence[str]): Their strings.
-        state (BiLMState): Initial state, a row a stream.
-        dropout (float): Dropout rate of every LSTM's input, in training mode.
-        product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products
-            in training; default: the weights' type.
-        RETURNS (Tuple[Tensor, BiLMState]): The top layer, first the forward items and
-            then the backward ones, *Shape:* `(n_directions * n_items, P)`, and the state
-            after the window.
+        types (Sequence[str]): The strings of all token types.
+        state (BiLMState): Initial state, one row per stream.
+        dropout (float): Dropout rate of each LSTM's input, in training mode.
+        product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products in training.
+            Default: the type of the weights.
+        RETURNS (Tuple[Tensor, BiLMState]): The top layer, first the forward items and then the
+            backward items, *Shape:* `(n_directions * n_items, P)`, and the state after the window.
         """
         inputs = window.inputs[: self.bilm.config.n_directions]
         strings, numbers = types_of(inputs, types, self.bilm.indexer.marks)
@@ -63,9 +62,9 @@ class LanguageModel(torch.nn.Module):
     """Trainable biLM that predicts words.
 
     bilm (BiLM): The layers.
-    softmax (Softmax): The prediction, one for both directions.
-    vocabulary (Vocabulary): Its words.
-    RAISES (ValueError): The layers see the words that they would have to predict.
+    softmax (Softmax): The output layer, shared by both directions.
+    vocabulary (Vocabulary): The words of the softmax.
+    RAISES (ValueError): The layers see the words that they must predict.
     """
 
     def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary):
@@ -77,7 +76,7 @@ class LanguageModel(torch.nn.Module):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Switch to evaluation mode without gradients inside the context."""
+        """Switch to evaluation mode, without gradients, inside the context."""
         was_training = self.training
         self.eval()
         try:
@@ -89,12 +88,12 @@ class LanguageModel(torch.nn.Module):
     def contexts(
         self, window: Window, types: Sequence[str], state: BiLMState
     ) -> tuple[Sequence[Tensor], BiLMState]:
-        """Run a window, as `FrozenLanguageModel.contexts`, and return tensors."""
+        """Run a window like `FrozenLanguageModel.contexts`, but return tensors."""
         found, state = Contexts(self.bilm)(window, types, state)
         return found.chunk(self.bilm.config.n_directions), state
 
     def negative_log_likelihood(self, contexts: Tensor, targets: np.ndarray) -> float:
-        """Compute the loss, as `FrozenLanguageModel.negative_log_likelihood`."""
+        """Compute the loss, see `FrozenLanguageModel.negative_log_likelihood`."""
         wanted = torch.from_numpy(targets).to(self.bilm.device)
         return self.softmax.negative_log_likelihood(contexts, wanted)
 
@@ -104,12 +103,12 @@ def save_model(
 ) -> None:
     """Write a spaCy pipeline with the pipe `elmo`, and softmax and vocabulary beside it.
 
-    The previous content of the folder stays until the new one is complete.
+    An existing folder stays unchanged until the new content is complete.
 
     model (LanguageModel): The model.
     folder (Path): The output folder.
     lang (str): Language of the pipeline.
-    provenance (dict): How the model was made, as JSON.
+    provenance (dict): Description of how the model was made, as JSON.
     """
     prediction = (freeze(model.softmax), model.vocabulary)
     bilm = model.bilm.freeze().replace(provenance=provenance)

@@ -13,20 +13,19 @@ if TYPE_CHECKING:
     from .model import LanguageModel
     from .processes import Processes
 
-MIN_ITEMS = 1000  # least items of a stream, because its first words have no context
+MIN_ITEMS = 1000  # Minimum per stream, because the first words of a stream have no context.
 
 
 @dataclass(frozen=True)
 class Perplexity:
     """Result of an evaluation.
 
-    forward (float): Perplexity of the words and `</S>`, given the text before.
-    backward (float): Perplexity of the words and `<S>`, given the text after; NaN if the
-        model has one direction.
-    mean (float): Geometric mean of both, as in bilm-tf: the two average negative
-        log-likelihoods are averaged.
-    n_tokens (int): Predictions in one direction: words, and one mark a sentence.
-    unknown (float): Share of the words that are not in the vocabulary.
+    forward (float): Perplexity of words and `</S>`, given the text before them.
+    backward (float): Perplexity of words and `<S>`, given the text after them; NaN for a model
+        with one direction.
+    mean (float): Geometric mean of both perplexities, as in bilm-tf.
+    n_tokens (int): Number of predictions in one direction: words, and one mark per sentence.
+    unknown (float): Share of words that are not in the vocabulary.
     """
 
     forward: float
@@ -36,7 +35,7 @@ class Perplexity:
     unknown: float
 
     def to_dict(self) -> dict[str, Optional[float]]:
-        """Return the figures by name; None for infinity and NaN, which JSON lacks."""
+        """Return the numbers by name. Infinity and NaN become None, because JSON has neither."""
         return {
             name: value if math.isfinite(value) else None for name, value in asdict(self).items()
         }
@@ -51,16 +50,16 @@ def perplexity(
     max_items: int = 0,
     processes: "Optional[Processes]" = None,
 ) -> Perplexity:
-    """Evaluate a language model. Every stream starts from zeros and carries its state.
+    """Compute the perplexity of held-out text. Each stream starts from zeros and keeps its state.
 
     model (Union[FrozenLanguageModel, LanguageModel]): The model.
     corpus (Corpus): Held-out text.
-    n_streams (int): Streams in a batch; fewer for short text, so that each has
+    n_streams (int): Number of streams in a batch. A short text has fewer streams, so that each has
         at least 1,000 items.
-    unroll_steps (int): Steps of a window; the result does not depend on it.
-    max_items (int): If above 0, read about this number of items, evenly spread over the text.
+    unroll_steps (int): Steps per window. They do not change the result.
+    max_items (int): If above 0, read only about this number of items, evenly spread over the text.
     processes (Optional[Processes]): The processes that share the streams.
-    RETURNS (Perplexity): The figures.
+    RETURNS (Perplexity): The result.
     """
     words = model.vocabulary.ids_of(corpus.types)
     n_streams = max(1, min(n_streams, len(corpus.tokens) // MIN_ITEMS))
@@ -73,7 +72,7 @@ def perplexity(
         n_parts=processes.size if processes else 1,
     )
     n_directions = model.bilm.config.n_directions
-    sums = [0.0, 0.0, 0.0, 0.0, 0.0]  # both losses, predictions, words, unknown words
+    sums = [0.0, 0.0, 0.0, 0.0, 0.0]  # Sums: both losses, predictions, words, unknown words.
     with model.evaluating():
         state: Any = model.bilm.zero_state(n_streams)
         for window in windows:

@@ -11,20 +11,21 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-# Timeout while another process prepares a corpus.
+# Timeout for waiting while another process prepares a corpus.
 PATIENCE = timedelta(hours=12)
-# Timeout of a step, in which a process at most writes models. A lost machine never answers.
+# Timeout of a step. The longest operation in a step is writing models. A lost machine never
+# answers.
 STEP_PATIENCE = timedelta(minutes=30)
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Rank and device of this process among those that train together.
+    """Rank and device of this process in a training run.
 
-    rank (int): Rank of the process, from 0; only 0 writes.
+    rank (int): Rank of the process, from 0. Only rank 0 writes files.
     size (int): Number of processes.
-    device (torch.device): Device on which it computes.
+    device (torch.device): Device for the computation.
     waiting (Optional[dist.ProcessGroup]): Group of all processes with the long timeout.
     """
 
@@ -35,9 +36,9 @@ class Processes:
 
     @classmethod
     def join(cls) -> "Processes":
-        """Join the processes that `torchrun` started, or be the only one.
+        """Connect to the other processes that `torchrun` started, if there are any.
 
-        They communicate over NCCL on GPUs and gloo otherwise.
+        The processes communicate with NCCL on GPUs, and with gloo otherwise.
 
         RETURNS (Processes): This process.
         """
@@ -61,7 +62,7 @@ class Processes:
     def wait(self) -> None:
         """Wait for the other processes, for hours if necessary.
 
-        RAISES (ConnectionError): One of them has ended.
+        RAISES (ConnectionError): Another process has ended.
         """
         if self.size > 1:
             with self.together():
@@ -69,7 +70,7 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Replace the errors of a lost process or machine by a clear one.
+        """Replace errors about a lost process or machine by an error that says what to do.
 
         RAISES (ConnectionError): Another process or its machine is lost.
         """
@@ -81,11 +82,11 @@ class Processes:
                 raise
             raise ConnectionError(
                 "another process of the run ended (see its own message), or its machine is lost. "
-                "Run the same command with `resume=True` to go on from the last checkpoint."
+                "Run the same command with `resume=True` to resume from the last checkpoint."
             ) from None
 
     def mean_(self, *tensors: Tensor) -> None:
-        """Replace tensors by their mean over the processes."""
+        """Replace tensors in place by their mean over the processes."""
         if self.size > 1:
             for tensor in tensors:
                 dist.all_reduce(tensor)
@@ -100,12 +101,12 @@ class Processes:
         return [float(value) for value in tensor]
 
     def agree(self, value: int) -> bool:
-        """Check whether all processes have the same number."""
+        """Return whether all processes have the same number."""
         values = self.gather_rows(torch.tensor([value], device=self.device), 0)
         return bool((values == value).all())
 
     def gather_rows(self, tensor: Tensor, dim: int) -> Tensor:
-        """Join the tensors of all processes, which have the same shape, along `dim`."""
+        """Join the tensors of all processes along `dim`. All tensors have the same shape."""
         if self.size == 1:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(self.size)]
@@ -113,6 +114,6 @@ class Processes:
         return torch.cat(parts, dim=dim)
 
     def leave(self) -> None:
-        """Close the connections."""
+        """Disconnect from the other processes."""
         if self.size > 1:
             dist.destroy_process_group()

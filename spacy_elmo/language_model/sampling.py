@@ -20,17 +20,17 @@ def sample_sentences(
 ) -> Iterator[list[str]]:
     """Draw sentences from the forward model, word by word, without end.
 
-    A word is drawn with p(t_k | t_1 .. t_{k-1}) ^ (1 / temperature), normalized. `<UNK>` is never
-    drawn. As in training, the state is carried from sentence to sentence; the first starts from
-    zeros.
+    The probability of a word is p(t_k | t_1 .. t_{k-1}) ^ (1 / temperature), normalized. `<UNK>`
+    is never drawn. As in training, each sentence starts from the state of the previous one. The
+    first sentence starts from zeros.
 
     model (FrozenLanguageModel): The model.
     start (Sequence[str]): Tokens that every sentence starts with.
-    temperature (float): Below 1 prefers likely words, above 1 unlikely ones.
-    max_tokens (int): Most tokens of a sentence.
+    temperature (float): Values below 1 prefer likely words, values above 1 unlikely words.
+    max_tokens (int): Maximum number of tokens in a sentence.
     seed (int): Seed of the draws.
     YIELDS (List[str]): The tokens of a sentence.
-    RAISES (ValueError): A number is invalid.
+    RAISES (ValueError): `temperature` or `max_tokens` is invalid.
     """
     if temperature <= 0 or max_tokens < 1:
         raise ValueError(
@@ -63,7 +63,7 @@ def sample_sentences(
 def _read(
     model: FrozenLanguageModel, token: str, state: FrozenState
 ) -> tuple[np.ndarray, FrozenState]:
-    """Read a token; return the context that predicts the next word, `(1, P)`, and the state."""
+    """Read a token. Return the context of the next word, `(1, P)`, and the state."""
     bilm = model.bilm
     rows = np.zeros((bilm.config.n_directions, 1), dtype="int64")
     outputs, state = bilm.run(bilm.token_vectors([token]), rows, [1], state)

@@ -1,4 +1,7 @@
-"""Streams of sentences, cut into windows."""
+"""Windows of text for training and evaluation.
+
+A batch has several streams. Each stream reads its own part of the text, window by window.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +16,8 @@ class Window:
     """Steps of several streams, in both directions.
 
     inputs (numpy.ndarray): Token types, packed step by step. *Shape:* `(2, n_items)`
-    targets (numpy.ndarray): The type to predict after each. *Shape:* `(2, n_items)`
-    batch_sizes (List[int]): Number of streams at each step, never rising.
+    targets (numpy.ndarray): The token type to predict after each item. *Shape:* `(2, n_items)`
+    batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
     """
 
     inputs: np.ndarray
@@ -22,7 +25,7 @@ class Window:
     batch_sizes: list[int]
 
     def part(self, part: int, n_parts: int) -> "Window":
-        """Return one of equal shares of the streams of a training window.
+        """Return a share of the streams of a training window. All shares are equal.
 
         part (int): Number of the share, from 0.
         n_parts (int): Number of shares, which must divide the number of streams.
@@ -41,9 +44,9 @@ class Window:
 class Streams:
     """A corpus as the language model reads and predicts it.
 
-    Forward it reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`. Backward is the mirror image of
-    each sentence: it reads `</S> wn .. w1` and predicts `wn .. w1 <S>`. The sentences keep their
-    order. Only the parts of the corpus that a window needs are read.
+    Forward, the model reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`. Backward, it reads the
+    reversed sentence `</S> wn .. w1` and predicts `wn .. w1 <S>`. The order of the sentences is
+    the same in both directions. Only the parts of the corpus that a window needs are read.
 
     corpus (Corpus): The text.
     """
@@ -56,11 +59,12 @@ class Streams:
         return len(self.tokens)
 
     def window(self, positions: np.ndarray, batch_sizes: list[int]) -> Window:
-        """Return the items at these positions, packed."""
+        """Return the packed items at these positions."""
         sentences = np.searchsorted(self.starts, positions, "right") - 1
         starts, ends = self.starts[sentences], self._ends(sentences)
         is_first, is_last = positions == starts, positions == ends - 1
-        # Item k of a sentence of n + 1 items is backwards item n + 1 - k; item 0 is the mark.
+        # A sentence has n + 1 items, and item 0 is the mark. Forward item k is backward item n + 1
+        # - k.
         mirrored = np.where(is_first, starts, starts + ends - positions)
         following = np.where(is_last, positions, positions + 1)
         preceding = np.where(is_last, starts, starts + ends - positions - 1)
@@ -81,16 +85,16 @@ class Streams:
 class TrainingBatches:
     """Endless iterator over batches of training windows.
 
-    Each row of the batch reads its own stretch of the text. Every epoch starts at another place.
+    Each row of a batch reads its own part of the text. Each epoch starts at another position.
 
     streams (Streams): The text.
-    batch_size (int): Streams in a batch; fewer if the text is too short.
-    unroll_steps (int): Steps of a window; fewer if the text is too short.
+    batch_size (int): Number of streams in a batch. A short text has fewer streams.
+    unroll_steps (int): Steps per window. A short text has fewer steps.
     seed (int): Seed for the start position of each epoch.
-    directions (str): "same": both read the same text. "different": the backward direction reads
-        text that is half the corpus ahead of the forward one.
-    multiple (int): The number of streams must be a multiple of this.
-    RAISES (ValueError): The number of streams is no such multiple.
+    directions (str): "same": both directions read the same text. "different": the backward
+        direction is half a corpus ahead of the forward direction.
+    multiple (int): The number of streams must be a multiple of this number.
+    RAISES (ValueError): The number of streams is not a multiple of `multiple`.
     """
 
     def __init__(
@@ -105,7 +109,7 @@ class TrainingBatches:
     ):
         self.streams = streams
         self.unroll_steps = min(unroll_steps, len(streams))
-        # Reduce the streams of a short text to what fits, rounded down to the multiple.
+        # If the text is short, use fewer streams, rounded down to a multiple.
         fitting = max(1, min(batch_size, len(streams) // self.unroll_steps))
         self.batch_size = fitting - fitting % multiple
         if batch_size % multiple or not self.batch_size:
@@ -147,16 +151,16 @@ def evaluation_windows(
 ) -> tuple[int, Iterator[Window]]:
     """Make windows that read every item once.
 
-    The streams have about the same length, and each starts with a sentence.
+    The streams have about the same length. Each stream starts at the start of a sentence.
 
     streams (Streams): The text.
-    n_streams (int): Streams in a batch; fewer if there are fewer sentences.
-    unroll_steps (int): Steps of a window.
-    max_items (int): If above 0, about this number of items is read, the same number
-        from the start of every stream.
+    n_streams (int): Number of streams in a batch. There are not more streams than sentences.
+    unroll_steps (int): Steps per window.
+    max_items (int): If above 0, only about this number of items is read: an equal number from the
+        start of each stream.
     part (int): Number of the share of the streams, from 0.
     n_parts (int): Number of shares.
-    RETURNS (Tuple[int, Iterator[Window]]): The number of streams, the windows.
+    RETURNS (Tuple[int, Iterator[Window]]): The number of streams, and the windows.
     """
     wanted = np.arange(n_streams) * (len(streams) / n_streams)
     firsts = np.unique(streams.starts[np.searchsorted(streams.starts, wanted, "right") - 1])
