@@ -11,7 +11,7 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
-.PHONY: demo test check slow browser docs fuzz model wheels bare lint clean
+.PHONY: demo test check slow browser docs fuzz model historical wheels bare lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
@@ -49,6 +49,11 @@ model: $(STAMP)
 		"$$(git rev-parse HEAD)" "see en_small-ATTRIBUTION.md" > $(MODEL)/provenance.json
 	$(BIN)/python -m spacy elmo convert $(MODEL)/model-best spacy_elmo/weights/en_small.safetensors \
 		--dtype float16 --allow-loss --force --provenance $(MODEL)/provenance.json
+
+# NER on OCR'd newspapers, with pretraining: docs/historical.md says which files to copy first.
+historical: $(STAMP)
+	$(BIN)/python -m pip install --constraint constraints.txt floret
+	$(BIN)/python -m spacy project run historical project
 
 # The pages under docs/ as a site: docs/_build/html/index.html.
 docs: $(DOCS_STAMP)

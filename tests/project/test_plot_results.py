@@ -132,6 +132,33 @@ def test_updates(figures):
     assert drawn == [shown[:3], shown[3:5]]
 
 
+def test_robustness(figures):
+    """Panels: a row per corpus, a column per damage. Lines: a variant's means over its seeds."""
+    runs = [
+        Run(
+            experiment="historical",
+            data="europeana_sbb",
+            variant="static",
+            seed=seed,
+            scores={"ents_f": 0.5},
+            robustness=[
+                {"damage": kind, "rate": rate, "score": base - rate + seed / 10}
+                for kind, base in (("keyboard", 0.5), ("ocr", 0.6))
+                for rate in (0.0, 0.2)
+            ],
+        )
+        for seed in (0, 1)
+    ]
+    plot_results.draw_robustness(runs, Path("a.svg"))
+    panels = figures[0].axes
+    title = "newspapers (SBB), "
+    assert [axes.get_title() for axes in panels] == [f"{title}keyboard", f"{title}ocr"]
+    for axes, base in zip(panels, (0.5, 0.6)):
+        assert axes.get_legend_handles_labels()[1] == ["static vectors, without ELMo"]
+        means = [[0.0, base + 0.05], [0.2, base - 0.15]]
+        np.testing.assert_allclose(axes.lines[0].get_xydata(), means)
+
+
 def test_layer_weights(figures):
     plot_results.draw_layer_weights(learned()[:3], Path("a.svg"))
     (axes,) = figures[0].axes

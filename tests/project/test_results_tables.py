@@ -2,6 +2,7 @@ import pytest
 
 from scripts.experiments.runs import Run, write_runs
 from scripts.figures.results_tables import (
+    damage_table,
     fill,
     gain_table,
     main,
@@ -27,6 +28,33 @@ def test_a_column_a_score():
         "| --- | --- | ---: | ---: | ---: |\n"
         "| WNUT17 | without ELMo | 10.0 | 25.0 | 1 |\n"
         "| WNUT17 | ELMo at the input | 25.0 ± 7.1 | - | 2 |" + NOTE
+    )
+
+
+def damaged(variant, seed, *scores):
+    points = [
+        {"damage": kind, "rate": rate, "score": score + (kind == "ocr") / 10}
+        for kind in ("keyboard", "ocr")
+        for rate, score in zip((0.0, 0.1), scores)
+    ]
+    common = {"experiment": "robustness", "data": "wnut17", "variant": variant, "seed": seed}
+    return Run(**common, scores={"ents_f": scores[0]}, robustness=points)
+
+
+def test_scores_by_share_of_damaged_words():
+    runs = [
+        damaged("tok2vec", 0, 0.3, 0.2),
+        damaged("tok2vec", 1, 0.4, 0.3),
+        damaged("transformer", 0, 0.5, 0.45),
+    ]
+    assert damage_table(runs) == (
+        "| data | damage | variant | 0 % | 10 % | seeds |\n"
+        "| --- | --- | --- | ---: | ---: | ---: |\n"
+        "| WNUT17 | keyboard | without ELMo | 35.0 | 25.0 | 2 |\n"
+        "| WNUT17 | keyboard | frozen MiniLM at the input | 50.0 | 45.0 | 1 |\n"
+        "| WNUT17 | ocr | without ELMo | 45.0 | 35.0 | 2 |\n"
+        "| WNUT17 | ocr | frozen MiniLM at the input | 60.0 | 55.0 | 1 |"
+        "\n\nMean entity F in percent, by share of damaged words."
     )
 
 

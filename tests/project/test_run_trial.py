@@ -441,3 +441,17 @@ def test_a_failed_trial_is_named(corpus, tmp_path):
     model = ("--model", tmp_path / "broken.safetensors")
     printed = call("experiments.run_plan", *options, *model, *where, fails=True)
     assert "broken.safetensors" in printed
+
+
+def test_scores_on_damaged_words(try_it, tmp_path):
+    """The trial is not taken from an equal one without these scores."""
+    plain = try_it("ner", "wnut17", "tok2vec")
+    found = try_it("robustness", "wnut17", "tok2vec")
+    assert found["settings"] == plain["settings"] and "robustness" not in plain
+    points = [(one["damage"], one["rate"]) for one in found["robustness"]]
+    kinds, rates = ("keyboard", "ocr", "misspellings"), (0.0, 0.05, 0.1, 0.2, 0.3)
+    assert points == [(kind, rate) for kind in kinds for rate in rates]
+    for one in found["robustness"][::5]:
+        assert one["score"] == found["scores"]["ents_f"] == plain["scores"]["ents_f"]
+    german = try_it("historical", "europeana_sbb", "tok2vec")
+    assert {one["damage"] for one in german["robustness"]} == {"keyboard", "ocr"}

@@ -31,7 +31,19 @@ TABLES = [
     (
         "historical",
         [f"europeana_{name}" for name in ("lft", "onb", "sbb")],
-        ["tok2vec", "static", "de_historical", "en_small"],
+        ["tok2vec", "static", "de_historical", "newspapers", "en_small"],
+        [1.0],
+    ),
+    (
+        "robustness",
+        ["wnut17", "uner_ewt"],
+        ["tok2vec", "static", "input", "transformer"],
+        [1.0],
+    ),
+    (
+        "transformer",
+        ["wnut17", "uner_ewt", "sst5", "trec", "ud_ewt"],
+        ["input", "transformer"],
         [1.0],
     ),
     ("language_models", ["wnut17"], LANGUAGE_MODELS, [1.0]),

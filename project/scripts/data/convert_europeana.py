@@ -23,6 +23,8 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from spacy_elmo.files import atomic_write
+
 from .bio import Sentence, convert
 
 PARTS = {"train": 0.8, "dev": 0.9, "test": 1.0}  # End of each part, as a share of the tokens.
@@ -73,9 +75,9 @@ def read_sentences(path: Path, repairs: Counter[str]) -> list[Sentence]:
 
 def main(
     input_path: Path = typer.Argument(..., help=".bio file", exists=True, dir_okay=False),
-    prefix: Path = typer.Argument(..., help="PREFIX-train.spacy and so on are written"),
+    prefix: Path = typer.Argument(..., help="PREFIX-train.spacy, PREFIX-train.txt and so on"),
 ) -> None:
-    """Convert a file of newspapers to three .spacy files."""
+    """Convert a file of newspapers to three .spacy files, and to three texts for pretraining."""
     repairs: Counter[str] = Counter()
     sentences = read_sentences(input_path, repairs)
     n_tokens, place = sum(map(len, sentences)), 0
@@ -86,6 +88,8 @@ def main(
         place += len(sentence)
     for name, found in parts.items():
         convert(iter(found), input_path, Path(f"{prefix}-{name}.spacy"))
+        lines = [" ".join(token for _, token, _ in sentence) for sentence in found]
+        atomic_write(Path(f"{prefix}-{name}.txt"), "\n".join(lines) + "\n")
         labels = Counter(tag[2:] for each in found for _, _, tag in each if tag[0] == "B")
         msg.text(", ".join(f"{label} {n:,}" for label, n in sorted(labels.items())))
     msg.text("Repairs: " + (", ".join(f"{what} {n}" for what, n in repairs.items()) or "none"))

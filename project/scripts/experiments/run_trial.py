@@ -22,7 +22,9 @@ from thinc.api import Config, require_gpu, use_ops
 from tqdm import tqdm
 from wasabi import msg
 
+from spacy_elmo.analysis.robustness import measure_robustness
 from spacy_elmo.cli.errors import no_traceback
+from spacy_elmo.cli.evaluate import read_gold_examples
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.weights import read_weights
@@ -31,11 +33,21 @@ from spacy_elmo.weights.named import BUNDLED, NAMED
 from .evaluate import evaluate
 from .heads import MAX_MINUTES
 from .runs import Run, read_runs, write_runs
+from .transformer import PACKAGE, READER, find_folder, read_transformer
 from .trial_config import PLACES, STATIC, Inputs, LanguageModel, build_config
-from .trials import LANGUAGE_MODELS, NAMED_MODELS, SCORES, Trial, check_trial
+from .trials import (
+    LANGUAGE_MODELS,
+    NAMED_MODELS,
+    ROBUSTNESS,
+    SCORES,
+    TRANSFORMER,
+    Trial,
+    check_trial,
+)
 
 LOGGER = "spacy-elmo-project.progress.v1"
 SPLITS = ("train", "dev", "test")
+RATES = (0.0, 0.05, 0.1, 0.2, 0.3)  # Shares of the words that are damaged.
 VECTORS = Path("vocab") / "vectors"  # of a pipeline's folder
 
 
@@ -82,9 +94,10 @@ def describe_model(path: str) -> LanguageModel:
 
     RAISES (ValueError): There is none, or it cannot be read.
     """
-    bilm = read_weights(path)
+    is_transformer = path == TRANSFORMER
+    bilm = read_transformer() if is_transformer else read_weights(path)
     return LanguageModel(
-        weights=path,
+        weights={"@weights_readers": READER} if is_transformer else path,
         sizes={"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()},
         n_layers=bilm.config.n_layers + 1,
         width=bilm.config.width,
@@ -114,7 +127,12 @@ class Job:
 
     def find_result(self) -> Optional[dict[str, Any]]:
         """RETURNS (Optional[dict]): The run, if this or an equal trial has been done."""
-        equal = [run for run in read_runs(self.folder) if run.settings == self.settings]
+        needs_curves = self.trial.experiment in ROBUSTNESS
+        equal = [
+            run
+            for run in read_runs(self.folder)
+            if run.settings == self.settings and (run.robustness or not needs_curves)
+        ]
         equal.sort(key=lambda run: run.name != self.trial.name)  # its own first
         return equal[0].model_dump(exclude_unset=True) if equal else None
 
@@ -154,10 +172,13 @@ class Places:
             "tok2vec": (self.tok2vec, ("pretrained",)),
         }
         own = {name: path for name, (path, of) in found.items() if trial.variant in of}
-        return {"weights": Path(trial.variant)} if trial.variant in NAMED_MODELS else own
+        named = (*NAMED_MODELS, TRANSFORMER)
+        return {"weights": Path(trial.variant)} if trial.variant in named else own
 
     def missing(self, trial: Trial) -> list[Path]:
         """RETURNS (List[Path]): What of these has not been made."""
+        if trial.variant == TRANSFORMER:
+            return [] if find_folder() else [Path(PACKAGE)]
         found = self.own_inputs(trial).values()
         return [path for path in found if str(path) not in (BUNDLED, *NAMED) and not path.exists()]
 
@@ -241,6 +262,8 @@ def do(job: Job) -> dict[str, Any]:
         nlp.from_disk(Path(folder) / "model-best", exclude=frozen_pipes(nlp))
     test, dev = (evaluate(nlp, job.corpus[split]) for split in ("test", "dev"))
     counts = {"counts": test["coref_counts"]} if "coref_counts" in test else {}
+    if job.trial.experiment in ROBUSTNESS:
+        counts["robustness"] = measure_curves(nlp, job)
     return {
         **counts,
         "scores": numbers_of(test),
@@ -250,6 +273,17 @@ def do(job: Job) -> dict[str, Any]:
         "history": progress.history,
         "mixes": mixes_of(nlp),
     }
+
+
+def measure_curves(nlp: Language, job: Job) -> list[dict[str, Any]]:
+    """Measure the score that counts on the test data, by kind and share of damaged words."""
+    kinds = ("keyboard", "ocr", *(["misspellings"] if nlp.lang == "en" else []))
+    examples = read_gold_examples(nlp, job.corpus["test"])
+    score = SCORES[job.trial.task][0]
+    return [
+        {**{name: found[name] for name in ("damage", "rate")}, "score": found["scores"][score]}
+        for found in measure_robustness(nlp, examples, kinds, RATES, job.trial.seed)
+    ]
 
 
 def frozen_pipes(nlp: Language) -> list[str]:

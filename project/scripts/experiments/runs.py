@@ -33,6 +33,8 @@ Experiment = Literal[
     "two_hours",
     "domain",
     "historical",
+    "robustness",
+    "transformer",
     "language_models",
     "probe",
     "senses",
@@ -62,6 +64,8 @@ class Run(BaseModel):
     counts (List[Dict[str, List[float]]]): Of coreference, for each test document what its
         scores are made of, by metric; see `spacy_elmo.tasks.coref.scorer.ClusterCounts`.
     history (List[Tuple[int, float]]): Step and dev score of each evaluation in training.
+    robustness (List[Dict[str, Any]]): Test scores on damaged words: "damage" (the kind), "rate"
+        (share of the words, from 0 to 1) and "score".
     mixes (Dict[str, List[Mix]]): The layer mixes by component, that at the input first.
     model (dict): The language model: checksum, perplexity.
     settings (str): A checksum of all that the figures depend on; equal runs of two experiments
@@ -82,6 +86,7 @@ class Run(BaseModel):
     epochs: Optional[float] = None
     counts: list[dict[str, list[float]]] = []
     history: list[tuple[int, float]] = []
+    robustness: list[dict[str, Any]] = []
     mixes: dict[str, list[Mix]] = {}
     model: dict[str, Any] = {}
     settings: str = ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import spacy
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH, Language
@@ -15,7 +15,7 @@ from thinc.api import Config
 
 from .corpora import CORPUS, open_corpus
 from .heads import BILSTM_DEPTH, own_settings
-from .trials import LANGUAGE_MODELS, NAMED_MODELS, Trial
+from .trials import LANGUAGE_MODELS, NAMED_MODELS, TRANSFORMER, Trial
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
 # Where the encoder is.
@@ -61,7 +61,7 @@ PLACES = {
     "static_input": ("input",),
     "pretrained": (),
     "fine_tuned": ("input",),
-    **dict.fromkeys((*MIXES, *LANGUAGE_MODELS, *NAMED_MODELS), ("input",)),
+    **dict.fromkeys((*MIXES, *LANGUAGE_MODELS, *NAMED_MODELS, TRANSFORMER), ("input",)),
     "taglm": ("between",),
 }
 STATIC = ("static", "static_input")  # beside static vectors
@@ -75,7 +75,7 @@ class LanguageModel:
     """A language model on disk: its path, the config of its sizes, how many layers of which width
     it has, by which checksum it is known, and its held-out perplexity, if it says."""
 
-    weights: str
+    weights: Union[str, Block]
     sizes: Block
     n_layers: int
     width: int

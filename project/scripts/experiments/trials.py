@@ -33,16 +33,21 @@ MODELS = {"crf": "crf", "bcn": "bcn", "crf_input": "crf", "taglm": "crf"}
 # Variants with a language model of their own, a folder of that name; ELMo stands at the input.
 LANGUAGE_MODELS = (
     *("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),
-    *("two_hours", "domain"),
+    *("two_hours", "domain", "de_historical", "newspapers"),
 )
-# Variants with a language model of that name, or a folder of that name.
-NAMED_MODELS = ("de_historical", "en_small")
+# Variants with a packaged language model of that name.
+NAMED_MODELS = ("en_small",)
+# Frozen transformer in place of the language model; see transformer.py.
+TRANSFORMER = "transformer"
+# Experiments that also measure scores on damaged words.
+ROBUSTNESS = ("robustness", "historical")
 VARIANTS = (
     *("tok2vec", "bilstm", "elmo", "input", "output", "input_output", "crf_input", "taglm"),
     *("top", "average", "layer_0", "layer_1", "lambda_1", "lambda_0.001", "rate_10"),
     *("static", "static_input", "pretrained", "fine_tuned", "dropout_0.5"),
     *LANGUAGE_MODELS,
     *NAMED_MODELS,
+    TRANSFORMER,
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 Rows = tuple[tuple[str, ...], tuple[str, ...]]
@@ -73,8 +78,10 @@ DETAILS: dict[str, Rows] = {
     "domain": (("wnut17",), ("input", "domain")),
     "historical": (
         ("europeana_lft", "europeana_onb", "europeana_sbb"),
-        ("tok2vec", "static", *NAMED_MODELS),
+        ("tok2vec", "static", "de_historical", "newspapers", "en_small"),
     ),
+    "robustness": (("wnut17", "uner_ewt"), ("tok2vec", "static", "input", TRANSFORMER)),
+    "transformer": (("wnut17", "uner_ewt", "sst5", "trec", "ud_ewt"), ("input", TRANSFORMER)),
     "language_models": (
         ("wnut17",),
         ("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),

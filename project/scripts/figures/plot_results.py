@@ -9,7 +9,7 @@ import typer
 from wasabi import msg
 
 from ..experiments.runs import Run
-from ..experiments.trials import GAINS
+from ..experiments.trials import GAINS, TRANSFORMER
 from .plot_learning_curve import draw_learning_curve
 from .plotting import TEXT, Axes, looks, picture, ticker
 from .results import (
@@ -17,6 +17,8 @@ from .results import (
     SCORES,
     Summary,
     compared,
+    damage_kinds,
+    damage_points,
     distinct,
     group,
     load,
@@ -78,6 +80,23 @@ def draw_updates(runs: list[Run], output: Path) -> None:
             axes.legend(fontsize="small")
         for axes in all_axes[len(panels) :]:
             axes.set_visible(False)
+
+
+def draw_robustness(runs: list[Run], output: Path) -> None:
+    """Draw the score by share of damaged words: a row per corpus, a column per kind of damage."""
+    corpora = group(runs, "data")
+    n_columns = max(len(damage_kinds(found)) for found in corpora.values())
+    with picture(output, 3.4 * n_columns, 3.0 * len(corpora)) as figure:
+        all_axes = figure.subplots(len(corpora), n_columns, squeeze=False)
+        for row, ((data,), found) in zip(all_axes, corpora.items()):
+            for axes, kind in zip(row, damage_kinds(found)):
+                for ((variant,), each), look in zip(group(found, "variant").items(), looks()):
+                    _draw_line(axes, damage_points(each, kind), spoken(variant), look.of_line)
+                axes.xaxis.set_major_formatter(ticker.PercentFormatter(1, decimals=0, symbol=" %"))
+                axes.set_xlabel("damaged words")
+                axes.set_ylabel(SCORES[shown_scores(found)[0]])
+                axes.set_title(f"{spoken(data)}, {kind}")
+                axes.legend(fontsize="small")
 
 
 def draw_layer_weights(runs: list[Run], output: Path) -> None:
@@ -206,9 +225,13 @@ PICTURES = {
     "layer_weights": (
         draw_layer_weights,
         lambda run: (
-            run.mixes and run.experiment != "sample_efficiency" and run.variant not in FIXED
+            run.mixes
+            and run.experiment != "sample_efficiency"
+            and run.variant not in (*FIXED, TRANSFORMER)
         ),
     ),
+    "robustness": (draw_robustness, lambda run: run.experiment == "robustness" and run.robustness),
+    "historical": (draw_robustness, lambda run: run.experiment == "historical" and run.robustness),
     "layer_probes": (draw_layer_probes, lambda run: run.experiment in ("probe", "senses")),
 }
 

@@ -57,6 +57,8 @@ NAMES = {
     "domain": "ELMo continued on the domain's text",
     "de_historical": "ELMo, `de_historical`",
     "en_small": "ELMo, `en_small`",
+    "newspapers": "`de_historical` continued on the newspapers",
+    "transformer": "frozen MiniLM at the input",
     "fine_tuned": "ELMo fine-tuned",
     "dropout_0.5": "ELMo with dropout 0.5",
     "both": "both directions, characters, residual connections",
@@ -177,6 +179,22 @@ def summary(values: list[float]) -> Optional[Summary]:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
     return Summary(statistics.fmean(values), deviation, len(values))
+
+
+def damage_points(runs: Iterable[Run], kind: str) -> dict[float, Summary]:
+    """Return mean and deviation of the score on damaged words, by the share of damaged words."""
+    scores: dict[float, list[float]] = {}
+    for run in runs:
+        for point in run.robustness:
+            if point["damage"] == kind:
+                scores.setdefault(point["rate"], []).append(point["score"])
+    found = {rate: summary(values) for rate, values in sorted(scores.items())}
+    return {rate: one for rate, one in found.items() if one}
+
+
+def damage_kinds(runs: Iterable[Run]) -> list[str]:
+    """Return the kinds of damage that the runs have scores for."""
+    return list(dict.fromkeys(point["damage"] for run in runs for point in run.robustness))
 
 
 def shown_scores(runs: Iterable[Run]) -> list[str]:

@@ -14,11 +14,14 @@ from wasabi import msg
 from spacy_elmo.files import atomic_write
 
 from ..experiments.runs import Experiment, Run
+from ..experiments.trials import ROBUSTNESS
 from .results import (
     COMPARED,
     SCORES,
     Compared,
     compared,
+    damage_kinds,
+    damage_points,
     group,
     in_percent,
     load,
@@ -33,6 +36,7 @@ ACROSS = {"sample_efficiency": "share", "mix": "variant", "probe": "variant"}
 HEADERS = {"senses": {"task": "method", "variant": "reads"}}
 # Tables over several experiments: those of GAINS, with the two variants of COMPARED.
 GAIN, GAIN_ALL, SIX_TASKS, UPDATES = "gain", "gain_all", "six_tasks", "updates"
+DAMAGE = tuple(f"{experiment}_damage" for experiment in ROBUSTNESS)
 # README.md shows these only: spaCy's own components, and the task with the most text to read.
 IN_README = ("ner", "textcat", "tagger", "qa")
 # The paper's table 1, by experiment: the tasks, and what their models here are.
@@ -151,11 +155,30 @@ def updates_table(runs: list[Run]) -> Optional[str]:
     return f"{_table(['data'], right, rows)}\n\nMeans over the seeds."
 
 
+def damage_table(runs: list[Run]) -> str:
+    """Make a table of scores by share of damaged words: one row per corpus, damage and variant."""
+    rows, rates = [], []
+    for (data,), of_data in group(runs, "data").items():
+        for kind in damage_kinds(of_data):
+            for (variant,), found in group(of_data, "variant").items():
+                points = damage_points(found, kind)
+                rates = [f"{100 * rate:g} %" for rate in points]
+                figures = [f"{100 * point.mean:.1f}" for point in points.values()]
+                rows.append([data, kind, variant, *figures, _seeds([found])])
+    table = _table(["data", "damage", "variant"], [*rates, "seeds"], rows)
+    score = SCORES[shown_scores(runs)[0]]
+    return f"{table}\n\nMean {score} in percent, by share of damaged words."
+
+
 def tables_of(runs: list[Run]) -> dict[str, str]:
     """All tables, by their names."""
     tables = {name: table_of(found) for (name,), found in group(runs, "experiment").items()}
     several = {SIX_TASKS: six_tasks_table(runs), UPDATES: updates_table(runs)}
     found = {name: table for name, table in several.items() if table}
+    for name, experiment in zip(DAMAGE, ROBUSTNESS):
+        curves = [run for run in runs if run.experiment == experiment and run.robustness]
+        if curves:
+            found[name] = damage_table(curves)
     short = gain_table([run for run in runs if run.experiment in IN_README])
     return {**tables, GAIN: short, GAIN_ALL: gain_table(runs), **found}
 
@@ -184,7 +207,7 @@ def fill(text: str, tables: dict[str, str]) -> str:
     RAISES (ValueError): A mark is unknown, or one of a pair is missing.
     """
     marks = list(MARK.finditer(text))
-    known = (*get_args(Experiment), GAIN, GAIN_ALL, SIX_TASKS, UPDATES)
+    known = (*get_args(Experiment), GAIN, GAIN_ALL, SIX_TASKS, UPDATES, *DAMAGE)
     for mark in marks:
         if mark[2] not in known:
             raise ValueError(

