@@ -76,3 +76,12 @@ def test_nothing_is_printed_in_another_way():
     files = [file for file in PACKAGE.rglob("*.py") if file.name != "terminal.py"]
     assert len(files) > 200
     assert [found for file in files for found in unsafe_prints(file)] == []
+
+
+def test_columns_of_long_cells_are_aligned(capsys):
+    path = "corpora/" + "x" * 60 + ".txt"
+    SafePrinter(no_print=False).table([(path, "1.5"), ("b", "22.25")], header=("file", "mean"))
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert {line.index(last) for line, last in zip(lines, ("mean", "1.5", "22.25"))} == {
+        len(path) + 3
+    }

@@ -185,8 +185,12 @@ def test_replies_that_stall(server, target, monkeypatch):
     def time_out(stream, buffer):
         if stream._sock.gettimeout() is not None:  # the client's
             assert stream._sock.gettimeout() == module.TIMEOUT[1]
-            while not select.select([stream._sock], [], [], 0.01)[0]:
-                if server.stalled.is_set():
+            while True:
+                # Read the flag first: what was sent before it was set has arrived by then.
+                is_stalled = server.stalled.is_set()
+                if select.select([stream._sock], [], [], 0.01)[0]:
+                    break
+                if is_stalled:
                     server.stalled.clear()
                     raise TimeoutError("timed out")
         return readinto(stream, buffer)
