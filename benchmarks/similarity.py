@@ -12,9 +12,11 @@ and the sentence that answers it): for every twentieth question all sentences ar
 with a span group "senses" (`python -m spacy project run corpus-homograph project` makes one):
 pairs of occurrences of one word; the figure is the probability that a pair of one sense is
 nearer than a pair of two senses of that word (area under the curve), the mean over the words.
+`--types` takes `wordids.tsv` of the Wikipedia Homograph Data, and also prints the mean by type.
 """
 
 import argparse
+import csv
 from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
@@ -25,7 +27,7 @@ import srsly
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
 from spacy.language import Language
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.embedding.settings import ElmoSettings
 
@@ -75,28 +77,56 @@ def search(nlp: Language, questions_path: Path, sentences_path: Path) -> None:
         print(f"{name}: first {100 * (ranks == 1).mean():.1f} %, 1 / rank {(1 / ranks).mean():.3f}")
 
 
-def senses(nlp: Language, path: Path) -> None:
-    """Print the area under the curve of each layer and of the pipe's mix."""
-    pipe = nlp.get_pipe("elmo")
+def read_types(path: Path) -> dict[str, str]:
+    """Return the type of each homograph: how its meanings differ."""
+    found = defaultdict(str)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            found[row["homograph"].lower()] += row["fine_homograph_type"]
+    names = {"NSO": "unrelated words", "PoS": "parts of speech"}
+    return {
+        word: next((name for mark, name in names.items() if mark in marks), "others")
+        for word, marks in found.items()
+    }
+
+
+def senses(nlp: Language, path: Path, types: dict[str, str]) -> None:
+    """Print the area under the curve of layers, mix, and combinations of layers."""
     gold = list(DocBin().from_disk(path).get_docs(nlp.vocab))
     words = defaultdict(list)
     for doc, spans in zip(nlp.pipe([doc.copy() for doc in gold]), gold):
         for span in spans.spans["senses"]:
-            layers = doc._.elmo[:, span.start : span.end].mean(axis=1)
             words[span.text.lower()].append(
-                (span.label_, [*layers, doc[span.start : span.end].vector])
+                (span.label_, representations(doc, span.start, span.end))
             )
-    names = [*(f"layer {number}" for number in range(pipe.bilm.config.n_layers + 1)), "mix"]
-    for place, name in enumerate(names):
-        areas = []
-        for occurrences in words.values():
+    first = next(iter(words.values()))[0][1]
+    for name in first:
+        areas = defaultdict(list)
+        for word, occurrences in words.items():
             same, near = [], []
-            for (one, first), (two, second) in combinations(occurrences, 2):
+            for (one, here), (two, there) in combinations(occurrences, 2):
                 same.append(one == two)
-                near.append((unit(first[place][None]) @ unit(second[place][None]).T).item())
+                near.append((unit(here[name][None]) @ unit(there[name][None]).T).item())
             if 0 < sum(same) < len(same):
-                areas.append(roc_auc_score(same, near))
-        print(f"{name}: {100 * np.mean(areas):.1f} ({len(areas)} words)")
+                for of in ("all", *([types[word]] if word in types else [])):
+                    areas[of].append(roc_auc_score(same, near))
+        figures = [
+            f"{of} {100 * np.mean(found):.1f} ({len(found)} words)" for of, found in areas.items()
+        ]
+        print(f"{name}: {', '.join(sorted(figures))}")
+
+
+def representations(doc: Doc, start: int, end: int) -> dict[str, np.ndarray]:
+    """Return vectors of a word in its sentence: layers, mix, joined layers, and its context."""
+    layers = doc._.elmo
+    word = layers[:, start:end].mean(axis=1)
+    forward, backward = np.split(np.pad(layers[-1], ((1, 1), (0, 0))), 2, axis=1)
+    return {
+        **{f"layer {number}": vector for number, vector in enumerate(word)},
+        "mix": doc[start:end].vector,
+        "joined": unit(word).reshape(-1),
+        "context": np.concatenate([forward[start], backward[end + 1]]),
+    }
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -118,6 +148,7 @@ def main() -> None:
     parser.add_argument("--align", help="file of a matrix, as the pipe takes it")
     parser.add_argument("--search", nargs=2, type=Path)
     parser.add_argument("--senses", type=Path)
+    parser.add_argument("--types", type=Path)
     arguments = parser.parse_args()
     nlp = spacy.blank("en")
     nlp.add_pipe(
@@ -132,7 +163,7 @@ def main() -> None:
     if arguments.search:
         search(nlp, *arguments.search)
     elif arguments.senses:
-        senses(nlp, arguments.senses)
+        senses(nlp, arguments.senses, read_types(arguments.types) if arguments.types else {})
     else:
         triples(nlp)
 
