@@ -50,7 +50,7 @@ class Task(NamedTuple):
 
     @property
     def is_senses(self) -> bool:
-        """Whether the labels are senses, so that each word has its own set of labels."""
+        """True if the labels are senses, so each word has its own set of labels."""
         return self.name.startswith("senses:")
 
 

@@ -76,7 +76,7 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
         elif path.name.endswith(JSONL):
             sentences = list(_read_jsonl(path))
         else:
-            raise ValueError(f"its name must end with {XML}, {' or '.join(JSONL)}")
+            raise ValueError(f"its name must end in {XML}, {' or '.join(JSONL)}")
     except FAILURES as error:
         cause = f"no key {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"{path} is not a corpus with word senses: {cause}") from None

@@ -83,7 +83,7 @@ def test_many_breaks_are_borne_while_something_comes(server, target):
 
 def test_given_up_and_gone_on_with_by_another_call(server, target):
     server.script = [{"cut": 70_000}, *({"cut": 0} for _ in range(module.ATTEMPTS))]
-    fails(server, target, "cannot be fetched.* resume after the 70,000 bytes")
+    fails(server, target, "cannot be fetched.* resume after 70,000 bytes")
     assert len(server.requests) == module.ATTEMPTS + 1
     fetch(server, target)
     assert_whole(target)
@@ -333,7 +333,7 @@ def test_what_is_packed_on_the_way_is_refused(server, target, encoding):
     """Though it was asked for as it is; a small one may unpack to any size."""
     server.files["/a/model.bin"] = gzip.compress(bytes(10**7))
     server.script = [{"headers": {"Content-Encoding": encoding}}]
-    fails(server, target, f"is sent compressed .Content-Encoding: {encoding}.")
+    fails(server, target, f"sends it compressed .Content-Encoding: {encoding}.")
     assert not any(target.parent.iterdir())
     assert server.requests[0][1]["Accept-Encoding"] == "identity"
 
@@ -354,7 +354,7 @@ def test_no_server(server, target, monkeypatch):
 def test_full_disk_is_said_before(server, target, monkeypatch):
     usage = types.SimpleNamespace(free=SIZE - 1)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(OSError, match="needs 300,000 bytes, 299,999 are free") as error:
+    with pytest.raises(OSError, match="needs 300,000 bytes, but 299,999 are free") as error:
         fetch(server, target)
     assert not isinstance(error.value, DownloadError)
     assert not target.exists()

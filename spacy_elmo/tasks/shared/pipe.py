@@ -137,7 +137,7 @@ class SpanPipe(TaskPipe):
     also defines `_tags`, the BIO or BILUO tags of the labels.
     """
 
-    advice = "Annotate them there, or give labels"
+    advice = "Annotate them there, or set labels in [initialize.components]"
     own_labels: tuple[str, ...] = ()  # Labels that are added even if no example has them.
 
     def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
