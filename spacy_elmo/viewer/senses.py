@@ -143,9 +143,9 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     typical = typical_words(contexts, numbers)
     labels = range(int(numbers.max()) + 1)
     several = (
-        "Below each group are words that are more frequent within five tokens of its occurrences "
-        "than of others. A group that stays the same from layer to layer keeps its number. Click a "
-        "group to show only its occurrences."
+        "The words below a group are more frequent near its occurrences (within five tokens) than "
+        "near other occurrences. Similar groups of two layers have the same number. Click a group "
+        "to show only its occurrences."
     )
     return {
         "name": "Groups",

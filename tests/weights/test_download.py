@@ -265,7 +265,7 @@ def test_truncated_without_a_length(server, tmp_path):
     server.files["/w.hdf5"] = content
     target = tmp_path / "cache" / "w.hdf5"
     server.script = [{"cut": len(content) - 100, "headers": {"Content-Length": None}}]
-    with pytest.raises(DownloadError, match=r"no .hdf5 file: .*truncated"):
+    with pytest.raises(DownloadError, match=r"not a .hdf5 file: .*truncated"):
         download(PublishedFile(f"{server.url}/w.hdf5"), target)
     assert not any(target.parent.iterdir())
     download(PublishedFile(f"{server.url}/w.hdf5"), target)
@@ -283,7 +283,7 @@ def zipped(data, compression=zipfile.ZIP_STORED):
 @pytest.mark.parametrize("content", [b"<html>Log in to the network</html>", b"", b"\xff\xfe"])
 def test_a_page_in_place_of_the_file(server, tmp_path, name, content):
     server.files[f"/{name}"] = content
-    with pytest.raises(DownloadError, match=rf"no \.{name[2:]} file"):
+    with pytest.raises(DownloadError, match=rf"not a \.{name[2:]} file"):
         download(PublishedFile(f"{server.url}/{name}"), tmp_path / name)
     assert not any(tmp_path.iterdir())
 
